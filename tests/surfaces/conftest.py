@@ -1,4 +1,4 @@
-"""The command line as a test sees it: arguments in; exit status, stdout and stderr out."""
+"""Fixtures of the command line: arguments in; exit status, stdout and stderr out."""
 
 import json
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from witan.surfaces.cli.app import main
 
 
 class Place(NamedTuple):
-    """A user's home and a project, and what is set in its variables."""
+    """A user's home and a project, with environment variables."""
 
     project: Path
     own: Path
@@ -36,8 +36,8 @@ class Place(NamedTuple):
         environment = {"XDG_CONFIG_HOME": str(self.own.parents[1]), **variables}
         return load_config(environment, directory or self.project, path, overrides or {})
 
-    def refuse(self, **given) -> str:
-        """The one sentence with which the configuration is refused."""
+    def refusal(self, **given) -> str:
+        """The error message for the configuration."""
         with pytest.raises(ConfigError) as caught:
             procedure_of(self.load(**given))
         assert "\n" not in str(caught.value)
@@ -45,7 +45,7 @@ class Place(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What one run of the command said."""
+    """The output of one run of the command."""
 
     status: int
     out: str
@@ -118,7 +118,7 @@ def sessions(write) -> Path:
 
 @pytest.fixture
 def place(tmp_path) -> Place:
-    """A project of somebody's, and a home of the user's, both without a configuration."""
+    """A project and a home, both without a configuration."""
     project = tmp_path / "project"
     project.mkdir()
     return Place(project, tmp_path / "home" / "witan" / "witan.toml")

@@ -45,7 +45,7 @@ class TestCommand:
     """Files and arguments in, text and JSON out."""
 
     def test_the_conclusion_comes_first(self, witan, path):
-        """Then a table for leaders and one for pairs, and the scores."""
+        """Then tables for leaders and pairs, and the scores."""
         said = witan("calibrate", path, "--reviewers", "3")
 
         assert said.status == 0
@@ -56,8 +56,8 @@ class TestCommand:
             "Leaders", "Pairs", "Scores",
         ]  # fmt: skip
 
-    def test_json_says_how_it_was_drawn(self, witan, path):
-        """The seed gives the same numbers again."""
+    def test_json_has_the_seed(self, witan, path):
+        """It reproduces the numbers."""
         said, again = (
             witan("calibrate", path, "--seed", "7", "--draws", "4", "--json").json for _ in range(2)
         )
@@ -67,15 +67,15 @@ class TestCommand:
         assert said["panels"][0]["draws"] == 160
         assert said["not_read"] == []
 
-    def test_without_a_file_the_history_counts(self, witan, path, place):
-        """Simulated sessions do not; a history has the ballots that its file had."""
+    def test_without_a_file_the_history_is_used(self, witan, path, place):
+        """Without simulated sessions; it has the same ballots as the file."""
         kept = witan("calibrate", "--history", place, "--json").json
 
         assert kept["sessions"] == 40
         assert kept["panels"] == witan("calibrate", path, "--json").json["panels"]
 
     def test_an_empty_history_says_so(self, witan, tmp_path):
-        """With the status of every count without ballots."""
+        """With the status for no ballots."""
         place = tmp_path / "empty.sqlite"
         History.open(place).close()
 
@@ -93,8 +93,8 @@ class TestCommand:
             (["--draws", "0"], 2, "--draws"),
         ],
     )
-    def test_what_cannot_be_drawn_is_refused(self, witan, path, options, status, said):
-        """With what would do."""
+    def test_an_invalid_draw_is_refused(self, witan, path, options, status, said):
+        """With the valid range."""
         refused = witan("calibrate", path, *options)
 
         assert refused.status == status
@@ -104,8 +104,8 @@ class TestCommand:
         ("against", "said"),
         [("people", "led among people in"), ("truth", "led in truth in")],
     )
-    def test_people_are_another_measure(self, witan, path, against, said):
-        """All five models may be drawn: none is held out."""
+    def test_people_may_be_the_reference(self, witan, path, against, said):
+        """Then all five models may be drawn."""
         found = witan("calibrate", path, "--against", against)
         measured = witan("calibrate", path, "--against", against, "--json").json
 
@@ -114,15 +114,15 @@ class TestCommand:
         [tenth, *_] = measured["panels"][0]["p_beats"]["tenths"]
         assert (tenth["expectation"] < tenth["probability"]) == (against == "people")
 
-    def test_lines_that_cannot_be_read_are_named(self, witan, tmp_path, cast):
-        """And the others are counted."""
+    def test_unreadable_lines_are_named(self, witan, tmp_path, cast):
+        """The rest is counted."""
         file = write_file(tmp_path / "some.jsonl", cast)
         file.write_text(file.read_text() + "nonsense\n")
 
         assert len(witan("calibrate", file, "--json").json["not_read"]) == 1
 
-    def test_a_plot_has_a_diagram_for_each_number(self, witan, path, tmp_path):
-        """Each dot says its share and interval."""
+    def test_a_plot_has_a_diagram_per_number(self, witan, path, tmp_path):
+        """Each dot states its share and interval."""
         plot = tmp_path / "plot.svg"
         options = ["--against", "people", "--plot", plot]
         assert witan("calibrate", path, *options).status == 0
@@ -133,7 +133,7 @@ class TestCommand:
         assert len(dots) > 2
         assert all(": expected " in dot and "interval" in dot for dot in dots)
 
-    def test_too_little_to_draw_is_an_error(self, witan, tmp_path, cast):
+    def test_a_plot_needs_more_than_one_session(self, witan, tmp_path, cast):
         """One session has no share to plot."""
         file = write_file(tmp_path / "one.jsonl", [b for b in cast if b.session == "lesson 3"])
 
@@ -146,8 +146,8 @@ class TestCommand:
 class TestServer:
     """The same over HTTP, and on the page."""
 
-    def test_ballots_that_are_sent_count(self, tmp_path, witan, path):
-        """As those of a file; without any, the history's."""
+    def test_posted_ballots_are_counted(self, tmp_path, witan, path):
+        """Without any, those of the history."""
         with History.open(tmp_path / "history.sqlite") as history:
             history.add(lessons(12), "lessons", "lessons")
             with served(councils(write_config(tmp_path), history)) as server:
@@ -158,8 +158,8 @@ class TestServer:
         assert sent.json() == witan("calibrate", path, "--draws", "4", "--json").json
         assert kept.json()["sessions"] == 12
 
-    def test_without_a_history_ballots_are_needed(self, tmp_path):
-        """The answer says why."""
+    def test_without_a_history_ballots_are_required(self, tmp_path):
+        """The error says so."""
         with served(councils(write_config(tmp_path))) as server:
             answer = httpx2.post(f"{server.url}/api/calibrate", json={}, timeout=20)
 
@@ -167,7 +167,7 @@ class TestServer:
         assert "keeps no history" in json.dumps(answer.json())
 
     def test_the_page_shows_the_report_with_its_diagrams(self, tmp_path, path):
-        """Below the form; an empty form takes the history."""
+        """An empty form uses the history."""
         with desk(tmp_path) as server, httpx2.Client(base_url=server.url, timeout=60) as browser:
             root = parsed(browser.get("/calibrate").text)
             answer = browser.post("/calibrate", data={"ballots": path.read_text()})

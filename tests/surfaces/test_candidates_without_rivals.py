@@ -1,4 +1,4 @@
-"""A candidate that is alone in a session has no score there: nobody was compared with it."""
+"""A candidate without a rival in a session has no score there."""
 
 import json
 
@@ -29,7 +29,7 @@ def lines(witan, path, *options):
 
 @pytest.mark.parametrize("rule", COMPARING)
 def test_sessions_without_a_rival_are_left_out_of_the_mean(witan, half, tmp_path, rule):
-    """The scores are those of the six sessions in which both were graded."""
+    """Scores come from the six sessions with both."""
     both = tmp_path / "both.csv"
     text = half.read_text(encoding="utf-8").splitlines()
     together = [row for row in text if row.partition(",")[0] not in {f"s{n}" for n in range(6, 12)}]
@@ -43,7 +43,7 @@ def test_sessions_without_a_rival_are_left_out_of_the_mean(witan, half, tmp_path
             assert found[model][field] == expected[model][field]
 
 
-def test_a_rule_that_compares_nobody_scores_every_session(witan, half):
+def test_a_rule_without_comparisons_scores_every_session(witan, half):
     """A mean grade needs no rival."""
     found = lines(witan, half, "--rule", "range")
 
@@ -52,8 +52,8 @@ def test_a_rule_that_compares_nobody_scores_every_session(witan, half):
 
 
 @pytest.mark.parametrize("command", ["tally", "import", "leaderboard"])
-def test_an_error_of_a_rival_is_no_defeat(witan, tmp_path, command):
-    """Results of promptfoo with an error are named, and the other model is not put lower."""
+def test_an_error_of_a_rival_is_no_win(witan, tmp_path, command):
+    """Failed results of promptfoo are named, and the other model is not ranked lower."""
     path = tmp_path / "results.json"
     results = [
         {"testIdx": n, "promptIdx": 0, "provider": {"id": name}, "score": score}

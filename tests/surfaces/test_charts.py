@@ -1,4 +1,4 @@
-"""Charts say what the result says, and nothing that a name tells them to do."""
+"""Charts match the result and are safe against hostile names."""
 
 import math
 import re
@@ -228,8 +228,8 @@ class TestStandings:
         labels = {"too close to call", "some pairs too close to call"}
         assert [text for text in texts(root) if text in labels] == [label]
 
-    def test_a_rule_that_says_nothing_of_chance_has_no_boxes(self):
-        """Elo calls nobody too close, and separates nobody."""
+    def test_a_rule_without_uncertainty_has_no_boxes(self):
+        """Elo makes no statement about closeness."""
         lines = (standing("a", half=None), standing("b", 2, half=None))
         root = file_of(standings_chart(outcome(*lines, rule="elo", unresolved=(("a", "b"),))))
 
@@ -255,7 +255,7 @@ class TestStandings:
         assert "no score" in texts(file_of(standings_chart(outcome(line))))
 
     def test_a_failed_candidate_differs_in_shape_and_in_words(self):
-        """The safety gate's verdict can be read without colour, and outside every box."""
+        """The safety verdict is legible without colour, outside every box."""
         chart = standings_chart(
             outcome(standing("a"), standing("b", 2, 0.1, failed=("weapon_making",)))
         )
@@ -267,8 +267,8 @@ class TestStandings:
         [box] = file_of(chart).all("rect", class_="box")
         assert float(failed.all("text")[0].attrs["y"]) > bottom(box)
 
-    def test_a_failed_candidate_is_in_no_box_of_those_that_may_win(self):
-        """It may lie between them in score, and their tier may be its own."""
+    def test_a_failed_candidate_is_in_no_box_of_eligible_ones(self):
+        """Though its score may lie between theirs."""
         lines = (standing("a"), standing("b", 2), standing("c", 3, failed=("weapon_making",)))
         chart = standings_chart(outcome(*lines))
 
@@ -283,8 +283,8 @@ class TestStandings:
         assert inside == {"a": True, "b": True, "c": False}
 
     @pytest.mark.parametrize("score", [math.inf, -math.inf, math.nan])
-    def test_a_score_that_is_no_number_has_no_dot(self, score):
-        """The others are drawn as if it were not there."""
+    def test_an_undefined_score_has_no_dot(self, score):
+        """The rest is drawn as without it."""
         lines = [standing("a", 1, 0.9), standing("b", 2, 0.4)]
         with_it = standings_chart(outcome(*lines, standing("c", 3, score, half=None)))
 
@@ -293,7 +293,7 @@ class TestStandings:
         assert drawn.all("circle") == []
         assert "no score" in texts(drawn)
 
-    def test_an_interval_without_an_end_runs_to_the_end_of_the_axis(self):
+    def test_an_unbounded_interval_runs_to_the_end_of_the_axis(self):
         """The line stays within the plot."""
         line = replace(standing("a"), interval=Interval(0.25, math.inf, 0.95))
         root = file_of(standings_chart(outcome(line, standing("b", 2, 0.3))))
@@ -315,8 +315,8 @@ class TestStandings:
         assert a > b
         assert any(text.endswith(f"{word} is better →") for text in texts(file_of(chart)))
 
-    def test_the_headline_is_the_interpretation_and_below_stand_its_circumstances(self):
-        """A chart that is passed on alone still says what it is of."""
+    def test_the_headline_is_the_interpretation_above_its_context(self):
+        """A chart on its own says what it shows."""
         chart = standings_chart(
             outcome(standing("a"), n_ballots=1, n_abstentions=2, effective_votes=2.34)
         )
@@ -327,15 +327,14 @@ class TestStandings:
             assert said in words
 
     @pytest.mark.parametrize(("votes", "printed"), [(100.0, "worth 100 "), (3.14, "worth 3.1 ")])
-    def test_whole_votes_are_printed_whole(self, votes, printed):
-        """A decimal that says nothing is left out."""
+    def test_whole_votes_have_no_decimals(self, votes, printed):
         chart = standings_chart(outcome(standing("a"), effective_votes=votes))
 
         assert any(each.startswith(printed) for each in chart.about)
 
     @pytest.mark.parametrize("length", range(1, 60))
-    def test_no_line_below_the_headline_hangs_on_a_separator(self, length):
-        """Where a line breaks between two circumstances, the dot between them goes."""
+    def test_no_line_below_the_headline_ends_in_a_separator(self, length):
+        """A line break replaces the dot between two items."""
         found = outcome(standing("a"), session="s" * length, effective_votes=3.1)
         below = [each.text for each in file_of(standings_chart(found)).all("text", font_size="12")]
 
@@ -361,14 +360,14 @@ class TestStandings:
         assert "−0.700" in texts(file_of(chart))
 
     def test_scores_on_one_side_of_zero_have_no_line_there(self):
-        """An interval that runs below zero gives zero no meaning."""
+        """An interval across zero is no reason for one."""
         chart = standings_chart(outcome(standing("a", 1, 1.5, half=2.0), rule="mean_rank"))
 
         assert file_of(chart).all("line", class_="edge") == []
 
     @pytest.mark.parametrize(("p", "printed"), [(None, "–"), (0.0, "<0.01"), (0.999, ">0.99")])
     def test_no_probability_is_printed_as_certain(self, p, printed):
-        """What was integrated numerically is neither 0.00 nor 1.00."""
+        """Numerical integrals print neither 0.00 nor 1.00."""
         [(_, drawn)] = lines_of(standings_chart(outcome(standing("a", p_best=p))))
 
         assert texts(drawn)[-2] == printed
@@ -437,8 +436,7 @@ class TestAxis:
         ] == printed
 
     @pytest.mark.parametrize("value", [0.0, 1.0, -3.0, 1e9, 5e-324])
-    def test_one_value_has_an_axis(self, value):
-        """It lies in the middle."""
+    def test_a_single_value_lies_in_the_middle_of_its_axis(self, value):
         axis = Axis.of_numbers("", [(value, None)])
 
         assert axis.share(value) == pytest.approx(0.5)
@@ -534,7 +532,7 @@ class TestComparison:
         assert {"a under schulze: 2=", "c under schulze: 2="} <= {*found}
         assert [*chart.drawing.rows] == ["a", "b", "c"]
 
-    def test_who_leads_under_which_rules_is_the_headline(self):
+    def test_the_headline_says_who_leads_under_which_rules(self):
         """In the words of the report."""
         compared = comparison({"q1": two_rules()})
 
@@ -542,7 +540,7 @@ class TestComparison:
         assert comparison_chart(compared).finding.startswith("a leads clearly under 1 rule")
 
     def test_a_rule_that_could_not_count_is_named(self):
-        """What is missing from the picture is written under its headline."""
+        """Below the headline."""
         chart = comparison_chart(comparison({"q1": two_rules()}, skipped={"range": "needs grades"}))
 
         assert "not counted: range" in chart.about
@@ -578,8 +576,8 @@ class TestScatter:
     """Names beside a plot, each joined to its dot."""
 
     @given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
-    def test_no_name_stands_on_another(self, values):
-        """However many dots share a height, their names are a line apart, and inside."""
+    def test_names_do_not_overlap(self, values):
+        """However many dots share a height, names are a line apart and inside."""
         points = tuple(Point(f"m{k}", "", 0.1, Dot(v)) for k, v in enumerate(values))
         axis = Axis.of_numbers("", [(value, None) for value in values])
         root = file_of(Chart(Scatter(Axis("", 0.0, 1.0), axis, points), "Costs"))
@@ -593,8 +591,8 @@ class TestStrips:
     """One series over time."""
 
     @pytest.mark.parametrize("mark", ["cross", "diamond"])
-    def test_a_mark_stands_on_its_value(self, mark):
-        """Whatever its size, its middle is where a circle would have its own."""
+    def test_a_mark_is_centred_on_its_value(self, mark):
+        """At any size."""
         axis = Axis.of_numbers("", [(1.0, None), (2.0, None)])
 
         def strips(dot):
@@ -606,8 +604,8 @@ class TestStrips:
             (float(circle["cx"]), float(circle["cy"])), abs=0.1
         )
 
-    def test_a_gap_is_no_dot(self):
-        """Dots are joined over it."""
+    def test_a_gap_has_no_dot(self):
+        """The line passes over it."""
         series = Series("ada", "ada: 1, 2", (Dot(1.0), None, Dot(2.0)), "2")
         axis = Axis.of_numbers("", [(1.0, None), (2.0, None)])
         [(spoken, drawn)] = lines_of(Chart(Strips(axis, "Monday", "Friday", (series,)), "Time"))
@@ -618,7 +616,7 @@ class TestStrips:
 
 
 def charts(name):
-    """One of each chart of an outcome, all with this candidate."""
+    """One chart of each kind for an outcome with this candidate."""
     lines = (standing(name), standing("other", 2))
     found = outcome(*lines, condorcet_winner=name, session=name, interpretation=f"{name} leads.")
     rules = {"borda": found, "schulze": replace(found, rule="schulze")}
@@ -630,13 +628,13 @@ def charts(name):
 
 
 class TestEveryChart:
-    """What holds whatever is drawn."""
+    """Properties of all charts."""
 
     @pytest.mark.parametrize(
         "name", [HOSTILE, "</text><script>", "a\u202eb\x00", "'", "&amp;", "]]>"]
     )
-    def test_a_name_is_text_alone(self, name):
-        """It makes no element and no attribute, and steers nothing."""
+    def test_a_name_is_escaped(self, name):
+        """It creates neither element nor attribute."""
         for chart in charts(name):
             drawn = draw_chart(chart, with_frame=True)
             assert {*elements(drawn)} <= ELEMENTS
@@ -664,8 +662,8 @@ class TestEveryChart:
             assert cut.one("title").text == name
             assert "…" in cut.text
 
-    def test_a_page_draws_the_same_as_a_file_without_its_ground(self):
-        """Both have one title and a description; only a file has a headline."""
+    def test_a_page_and_a_file_draw_the_same_chart(self):
+        """Both have title and description; only a file has a headline."""
         page, file = (draw_chart(CHART, with_frame=framed) for framed in (False, True))
 
         assert 'font-weight="bold"' in file
@@ -675,11 +673,10 @@ class TestEveryChart:
 
 
 class TestFiles:
-    """The suffix decides; a file is written whole or not at all."""
+    """The suffix selects the format; a file is written whole or not at all."""
 
     @pytest.mark.parametrize("name", ["chart.png", "CHART.PNG"])
-    def test_png_is_a_picture_of_some_size(self, tmp_path, name):
-        """It has twice the pixels of the drawing."""
+    def test_png_has_twice_the_pixels_of_the_drawing(self, tmp_path, name):
         pytest.importorskip("resvg_py", reason="resvg-py is not installed")
         content = save_chart(CHART, tmp_path / name).read_bytes()
 
@@ -689,8 +686,8 @@ class TestFiles:
         assert width == pytest.approx(2 * float(root.attrs["width"]), abs=2)
         assert height == pytest.approx(2 * float(root.attrs["height"]), abs=2)
 
-    def test_html_is_a_page_that_needs_nothing_else(self, tmp_path):
-        """The drawing stands in it, without a script or an address."""
+    def test_html_is_self_contained(self, tmp_path):
+        """The drawing is inline, without scripts or addresses."""
         text = save_chart(CHART, tmp_path / "chart.html").read_text(encoding="utf-8")
 
         assert text.startswith("<!doctype html>")
@@ -699,8 +696,8 @@ class TestFiles:
         assert "src=" not in text
 
     @pytest.mark.parametrize("name", ["chart", "chart.gif", "chart.svg.txt", "chart.json"])
-    def test_another_suffix_is_refused_with_those_that_work(self, tmp_path, name):
-        """The error names the file and the kinds, and nothing is written."""
+    def test_an_unknown_suffix_is_refused_with_the_known_ones(self, tmp_path, name):
+        """Nothing is written."""
         with pytest.raises(InvalidParameter, match=r"\.svg, .* or \.html") as caught:
             save_chart(CHART, tmp_path / name)
 
@@ -727,8 +724,8 @@ class TestFiles:
         rules = save_chart(comparison_chart(compared), tmp_path / "rules.svg")
         assert ">schulze</text>" in rules.read_text(encoding="utf-8")
 
-    def test_an_older_chart_is_replaced(self, tmp_path):
-        """Drawing again over a file leaves the new picture and nothing else."""
+    def test_an_existing_chart_is_replaced(self, tmp_path):
+        """No other file remains."""
         path = tmp_path / "chart.svg"
         path.write_text("old")
 
@@ -738,8 +735,8 @@ class TestFiles:
         assert list(tmp_path.iterdir()) == [path]
 
     @pytest.mark.parametrize("name", ["chart.svg", "chart.html", "chart.png"])
-    def test_a_failure_while_drawing_leaves_the_old_file(self, tmp_path, name):
-        """A row without a dot for an axis cannot be drawn; the picture of yesterday stays."""
+    def test_a_failed_drawing_keeps_the_old_file(self, tmp_path, name):
+        """A row without a dot has no axis."""
         path = tmp_path / name
         path.write_text("old")
         row = DotLine("a", "a", ())
@@ -751,13 +748,12 @@ class TestFiles:
         assert path.read_text() == "old"
         assert list(tmp_path.iterdir()) == [path]
 
-    def test_a_directory_that_does_not_exist_is_named(self, tmp_path):
-        """The error holds the path."""
+    def test_a_missing_directory_is_named(self, tmp_path):
         with pytest.raises(WitanError, match="nowhere"):
             save_chart(CHART, tmp_path / "nowhere" / "chart.svg")
 
-    def test_a_directory_in_the_place_of_the_file_is_left_as_it_is(self, tmp_path):
-        """What cannot be replaced is named, and no part of a file stays behind."""
+    def test_a_directory_in_the_place_of_the_file_is_left_alone(self, tmp_path):
+        """The error names it, and no temporary file remains."""
         path = tmp_path / "chart.svg"
         path.mkdir()
 
@@ -770,8 +766,8 @@ class TestFiles:
 class TestExtra:
     """Only PNG needs an extra."""
 
-    def test_the_library_is_loaded_only_to_draw_a_png(self, tmp_path):
-        """Whoever imports charts, or draws another kind, does not wait for it."""
+    def test_the_png_library_is_imported_on_use(self, tmp_path):
+        """Other kinds do not import it."""
         code = (
             "import sys\n"
             "from witan import tally, Ballot\n"

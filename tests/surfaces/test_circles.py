@@ -1,4 +1,4 @@
-"""Councils within programs that are members: real processes, found out before they multiply."""
+"""Programs as members that ask the council again: found in real processes."""
 
 import json
 import shlex
@@ -19,7 +19,7 @@ SECONDS = 60
 
 
 def write_circle(folder, *program):
-    """Ada and bob as always, and a program in place of cyd, which writes down that it runs."""
+    """Seat ada, bob, and a program in place of cyd that records its runs."""
     folder.mkdir(exist_ok=True)
     write_config(folder)
     ran = folder / "ran.txt"
@@ -32,7 +32,7 @@ def write_circle(folder, *program):
 
 
 def witan(*arguments, environment=None):
-    """Run the command; standard output, as JSON."""
+    """Run the command; return its JSON output."""
     done = subprocess.run(  # noqa: S603 - our own command
         [sys.executable, "-m", "witan", *map(str, arguments)],
         capture_output=True,
@@ -46,13 +46,13 @@ def witan(*arguments, environment=None):
 
 
 def unanswered(record):
-    """Seat to reason."""
+    """Map each seat without an answer to its reason."""
     return {e["seat"]: e["reason"] for e in record["events"] if e["event"] == "answer_failed"}
 
 
 @pytest.mark.slow
-def test_a_program_that_asks_the_council_it_sits_in_is_refused(tmp_path):
-    """Once, before anybody else is asked again; the others go on without it."""
+def test_a_program_that_asks_its_own_council_is_refused(tmp_path):
+    """Once, before others are retried; they continue without it."""
     folder = tmp_path / "own"
     file = folder / "circle.toml"
     again = [sys.executable, "-m", "witan", "ask", "--config", file, "--no-history", "-"]
@@ -66,8 +66,8 @@ def test_a_program_that_asks_the_council_it_sits_in_is_refused(tmp_path):
 
 
 @pytest.mark.slow
-def test_programs_that_ask_each_others_councils_are_refused_where_they_meet(tmp_path):
-    """The first asks the second, which asks the first no more."""
+def test_programs_that_ask_each_others_councils_are_refused(tmp_path):
+    """The second does not ask the first again."""
     one, two = tmp_path / "one", tmp_path / "two"
 
     def asking(folder):
@@ -85,8 +85,8 @@ def test_programs_that_ask_each_others_councils_are_refused_where_they_meet(tmp_
 
 
 @pytest.mark.slow
-def test_a_program_that_asks_the_server_it_sits_in_is_refused(tmp_path):
-    """The command that it runs says on whose behalf, and the server knows its own name."""
+def test_a_program_that_asks_its_own_server_is_refused(tmp_path):
+    """The program passes the circle on, and the server knows its own identity."""
     port, folder = free_port(), tmp_path / "served"
     seat = f"http://127.0.0.1:{port}/v1#witan"
     members = ["--member", f"one={seat}", "--member", f"two={seat}"]
@@ -107,8 +107,8 @@ def test_a_program_that_asks_the_server_it_sits_in_is_refused(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="it is told by /proc")
-def test_an_agent_that_starts_the_council_it_sits_in_as_its_tool_is_refused(tmp_path):
-    """Over MCP, though a client hands on no variable of ours; the demonstration can be asked."""
+def test_an_agent_that_starts_its_own_council_as_a_tool_is_refused(tmp_path):
+    """Over MCP, whose clients pass no variables of ours; the demonstration is allowed."""
     folder = tmp_path / "agent"
     agent = tmp_path / "agent.py"
     agent.write_text(
@@ -146,8 +146,8 @@ def test_an_agent_that_starts_the_council_it_sits_in_as_its_tool_is_refused(tmp_
     "unset",
     ["${WITAN_VIA}", "$WITAN_VIA", "${env:WITAN_VIA}", ""],
 )
-def test_a_variable_that_a_client_left_unfilled_names_nobody(tmp_path, unset, monkeypatch):
-    """A council that is started so is nobody's program, and is asked as ever."""
+def test_an_unexpanded_variable_of_a_client_is_ignored(tmp_path, unset, monkeypatch):
+    """Such a council is no member of another and works as usual."""
     monkeypatch.setenv("WITAN_VIA", unset)
 
     record = witan("ask", "Is it so?", "--config", write_config(tmp_path), "--no-history", "--json")

@@ -1,4 +1,4 @@
-"""``witan ask`` and ``witan plan``, black box: a question in, and everything that comes of it."""
+"""``witan ask`` and ``witan plan``, black box."""
 # ruff: noqa: S603 - every process started here is our own command
 
 import json
@@ -26,7 +26,7 @@ HANGS = [{"hang": True}]
 
 @pytest.fixture(autouse=True)
 def _nothing_configured(tmp_path, monkeypatch):
-    """No configuration, no key and no state of the machine reaches these tests."""
+    """Hide every configuration, key and state of the machine from the tests."""
     for name in [name for name in os.environ if name.startswith("WITAN_") or "API_KEY" in name]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
@@ -45,8 +45,8 @@ def seats(tmp_path) -> list[str]:
 class TestText:
     """The answer on standard output, everything else on standard error."""
 
-    def test_the_closing_text_stands_alone_on_stdout(self, witan, seats):
-        """A pipe gets the text and nothing besides; the line of trust goes to stderr."""
+    def test_stdout_has_only_the_final_answer(self, witan, seats):
+        """The trust line goes to stderr."""
         said = witan("ask", "Is it so?", *seats)
 
         assert said.status == 0
@@ -54,8 +54,8 @@ class TestText:
         assert said.err.startswith("simulated · 3 of 3 reviewers · ")
         assert said.err.count("\n") == 1
 
-    def test_the_legend_of_cited_labels_reaches_stderr(self, witan, tmp_path):
-        """Who wrote [A] stands above the line of trust, though stdout is a file."""
+    def test_the_legend_of_cited_labels_is_on_stderr(self, witan, tmp_path):
+        """Above the trust line, also if stdout is a file."""
         cites = {"synthesis": [{"prefers": ["Ada says so."], "text": "So says [{1}]."}]}
         said = witan("ask", "Is it so?", *write_council(tmp_path, chair=cites))
 
@@ -77,8 +77,8 @@ class TestText:
         assert said.err == ""
 
     @pytest.mark.parametrize("option", ["--json", "--events"])
-    def test_the_legend_has_no_place_among_data(self, witan, seats, option):
-        """``--legend`` beside --json or --events is refused before anybody is asked."""
+    def test_the_legend_is_refused_with_json_or_events(self, witan, seats, option):
+        """Before any call."""
         said = witan("ask", "Is it so?", *seats, "--legend", option)
 
         assert said.status == 2
@@ -101,13 +101,13 @@ class TestText:
         assert "votes" in said.out
 
     def test_the_best_answer_needs_no_chairman(self, witan, seats):
-        """In the mode best the text is an answer as it was given."""
+        """The text is that answer unchanged."""
         said = witan("ask", "Is it so?", "--mode", "best", "--rule", "borda", *seats)
 
         assert "Ada says so." in said.out
 
-    def test_a_text_steers_no_terminal(self, witan, tmp_path):
-        """An escape sequence of a chairman is shown; its lines are kept."""
+    def test_escape_sequences_of_the_text_are_shown(self, witan, tmp_path):
+        """Its lines are kept."""
         chair = {"synthesis": [{"text": "one\n\u001b[2Jtwo"}]}
         said = witan("ask", "Is it so?", *write_council(tmp_path, chair=chair))
 
@@ -138,8 +138,8 @@ class TestRecord:
         assert (kinds[0], kinds[-1]) == ("session_opened", "session_closed")
         assert {"answer_delta", "synthesis_delta"} <= set(kinds)
 
-    def test_a_session_is_continued_from_its_closing_text(self, witan, seats, tmp_path):
-        """``--continue`` hands on what was asked and what was concluded."""
+    def test_a_session_is_continued_from_its_final_answer(self, witan, seats, tmp_path):
+        """``--continue`` passes on the question and the final answer."""
         first, second = tmp_path / "first.json", tmp_path / "second.json"
         witan("ask", "Is it so?", "--save", first, *seats)
         said = witan("ask", "Why?", "--continue", first, "--save", second, *seats)
@@ -149,8 +149,8 @@ class TestRecord:
         texts = [message["text"] for message in opened["conversation"]]
         assert texts == ["Is it so?", "All told: so."]
 
-    def test_files_come_with_the_question(self, witan, tmp_path):
-        """The text of a file reaches the members, and the record keeps it by its name."""
+    def test_files_are_attached_to_the_question(self, witan, tmp_path):
+        """Members receive their text, and the record has it by name."""
         notes = tmp_path / "notes.txt"
         notes.write_text("the secret word is tulip", encoding="utf-8")
         ada = {"answer": [{"contains": "tulip", "text": "Ada says it is tulip."}]}
@@ -165,7 +165,7 @@ class TestStatus:
     """The exit status says what became of the session."""
 
     def test_fewer_than_two_answers_make_no_quorum(self, witan, tmp_path):
-        """One answer is returned, degraded, with status 3."""
+        """The single answer is returned, degraded, with status 3."""
         down = {"answer": [{"error": "is down", "status": 401}]}
         said = witan("ask", "Is it so?", *write_council(tmp_path, bob=down, cyd=down))
 
@@ -182,7 +182,7 @@ class TestStatus:
         assert "no outcome" in said.err
 
     def test_a_ceiling_that_prevents_an_outcome_is_over_budget(self, witan, tmp_path):
-        """Members too dear for the ceiling are not called, and one line says why."""
+        """Expensive members are not called, and one line says why."""
         config = tmp_path / "own.toml"
         tables = "\n".join(
             f'[[members]]\nseat = "script:{tmp_path}/{name}.toml"\nprice = [1000.0, 1000.0]'
@@ -283,8 +283,8 @@ class TestMisuse:
             (["Q", "SEATS", "--continue", "half.json"], "half.json: was interrupted before"),
         ],
     )
-    def test_it_is_one_sentence(self, witan, seats, tmp_path, arguments, words):
-        """No traceback, nothing on stdout, and the words that help."""
+    def test_misuse_is_one_sentence(self, witan, seats, tmp_path, arguments, words):
+        """No traceback, an empty stdout, and a remedy."""
         (tmp_path / "latin.txt").write_bytes("naïve".encode("latin-1"))
         bare = Story("a", "b").answers(a="A.", b="B.").closed()
         half = Story("a", "b").answers(a="A.")
@@ -327,8 +327,8 @@ class TestPipe:
         assert "question is empty" in done.stderr
 
     @pytest.mark.slow
-    def test_the_whole_of_it_takes_little_more_than_a_second(self, seats):
-        """With members that answer at once, a session is over 1.3 s after the process began."""
+    def test_a_session_takes_little_more_than_a_second(self, seats):
+        """With instant members it ends 1.3 s after the process starts."""
         seconds = []
         while not seconds or (min(seconds) >= 1.3 and len(seconds) < 6):  # the machine is shared
             start = time.perf_counter()
@@ -338,8 +338,8 @@ class TestPipe:
         assert min(seconds) < 1.3
 
     @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGPIPE")
-    def test_a_reader_that_leaves_ends_the_session(self, tmp_path):
-        """When nobody reads the events any more, the calls that hang are cancelled."""
+    def test_a_closed_pipe_ends_the_session(self, tmp_path):
+        """Hanging calls are cancelled when nobody reads the events."""
         seats = write_council(tmp_path, cyd={"answer": HANGS})
         with subprocess.Popen(
             [*WITAN, "ask", "Is it so?", "--events", "--no-history", *seats],
@@ -357,10 +357,10 @@ class TestPipe:
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends no signals to a process")
 class TestInterrupt:
-    """Ctrl-C keeps what came in."""
+    """Ctrl-C keeps the replies so far."""
 
     def interrupted(self, *arguments: object, number: int = signal.SIGINT) -> tuple[int, str]:
-        """Send the command a signal once two have answered; return its status and what it said."""
+        """Send a signal once two have answered; return status and output."""
         with subprocess.Popen(
             [*WITAN, *map(str, arguments), "--events"],
             stdin=subprocess.DEVNULL,
@@ -382,8 +382,8 @@ class TestInterrupt:
             pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
         ],
     )
-    def test_what_came_in_is_kept_and_taken_up_again(self, witan, tmp_path, number):
-        """Two of three answers are saved; resuming asks the third alone, and ends the session."""
+    def test_replies_are_stored_and_the_session_can_be_resumed(self, witan, tmp_path, number):
+        """Two of three answers are stored; resuming calls the third alone."""
         path = tmp_path / "half.json"
         seats = write_council(tmp_path, cyd={"answer": HANGS})
         given = ("--save", path, "--no-history", *seats)
@@ -402,8 +402,8 @@ class TestInterrupt:
         assert held["status"] == "complete"
 
     @pytest.mark.slow
-    def test_json_prints_the_record_of_what_came_in(self, tmp_path):
-        """``--json`` keeps its word: one object, whose status is that it was interrupted."""
+    def test_json_prints_the_interrupted_record(self, tmp_path):
+        """One object with the status interrupted."""
         asked = tmp_path / "asked"
         hanging = ("--member", f"cmd:sh -c 'touch {asked}; exec sleep 60'")
         seats = [*write_council(tmp_path, cyd=None), *hanging]
@@ -422,8 +422,8 @@ class TestInterrupt:
         assert json.loads(out)["status"] == "interrupted"
 
     @pytest.mark.slow
-    def test_without_a_file_it_is_kept_with_the_state_of_the_user(self, tmp_path):
-        """Without a history the path is named, and a session can be shown from it."""
+    def test_without_a_history_the_record_goes_to_the_state_folder(self, tmp_path):
+        """The path is printed, and the session can be shown from it."""
         seats = write_council(tmp_path, cyd={"answer": HANGS})
         status, err = self.interrupted("ask", "Is it so?", "--no-history", *seats)
 
@@ -441,12 +441,12 @@ class TestInterrupt:
 
 
 class _Counter(BaseHTTPRequestHandler):
-    """A server that only counts who calls."""
+    """A server that counts requests."""
 
     calls: list[str]
 
     def do_GET(self):
-        """Count, and know nothing."""
+        """Count the request and reply 404."""
         self.calls.append(self.path)
         self.send_error(404)
 
@@ -458,7 +458,7 @@ class _Counter(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def counter():
-    """A server on loopback that no model stands behind; it keeps the paths it was asked for."""
+    """A server on loopback without a model; it records request paths."""
     handler = type("Counter", (_Counter,), {"calls": []})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever)
@@ -470,10 +470,10 @@ def counter():
 
 
 class TestPlan:
-    """``witan plan`` says what a question would cost."""
+    """``witan plan`` prints what a question would cost."""
 
     def test_no_call_is_made(self, witan, counter):
-        """The members' server hears nothing, and every seat has its lines."""
+        """The members' server receives nothing, and every seat has its lines."""
         url, calls = counter
         said = witan("plan", "Which?", "--member", f"a={url}#x", "--member", f"b={url}#y")
 
@@ -481,8 +481,8 @@ class TestPlan:
         assert calls == []
         assert [line.split()[:2] for line in said.lines if line.startswith(("a ", "b "))][:2]
 
-    def test_it_says_what_so_many_reviewers_can_separate(self, witan):
-        """Three separate answers far apart, four closer ones; in JSON the same as numbers."""
+    def test_it_states_how_many_answers_the_reviewers_can_separate(self, witan):
+        """Three reviewers separate distant answers, four closer ones; JSON has the same numbers."""
         members = [
             word for name in "abcd" for word in ("--member", f"{name}=http://192.0.2.1/v1#m")
         ]
@@ -501,8 +501,8 @@ class TestPlan:
         judged = " ".join(witan("plan", "Which?", *members[:6], *jury).out.split())
         assert "3 reviewers separate answers" in judged
 
-    def test_a_question_to_too_few_says_so_before_anything_is_called(self, witan, counter):
-        """Off a terminal it is said of three members and of four, and --quiet silences it."""
+    def test_too_few_reviewers_are_reported_before_the_first_call(self, witan, counter):
+        """Off a terminal for three members and for four; --quiet omits it."""
         url, _ = counter
         three = [word for name in "abc" for word in ("--member", f"{name}={url}#m")]
         limits = ("--no-history", "--attempts", 1)
@@ -512,16 +512,16 @@ class TestPlan:
         assert "4 members separate answers" in witan("ask", "Which?", *four, *limits).err
         assert "separate" not in witan("ask", "Which?", *three, *limits, "--quiet").err
 
-    def test_the_sum_is_that_of_the_lines(self, witan, seats):
-        """In JSON the totals add up, and scripted members cost nothing."""
+    def test_totals_are_the_sum_of_the_lines(self, witan, seats):
+        """In JSON, too; scripted members cost nothing."""
         said = witan("plan", "Which?", "--json", *seats)
 
         lines = [line for line in said.json["lines"] if not line["if_needed"]]
         assert said.json["calls"] == sum(line["calls"] for line in lines) == 7
         assert said.json["worst_usd"] == 0.0
 
-    def test_the_rows_add_up_to_both_sums(self, witan, seats):
-        """Repairs and stand-ins have rows of their own, and every row is in the sum at most."""
+    def test_rows_add_up_to_both_totals(self, witan, seats):
+        """Repairs and stand-ins have rows of their own, in the maximum total."""
         said = witan("plan", "Which?", *seats)
 
         rows = [re.split(r"\s{2,}", line.strip()) for line in said.lines if " " in line]
@@ -535,8 +535,8 @@ class TestPlan:
         assert spare
         assert "are not included" in said.out
 
-    def test_it_needs_no_key(self, witan):
-        """Seats whose keys are missing are planned, and every missing variable is named."""
+    def test_a_plan_needs_no_key(self, witan):
+        """Seats without a key are planned, and every missing variable is named."""
         said = witan(
             "plan", "Which?", "--member", "openai:gpt-5", "--member", "anthropic:claude-opus-4"
         )
@@ -545,8 +545,8 @@ class TestPlan:
         assert "gpt-5" in said.out
         assert "OPENAI_API_KEY and ANTHROPIC_API_KEY" in said.err
 
-    def test_a_ceiling_below_the_worst_case_is_said(self, witan, tmp_path):
-        """Who sets a ceiling learns what will not be called under it."""
+    def test_a_ceiling_below_the_worst_case_is_reported(self, witan, tmp_path):
+        """With the calls that will be skipped."""
         write_council(tmp_path)
         config = tmp_path / "own.toml"
         seats = "\n".join(
@@ -559,8 +559,8 @@ class TestPlan:
         assert "ceiling of $0.7000" in said.out
 
 
-def test_a_script_is_written_as_asked(tmp_path):
-    """The scripts of these tests are TOML that a member can play."""
+def test_scripts_of_the_tests_are_valid(tmp_path):
+    """They are TOML that a member can play."""
     import tomllib
 
     path = write_script(tmp_path / "x.toml", answer=[{"text": 'a "b"\n', "times": 1}])

@@ -1,4 +1,4 @@
-"""``witan audit``, black box: on the real council, on hand counts, and the same on every engine."""
+"""``witan audit``, black box: on the real council, against hand counts, on every engine."""
 
 import json
 import re
@@ -65,7 +65,7 @@ def vicuna(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def found(vicuna):
+def audit_json(vicuna):
     """The audit of the real council, in JSON."""
     out = StringIO()
     with redirect_stdout(out):
@@ -74,26 +74,26 @@ def found(vicuna):
 
 
 @pytest.fixture(scope="module")
-def lines(found):
-    """The lines of the real council, by name."""
-    return {line["reviewer"]: line for line in found["reviewers"]}
+def lines(audit_json):
+    """Reviewers of the real council, by name."""
+    return {line["reviewer"]: line for line in audit_json["reviewers"]}
 
 
 def reviewers(said):
-    """The lines of models in JSON, by name."""
+    """Reviewers in JSON, by name."""
     return {line["reviewer"]: line for line in said.json["reviewers"]}
 
 
 def concerns(said, reviewer):
-    """The measures of a reviewer that stand out."""
+    """The measures of a reviewer that are marked."""
     return {concern["measure"] for concern in said["concerns"].get(reviewer, ())}
 
 
 class TestRealCouncil:
-    """What ``data/README.md`` knows of the forty questions is what the audit shows."""
+    """The audit reproduces the figures of ``data/README.md`` for the forty questions."""
 
-    def test_figures_are_those_of_the_data(self, found, lines):
-        """Own answers, order, the first shown, length and effective votes, all summed by SQL."""
+    def test_figures_match_the_data(self, audit_json, lines):
+        """Own answers, order, first position, length and effective votes, all computed in SQL."""
 
         def values(measure):
             return {name: line[measure]["value"] for name, line in lines.items() if name in JUDGES}
@@ -107,24 +107,26 @@ class TestRealCouncil:
         assert values("first_shown") == pytest.approx(
             dict(zip(JUDGES, (0.50, 0.63, 0.38, 0.44, 0.80), strict=True)), abs=0.04
         )
-        assert found["panel"]["effective_votes"]["value"] == pytest.approx(1.9, abs=0.15)
-        longer = found["people"]["length"]["longer_wins"]
+        assert audit_json["panel"]["effective_votes"]["value"] == pytest.approx(1.9, abs=0.15)
+        longer = audit_json["people"]["length"]["longer_wins"]
         assert (longer["n"], longer["value"]) == (795, pytest.approx(0.74, abs=0.005))
 
-    def test_the_preference_of_gpt4_stands_out(self, found):
-        """Its interval is above 0, that of claude is not."""
-        assert "self_preference" in concerns(found, "gpt4")
-        assert "self_preference" not in concerns(found, "claude")
+    def test_the_self_preference_of_gpt4_is_marked(self, audit_json):
+        """Its interval is above 0; that of claude is not."""
+        assert "self_preference" in concerns(audit_json, "gpt4")
+        assert "self_preference" not in concerns(audit_json, "claude")
 
-    def test_who_turns_with_the_order_is_a_concern(self, found, lines):
-        """Judges who keep to fewer than half of their votes once the order turns."""
+    def test_inconsistent_judges_are_marked(self, audit_json, lines):
+        """Those that keep fewer than half of their votes in the reversed order."""
         turning = {name for name, line in lines.items() if line["order_consistency"]["value"] < 0.5}
 
         assert turning == {"vicuna-13b", "bard"}
-        assert turning == {name for name in lines if "order_consistency" in concerns(found, name)}
+        assert turning == {
+            name for name in lines if "order_consistency" in concerns(audit_json, name)
+        }
 
-    def test_whoever_stands_out_has_a_row(self, witan, vicuna):
-        """The names that are marked above the tables stand in them, people's too."""
+    def test_every_marked_reviewer_has_a_row(self, witan, vicuna):
+        """Names above the tables are in them, people included."""
         said = witan("audit", "--history", vicuna)
         above, tables = said.out.split("So say the 95% intervals.")
         rows = {line.split()[0] for line in tables.splitlines() if line.strip()}
@@ -133,17 +135,17 @@ class TestRealCouncil:
         assert "human" in marked
         assert {*marked, "people"} <= rows
 
-    def test_all_people_together_are_a_reviewer(self, witan, vicuna, found):
-        """They are told of by the name of their row, in text and in JSON."""
+    def test_all_people_together_are_one_reviewer(self, witan, vicuna, audit_json):
+        """Under the name of their row, in text and in JSON."""
         said = witan("audit", "--reviewer", "people", "--history", vicuna)
         line = witan("audit", "--reviewer", "people", "--json", "--history", vicuna).json["people"]
 
         assert said.lines[0].startswith("how people judge")
-        assert line == found["people"]
+        assert line == audit_json["people"]
 
-    def test_agreement_becomes_reliability(self, found):
-        """The surer the panel is of a pair, the more often it sides with people."""
-        blocks = found["calibration"]["blocks"]
+    def test_agreement_predicts_reliability(self, audit_json):
+        """The more the panel agrees on a pair, the more often it sides with people."""
+        blocks = audit_json["calibration"]["blocks"]
         known = [b["reliability"]["value"] for b in blocks if b["reliability"]["value"] is not None]
 
         assert known == sorted(known)
@@ -151,7 +153,7 @@ class TestRealCouncil:
 
 
 class TestNumbers:
-    """What is printed is what a hand count gives."""
+    """Printed numbers match hand counts."""
 
     def test_self_preference(self, witan, history):
         """What ash gives itself, 1, the others give it too; elm gives itself .4 less than they do.
@@ -170,7 +172,7 @@ class TestNumbers:
         assert "self_preference" in concerns(said.json, "elm")
 
     def test_one_reviewer_in_full(self, witan, history):
-        """A name brings every measure of it, with what it rests on."""
+        """Every measure with its sample size."""
         said = witan("audit", "--history", history, "--reviewer", "elm")
 
         assert said.status == 0
@@ -182,14 +184,14 @@ class TestNumbers:
         alone = witan("audit", "--history", history, "--reviewer", "elm", "--json")
         assert [line["reviewer"] for line in alone.json["reviewers"]] == ["elm"]
 
-    def test_an_unknown_reviewer_is_met_with_the_nearest(self, witan, history):
-        """A misspelt name is one line."""
+    def test_an_unknown_reviewer_gets_the_nearest_name(self, witan, history):
+        """In one line."""
         said = witan("audit", "--history", history, "--reviewer", "elmo")
 
         assert (said.status, said.out) == (2, "")
         assert "did you mean 'elm'?" in said.err
 
-    def test_too_few_data_say_how_many_are_needed(self, witan, tmp_path):
+    def test_too_few_data_state_the_number_needed(self, witan, tmp_path):
         """Seven ballots are seven of the twenty that a rate needs."""
         place = kept(tmp_path / "h.sqlite", council(7))
         said = witan("audit", "--history", place)
@@ -228,7 +230,7 @@ class TestNumbers:
         }  # fmt: skip
 
     def test_a_reviewer_is_found_by_its_old_name(self, witan, history, tmp_path):
-        """Asked for oak, it tells of ash, which oak is called now."""
+        """A request for oak shows ash, its new name."""
         config = tmp_path / "witan.toml"
         config.write_text('[aliases]\noak = "ash"\n', encoding="utf-8")
         asked = ("audit", "--history", history, "--config", config, "--json", "--reviewer")
@@ -236,14 +238,14 @@ class TestNumbers:
         assert witan(*asked, "oak").json == witan(*asked, "ash").json
 
     def test_an_unknown_criterion_is_refused(self, witan, history):
-        """There are none here, and that is said."""
+        """The error says that there are none."""
         said = witan("audit", "--history", history, "--criterion", "clarity")
 
         assert (said.status, said.out) == (2, "")
         assert "unknown criterion 'clarity'" in said.err
 
     def test_the_chart_has_a_row_per_reviewer(self, witan, history, tmp_path):
-        """Names of reviewers and of measures are drawn."""
+        """With names of reviewers and measures."""
         path = tmp_path / "audit.svg"
         said = witan("audit", "--history", history, "--plot", path)
 
@@ -253,7 +255,7 @@ class TestNumbers:
 
 
 class TestConstantReviewer:
-    """A reviewer that gives all the same grade has no preference that could be measured."""
+    """A reviewer with constant grades has no measurable preference."""
 
     PREFERENCES = ("self_preference", "position_effect")
 
@@ -282,7 +284,7 @@ class TestConstantReviewer:
         return str(path)
 
     def test_it_has_no_preference(self, witan, votes):
-        """Neither value nor mark, and the report says why; what stands out is that all is flat."""
+        """Neither value nor mark, with the reason; only the constant grade is marked."""
         said = witan("audit", votes, "--json")
 
         yew = reviewers(said)["yew"]
@@ -295,8 +297,8 @@ class TestConstantReviewer:
         assert re.search(r"Self preference .*no preference can be measured", text)
         assert re.search(r"Position effect .*no preference can be measured", text)
 
-    def test_nobody_is_accused_beside_it(self, witan, votes):
-        """The three others agree on what stands first, so none of them prefers the place."""
+    def test_other_reviewers_are_not_marked(self, witan, votes):
+        """Three agree on the first answer, so none has a position bias."""
         said = witan("audit", votes, "--json")
 
         for name in ("fir", "lime", "pine"):
@@ -307,14 +309,14 @@ class TestConstantReviewer:
 class TestEngines:
     """One definition, four engines."""
 
-    def test_postgresql_says_the_same(self, witan, history):
+    def test_postgresql_gives_the_same(self, witan, history):
         """Counts are identical, sums equal to 1e-9."""
         for url in database_of():
             kept(url, council(40))
             here = witan("audit", "--history", history, "--json").json
             alike(here, witan("audit", "--history", url, "--json").json)
 
-    def test_a_lake_says_the_same(self, witan, vicuna, tmp_path):
+    def test_a_lake_gives_the_same(self, witan, vicuna, tmp_path):
         """The real council, read by DuckDB."""
         pytest.importorskip("duckdb", reason="DuckDB is not installed")
         lake = lake_of(vicuna, tmp_path / "lake")

@@ -1,4 +1,4 @@
-"""``witan audit``, black box: how each reviewer grades on each criterion."""
+"""``witan audit``, black box: each reviewer's grades per criterion."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ def history(tmp_path_factory):
 
 @pytest.fixture
 def lines(witan, history):
-    """Reviewer → criterion → its measures, in JSON."""
+    """Measures in JSON by reviewer and criterion."""
     said = witan("audit", "--history", history, "--json").json
     return {
         line["reviewer"]: {found["criterion"]: found for found in line["criteria"]}
@@ -26,7 +26,7 @@ def lines(witan, history):
 
 
 def test_all_reviewers_have_all_criteria_in_json(lines):
-    """Each measure has its value, its interval and what it rests on."""
+    """Each measure has value, interval and sample size."""
     assert list(lines) == list(KEEN)
     assert all(list(found) == ["accuracy", "clarity"] for found in lines.values())
     mean = lines["ash"]["accuracy"]["mean"]
@@ -34,7 +34,7 @@ def test_all_reviewers_have_all_criteria_in_json(lines):
     assert set(mean) >= {"interval", "needed", "unit", "why"}
 
 
-def test_numbers_are_those_of_a_hand_count(lines):
+def test_numbers_match_hand_counts(lines):
     """Means, severity, constant use and halo, each on its criterion."""
     # Of the answers that oak grades, ash and elm grade one each: 8 and 7 on average, oak 3.
     assert lines["oak"]["accuracy"]["severity"]["value"] == pytest.approx(-4.5)
@@ -49,8 +49,8 @@ def test_numbers_are_those_of_a_hand_count(lines):
     )
 
 
-def test_one_reviewer_has_its_criteria_below(witan, history):
-    """Criterion by criterion a table of measures, what stands out marked."""
+def test_one_reviewer_has_a_table_per_criterion(witan, history):
+    """Outliers are marked."""
     said = witan("audit", "--history", history, "--reviewer", "elm")
 
     accuracy, clarity = said.out.split("\nOn ")[1:]
@@ -61,8 +61,8 @@ def test_one_reviewer_has_its_criteria_below(witan, history):
     assert "40 ballots" in flat
 
 
-def test_one_criterion_shows_how_each_reviewer_grades_on_it(witan, history, tmp_path):
-    """A row per reviewer, and nothing else of the audit; in JSON and in a chart likewise."""
+def test_one_criterion_compares_all_reviewers(witan, history, tmp_path):
+    """A row per reviewer and nothing else; in JSON and in a chart likewise."""
     chart = tmp_path / "accuracy.svg"
     said = witan("audit", "--history", history, "--criterion", "accuracy", "--plot", chart)
     rows = said.lines
@@ -91,16 +91,16 @@ def test_one_criterion_shows_how_each_reviewer_grades_on_it(witan, history, tmp_
      ("overall", "'overall' is the grade as a whole, which an audit without a criterion tells of; "
                  "criteria: accuracy, clarity")],
 )  # fmt: skip
-def test_a_criterion_that_nobody_graded_on_is_refused(witan, history, criterion, said):
-    """With the nearest, and all that there are."""
+def test_an_ungraded_criterion_is_refused(witan, history, criterion, said):
+    """With the nearest one, and the list."""
     refused = witan("audit", "--history", history, "--criterion", criterion)
 
     assert (refused.status, refused.out) == (2, "")
     assert said in refused.err
 
 
-def test_who_gave_no_grade_on_a_criterion_is_told_in_a_sentence(witan, tmp_path):
-    """A person who only ranked, alone and as all people; the exit status is that of emptiness."""
+def test_a_reviewer_without_grades_on_a_criterion_is_reported(witan, tmp_path):
+    """A person who only ranked, alone and among all people; the exit status is that of no data."""
     vote = ballot("s0", "ines", ("ash", "elm", "oak"), kind="human")
     person = SessionImport("of people", ballots=(replace(vote, session="of people"),))
     place = kept(tmp_path / "h.sqlite", [*graded(12), person])
@@ -114,7 +114,7 @@ def test_who_gave_no_grade_on_a_criterion_is_told_in_a_sentence(witan, tmp_path)
     assert "unknown reviewer 'elk'" in strange.err
 
 
-def test_few_grades_say_how_many_are_needed(witan, tmp_path):
+def test_few_grades_state_the_number_needed(witan, tmp_path):
     """Eight grades are eight of the thirty that a mean needs."""
     place = kept(tmp_path / "h.sqlite", graded(4))
 
@@ -124,8 +124,8 @@ def test_few_grades_say_how_many_are_needed(witan, tmp_path):
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "postgresql"])
-def test_other_engines_say_the_same(witan, history, tmp_path, engine):
-    """The lake and PostgreSQL give what SQLite gives, to 1e-9."""
+def test_other_engines_give_the_same(witan, history, tmp_path, engine):
+    """The lake and PostgreSQL equal SQLite to 1e-9."""
     expected = witan("audit", "--history", history, "--json").json
     if engine == "duckdb":
         found = witan("audit", "--lake", lake_of(history, tmp_path / "lake"), "--json").json

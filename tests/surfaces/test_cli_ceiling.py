@@ -1,4 +1,4 @@
-"""``--max-cost`` over kill -9, black box: however often a session goes on, its ceiling holds."""
+"""``--max-cost`` over kill -9, black box: a ceiling holds however often a session is resumed."""
 # ruff: noqa: S603 - every process started here is our own command
 
 import json
@@ -25,20 +25,20 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows kills otherwise
 
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
-    """A history of the test's own, and no other trace of the machine."""
+    """A history of the test's own, isolated from the machine."""
     return place_of_its_own(tmp_path, monkeypatch)
 
 
 @pytest.fixture
 def server() -> Iterator[MisbehavingServer]:
-    """Two models, who count how often they are asked."""
+    """Two models that count their calls."""
     with MisbehavingServer({"ada": 9, "bob": 8}) as running:
         yield running
 
 
 @pytest.fixture
 def config(server, tmp_path):
-    """The configuration that seats them at a price."""
+    """The configuration that seats them with prices."""
     seats = [
         f'[[members]]\nseat = "{server.url}#{name}"\nprice = [1.0, 2.0]' for name in server.worth
     ]
@@ -51,14 +51,14 @@ def config(server, tmp_path):
 
 @pytest.fixture
 def worst(witan, config) -> float:
-    """What one call to answer can cost at most."""
+    """The maximum cost of one call for an answer."""
     lines = witan("plan", "Which?", "--config", config, "--json").json["lines"]
     [usd] = {line["worst_usd"] for line in lines if line["stage"] == "answer"}
     return usd
 
 
 def started(*arguments: object) -> subprocess.Popen[str]:
-    """The command, once it has begun to ask both members."""
+    """Start the command and wait for calls to both members."""
     process = subprocess.Popen(
         [*WITAN, *map(str, arguments), "--events"],
         stdin=subprocess.DEVNULL,
@@ -72,8 +72,8 @@ def started(*arguments: object) -> subprocess.Popen[str]:
     return process
 
 
-def killed(process: subprocess.Popen[str], server: MisbehavingServer, calls: int) -> None:
-    """Kill it the moment that the server has had so many calls."""
+def kill_after(process: subprocess.Popen[str], server: MisbehavingServer, calls: int) -> None:
+    """Kill the process once the server has had so many calls."""
     server.wait_for_requests(calls, seconds=30)
     process.kill()
     process.communicate(timeout=30)
@@ -81,7 +81,7 @@ def killed(process: subprocess.Popen[str], server: MisbehavingServer, calls: int
 
 @pytest.fixture
 def busy_history(place, server):
-    """Answers take a while; once they are under way, the history cannot be written."""
+    """A history that is locked once answers are under way."""
 
     @contextmanager
     def kept_busy(*arguments: object) -> Iterator[subprocess.Popen[str]]:
@@ -99,14 +99,12 @@ def busy_history(place, server):
 
 
 @pytest.mark.slow
-def test_what_a_call_is_begun_with_is_durable_before_it_is_made(
-    witan, server, config, busy_history
-):
-    """While the history cannot be written no call is made; killed later, it knows of each."""
+def test_a_call_is_recorded_before_it_is_made(witan, server, config, busy_history):
+    """A locked history allows no call; after a kill it knows each one."""
     with busy_history("ask", "Which?", "--config", config, "--max-cost", 1.0) as process:
         time.sleep(0.5)
         assert len(server.calls()) == 2
-    killed(process, server, calls=4)
+    kill_after(process, server, calls=4)
 
     record = witan("show", "last", "--json").json
     begun = [each["worst_usd"] for each in record["events"] if each["event"] == "review_started"]
@@ -116,12 +114,12 @@ def test_what_a_call_is_begun_with_is_durable_before_it_is_made(
 
 
 @pytest.mark.slow
-def test_a_ceiling_is_not_renewed_by_killing(witan, server, config, worst):
-    """Of four calls that it allows two are made each time, and then none."""
+def test_a_kill_does_not_renew_the_ceiling(witan, server, config, worst):
+    """Of four calls allowed, each run makes two, then none."""
     server.fault(None, "hang")
     ceiling = ["--config", config, "--max-cost", 4.5 * worst]
-    killed(started("ask", "Which?", *ceiling), server, calls=2)
-    killed(started("resume", "last"), server, calls=4)
+    kill_after(started("ask", "Which?", *ceiling), server, calls=2)
+    kill_after(started("resume", "last"), server, calls=4)
 
     said = witan("resume", "last")
 
@@ -132,15 +130,15 @@ def test_a_ceiling_is_not_renewed_by_killing(witan, server, config, worst):
 
 
 @pytest.mark.slow
-def test_a_file_that_is_taken_up_knows_of_its_calls(witan, server, config, worst, tmp_path):
-    """Without a history the record itself says what was begun, before it is."""
+def test_a_resumed_file_knows_its_calls(witan, server, config, worst, tmp_path):
+    """Without a history the record itself stores each call before it is made."""
     server.fault(None, "hang")
     half = tmp_path / "half.json"
-    killed(started("ask", "Which?", "--config", config, "--max-cost", 4.5 * worst), server, 2)
+    kill_after(started("ask", "Which?", "--config", config, "--max-cost", 4.5 * worst), server, 2)
     half.write_text(witan("show", "last", "--json").out, encoding="utf-8")
 
     again = ["resume", half, "--no-history", "--trust"]
-    killed(started(*again), server, calls=4)
+    kill_after(started(*again), server, calls=4)
     witan(*again)
 
     assert len(server.calls()) == 4
@@ -149,22 +147,22 @@ def test_a_file_that_is_taken_up_knows_of_its_calls(witan, server, config, worst
 
 
 @pytest.mark.slow
-def test_without_a_ceiling_a_call_does_not_wait_for_ever(server, config, busy_history):
-    """A history that cannot be written holds a call up, but not beyond ten seconds or so."""
+def test_without_a_ceiling_a_call_waits_only_briefly(server, config, busy_history):
+    """A locked history delays a call by about ten seconds."""
     with busy_history("ask", "Which?", "--config", config) as process:
         time.sleep(0.5)
         assert len(server.calls()) == 2
-        killed(process, server, calls=4)
+        kill_after(process, server, calls=4)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ceiling", [[], ["--max-cost", 1.0]], ids=["no ceiling", "a ceiling"])
-def test_what_is_paid_in_vain_is_not_forgotten(witan, server, config, worst, ceiling):
-    """Calls that timed out may be billed, though the session is left to be taken up again."""
+def test_failed_calls_count_against_the_ceiling(witan, server, config, worst, ceiling):
+    """Calls that timed out may be billed, and a resumed session knows them."""
     server.fault(None, "hang", times=4)
     limits = ["--call-seconds", 1, "--attempts", 1, *ceiling]
     process = started("ask", "Which?", "--config", config, *limits)
-    killed(process, server, calls=2)
+    kill_after(process, server, calls=2)
 
     vain = witan("resume", "last")
     after = witan("show", "last", "--json").json
@@ -182,24 +180,24 @@ def test_what_is_paid_in_vain_is_not_forgotten(witan, server, config, worst, cei
     assert unknown == pytest.approx(after["cost"]["committed_usd"])
 
 
-class TestRefusedBeforehand:
-    """What a ceiling cannot hold is refused before its first call, with the sum that is needed."""
+class TestRefusals:
+    """A ceiling that is too low is refused before the first call, with the sum needed."""
 
     @pytest.fixture
     def interrupted(self, witan, server, config, worst):
-        """A session that has its answers under a ceiling with nothing left for reviews."""
+        """A session with its answers and no money left for reviews."""
         server.fault(None, "hang", stage="review", times=2)
         ask = ["ask", "Which?", "--config", config, "--max-cost", 3 * worst]
-        killed(started(*ask), server, calls=4)
+        kill_after(started(*ask), server, calls=4)
         return listed(witan)[0]["session"]
 
     def needed(self, said) -> float:
-        """The sum in a refusal."""
+        """The sum in an error message."""
         assert said.out == ""
         return float(re.search(r"the \$([\d.]+) that", said.err)[1])
 
-    def test_a_session_that_is_taken_up(self, witan, server, interrupted, worst):
-        """The refusal says what is spent; the session stays interrupted."""
+    def test_a_resumed_session(self, witan, server, interrupted, worst):
+        """The error states what is spent; the session stays interrupted."""
         said = witan("resume", interrupted)
 
         assert said.status == 4
@@ -211,8 +209,8 @@ class TestRefusedBeforehand:
         assert listed(witan)[0]["status"] == "interrupted"
 
     @pytest.mark.slow
-    def test_a_session_that_is_taken_up_over_http(self, server, config, place, interrupted):
-        """It is a 402 each time, and the session can still be resumed by another."""
+    def test_a_resumed_session_over_http(self, server, config, place, interrupted):
+        """It is a 402 each time, and another client can still resume it."""
         path = f"/api/sessions/{interrupted}/resume"
         with (
             History.open(place) as history,
@@ -226,8 +224,8 @@ class TestRefusedBeforehand:
         assert "spent) leaves less" in refused[0].json()["detail"]
         assert (status, len(server.calls())) == ("interrupted", 4)
 
-    def test_seats_that_are_asked_again(self, witan, server, config, worst):
-        """A retry has the ceiling of its parent, for its own calls; nothing is called."""
+    def test_a_retry(self, witan, server, config, worst):
+        """It has its parent's ceiling for its own calls; none is made."""
         server.fault(None, "empty", stage="review")
         ceiling = ["--max-cost", 5.5 * worst, "--attempts", 1]
         witan("ask", "Which?", "--config", config, *ceiling)
@@ -245,8 +243,8 @@ class TestRefusedBeforehand:
         assert self.needed(said) < 4 * worst
         assert len(server.calls()) == calls
 
-    def test_a_question_that_goes_on(self, witan, server, config):
-        """A follow-up is refused as its first question would be."""
+    def test_a_follow_up(self, witan, server, config):
+        """It is refused like a first question."""
         witan("ask", "Which?", "--config", config)
         calls = len(server.calls())
 
@@ -256,8 +254,8 @@ class TestRefusedBeforehand:
         assert self.needed(said) > 0
 
     @pytest.mark.slow
-    def test_a_price_of_today_counts(self, config, place, interrupted):
-        """A seat that became free no longer holds up what is left."""
+    def test_current_prices_apply(self, config, place, interrupted):
+        """A seat that became free no longer blocks the rest."""
         config.write_text(config.read_text().replace("[1.0, 2.0]", "[0.0, 0.0]"))
         path = f"/api/sessions/{interrupted}/resume"
         with (

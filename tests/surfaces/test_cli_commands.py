@@ -28,8 +28,8 @@ class TestCompare:
             ["mean_rank", "x", "1 · 1.250", "2 · 1.750 (=)", "3 · 3.000"],
         ]
 
-    def test_what_cannot_count_is_left_out_with_its_reason(self, witan, council):
-        """Rules that need grades or a history are named, with why."""
+    def test_rules_that_cannot_count_are_listed_with_their_reason(self, witan, council):
+        """Those that need grades or a history."""
         said = witan("compare", council, "--rules", "borda,range,elo")
 
         left_out = said.lines[said.lines.index("Rules left out") + 1 :]
@@ -68,8 +68,8 @@ class TestCompare:
             ["3", "irv", "2", "2"],
         ]
 
-    def test_all_figures_are_of_the_session_asked_for(self, witan, sessions):
-        """With --session every table is about it, and --json counts one session."""
+    def test_all_figures_belong_to_the_selected_session(self, witan, sessions):
+        """With --session every table is about it, and --json has only it."""
         options = ("--session", "q2", "--rules", "borda,schulze")
         said = witan("compare", sessions, *options)
 
@@ -101,7 +101,7 @@ class TestCompare:
         ],
     )
     def test_misuse_is_one_line(self, witan, council, options, sentence):
-        """The line names the nearest right; the status is 2."""
+        """With the nearest valid name; the status is 2."""
         said = witan("compare", council, *options)
 
         assert (said.status, said.out) == (2, "")
@@ -120,10 +120,10 @@ class TestCompare:
 
 
 class TestExplain:
-    """Why the leader leads, by hand."""
+    """Why the leader leads, calculated by hand."""
 
-    def test_the_arithmetic_of_borda_can_be_followed(self, witan, council):
-        """Each ballot's share stands in the table, and their mean is the score."""
+    def test_the_arithmetic_of_borda_is_shown(self, witan, council):
+        """The table has each ballot's share, and their mean is the score."""
         said = witan("explain", council, "--rule", "borda")
 
         start = said.lines.index("4. Borda: the share of rivals that each ballot places below")
@@ -132,8 +132,8 @@ class TestExplain:
         assert rows[3] == ["r4", "3", "3", "2", "0.500", "1", "1.000"]
         assert rows[5] == ["mean", "0.875", "0.625"]
 
-    def test_recusal_is_told(self, witan, write):
-        """A reviewer that ranks its own candidate is said to have no say on it."""
+    def test_recusal_is_shown(self, witan, write):
+        """A reviewer that ranks its own candidate has no vote on it."""
         path = write(
             "own.jsonl",
             {"reviewer": "x", "ranking": ["x", "y", "z"]},
@@ -145,7 +145,7 @@ class TestExplain:
         assert any("x has no say" in line and "recused" in line for line in said.lines)
 
     def test_one_of_several_sessions_must_be_named(self, witan, sessions):
-        """Without --session the sentence says that there are twelve."""
+        """Without --session the error states that there are twelve."""
         said = witan("explain", sessions)
 
         assert said.status == 2
@@ -181,7 +181,7 @@ class TestExplain:
 
 
 class TestRules:
-    """What there is to count by."""
+    """The list of rules."""
 
     def test_every_rule_has_a_line_and_auto_is_first(self, witan):
         """The list names each registered rule with what it needs."""
@@ -193,8 +193,8 @@ class TestRules:
         assert [line.split()[0] for line in start] == ["auto", *RULES]
         assert [line.split()[1] for line in start[1:]] == [rule.needs for rule in RULES.values()]
 
-    def test_what_simulation_says_of_schulze_is_said(self, witan):
-        """Where it finds the best less often than Borda, and that it leaves more dead heats."""
+    def test_simulation_results_of_schulze_are_shown(self, witan):
+        """Where it finds the best less often than Borda, and has more ties."""
         out = " ".join(witan("rules", "schulze").out.split())
 
         assert "1 to 3 points less often than Borda at 3 to 5 reviewers" in out
@@ -209,8 +209,8 @@ class TestRules:
         assert "Schulze, Social Choice and Welfare 36, 2011" in out
         assert "share a rank" in out
 
-    def test_auto_says_how_it_decides(self, witan):
-        """``auto`` is explained though it is no rule."""
+    def test_auto_is_explained(self, witan):
+        """Though it is no rule."""
         out = " ".join(witan("rules", "auto").out.split())
 
         assert "calibrated if at least two" in out
@@ -231,7 +231,7 @@ class TestRules:
 
 
 class TestRubrics:
-    """What answers are graded by."""
+    """The list of rubrics."""
 
     def test_they_are_listed_with_their_weights(self, witan):
         """The general rubric is first, with accuracy at 0.35."""
@@ -247,8 +247,8 @@ class TestRubrics:
         assert "accuracy, weight 0.35" in said.lines
         assert any("accuracy under 5" in line and "at most 4" in line for line in said.lines)
 
-    def test_toml_comes_back_as_the_same_rubric(self, witan, tmp_path):
-        """What --toml prints is read by --rubric."""
+    def test_toml_can_be_read_back(self, witan, tmp_path):
+        """--rubric reads what --toml prints."""
         from witan.core.rubric import RUBRICS
         from witan.files.rubric_toml import load_rubric
 

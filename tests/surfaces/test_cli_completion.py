@@ -44,10 +44,10 @@ def output_of(arguments, tmp_path):
     ],
 )
 class TestWords:
-    """What is offered for a word that has been begun."""
+    """Completions of a partial word."""
 
     def test_bash(self, tmp_path, typed, offered):
-        """Bash gets it from the function that the page says to load."""
+        """With the function that the page says to load."""
         words = " ".join(typed)
         script = (
             'eval "$(_WITAN_COMPLETE=bash_source witan)"; '
@@ -59,7 +59,7 @@ class TestWords:
         assert found.split() == offered
 
     def test_fish(self, tmp_path, typed, offered):
-        """Fish gets it by its own command for it."""
+        """By its own command for completions."""
         script = f"_WITAN_COMPLETE=fish_source witan | source; complete -C '{' '.join(typed)}'"
         found = output_of([shell("fish"), "--no-config", "-c", script], tmp_path)
 
@@ -67,11 +67,11 @@ class TestWords:
 
     @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals")
     def test_zsh(self, tmp_path, typed, offered):
-        """Zsh writes the rest of the word on a terminal once Tab is pressed."""
+        """On a terminal, after Tab."""
         [word] = offered
         rest = word.removeprefix(typed[-1])
 
-        with Typed(shell("zsh"), tmp_path) as terminal:
+        with ZshTerminal(shell("zsh"), tmp_path) as terminal:
             terminal.write("autoload -Uz compinit && compinit -u -D; ")
             terminal.write('eval "$(_WITAN_COMPLETE=zsh_source witan)"; echo load""ed\n')
             terminal.wait_for("loaded")
@@ -79,7 +79,7 @@ class TestWords:
             terminal.wait_for(f"{typed[-1]}{rest} ")
 
 
-class Typed:
+class ZshTerminal:
     """A Z shell on a pseudo-terminal."""
 
     def __init__(self, zsh, folder):
@@ -104,7 +104,7 @@ class Typed:
         os.write(self.ours, text.encode())
 
     def wait_for(self, words):
-        """Read what the terminal shows, control sequences aside, until it has these words."""
+        """Read the terminal until it shows these words, without control sequences."""
         said = ""
         while words not in CONTROL.sub("", said):
             readable, _, _ = select.select([self.ours], [], [], 30)

@@ -1,4 +1,4 @@
-"""``witan demo``, black box: a session of scripts through the real pipeline, marked as such."""
+"""``witan demo``, black box: a marked session of scripts through the real pipeline."""
 # ruff: noqa: S603 - every process started here is our own command
 
 import json
@@ -19,7 +19,7 @@ class TestPiped:
     """Without a terminal."""
 
     def test_every_line_is_marked_as_simulated(self, witan):
-        """No line of the text, and no line of trust, could pass for a model's."""
+        """Of the text and of the trust line."""
         said = witan("demo", "--fast")
 
         assert said.status == 0
@@ -29,7 +29,7 @@ class TestPiped:
         assert all(fact in legend for fact in ("[A] dogwood", "[E] aster"))
         assert trust.startswith("simulated · 5 of 5 reviewers · ")
 
-    def test_it_ends_complete(self, witan):
+    def test_the_session_is_complete(self, witan):
         """A ballot is repaired, and nothing is missing."""
         said = witan("demo", "--fast", "--json")
 
@@ -39,8 +39,8 @@ class TestPiped:
         assert said.json["missing"] == []
         assert sum(e["event"] == "ballot_cast" for e in events) == 5
 
-    def test_its_twin_shows_what_goes_wrong_in_a_council(self, witan):
-        """With --degraded one ballot never comes, and that alone is missing."""
+    def test_the_degraded_demonstration_lacks_one_ballot(self, witan):
+        """And nothing else."""
         said = witan("demo", "--degraded", "--fast", "--json")
 
         events = said.json["events"]
@@ -52,8 +52,8 @@ class TestPiped:
         assert said.json["status"] == "degraded"
         assert all(seat["simulated"] for seat in events[0]["seats"])
 
-    def test_the_text_cites_the_answers_that_it_speaks_of(self, witan, tmp_path):
-        """Every label in the final answer stands for an answer; none was left open."""
+    def test_every_citation_has_an_answer(self, witan, tmp_path):
+        """Every label in the final answer is in the legend."""
         path = tmp_path / "demo.json"
         witan("demo", "--fast", "--save", path)
 
@@ -66,8 +66,8 @@ class TestPiped:
         assert sorted(done["labels"].values()) == ["aster", "birch", "cedar", "dogwood", "elder"]
         assert all(f"[{label}]" in done["text"] for label in done["labels"])
 
-    def test_it_can_be_shown_and_counted_again(self, witan, tmp_path):
-        """The record of the demonstration is one like any other."""
+    def test_the_record_can_be_shown_and_recounted(self, witan, tmp_path):
+        """Like any other."""
         path = tmp_path / "demo.json"
         witan("demo", "--fast", "--save", path)
 
@@ -76,13 +76,13 @@ class TestPiped:
         assert shown.out.lower().count("simulated ") >= 8
         assert witan("recount", path, "--rule", "schulze").status == 0
 
-    def test_everybody_sees_the_same(self, witan):
-        """Two demonstrations end with the same text."""
+    def test_the_demonstration_is_deterministic(self, witan):
+        """Two runs end with the same text."""
         assert witan("demo", "--fast").out == witan("demo", "--fast").out
 
 
 class Terminal:
-    """The command on a pseudo-terminal: what it drew, and when."""
+    """The command on a pseudo-terminal: its output with times."""
 
     def __init__(self, *arguments: str, columns: int = 100, rows: int = 40) -> None:
         import fcntl
@@ -121,17 +121,17 @@ def _read(descriptor: int) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def watched() -> Terminal:
+def demo_run() -> Terminal:
     """One demonstration, with its pauses."""
     return Terminal("demo")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals")
 class TestTerminal:
-    """On a terminal the session is watched as it happens."""
+    """The live view on a terminal."""
 
     def test_it_draws_before_it_imports(self):
-        """The first picture stands before a third of all the seconds of a quick one are over."""
+        """The first frame appears within a third of a fast run's time."""
         shares = []
         while not shares or (min(shares) >= 1 / 3 and len(shares) < 6):  # the machine is shared
             quick = Terminal("demo", "--fast")
@@ -140,42 +140,42 @@ class TestTerminal:
         assert min(shares) < 1 / 3
 
     @pytest.mark.slow
-    def test_the_first_picture_is_there_at_once(self, watched):
-        """It stands within a quarter of a second of the start of the process."""
-        seconds = [watched.first_seconds]
+    def test_the_first_frame_appears_at_once(self, demo_run):
+        """Within a quarter of a second of the start."""
+        seconds = [demo_run.first_seconds]
         while min(seconds) >= 0.25 and len(seconds) < 6:  # the machine is shared
             seconds.append(Terminal("demo", "--fast").first_seconds)
 
         assert min(seconds) < 0.25
 
     @pytest.mark.slow
-    def test_it_takes_a_few_seconds(self, watched):
-        """Long enough to be watched, short enough to be watched to the end."""
-        assert watched.status == 0
-        assert 3 < watched.seconds < 15
+    def test_it_takes_a_few_seconds(self, demo_run):
+        """Long enough to watch, short enough to watch to the end."""
+        assert demo_run.status == 0
+        assert 3 < demo_run.seconds < 15
 
-    def test_seats_are_seen_at_work(self, watched):
-        """Answers, reviews, a repair and the ranking are drawn before they are over."""
+    def test_work_of_the_seats_is_shown(self, demo_run):
+        """Answers, reviews, a repair and the ranking are drawn while they happen."""
         for words in ("seating the council", "answering", "reviewing", "asked again", "ranking by"):
-            assert words in watched.drawn
+            assert words in demo_run.drawn
 
-    def test_the_text_stands_below_the_last_picture(self, watched):
-        """Once the final answer begins nothing is drawn over it; trust is the last line."""
-        text = watched.drawn[watched.drawn.index("simulated | ") :]
+    def test_the_text_stands_below_the_last_frame(self, demo_run):
+        """It is never overdrawn; the trust line is last."""
+        text = demo_run.drawn[demo_run.drawn.index("simulated | ") :]
 
         assert "\x1b[2K" not in text
         assert "\x1b[1A" not in text
         assert " · 5 of 5 reviewers · " in " ".join(text.split())
 
-    def test_the_last_picture_is_true_for_good(self, watched):
-        """Above the text nobody is left writing, and the reviews are counted."""
-        last = watched.drawn[: watched.drawn.index("simulated | ")].rpartition("\x1b[2K")[2]
+    def test_the_last_frame_is_final(self, demo_run):
+        """It shows nobody writing, and all reviews counted."""
+        last = demo_run.drawn[: demo_run.drawn.index("simulated | ")].rpartition("\x1b[2K")[2]
 
         assert "reviews: 5 of 5" in last
         assert "hazel" not in last
 
     def test_every_line_of_the_text_is_whole_and_marked(self):
-        """Folded at words to the width of the terminal, each line carries the mark."""
+        """Wrapped at words, each line carries the mark."""
         narrow = Terminal("demo", "--fast", "--quiet", columns=50)
         lines = narrow.drawn.splitlines()
         text = [line for line in lines if line.startswith("simulated | ")]
@@ -185,13 +185,12 @@ class TestTerminal:
         assert len(text) > 12
         assert "simulated | No" in narrow.drawn
 
-    def test_the_cursor_comes_back(self, watched):
-        """What was hidden while drawing is shown again."""
-        assert watched.drawn.rindex("\x1b[?25h") > watched.drawn.rindex("\x1b[?25l")
+    def test_the_cursor_is_restored(self, demo_run):
+        assert demo_run.drawn.rindex("\x1b[?25h") > demo_run.drawn.rindex("\x1b[?25l")
 
     @pytest.mark.slow
     def test_quiet_draws_nothing(self):
-        """``--quiet`` shows the text and what is missing, and no progress."""
+        """``--quiet`` prints the text and what is missing."""
         quiet = Terminal("demo", "--degraded", "--fast", "--quiet")
         lines = quiet.drawn.splitlines()
         text = [line for line in lines if line.startswith("simulated | ")]
@@ -199,16 +198,16 @@ class TestTerminal:
         assert lines[: len(text)] == text
         assert lines[len(text)].startswith("degraded: dogwood cast no ballot: ")
 
-    def test_labels_are_resolved_below_the_text(self, watched):
-        """Who wrote what the text cites is said beside the line of trust."""
-        text = watched.drawn[watched.drawn.index("simulated | ") :]
+    def test_labels_are_resolved_below_the_text(self, demo_run):
+        """Beside the trust line."""
+        text = demo_run.drawn[demo_run.drawn.index("simulated | ") :]
 
         assert "] elder" in text
         assert text.index("] elder") > text.rindex("simulated | ")
 
     @pytest.mark.slow
-    def test_a_text_that_breaks_off_is_followed_by_the_one_that_counts(self, tmp_path):
-        """Half of a text stays visible, is said to be void, and the whole one stands below it."""
+    def test_a_retried_text_is_printed_whole(self, tmp_path):
+        """The partial text stays, marked as void, above the whole one."""
         breaks = {"text": "Half a", "error": "is gone", "status": 401}
         seats = write_council(tmp_path, chair={"synthesis": [breaks]})
         spare = write_script(tmp_path / "spare.toml", synthesis=[{"text": "All of it."}])

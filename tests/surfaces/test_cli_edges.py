@@ -1,4 +1,4 @@
-"""What a new user tried, and what it should have said."""
+"""Mistakes of new users and their error messages."""
 
 import json
 import subprocess
@@ -11,10 +11,10 @@ EXAMPLE = str(Path(__file__).parents[2] / "examples" / "ballots.jsonl")
 
 
 class TestNoCommand:
-    """The name of the program alone."""
+    """The program without arguments."""
 
-    def test_it_shows_the_help(self, witan):
-        """Line by line on standard output, as --help does, and nothing is wrong."""
+    def test_it_prints_the_help(self, witan):
+        """On standard output like --help, with status 0."""
         said = witan()
 
         assert (said.status, said.err) == (0, "")
@@ -22,12 +22,12 @@ class TestNoCommand:
         assert "\n  ask " in said.out
 
 
-class TestNothingToShow:
-    """An empty answer says why."""
+class TestNoResult:
+    """An empty result says why."""
 
     @pytest.mark.parametrize("command", ["tally", "compare"])
-    def test_no_ballot_of_the_kind_asked_for(self, witan, command):
-        """People counted alone in a file without people is no quorum, said aloud."""
+    def test_no_ballot_of_the_requested_kind(self, witan, command):
+        """Counting people in a file without people is no quorum."""
         said = witan(command, EXAMPLE, "--kind", "human")
 
         assert said.status == 3
@@ -39,8 +39,8 @@ class TestNothingToShow:
 
         assert witan("compare", path).status == 3
 
-    def test_explain_asks_for_a_session(self, witan):
-        """Several sessions and none named is answered with one of their names."""
+    def test_explain_requires_a_session(self, witan):
+        """The error names one of several."""
         said = witan("explain", EXAMPLE)
 
         assert said.status == 2
@@ -49,7 +49,7 @@ class TestNothingToShow:
 
 
 class TestParameters:
-    """A rule's parameter of the wrong type is one line."""
+    """A wrong type for a rule's parameter is one line."""
 
     @pytest.mark.parametrize(
         ("rule", "parameter"),
@@ -61,8 +61,8 @@ class TestParameters:
             ("schulze", "strength=3"),
         ],
     )
-    def test_it_is_named(self, witan, rule, parameter):
-        """The error names the parameter and the rule, and the status is misuse."""
+    def test_a_wrong_type_is_named(self, witan, rule, parameter):
+        """With parameter and rule; the status is misuse."""
         session = () if rule == "elo" else ("--session", "cold-start")
 
         said = witan("tally", EXAMPLE, "--rule", rule, "--param", parameter, *session)
@@ -71,8 +71,8 @@ class TestParameters:
         assert parameter.partition("=")[0] in said.err
         assert "Traceback" not in said.err
 
-    def test_auto_is_no_rule_to_compare(self, witan):
-        """Comparing auto says what it is instead of suggesting itself."""
+    def test_auto_cannot_be_compared(self, witan):
+        """The error says what it is."""
         said = witan("compare", EXAMPLE, "--rules", "auto")
 
         assert said.status == 2
@@ -80,10 +80,10 @@ class TestParameters:
 
 
 class TestLimits:
-    """What is too large spares the rest."""
+    """An input that is too large leaves the others."""
 
-    def test_one_rule_s_limit_leaves_the_others(self, witan, write):
-        """Kemeny's limit is listed among what was left out."""
+    def test_a_rule_s_limit_excludes_only_that_rule(self, witan, write):
+        """Kemeny's limit is listed with the omitted rules."""
         names = [f"c{n}" for n in range(70)]
         rings = [names[k:] + names[:k] for k in (0, 23, 46)]
         ballots = [{"reviewer": f"r{k}", "ranking": ring} for k, ring in enumerate(rings)]
@@ -94,8 +94,8 @@ class TestLimits:
         assert said.status == 0
         assert "kemeny: " in said.out[said.out.index("Rules left out") :]
 
-    def test_one_large_session_leaves_the_others(self, witan, write):
-        """A session with too many candidates is named; the others are counted."""
+    def test_a_large_session_excludes_only_itself(self, witan, write):
+        """It is named; the others are counted."""
         large = {"session": "large", "reviewer": "x", "ranking": [f"c{n}" for n in range(1001)]}
         small = {"session": "small", "reviewer": "x", "ranking": ["a", "b"]}
 
@@ -106,15 +106,15 @@ class TestLimits:
 
 
 def test_elo_rates_the_example(witan):
-    """Sessions of unequal numbers of ballots are rated together."""
+    """Sessions with different numbers of ballots are rated together."""
     said = witan("tally", EXAMPLE, "--rule", "elo", "--json")
 
     assert said.status == 0
     assert len(json.loads(said.out)["sessions"]) == 1
 
 
-def test_a_rubric_that_reads_none_of_the_grades_is_named(witan, write):
-    """Graded ballots that abstain under another rubric say under which."""
+def test_a_rubric_that_matches_no_grade_is_named(witan, write):
+    """With the rubric under which the ballots abstain."""
     ballot = {"reviewer": "x", "grades": {"a": {"zest": 3}, "b": {"zest": 4}}}
 
     said = witan("tally", write("zest.jsonl", ballot), "--rubric", "coding")
@@ -123,8 +123,8 @@ def test_a_rubric_that_reads_none_of_the_grades_is_named(witan, write):
     assert "under the rubric 'coding'" in said.out + said.err
 
 
-def test_answers_that_are_no_text_are_refused(witan, tmp_path):
-    """A binary file of answers is one line, not a traceback."""
+def test_binary_answers_are_refused(witan, tmp_path):
+    """In one line without a traceback."""
     path = tmp_path / "answers.bin"
     path.write_bytes(b"\xff\xfe\x00\x80")
 
@@ -136,7 +136,7 @@ def test_answers_that_are_no_text_are_refused(witan, tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_a_full_disk_is_one_line():
-    """Output that cannot be written ends in a sentence, and is no misuse."""
+    """The status is not misuse."""
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         run = subprocess.run(  # noqa: S603 - our own interpreter on our own example
             [sys.executable, "-m", "witan", "tally", EXAMPLE],
@@ -152,7 +152,7 @@ def test_a_full_disk_is_one_line():
 
 
 def test_explain_escapes_names_in_every_header(witan, write):
-    """A name with a line break and a direction mark breaks no table and hides nothing."""
+    """Line breaks and direction marks break no table."""
     name = "a\nb\u202e"
 
     said = witan(
@@ -164,8 +164,8 @@ def test_explain_escapes_names_in_every_header(witan, write):
 
 
 @pytest.mark.parametrize("command", ["tally", "compare"])
-def test_a_weight_for_nobody_is_said(witan, command):
-    """A misspelt reviewer is answered with the one meant; the ballots are counted."""
+def test_a_weight_for_an_unknown_reviewer_is_reported(witan, command):
+    """With the nearest name; the ballots are counted."""
     said = witan(command, EXAMPLE, "--weight", "aldr=2")
 
     assert said.status == 0
@@ -173,12 +173,12 @@ def test_a_weight_for_nobody_is_said(witan, command):
 
 
 class TestLevels:
-    """A level so near to 1 that no interval has it is refused."""
+    """A confidence level too close to 1 is refused."""
 
     @pytest.mark.parametrize("command", ["tally", "leaderboard", "audit"])
     @pytest.mark.parametrize("level", ["0.9999999999999999", "1e-300"])
-    def test_it_is_refused(self, witan, tmp_path, command, level):
-        """Every command that takes one says in a line which levels there are."""
+    def test_an_extreme_level_is_refused(self, witan, tmp_path, command, level):
+        """Every command with a level states the valid range."""
         place = tmp_path / "h.sqlite"
         witan("import", EXAMPLE, "--history", place)
         given = [EXAMPLE] if command == "tally" else ["--history", place]

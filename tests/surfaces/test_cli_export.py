@@ -1,4 +1,4 @@
-"""``witan export``, black box: what is in the history leaves it, and comes back the same."""
+"""``witan export``, black box: exported sessions can be imported unchanged."""
 
 import csv
 import json
@@ -15,8 +15,8 @@ def place(tmp_path):
 
 
 @pytest.fixture
-def held(witan, write, place):
-    """Three sessions of ballots of models and people, with a text and a length among them."""
+def archive(witan, write, place):
+    """Three sessions with ballots of models and people, a text and a length."""
     order = (["x", "y", "z"], ["y", "x", "z"], ["z", "x", "y"])
     ballots = [
         {
@@ -48,94 +48,99 @@ def sessions_in(text):
 class TestWhole:
     """Sessions as JSON Lines."""
 
-    def test_all_are_written_the_oldest_first(self, witan, held):
-        """Standard output has a line per session; how many there were is on standard error."""
-        said = witan("export", "--history", held)
+    def test_sessions_are_written_oldest_first(self, witan, archive):
+        """One line each on standard output; their number on standard error."""
+        said = witan("export", "--history", archive)
 
         assert sessions_in(said.out) == ["q1", "q2", "q3"]
         assert (said.status, said.err) == (0, "3 sessions written to standard output\n")
 
-    def test_they_come_back_the_same(self, witan, held, tmp_path):
-        """Imported elsewhere, they give the same leaderboards, and the same bytes again."""
+    def test_a_round_trip_changes_nothing(self, witan, archive, tmp_path):
+        """Imported elsewhere, they give the same leaderboards and the same export."""
         council, elsewhere = tmp_path / "council.json", tmp_path / "elsewhere.sqlite"
-        assert witan("demo", "--fast", "--quiet", "--save", council, "--history", held).status == 0
+        assert (
+            witan("demo", "--fast", "--quiet", "--save", council, "--history", archive).status == 0
+        )
         file = tmp_path / "all.jsonl.gz"
-        witan("export", "--history", held, "-o", file)
+        witan("export", "--history", archive, "-o", file)
         assert witan("import", file, "--history", elsewhere).status == 0
 
         least = ["--min-sessions", 1]
         for options in ([], ["--kind", "human"], ["--rule", "schulze"], ["--category", "law"]):
             boards = [
                 witan("leaderboard", *options, *least, "--json", "--history", url).json
-                for url in (held, elsewhere)
+                for url in (archive, elsewhere)
             ]
             assert boards[0] == boards[1]
             assert boards[0]["lines"]
-        again = [witan("export", "--history", url).out for url in (held, elsewhere)]
+        again = [witan("export", "--history", url).out for url in (archive, elsewhere)]
         assert again[0] == again[1]
         assert len(again[0].splitlines()) == 4
 
-    def test_some_are_chosen_by_name_or_window(self, witan, held):
-        """IDs, a span of time, a category."""
-        assert sessions_in(witan("export", "q3", "q1", "--history", held).out) == ["q1", "q3"]
+    def test_sessions_are_selected_by_name_or_window(self, witan, archive):
+        """By id, time span and category."""
+        assert sessions_in(witan("export", "q3", "q1", "--history", archive).out) == [
+            "q1",
+            "q3",
+        ]
         window = ["--since", "2026-02-01", "--until", "2026-03-01"]
-        assert sessions_in(witan("export", *window, "--history", held).out) == ["q2"]
-        assert sessions_in(witan("export", "--category", "law", "--history", held).out) == ["q2"]
+        assert sessions_in(witan("export", *window, "--history", archive).out) == ["q2"]
+        assert sessions_in(witan("export", "--category", "law", "--history", archive).out) == ["q2"]
 
-    def test_a_file_is_replaced_as_a_whole(self, witan, held, tmp_path):
-        """What a file held before is gone; one that cannot be written is said, and stays."""
+    def test_a_file_is_replaced_as_a_whole(self, witan, archive, tmp_path):
+        """A failed write is reported and leaves the file."""
         file = tmp_path / "out.jsonl"
         file.write_text("before", encoding="utf-8")
-        told = witan("export", "q1", "--history", held, "-o", file, "--json").json
+        told = witan("export", "q1", "--history", archive, "-o", file, "--json").json
 
         assert (told["kind"], told["written"]) == ("sessions", 1)
         assert sessions_in(file.read_text(encoding="utf-8")) == ["q1"]
-        assert witan("export", "--history", held, "-o", tmp_path / "no" / "x").status == 2
+        assert witan("export", "--history", archive, "-o", tmp_path / "no" / "x").status == 2
 
 
 class TestBallots:
     """Ballots alone, in any format."""
 
     @pytest.mark.parametrize("name", ["b.csv", "b.csv.gz", "b.parquet"])
-    def test_the_name_of_the_file_says_the_format(self, witan, held, tmp_path, name):
-        """A table or Parquet holds ballots, the very ones that came in."""
+    def test_the_suffix_selects_the_format(self, witan, archive, tmp_path, name):
+        """A table or Parquet file holds the imported ballots."""
         file = tmp_path / name
-        said = witan("export", "--history", held, "-o", file)
+        said = witan("export", "--history", archive, "-o", file)
 
         assert said.err == f"10 ballots written to {file}\n"
         cast = list(read_ballots(file))
         assert [b.reviewer for b in cast if b.kind == "human"] == ["ines"]
         assert cast[0].groups == (("x",), ("y", "z"))
 
-    def test_an_unknown_ending_is_refused(self, witan, held, tmp_path):
-        """A file that no program would open by its name is not written."""
-        said = witan("export", "-o", tmp_path / "e.xlsx", "--history", held)
+    def test_an_unknown_suffix_is_refused(self, witan, archive, tmp_path):
+        """Nothing is written."""
+        said = witan("export", "-o", tmp_path / "e.xlsx", "--history", archive)
 
         assert said.status == 2
         assert all(fact in said.err for fact in ("e.xlsx", ".csv", ".parquet", "--format"))
         assert not (tmp_path / "e.xlsx").exists()
 
-    def test_a_format_can_be_named(self, witan, held):
+    def test_a_format_can_be_named(self, witan, archive):
         """``--format`` writes ballots, to standard output too."""
-        rows = list(csv.DictReader(witan("export", "--format", "csv", "--history", held).lines))
+        rows = list(csv.DictReader(witan("export", "--format", "csv", "--history", archive).lines))
 
         assert len(rows) == 30
 
-    def test_battles_are_every_pair(self, witan, held):
+    def test_battles_are_every_pair(self, witan, archive):
         """A ranking of three is three battles."""
-        said = witan("export", "q3", "--kind", "battles", "--history", held)
+        said = witan("export", "q3", "--kind", "battles", "--history", archive)
 
         assert len(said.lines) == 9
         assert said.err.startswith("9 battles ")
 
-    def test_sessions_that_give_no_battle_are_counted(self, witan, write, held, tmp_path):
-        """Why they give none stands on standard error, and in the object for a program."""
+    def test_sessions_without_battles_are_counted(self, witan, write, archive, tmp_path):
+        """With the reason on standard error and in the JSON object."""
         graded = {"session": "g", "reviewer": "gpt", "grades": {"x": 7, "y": 8}}
         silent = {"session": "s", "reviewer": "gpt", "abstained": True}
-        witan("import", write("more.jsonl", graded, silent), "--history", held)
+        witan("import", write("more.jsonl", graded, silent), "--history", archive)
         file = tmp_path / "battles.jsonl"
-        said = witan("export", "--kind", "battles", "--history", held)
-        told = witan("export", "--kind", "battles", "--json", "-o", file, "--history", held).json
+        said = witan("export", "--kind", "battles", "--history", archive)
+        told = witan("export", "--kind", "battles", "--json", "-o", file, "--history", archive).json
 
         assert said.err.startswith(
             "2 sessions gave no battle: 1 with grades without a ranking and 1 with abstentions\n"
@@ -145,7 +150,7 @@ class TestBallots:
 
 
 class TestScripts:
-    """Ballots of scripts are not passed for real ones."""
+    """Simulated ballots are never exported as real ones."""
 
     @pytest.fixture
     def demo(self, witan, place):
@@ -157,9 +162,9 @@ class TestScripts:
         """A simulated session is written with its mark."""
         assert witan("export", "--history", demo).json["simulated"] is True
 
-    @pytest.mark.usefixtures("held")
-    def test_ballots_are_left_out_unless_asked_for(self, witan, demo):
-        """Without ``--all`` only real ones are written, and it is said; with it, notes say so."""
+    @pytest.mark.usefixtures("archive")
+    def test_simulated_ballots_are_left_out_by_default(self, witan, demo):
+        """With a note; ``--all`` writes them with a mark in the notes."""
         said = witan("export", "--kind", "ballots", "--history", demo)
         everything = witan("export", "--kind", "ballots", "--all", "--history", demo)
 
@@ -168,8 +173,8 @@ class TestScripts:
         notes = [json.loads(line).get("notes", "") for line in everything.lines]
         assert sum(note.startswith("simulated") for note in notes) == len(notes) - 10 > 0
 
-    def test_nothing_but_scripts_is_said(self, witan, demo):
-        """There is nothing to write: status 3."""
+    def test_an_export_of_simulated_ballots_alone_is_empty(self, witan, demo):
+        """The status is 3."""
         said = witan("export", "--kind", "ballots", "--history", demo)
 
         assert (said.status, said.out) == (3, "")
@@ -179,36 +184,36 @@ class TestScripts:
 class TestLake:
     """The history as Parquet files by day."""
 
-    def test_a_lake_gives_the_same_leaderboard(self, witan, held, tmp_path):
+    def test_a_lake_gives_the_same_leaderboard(self, witan, archive, tmp_path):
         """Its numbers are those of the history."""
         pytest.importorskip("duckdb")
         lake = tmp_path / "lake"
-        said = witan("export", "--lake", lake, "--history", held)
+        said = witan("export", "--lake", lake, "--history", archive)
         boards = [
-            witan("leaderboard", *where).out for where in (["--lake", lake], ["--history", held])
+            witan("leaderboard", *where).out for where in (["--lake", lake], ["--history", archive])
         ]
 
         assert "3 sessions of 3 days" in said.err
         assert (lake / "sessions" / "day=2026-02-01").is_dir()
         assert boards[0] == boards[1] != ""
 
-    def test_a_history_that_was_emptied_empties_its_lake(self, witan, held, tmp_path):
-        """Its days leave the lake, it is said that nothing is there, and the status is 3."""
+    def test_an_emptied_history_empties_its_lake(self, witan, archive, tmp_path):
+        """Its days are removed, and the status is 3."""
         pytest.importorskip("pyarrow")
         lake = tmp_path / "lake"
-        witan("export", "--lake", lake, "--history", held)
-        assert witan("forget", "q1", "q2", "q3", "--yes", "--history", held).status == 0
-        said = witan("export", "--lake", lake, "--history", held)
-        told = witan("export", "--lake", lake, "--history", held, "--json")
+        witan("export", "--lake", lake, "--history", archive)
+        assert witan("forget", "q1", "q2", "q3", "--yes", "--history", archive).status == 0
+        said = witan("export", "--lake", lake, "--history", archive)
+        told = witan("export", "--lake", lake, "--history", archive, "--json")
 
         assert (said.status, said.out) == (3, "")
-        assert f"{held} holds no session" in said.err
+        assert f"{archive} holds no session" in said.err
         assert (told.status, told.json["sessions"], told.json["days"]) == (3, 0, 0)
         assert not list(lake.rglob("day=*/*.parquet"))
 
 
 class TestMisuse:
-    """What does not go together is refused, and nothing is written."""
+    """Conflicting options are refused, and nothing is written."""
 
     @pytest.mark.parametrize(
         ("arguments", "words"),
@@ -222,20 +227,19 @@ class TestMisuse:
             (["q9"], "there is no session 'q9'"),
         ],
     )
-    def test_it_is_one_sentence(self, witan, held, arguments, words):
-        """Status 2, and what to do instead."""
-        said = witan("export", *arguments, "--history", held)
+    def test_misuse_is_one_sentence(self, witan, archive, arguments, words):
+        """Status 2, with a remedy."""
+        said = witan("export", *arguments, "--history", archive)
 
         assert (said.status, said.out) == (2, "")
         assert words in said.err
 
-    def test_a_window_without_a_session_is_said(self, witan, held):
-        """Status 3, and an existing file is left alone."""
-        said = witan("export", "--since", "2099-01-01", "--history", held)
+    def test_an_empty_window_is_reported(self, witan, archive):
+        """Status 3, and an existing file stays."""
+        said = witan("export", "--since", "2099-01-01", "--history", archive)
 
         assert said.status == 3
 
-    def test_a_history_that_is_not_there_is_not_made(self, witan, place):
-        """Exporting makes no history."""
+    def test_a_missing_history_is_not_created(self, witan, place):
         assert witan("export", "--history", place).status == 2
         assert not place.exists()

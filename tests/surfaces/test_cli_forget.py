@@ -1,4 +1,4 @@
-"""``witan forget``: what goes, what stays and is named, and what lies beside the history."""
+"""``witan forget``: what is deleted, what remains and is named, and files beside the history."""
 
 import json
 
@@ -42,7 +42,7 @@ def listed(witan):
 
 @pytest.fixture
 def family(place, witan, tmp_path):
-    """A session, another that judges its answers, and one that has nothing to do with it."""
+    """A session, a rejudgment of its answers, and an unrelated session."""
     seats = write_council(tmp_path)
     parent = witan("ask", "Is it so?", "--json", *seats).json["session"]
     child = witan("rejudge", parent, "--json", *seats).json["session"]
@@ -50,8 +50,8 @@ def family(place, witan, tmp_path):
     return parent, child, other
 
 
-def test_what_came_of_it_stays_and_is_named(witan, family):
-    """The text of a forgotten session is in the one that judged its answers: that is said."""
+def test_sessions_derived_from_it_stay_and_are_named(witan, family):
+    """A rejudgment still has the text of the deleted session."""
     parent, child, other = family
 
     said = witan("forget", parent, "--yes")
@@ -62,8 +62,8 @@ def test_what_came_of_it_stays_and_is_named(witan, family):
 
 
 @pytest.mark.parametrize("more", [[], ["--json"]])
-def test_what_came_of_it_goes_as_well(witan, family, more):
-    """With ``--with-children`` nothing that holds its text is left in the history."""
+def test_derived_sessions_are_deleted_on_request(witan, family, more):
+    """With ``--with-children`` no text of it remains in the history."""
     parent, _, other = family
 
     said = witan("forget", parent, "--with-children", "--yes", *more)
@@ -72,8 +72,8 @@ def test_what_came_of_it_goes_as_well(witan, family, more):
     assert listed(witan) == {other}
 
 
-def test_a_program_is_told_what_is_left(witan, family):
-    """JSON names the sessions that still hold its text."""
+def test_json_names_the_remaining_sessions(witan, family):
+    """Those that still have its text."""
     parent, child, _ = family
 
     said = witan("forget", parent, "--yes", "--json").json
@@ -82,8 +82,8 @@ def test_a_program_is_told_what_is_left(witan, family):
     assert said["children"] == {child: "rejudged"}
 
 
-def test_records_that_were_set_aside_go_with_it(witan, place, tmp_path):
-    """Of that session alone, however often it was set aside, and by its whole name."""
+def test_rescued_records_are_deleted_with_it(witan, place, tmp_path):
+    """All of that session, by its full name, and no others."""
     keep(place, "s1", "s12")
     for name in ("s1", "s1", "s12"):
         rescue_session(Session.of(told(name)))
@@ -95,8 +95,8 @@ def test_records_that_were_set_aside_go_with_it(witan, place, tmp_path):
     assert aside(tmp_path) == ["s12.json"]
 
 
-def test_a_record_that_was_taken_up_is_cleared_away(witan, place, tmp_path):
-    """Once the history has all of it, the file that it was set aside in is gone."""
+def test_a_rescued_record_is_removed_after_its_import(witan, place, tmp_path):
+    """Once the history has all of it."""
     seats = write_council(tmp_path)
     asked = witan("ask", "Is it so?", "--json", "--no-history", *seats)
     record = json.loads(asked.out)
@@ -112,8 +112,8 @@ def test_a_record_that_was_taken_up_is_cleared_away(witan, place, tmp_path):
     assert listed(witan) == {asked.json["session"]}
 
 
-def test_a_record_stays_where_the_history_has_none(witan, place, tmp_path):
-    """Without a history the file is all there is of it."""
+def test_a_rescued_record_stays_without_a_history(witan, place, tmp_path):
+    """It is the only copy."""
     seats = write_council(tmp_path)
     asked = witan("ask", "Is it so?", "--json", "--no-history", *seats)
     record = json.loads(asked.out)
@@ -127,7 +127,7 @@ def test_a_record_stays_where_the_history_has_none(witan, place, tmp_path):
 
 
 def test_no_deletes_nothing_and_says_so(witan, place):
-    """Whoever answers the question with n keeps the session, and is not taken to interrupt."""
+    """An answer of n keeps the session and is no interrupt."""
     keep(place, "q1")
 
     status, shown = run_on_terminal(["forget", "q1"], [("for good?", "n\n")])

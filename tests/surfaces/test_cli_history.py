@@ -13,7 +13,7 @@ from witan.history import History, SessionImport
 
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
-    """A history of the test's own, and no other trace of the machine."""
+    """A history of the test's own, isolated from the machine."""
     return place_of_its_own(tmp_path, monkeypatch)
 
 
@@ -24,27 +24,26 @@ def seats(tmp_path) -> list[str]:
 
 
 class TestNames:
-    """A session is found by as little of its name as tells it from others."""
+    """A unique prefix of its name identifies a session."""
 
     @pytest.fixture(autouse=True)
     def _three(self, place):
         keep(place, *(s for name in ("20261121-1a", "20261121-1b", "q7") for s in stages(name)))
 
-    def test_a_beginning_is_enough(self, witan):
-        """One letter will do where no other session begins so."""
+    def test_a_unique_prefix_is_enough(self, witan):
+        """Even one letter."""
         assert "20261121-1b" in witan("show", "20261121-1b").lines[0]
         assert "q7" in witan("show", "q").lines[0]
 
-    def test_an_ambiguous_beginning_names_the_candidates(self, witan):
-        """What begins several names is refused, and those are named."""
+    def test_an_ambiguous_prefix_lists_the_candidates(self, witan):
         said = witan("show", "2026")
 
         assert said.status == 2
         assert "20261121-1a, 20261121-1b" in said.err
 
     @pytest.mark.parametrize("command", ["show", "recount", "resume"])
-    def test_an_unknown_one_names_the_nearest(self, witan, place, command):
-        """The sentence says where was looked, and what may have been meant."""
+    def test_an_unknown_name_suggests_the_nearest(self, witan, place, command):
+        """With the location searched."""
         said = witan(command, "20261121-1c")
 
         assert said.status == 2
@@ -52,19 +51,18 @@ class TestNames:
         assert "did you mean 20261121-1" in said.err
 
     @pytest.mark.parametrize("name", ["gone.json", "folder/gone"])
-    def test_what_looks_like_a_file_is_one(self, witan, name):
+    def test_a_path_is_a_file(self, witan, name):
         """A path or ``.json`` is never looked up in the history."""
         assert witan("show", name).err.startswith(f"witan: {name}: cannot be read")
 
-    def test_a_file_that_exists_comes_first(self, witan, tmp_path):
+    def test_a_file_takes_precedence(self, witan, tmp_path):
         """A file may be called like a session."""
         story = Story("a", "b", "c", session="filed").answers(a="Yes.", b="No.", c="Or so.")
         (tmp_path / "q7").write_text(session_to_json(Session.of(story)), encoding="utf-8")
 
         assert witan("show", "q7").lines[0].startswith("session · filed")
 
-    def test_the_last_is_the_latest_that_was_asked(self, witan, seats):
-        """``last`` needs no name at all."""
+    def test_last_is_the_most_recent_session(self, witan, seats):
         asked = witan("ask", "And now?", "--json", *seats)
 
         assert witan("show", "last", "--json").out == asked.out
@@ -83,14 +81,14 @@ class TestNames:
         assert witan("plan", "And then?", "--continue", "last", *seats).status == 0
 
     def test_a_session_in_a_file_is_continued_likewise(self, witan, seats):
-        """The record says which session it is."""
+        """The record names its session."""
         first = witan("ask", "Is it so?", "--no-history", "--save", "first.json", "--json", *seats)
         said = witan("ask", "And then?", "--continue", "first.json", "--json", *seats)
 
         assert said.json["events"][0]["parent"] == first.json["session"]
 
-    def test_a_plan_needs_a_history_only_to_go_on_from(self, witan, seats, tmp_path):
-        """Without one a plan is made all the same, and makes none; to continue, one is needed."""
+    def test_a_plan_needs_a_history_only_to_continue(self, witan, seats, tmp_path):
+        """Otherwise it neither needs nor creates one."""
         none = tmp_path / "none.sqlite"
         planned = witan("plan", "Which?", "--history", none, *seats)
         said = witan("plan", "Which?", "--history", none, "--continue", "last", *seats)
@@ -101,19 +99,18 @@ class TestNames:
         assert not none.exists()
 
     def test_the_category_is_shown(self, witan, seats):
-        """What kind of question it was stands below it."""
         witan("ask", "Is it so?", "--category", "coding", *seats)
 
         assert "category coding" in witan("show", "last").lines
 
-    def test_a_session_is_counted_again_by_name(self, witan):
-        """``recount`` takes a rule of one's own."""
+    def test_a_session_is_recounted_by_name(self, witan):
+        """Under a selected rule."""
         [found] = witan("recount", "q7", "--rule", "schulze", "--json").json["sessions"]
 
         assert (found["session"], found["rule"]) == ("q7", "schulze")
 
-    def test_no_history_is_made_by_looking_for_one(self, witan, tmp_path):
-        """A place that is misspelt is said, and stays empty."""
+    def test_reading_creates_no_history(self, witan, tmp_path):
+        """A misspelt path is reported and stays empty."""
         said = witan("sessions", "--history", tmp_path / "none.sqlite")
 
         assert said.status == 2
@@ -122,7 +119,7 @@ class TestNames:
 
 
 class TestImported:
-    """What came in as ballots is shown and counted as far as it is known."""
+    """Imported sessions are shown and counted."""
 
     @pytest.fixture(autouse=True)
     def _imported(self, place):
@@ -136,7 +133,7 @@ class TestImported:
             history.add([one], "file.jsonl", "digest")
 
     def test_it_is_shown_with_its_standings(self, witan):
-        """Where it is from, the question, the answers, the outcome."""
+        """With source, question, answers and outcome."""
         said = witan("show", "old")
 
         assert said.status == 0
@@ -155,8 +152,8 @@ class TestImported:
         "arguments",
         [["resume", "old"], ["show", "old", "--events"], ["recount", "old", "--without", "q"]],
     )
-    def test_what_it_does_not_have_is_said(self, witan, arguments):
-        """It has no events to go on from, and nobody voted who did not."""
+    def test_missing_data_is_reported(self, witan, arguments):
+        """It has no events to resume, and absent reviewers are unknown."""
         said = witan(*arguments)
 
         assert said.status == 2
@@ -164,7 +161,7 @@ class TestImported:
 
 
 class TestSessions:
-    """The list can be searched."""
+    """The list can be filtered."""
 
     @pytest.fixture(autouse=True)
     def _several(self, place):
@@ -191,22 +188,21 @@ class TestSessions:
             (["--simulated"], []),
         ],
     )
-    def test_it_is_chosen_from(self, witan, arguments, found):
-        """Text, time, category and status narrow it down, the latest first."""
+    def test_the_list_is_filtered(self, witan, arguments, found):
+        """By text, time, category and status, the latest first."""
         said = witan("sessions", "--json", *arguments)
 
         assert [line["session"] for line in said.json["sessions"]] == found
 
-    def test_a_line_is_a_line_whatever_was_asked(self, witan):
-        """A question of several lines, or with escape sequences, stays on its own, and is shown."""
+    def test_each_session_has_one_line(self, witan):
+        """Questions with line breaks or escape sequences stay on it, escaped."""
         said = witan("sessions")
 
         assert len(said.lines) == 6
         assert "\x1b" not in said.out
         assert said.err == ""
 
-    def test_more_than_are_listed_are_mentioned(self, witan):
-        """The limit does not pass unseen."""
+    def test_omitted_sessions_are_mentioned(self, witan):
         assert "these 2; --limit NUMBER" in witan("sessions", "--limit", "2").out
 
     @pytest.mark.parametrize(
@@ -223,7 +219,7 @@ class TestSessions:
         ],
     )
     def test_misuse_is_one_sentence(self, witan, arguments):
-        """A time, number or status that is none is refused."""
+        """For an invalid time, number or status."""
         said = witan("sessions", *arguments)
 
         assert said.status == 2
@@ -234,8 +230,8 @@ class TestSessions:
 class TestScripts:
     """Simulated sessions are listed, marked, and can be left out."""
 
-    def test_they_are_marked(self, witan, place):
-        """With nothing else kept, the history does not pass for empty."""
+    def test_simulated_sessions_are_marked(self, witan, place):
+        """A history with only these is not called empty."""
         keep(place, *stages("s1", simulated=True))
 
         assert "simulated, complete" in witan("sessions").out
@@ -243,21 +239,21 @@ class TestScripts:
 
 
 class TestForget:
-    """What is forgotten is gone."""
+    """Deleted sessions leave no trace."""
 
     @pytest.fixture(autouse=True)
     def _two(self, place):
         keep(place, *stages("s1", question="Who is Mallory?"), *stages("s2"))
 
-    def test_nothing_of_it_is_left(self, witan, place):
-        """Neither the list nor the file has a word of it."""
+    def test_no_text_of_it_remains(self, witan, place):
+        """Neither in the list nor in the file."""
         said = witan("forget", "s1", "--yes")
 
         assert (said.status, said.lines[1]) == (0, "1 session forgotten.")
         assert [line["session"] for line in listed(witan)] == ["s2"]
         assert all(b"Mallory" not in path.read_bytes() for path in place.parent.iterdir())
 
-    def test_without_a_terminal_it_wants_to_be_told(self, witan):
+    def test_without_a_terminal_yes_is_required(self, witan):
         """Piped, nothing is deleted without ``--yes``."""
         said = witan("forget", "--all")
 
@@ -265,8 +261,8 @@ class TestForget:
         assert "2 sessions would be deleted" in said.err
         assert len(listed(witan)) == 2
 
-    def test_the_one_session_to_delete_is_named(self, witan):
-        """A beginning of a name, or `last`, is shown as the whole name."""
+    def test_the_confirmation_shows_the_full_name(self, witan):
+        """For a prefix or `last`."""
         said = witan("forget", "s2")
 
         assert said.status == 2
@@ -276,7 +272,7 @@ class TestForget:
         ("arguments", "left"),
         [(["--before", "2026-11-21"], 2), (["--before", "2026-11-22"], 0), (["--all"], 0)],
     )
-    def test_many_go_at_once(self, witan, arguments, left):
+    def test_many_are_deleted_at_once(self, witan, arguments, left):
         """By age, or all of them."""
         said = witan("forget", "--yes", "--json", *arguments)
 
@@ -285,16 +281,16 @@ class TestForget:
 
     @pytest.mark.parametrize("arguments", [[], ["s1", "--all"], ["nobody", "--yes"]])
     def test_misuse_deletes_nothing(self, witan, arguments):
-        """Nothing named, too much named, or a name that is not there."""
+        """No name, too many names, or an unknown one."""
         assert witan("forget", *arguments).status == 2
         assert len(listed(witan)) == 2
 
 
 class TestDoctor:
-    """It says where sessions are kept."""
+    """The report about the history."""
 
     def test_it_names_the_history(self, witan, place):
-        """Where it is, what it is, and how much is in it."""
+        """With location, kind and size."""
         keep(place, *stages("s1"), next(stages("s2")))
         said = witan("doctor", "--offline", "--json").json["history"]
 
@@ -303,13 +299,12 @@ class TestDoctor:
         assert (said["found"]["n_sessions"], said["found"]["n_interrupted"]) == (2, 1)
         assert f"History at {place}" in witan("doctor", "--offline").out
 
-    def test_it_makes_none(self, witan, place):
-        """Looking leaves nothing behind."""
+    def test_it_creates_no_history(self, witan, place):
         assert "not there yet" in witan("doctor", "--offline").out
         assert not place.exists()
 
-    def test_one_that_cannot_be_opened_is_a_problem(self, witan, place, monkeypatch):
-        """Asking would be refused, so the council could not sit; nor is a password shown."""
+    def test_an_unreadable_history_is_a_problem(self, witan, place, monkeypatch):
+        """A question would be refused; no password is shown."""
         place.parent.mkdir()
         place.write_text("This is a text, and no history at all.", encoding="utf-8")
         said = witan("doctor", "--offline")

@@ -1,4 +1,4 @@
-"""A file with flipped bytes is named as damaged, not written to, and what can be read is saved."""
+"""A file with flipped bytes is reported, not written to, and readable sessions can be rescued."""
 
 import re
 import shlex
@@ -41,8 +41,8 @@ def tell(history, name):
             recording(event)
 
 
-def test_a_file_whose_pages_are_damaged_is_not_opened_to_be_written(full):
-    """Not a byte of it changes; what to do is said."""
+def test_a_file_with_damaged_pages_is_not_written_to(full):
+    """Not a byte changes, and the message has a remedy."""
     flip(full, 40 * 4096, 2 * 4096)
     before = full.read_bytes()
 
@@ -53,8 +53,8 @@ def test_a_file_whose_pages_are_damaged_is_not_opened_to_be_written(full):
     assert "left as it is" in str(refused.value)
 
 
-def test_the_commands_that_are_named_save_what_can_be_read(full, witan, tmp_path, monkeypatch):
-    """All sessions but the damaged one are written, and come into a new history."""
+def test_the_suggested_commands_rescue_readable_sessions(full, witan, tmp_path, monkeypatch):
+    """All but the damaged one are exported and imported into a new history."""
     monkeypatch.chdir(tmp_path)
     flip_text(full, b'{"event": "answer_done"')
     reader = witan("sessions", "--history", full)
@@ -75,8 +75,8 @@ def test_the_commands_that_are_named_save_what_can_be_read(full, witan, tmp_path
 
 @pytest.mark.parametrize("mask", [0xFF, 0x5A])
 @pytest.mark.parametrize("command", [["sessions"], ["show", "last"], ["export"]])
-def test_a_damaged_list_of_tables_is_named_as_damage(tmp_path, witan, monkeypatch, mask, command):
-    """Where no table can be read any more the message promises no export, and says what helps."""
+def test_a_damaged_schema_is_reported_as_damage(tmp_path, witan, monkeypatch, mask, command):
+    """Without a readable table the message suggests no export, but what helps."""
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "history.sqlite"
     keep(file, told("s1"))
@@ -97,8 +97,8 @@ def test_a_damaged_list_of_tables_is_named_as_damage(tmp_path, witan, monkeypatc
     assert file.read_bytes() == data
 
 
-def test_a_column_that_is_not_there_any_more_is_damage(full):
-    """A flipped byte in the name of a column is damage, and nothing more is written."""
+def test_a_missing_column_is_damage(full):
+    """A flipped byte in the name of a column stops writing."""
     data = full.read_bytes()
     at = data.index(b"question", data.index(b"CREATE TABLE sessions"))
     full.write_bytes(data[:at] + b"Q0estion" + data[at + 8 :])
@@ -109,8 +109,8 @@ def test_a_column_that_is_not_there_any_more_is_damage(full):
             tell(history, "s41")
 
 
-def test_nobody_is_asked_where_the_history_is_damaged(full, witan, tmp_path, monkeypatch):
-    """The question is not put: its session could not be kept."""
+def test_no_question_is_asked_with_a_damaged_history(full, witan, tmp_path, monkeypatch):
+    """Its session could not be stored."""
     monkeypatch.chdir(tmp_path)
     flip(full, 40 * 4096, 2 * 4096)
     config = write_config(tmp_path)
@@ -122,8 +122,8 @@ def test_nobody_is_asked_where_the_history_is_damaged(full, witan, tmp_path, mon
 
 
 @pytest.mark.parametrize("words", [b'{"event": "answer_done"', b'"ballot_cast", "seq"'])
-def test_a_text_that_is_none_any_more_is_damage(full, words):
-    """Whoever reads it is told so, and a check finds it; its remedy is not to try again."""
+def test_an_invalid_text_is_damage(full, words):
+    """Readers and a check report it; the remedy is not a retry."""
     flip_text(full, words)
     with History.open(full) as history:
         with pytest.raises(HistoryError, match="is damaged") as refused:
@@ -133,8 +133,8 @@ def test_a_text_that_is_none_any_more_is_damage(full, words):
             history.check()
 
 
-def test_json_that_is_none_any_more_is_damage(full):
-    """A bracket that became a letter is said to be damage, and where it is."""
+def test_invalid_json_is_damage(full):
+    """With its location."""
     data = full.read_bytes()
     at = data.index(b'{"event": "answer_done"')
     full.write_bytes(data[:at] + b"x" + data[at + 1 :])
@@ -145,8 +145,8 @@ def test_json_that_is_none_any_more_is_damage(full):
             history.check()
 
 
-def test_once_damage_was_met_nothing_more_is_written(full):
-    """A connection that has read a damaged text refuses to write from then on."""
+def test_damage_stops_all_writing(full):
+    """A connection that read a damaged text refuses to write."""
     flip_text(full, b'{"event": "answer_done"')
     with History.open(full) as history:
         with pytest.raises(HistoryError):

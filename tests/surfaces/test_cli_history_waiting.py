@@ -1,4 +1,4 @@
-"""A history that is locked, closed to writing, or written wrongly: what each command says of it."""
+"""A history that is locked, read-only or misnamed: the message of each command."""
 
 import json
 import subprocess
@@ -41,8 +41,8 @@ def place(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def held(place):
-    """Another process writes to the history, and does not end."""
+def locked_history(place):
+    """A history on which another process holds a write lock."""
     with subprocess.Popen(  # noqa: S603 - our own interpreter on our own lines
         [sys.executable, "-c", HOLDS, str(place)],
         stdin=subprocess.PIPE,
@@ -55,9 +55,9 @@ def held(place):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("held")
-def test_nobody_is_asked_while_the_history_is_locked(witan, tmp_path, place):
-    """It is said that it waits, and for what; after ten seconds, how to do without."""
+@pytest.mark.usefixtures("locked_history")
+def test_no_question_is_asked_while_the_history_is_locked(witan, tmp_path, place):
+    """A message says so, and after ten seconds how to continue without."""
     began = time.monotonic()
 
     said = witan("ask", "Is it so?", *write_council(tmp_path))
@@ -70,9 +70,9 @@ def test_nobody_is_asked_while_the_history_is_locked(witan, tmp_path, place):
     assert said.out == ""
 
 
-@pytest.mark.usefixtures("held")
-def test_what_is_only_read_waits_for_nobody(witan):
-    """Whoever writes keeps no reader out."""
+@pytest.mark.usefixtures("locked_history")
+def test_readers_do_not_wait(witan):
+    """Despite the write lock."""
     began = time.monotonic()
 
     [line] = witan("sessions", "--json").json["sessions"]
@@ -82,8 +82,8 @@ def test_what_is_only_read_waits_for_nobody(witan):
 
 
 @pytest.mark.parametrize("days", ["999999999", "365001", "0"])
-def test_an_age_that_no_session_reaches_is_refused_where_it_is_read(witan, monkeypatch, days):
-    """The variable is named, before anybody is asked."""
+def test_an_impossible_age_is_refused_by_its_variable(witan, monkeypatch, days):
+    """Before any call."""
     monkeypatch.setenv("WITAN_HISTORY_KEEP_DAYS", days)
 
     said = witan("plan", "Is it so?", "--member", "script:x.toml")
@@ -95,8 +95,8 @@ def test_an_age_that_no_session_reaches_is_refused_where_it_is_read(witan, monke
 
 @pytest.mark.usefixtures("place")
 @pytest.mark.parametrize("url", [":memory:", "file:h.sqlite", "host=db password=secret"])
-def test_a_place_of_another_program_is_refused(witan, tmp_path, url):
-    """No file is made of what was meant otherwise, and no password is shown."""
+def test_an_address_of_another_database_is_refused(witan, tmp_path, url):
+    """No file is created from it, and no password is shown."""
     before = sorted(path.name for path in tmp_path.iterdir())
 
     said = witan("sessions", "--history", url)
@@ -106,8 +106,8 @@ def test_a_place_of_another_program_is_refused(witan, tmp_path, url):
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
-def test_the_doctor_tells_of_a_file_without_a_byte(witan, place):
-    """It is left as it is; the next session makes a history of it."""
+def test_the_doctor_reports_an_empty_file(witan, place):
+    """It is left alone; the next session makes it a history."""
     place.with_name("empty.sqlite").touch()
 
     said = witan("doctor", "--offline", "--json", "--history", "empty.sqlite")
@@ -117,32 +117,31 @@ def test_the_doctor_tells_of_a_file_without_a_byte(witan, place):
 
 
 class TestNames:
-    """Sessions whose names read like files."""
+    """Session names that look like paths."""
 
     @pytest.fixture
-    def imported(self, place):
-        """A session called as saved conversations are."""
+    def imported_conversation(self, place):
+        """A session named like a saved conversation."""
         ballot = Ballot("r1", (("x",), ("y",)), session="talk/2")
         with History.open(place) as history:
             history.add([SessionImport("talk/2", ballots=(ballot,))], "talk.json", "digest")
 
-    @pytest.mark.usefixtures("imported")
-    def test_a_name_with_a_slash_is_reached(self, witan):
-        """What the history holds wins over a file that is not there."""
+    @pytest.mark.usefixtures("imported_conversation")
+    def test_a_name_with_a_slash_is_found(self, witan):
+        """In the history, if there is no such file."""
         assert "talk/2" in witan("show", "talk/2").out
         assert json.loads(witan("recount", "talk/2", "--json").out)["sessions"]
 
-    @pytest.mark.usefixtures("imported")
-    def test_a_file_that_is_there_wins(self, tmp_path):
-        """A path names what lies there."""
+    @pytest.mark.usefixtures("imported_conversation")
+    def test_an_existing_file_takes_precedence(self, tmp_path):
         (tmp_path / "talk").mkdir()
         (tmp_path / "talk" / "2").touch()
 
         assert is_file("talk/2")
 
-    @pytest.mark.usefixtures("imported")
-    def test_what_is_neither_is_said_of_the_file(self, witan):
-        """A path that leads nowhere is named."""
+    @pytest.mark.usefixtures("imported_conversation")
+    def test_a_missing_file_is_named(self, witan):
+        """If the history has no such session either."""
         said = witan("show", "talk/3")
 
         assert said.status == 2
@@ -150,24 +149,24 @@ class TestNames:
 
     @pytest.mark.usefixtures("place")
     @pytest.mark.parametrize("command", ["show", "recount"])
-    def test_an_empty_name_is_no_name(self, witan, command):
-        """It is said as such, and no session is suggested."""
+    def test_an_empty_name_is_refused(self, witan, command):
+        """Without a suggestion."""
         said = witan(command, "")
 
         assert said.status == 2
         assert "witan sessions lists" in said.err
 
     @pytest.mark.usefixtures("place")
-    def test_what_takes_no_file_speaks_of_none(self, witan):
-        """A session to be forgotten is in the history or nowhere."""
+    def test_commands_without_files_do_not_mention_them(self, witan):
+        """Forget looks only in the history."""
         said = witan("forget", "s11", "--yes")
 
         assert all(fact in said.err for fact in ("'s11'", "did you mean s1?"))
 
 
 @pytest.mark.usefixtures("place")
-def test_a_window_that_ends_before_it_begins_is_said_as_it_was_asked(witan):
-    """Both options are named."""
+def test_an_inverted_window_is_reported_by_its_options(witan):
+    """Both are named."""
     said = witan("sessions", "--since", "2026-02-01", "--until", "2026-01-01")
 
     assert said.status == 2
@@ -177,7 +176,7 @@ def test_a_window_that_ends_before_it_begins_is_said_as_it_was_asked(witan):
 
 @pytest.mark.usefixtures("place")
 def test_the_leader_has_one_name(witan, tmp_path):
-    """The list names the seat that the session names."""
+    """List and session show the same seat name."""
     asked = witan("ask", "Is it so?", "--json", *write_council(tmp_path))
     [leader] = session_from_json(asked.out).outcome.leaders
     [line] = [

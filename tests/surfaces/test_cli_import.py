@@ -1,4 +1,4 @@
-"""``witan import``, black box: files come into the history, each whole or not at all, and once."""
+"""``witan import``, black box: each file is imported once, whole or not at all."""
 
 import json
 import os
@@ -42,10 +42,8 @@ def listed(witan, place):
     return sorted(said.json["sessions"], key=lambda one: one["session"])
 
 
-class TestComingIn:
-    """What a file brings."""
-
-    def test_last_is_found_where_all_sessions_were_imported(self, witan, write, place):
+class TestImport:
+    def test_last_works_with_imports_alone(self, witan, write, place):
         """``last`` is the first of the list, for every command that takes a session."""
         ballots = [{"session": "q1", "reviewer": r, "ranking": ["x", "y"]} for r in ("a", "b")]
         witan("import", write("votes.jsonl", *ballots), "--history", place)
@@ -61,8 +59,8 @@ class TestComingIn:
             assert said.status == 2
             assert "came in as ballots" in said.err
 
-    def test_they_are_listed_by_their_time_among_all_others(self, witan, write, place, tmp_path):
-        """By their own, else by that of the import; so over HTTP, and ``last`` is first."""
+    def test_imports_are_listed_by_their_time(self, witan, write, place, tmp_path):
+        """Their own, else that of the import; over HTTP and for ``last``, too."""
         old = [ballot("old", reviewer=r, at="2020-01-01T00:00:00Z") for r in ("a", "b")]
         witan("ask", "Is it so?", *write_council(tmp_path), "--history", place)
         witan("import", write("old.jsonl", *old), "--history", place)
@@ -80,8 +78,8 @@ class TestComingIn:
         assert [line["session"] for line in shown] == names
         assert witan("show", "last", "--json", "--history", place).json["session"] == "new"
 
-    def test_it_says_what_came_in(self, witan, write, place):
-        """Sessions and ballots are counted, people's apart, and the sessions are there."""
+    def test_the_summary_counts_the_import(self, witan, write, place):
+        """Sessions and ballots, people's apart."""
         file = write("votes.jsonl", ballot(), ballot("q2"), ballot(reviewer="ines", kind="human"))
         said = witan("import", file, "--history", place)
 
@@ -89,8 +87,8 @@ class TestComingIn:
         assert said.out == f"{file}: 2 sessions · 3 ballots, 1 by people\n"
         assert [one["session"] for one in listed(witan, place)] == ["q1", "q2"]
 
-    def test_none_is_called_as_the_latest_is(self, witan, write, place):
-        """A session named ``last`` would hide the latest: nothing of the file comes in."""
+    def test_a_session_named_last_is_refused(self, witan, write, place):
+        """It would hide the latest one: the whole file is refused."""
         file = write("votes.jsonl", ballot(), ballot("last"))
         said = witan("import", file, "--history", place)
 
@@ -100,8 +98,8 @@ class TestComingIn:
         assert listed(witan, place) == []
         assert witan("import", file, "--prefix", "mine-", "--history", place).status == 0
 
-    def test_the_same_file_again_changes_nothing(self, witan, write, place):
-        """It says so, and the history exports the same bytes."""
+    def test_a_repeated_import_changes_nothing(self, witan, write, place):
+        """A message says so, and the export is identical."""
         file = write("votes.jsonl", ballot())
         witan("import", file, "--history", place)
         before = witan("export", "--history", place).out
@@ -113,8 +111,8 @@ class TestComingIn:
         )
         assert witan("export", "--history", place).out == before
 
-    def test_a_longer_file_brings_what_is_new(self, witan, write, place):
-        """Sessions that are there with the same ballots are left alone."""
+    def test_a_longer_file_adds_only_new_sessions(self, witan, write, place):
+        """Those with the same ballots stay."""
         witan("import", write("a.jsonl", ballot()), "--history", place)
         file = write("b.jsonl", ballot(), ballot("q2"))
         said = witan("import", file, "--history", place)
@@ -122,14 +120,14 @@ class TestComingIn:
         assert all(fact in said.out for fact in (f"{file}: 1 session", "1 session there already"))
 
     def test_several_files_are_summed_up(self, witan, write, place):
-        """A line per file, and one for all."""
+        """A line per file and a total."""
         files = [write(f"{name}.jsonl", ballot(name)) for name in ("q1", "q2")]
         said = witan("import", *files, "--history", place)
 
         assert said.lines[-1] == "in all: 2 sessions · 2 ballots"
 
-    def test_a_folder_of_conversations_is_its_files(self, witan, tmp_path, place):
-        """Each saved conversation comes in; the folder is one line."""
+    def test_a_folder_of_conversations_is_imported(self, witan, tmp_path, place):
+        """Every saved conversation; the folder has one line."""
         folder = tmp_path / "conversations"
         folder.mkdir()
         stages = {
@@ -147,8 +145,8 @@ class TestComingIn:
         found = witan("sessions", "settled", "--history", place, "--json").json["sessions"]
         assert {one["session"] for one in found} == {"c1", "c2"}
 
-    def test_options_say_what_the_file_does_not(self, witan, write, place):
-        """Category, time, prefix, questions and answers; what the file says itself stands."""
+    def test_options_fill_in_missing_fields(self, witan, write, place):
+        """Category, time, prefix, questions and answers; fields of the file win."""
         file = write("votes.jsonl", ballot(), ballot("q2", category="law"))
         answers = write("answers.jsonl", {"session": "q1", "candidate": "x", "text": "Ex."})
         questions = write("questions.jsonl", {"session": "q1", "text": "Why?"})
@@ -164,15 +162,15 @@ class TestComingIn:
         assert "Ex." in witan("show", "mine-q1", "--history", place).out
 
     def test_columns_and_kind_can_be_named(self, witan, write, place):
-        """A table with headers of its own comes in."""
+        """For a table with other headers."""
         file = write("t.csv", "task,judge,candidate,rank", "q1,r1,x,1", "q1,r1,y,2")
         named = ["--column", "session=task", "--column", "reviewer=judge", "--format", "csv"]
 
         assert witan("import", file, *named, "--history", place).status == 0
         assert [one["session"] for one in listed(witan, place)] == ["q1"]
 
-    def test_a_person_s_vote_travels_with_a_whole_session(self, witan, tmp_path, place):
-        """A session that is there without a vote gets it from the file that has it."""
+    def test_a_person_s_vote_is_imported_with_its_session(self, witan, tmp_path, place):
+        """Also into an existing session without that vote."""
         record, voted = tmp_path / "demo.json", tmp_path / "voted.jsonl"
         elsewhere = tmp_path / "elsewhere.sqlite"
         witan("demo", "--save", record, "--history", place, "--fast", "--quiet")
@@ -192,10 +190,10 @@ class TestComingIn:
 
 
 class TestUnreadable:
-    """What cannot be read is said, and does no harm."""
+    """Unreadable input is reported and skipped."""
 
-    def test_lines_are_told_and_the_others_come_in(self, witan, write, place):
-        """File, line and field stand on standard error; the status is 0."""
+    def test_bad_lines_are_reported_and_others_imported(self, witan, write, place):
+        """With file, line and field on standard error; the status is 0."""
         file = write("votes.jsonl", ballot(), {"session": "q2"}, "{", ballot("q3"))
         said = witan("import", file, "--history", place)
 
@@ -206,10 +204,8 @@ class TestUnreadable:
         assert [one["session"] for one in listed(witan, place)] == ["q1", "q3"]
 
     @pytest.mark.parametrize("strict", [False, True])
-    def test_a_line_that_counts_all_the_same_is_not_called_unread(
-        self, witan, tmp_path, place, strict
-    ):
-        """A candidate that stands twice on a ballot is told of once, with what becomes of it."""
+    def test_a_line_that_counts_is_not_called_unreadable(self, witan, tmp_path, place, strict):
+        """A candidate that is twice on a ballot is reported once, with its treatment."""
         file = tmp_path / "votes.csv"
         rows = ["q1,r1,a,1", "q1,r1,b,2", "q1,r1,a,3"]
         file.write_text("\n".join(["session,reviewer,candidate,rank", *rows]), encoding="utf-8")
@@ -222,8 +218,8 @@ class TestUnreadable:
         assert ("under --strict" in said.err) is strict
 
     @pytest.mark.parametrize("strict", [False, True])
-    def test_what_does_not_count_of_a_line_is_told(self, witan, write, place, strict):
-        """Grades that are none, and a ballot that says nothing, by file, line and field."""
+    def test_ignored_parts_of_a_line_are_reported(self, witan, write, place, strict):
+        """Invalid grades and empty ballots, by file, line and field."""
         grades = {"a": "NaN", "b": 12, "c": 8}
         graded = {"session": "q1", "reviewer": "gpt", "grades": grades, "scale": "1-10"}
         empty = {"session": "q1", "reviewer": "grok"}
@@ -237,8 +233,7 @@ class TestUnreadable:
         assert said.status == (1 if strict else 0)
         assert len(listed(witan, place)) == (0 if strict else 2)
 
-    def test_where_no_line_can_be_read_there_are_no_others(self, witan, write, place):
-        """Nothing is said to be taken in where nothing is."""
+    def test_a_file_without_a_readable_line_claims_no_import(self, witan, write, place):
         file = write("votes.jsonl", {"session": "q1", "reviewer": "gpt", "weight": -1})
         said = witan("import", file, "--history", place)
 
@@ -247,8 +242,8 @@ class TestUnreadable:
             f"1 line of {file} could not be read, and there are no others\n"
         )
 
-    def test_strict_takes_nothing_of_the_file(self, witan, write, place):
-        """The file with the bad line leaves nothing behind; the other one comes in."""
+    def test_strict_refuses_the_whole_file(self, witan, write, place):
+        """The other file is imported."""
         bad = write("bad.jsonl", ballot(), "{")
         said = witan(
             "import", bad, write("good.jsonl", ballot("q2")), "--strict", "--history", place
@@ -259,8 +254,8 @@ class TestUnreadable:
         assert [one["session"] for one in listed(witan, place)] == ["q2"]
         assert witan("import", bad, "--history", place).status == 0
 
-    def test_a_file_that_cannot_be_read_does_not_stop_the_others(self, witan, write, place):
-        """It is named, the status is 2, and what follows comes in."""
+    def test_an_unreadable_file_does_not_stop_the_others(self, witan, write, place):
+        """It is named, and the status is 2."""
         said = witan("import", "nosuch.csv", write("a.jsonl", ballot()), "--history", place)
 
         assert said.status == 2
@@ -268,15 +263,15 @@ class TestUnreadable:
         assert [one["session"] for one in listed(witan, place)] == ["q1"]
 
     def test_json_has_the_problems(self, witan, write, place):
-        """One object: per file what came in, and what could not be read."""
+        """One object: imports and errors per file."""
         file = write("votes.jsonl", ballot(), {"session": "q2"})
         [told] = witan("import", file, "--history", place, "--json").json["files"]
 
         assert (told["sessions"], told["ballots_by_models"], told["ballots_by_people"]) == (1, 1, 0)
         assert [(p["line"], p["field"]) for p in told["problems"]] == [(2, "reviewer")]
 
-    def test_other_ballots_under_a_name_that_is_there_are_refused(self, witan, write, place):
-        """The session is named, with what to do, and nothing of the file remains."""
+    def test_conflicting_ballots_are_refused(self, witan, write, place):
+        """The session is named with a remedy, and nothing of the file is stored."""
         witan("import", write("a.jsonl", ballot()), "--history", place)
         other = write("b.jsonl", ballot("q0"), ballot(reviewer="r9"))
         said = witan("import", other, "--history", place)
@@ -289,15 +284,15 @@ class TestUnreadable:
         assert witan("import", other, "--prefix", "b/", "--history", place).status == 0
 
     @pytest.mark.parametrize("content", ["", "\n"])
-    def test_a_file_without_a_session_counts_nothing(self, witan, write, place, content):
-        """It is said, and the status is 3."""
+    def test_a_file_without_a_session_is_reported(self, witan, write, place, content):
+        """With status 3."""
         said = witan("import", write("empty.jsonl", content), "--history", place)
 
         assert said.status == 3
         assert "there is no session in" in said.err
 
-    def test_json_says_why_a_file_was_refused(self, witan, write, place):
-        """What stands on standard error is among its problems, without a line where it has none."""
+    def test_json_has_the_reason_of_a_refusal(self, witan, write, place):
+        """The error message is among the file's problems, without a line number if it has none."""
         file = write("votes.csv", "who,what", "r1,x")
         said = witan("import", "nosuch.csv", file, "--history", place, "--json")
 
@@ -310,8 +305,8 @@ class TestUnreadable:
             assert (problem["line"], problem["field"]) == (None, None)
             assert words in problem["problem"]
 
-    def test_the_file_beside_the_ballots_is_named(self, witan, write, place):
-        """Lines that cannot be read are counted for the file that they stand in."""
+    def test_errors_name_the_file_beside_the_ballots(self, witan, write, place):
+        """Bad lines are counted for the file that contains them."""
         file = write("votes.jsonl", ballot(), {"session": "q2"})
         answers = write("answers.jsonl", {"session": "q1"}, "{")
         said = witan("import", file, "--answers", answers, "--history", place)
@@ -341,16 +336,16 @@ class TestUnreadable:
             ),
         ],
     )
-    def test_questions_or_answers_alone_are_known(self, witan, write, place, record, words):
-        """They are refused, and it is said which option takes them."""
+    def test_questions_or_answers_alone_are_refused(self, witan, write, place, record, words):
+        """The error names the option for them."""
         file = write("beside.jsonl", record)
         said = witan("import", file, "--history", place)
 
         assert (said.status, said.out) == (2, "")
         assert f"witan: {file}: {words} {file}\n" in said.err
 
-    def test_a_folder_that_is_empty_is_said(self, witan, tmp_path, place):
-        """It holds nothing that could come in, which is not the same as being a folder."""
+    def test_an_empty_folder_is_reported(self, witan, tmp_path, place):
+        """As empty, not as a folder."""
         (tmp_path / "none").mkdir()
         (tmp_path / "other").mkdir()
         (tmp_path / "other" / "a.csv").write_text("a", encoding="utf-8")
@@ -360,8 +355,8 @@ class TestUnreadable:
         assert f"{tmp_path / 'none'}: is an empty folder" in said.err
         assert all(fact in said.err for fact in (f"{tmp_path / 'other'}: is a folder", ".json"))
 
-    def test_a_history_is_no_file_to_import(self, witan, write, place, tmp_path):
-        """It is said how its sessions come into another."""
+    def test_a_history_is_refused(self, witan, write, place, tmp_path):
+        """The error says how to copy its sessions."""
         witan("import", write("a.jsonl", ballot()), "--history", place)
         said = witan("import", place, "--history", tmp_path / "other.sqlite")
 
@@ -370,13 +365,13 @@ class TestUnreadable:
         assert f"witan export --history {place}" in said.err
 
     def test_an_unknown_kind_is_refused(self, witan, write, place):
-        """The nearest kind is named."""
+        """With the nearest one."""
         said = witan("import", write("a.jsonl", ballot()), "--format", "batles", "--history", place)
 
         assert said.status == 2
         assert "did you mean 'battles'?" in said.err
 
-    def test_standard_input_can_be_read_once(self, witan, place):
+    def test_standard_input_can_be_named_once(self, witan, place):
         """Twice is misuse."""
         assert witan("import", "-", "-", "--history", place).status == 2
 
@@ -391,8 +386,8 @@ class TestProcesses:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more
         )
 
-    def test_ctrl_c_leaves_nothing_of_the_file(self, witan, write, place):
-        """Interrupted while sessions are being counted, the import ends with 130 and no trace."""
+    def test_ctrl_c_rolls_back_the_file(self, witan, write, place):
+        """Interrupted while counting, the import ends with 130 and stores nothing."""
         witan("import", write("first.jsonl", ballot("first")), "--history", place)
         many = [ballot(f"q{k}", f"r{r}") for k in range(6_000) for r in range(3)]
         file = write("many.jsonl", *many)
@@ -411,8 +406,8 @@ class TestProcesses:
         assert err.decode() == said
 
     @pytest.mark.slow
-    def test_ctrl_c_says_what_came_in_before(self, witan, write, place):
-        """While the second file is waited for, the first is in already."""
+    def test_ctrl_c_reports_the_files_imported_before(self, witan, write, place):
+        """While the second file is awaited, the first is stored."""
         process = self.run("import", write("a.jsonl", ballot()), "-", "--history", place)
         assert b"a.jsonl: 1 session" in process.stdout.readline()
         process.send_signal(signal.SIGINT)
@@ -423,8 +418,8 @@ class TestProcesses:
         assert [one["session"] for one in listed(witan, place)] == ["q1"]
 
     @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
-    def test_a_pipe_is_read_once_and_wholly(self, witan, tmp_path, place):
-        """What a shell hands over as a file that can be read only once comes in all the same."""
+    def test_a_pipe_is_read_once_and_whole(self, witan, tmp_path, place):
+        """A file from process substitution can be read only once."""
         pipe = tmp_path / "pipe.jsonl"
         os.mkfifo(pipe)
         process = self.run("import", pipe, "--history", place)
@@ -441,13 +436,13 @@ class TestProcesses:
 
 
 class TestSharedData:
-    """Votes by real models and people, read where they lie."""
+    """Votes by real models and people from the shared data."""
 
     @pytest.mark.parametrize(
         "name", [*list(FILES)[:-1], pytest.param([*FILES][-1], marks=pytest.mark.slow)]
     )
-    def test_each_file_comes_in_once(self, witan, place, name):
-        """Twice is once, and everything in it is counted."""
+    def test_each_file_is_imported_once(self, witan, place, name):
+        """A repeated import adds nothing, and all ballots are counted."""
         path = SHARED / name
         if not path.exists():
             pytest.skip(f"the shared data is not here: {path}")

@@ -1,4 +1,4 @@
-"""``witan init``, black box: what it asks, what it writes, and what it leaves alone."""
+"""``witan init``, black box: its questions, and the files it writes or keeps."""
 
 import io
 import json
@@ -52,8 +52,8 @@ def run(witan, monkeypatch) -> Callable[..., subprocess.CompletedProcess[str]]:
 class TestDefaults:
     """``--yes`` takes every default."""
 
-    def test_the_file_passes_doctor_and_holds_no_key(self, run, tmp_path):
-        """Four priced models of the list sit under a ceiling that holds a question."""
+    def test_the_file_passes_doctor_and_has_no_key(self, run, tmp_path):
+        """Four priced models of the list, under a ceiling that a question fits."""
         said = run("init", "--yes")
 
         text = (tmp_path / "witan.toml").read_text(encoding="utf-8")
@@ -71,8 +71,8 @@ class TestDefaults:
         assert planned.returncode == 0
         assert "refused" not in planned.stdout
 
-    def test_a_file_that_is_there_is_left_alone(self, run, tmp_path):
-        """Only --force overwrites it; the exit status is 2 without."""
+    def test_an_existing_file_is_kept(self, run, tmp_path):
+        """Only --force overwrites it; otherwise the exit status is 2."""
         (tmp_path / "witan.toml").write_text("# mine\n")
 
         refused, forced = run("init", "--yes"), None
@@ -85,7 +85,7 @@ class TestDefaults:
         assert "gpt-4o" in (tmp_path / "witan.toml").read_text()
 
     def test_members_may_be_named(self, run, tmp_path, gateway):
-        """Then no list is asked for."""
+        """No list is requested then."""
         said = run("init", "--yes", "--member", "openai:gpt-4o", "--member", "openai:o1-pro",
                    "--max-cost", "2", "--output", "own.toml")  # fmt: skip
 
@@ -96,7 +96,7 @@ class TestDefaults:
         }  # fmt: skip
         assert gateway.paths == []
 
-    def test_without_a_key_it_says_how_to_go_on(self, run, monkeypatch, tmp_path):
+    def test_without_a_key_it_suggests_how_to_continue(self, run, monkeypatch, tmp_path):
         """It names a key and the option that needs none; nothing is written."""
         monkeypatch.delenv("OPENAI_API_KEY")
 
@@ -110,8 +110,8 @@ class TestDefaults:
 class TestAnswers:
     """Without --yes it asks, on a terminal and through a pipe alike."""
 
-    def test_keys_members_and_ceiling_are_asked_for(self, run, tmp_path):
-        """Numbers choose from the list with its prices, seats are taken as they are written."""
+    def test_it_asks_for_keys_members_and_ceiling(self, run, tmp_path):
+        """Numbers select from the priced list; seats may be typed."""
         said = run("init", answers="openai\n2,1,openai:gpt-4o-mini\n0.75\n")
 
         written = tomllib.loads((tmp_path / "witan.toml").read_text())
@@ -136,8 +136,8 @@ class TestAnswers:
             ("\n\n", "the input ended before the last question"),
         ],
     )
-    def test_an_answer_that_cannot_be_used_writes_nothing(self, run, tmp_path, answers, told):
-        """One line says which, and the exit status is 2."""
+    def test_an_invalid_answer_writes_nothing(self, run, tmp_path, answers, told):
+        """One line names it, and the exit status is 2."""
         said = run("init", answers=answers)
 
         assert said.returncode == 2
@@ -146,8 +146,8 @@ class TestAnswers:
         assert not list(tmp_path.glob("*witan.toml*"))
 
     @pytest.mark.skipif(os.name == "nt", reason="Windows sends no signals to a process")
-    def test_ctrl_c_leaves_nothing_half_written(self, tmp_path):
-        """The folder is as it was, and the exit status is 130."""
+    def test_ctrl_c_writes_nothing(self, tmp_path):
+        """The exit status is 130."""
         with subprocess.Popen(
             [sys.executable, "-m", "witan", "init"],
             stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -165,8 +165,8 @@ class TestAnswers:
         assert not list(tmp_path.glob("*witan.toml*"))
 
 
-def test_a_user_s_own_file_may_hold_prices(run, tmp_path, monkeypatch):
-    """Prices that only the provider's list has are written there, so that a ceiling holds."""
+def test_prices_may_go_to_the_user_s_own_file(run, tmp_path, monkeypatch):
+    """Prices of the provider's list only, so that a ceiling applies."""
     monkeypatch.delenv("OPENAI_API_KEY")
     monkeypatch.setenv("OPENROUTER_API_KEY", KEY)
     own = {"prompt": "0.000001", "completion": "0.000002"}
@@ -185,7 +185,7 @@ def test_a_user_s_own_file_may_hold_prices(run, tmp_path, monkeypatch):
 
 
 class TestListPrices:
-    """Prices that only the provider's own list states hold for the file as it is written."""
+    """Prices that only the provider's list has apply to the configuration as written."""
 
     @pytest.fixture
     def openrouter(self, monkeypatch) -> Iterator[Listing]:
@@ -219,15 +219,15 @@ class TestListPrices:
         assert "not called" not in asked.stderr
 
     @pytest.mark.usefixtures("openrouter")
-    def test_the_expected_cost_is_that_of_the_plan(self, run):
-        """A question as long as init says is planned at the sum that init says."""
+    def test_the_expected_cost_matches_the_plan(self, run):
+        """For a question as long as init assumes."""
         made = run("init", answers="\n\n\n")
         planned = json.loads(run("plan", "x" * 2_000, "--json").stdout)
 
         said = f"A question of 2,000 characters is expected to cost ${planned['expected_usd']:.4f}."
         assert said in made.stderr
 
-    def test_jurors_and_chairmen_are_priced_likewise(self, run, tmp_path, openrouter):
+    def test_jurors_and_chairmen_are_priced_too(self, run, tmp_path, openrouter):
         """One request for the list prices every configured seat."""
         (tmp_path / "witan.toml").write_text(
             'members = ["openrouter:a/unheard-of", "openrouter:b/unheard-of"]\n'
@@ -240,8 +240,8 @@ class TestListPrices:
         assert planned["unpriced"] == []
         assert len(openrouter.paths) == 1
 
-    def test_a_list_without_a_price_leaves_it_unknown(self, run, openrouter):
-        """Init says which members have none, and what asks them under a ceiling."""
+    def test_a_missing_price_stays_unknown(self, run, openrouter):
+        """Init names these members, and how to use them under a ceiling."""
         openrouter.body = {"data": [{"id": f"{maker}/unheard-of"} for maker in "abcd"]}
         members = [f"--member=openrouter:{maker}/unheard-of" for maker in "abcd"]
 

@@ -37,15 +37,15 @@ class TestStatus:
             (["bad.md", "good.md", "--expected", "bad.md"], 1, "bad.md was expected"),
         ],
     )
-    def test_it_says_what_was_decided(self, witan, jury, arguments, status, words):
-        """In the first sentence on standard output, and by its status."""
+    def test_the_decision_is_printed_and_returned(self, witan, jury, arguments, status, words):
+        """In the first sentence on standard output, and as status."""
         said = witan("judge", *arguments, *jury, "-q")
 
         assert (said.status, said.err) == (status, "simulated\n")
         assert words in said.out
 
     def test_the_record_has_the_verdict(self, witan, jury):
-        """And the session is in the history, to be shown, counted and listed."""
+        """The session is in the history and can be shown, recounted and listed."""
         said = witan("judge", "good.md", *jury, "--pass-mark", 6, "--json")
         verdict = said.json["verdict"]
         history = jury[-2:]
@@ -86,8 +86,8 @@ class TestStatus:
 
         assert said.json["answers"] == {"-": "a moraine"}
 
-    def test_a_plan_asks_nobody(self, witan, jury):
-        """One review for each juror, and no final answer."""
+    def test_a_plan_makes_no_call(self, witan, jury):
+        """It has one review per juror and no final answer."""
         said = witan("judge", "good.md", "bad.md", *jury, "--plan", "--json")
 
         assert said.json["calls"] == 3
@@ -96,7 +96,7 @@ class TestStatus:
 
 @pytest.mark.usefixtures("texts")
 class TestRefusals:
-    """What is wrong, where, and what to do."""
+    """Errors state problem, place and remedy."""
 
     @pytest.mark.parametrize(
         ("arguments", "words"),

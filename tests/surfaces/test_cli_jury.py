@@ -1,4 +1,4 @@
-"""A jury of its own for a question, black box: from the command line, files and variables."""
+"""A separate jury for a question, black box: by options, files and variables."""
 
 import json
 
@@ -39,19 +39,19 @@ def jury(jurors):
 
 
 def reviewers(record):
-    """Who reviewed, by the record."""
+    """Names of the reviewers in the record."""
     return [ballot["reviewer"] for ballot in record["ballots"]]
 
 
 def leader(record):
-    """Whose answer is ranked best."""
+    """Author of the leading answer."""
     return record["outcome"]["standings"][0]["candidate"]
 
 
 class TestAsking:
     """``witan ask --jury``."""
 
-    def test_the_jury_judges_in_place_of_the_members(self, witan, seats, jury, place):
+    def test_the_jury_replaces_the_members_as_reviewers(self, witan, seats, jury, place):
         """Members answer, jurors review, and the trust line counts the jurors."""
         said = witan("ask", "Which?", *seats, *jury, "--history", place)
         record = witan("show", "last", "--history", place, "--json").json
@@ -62,15 +62,14 @@ class TestAsking:
         assert reviewers(record) == ["xan", "yma", "zoe"]
         assert leader(record) == "cyd"
 
-    def test_what_is_shown_says_who_judged(self, witan, seats, jury, place):
-        """A line names the jurors."""
+    def test_the_output_names_the_jurors(self, witan, seats, jury, place):
         witan("ask", "Which?", *seats, *jury, "--history", place)
         shown = witan("show", "last", "--history", place)
 
         assert "by xan, yma and zoe" in shown.out
 
     def test_a_plan_has_reviews_of_jurors_alone(self, witan, seats, jury):
-        """It is the plan that the session opens with."""
+        """The session opens with the same plan."""
         planned = witan("plan", "Which?", *seats, *jury, "--json")
         record = witan("ask", "Which?", *seats, *jury, "--json", "--no-history").json
 
@@ -80,8 +79,8 @@ class TestAsking:
         assert planned.json["calls"] == 7
 
     @pytest.mark.parametrize("command", ["ask", "plan"])
-    def test_a_jury_cannot_be_of_one(self, witan, seats, jurors, command):
-        """One line says so, and nobody is asked."""
+    def test_a_jury_of_one_is_refused(self, witan, seats, jurors, command):
+        """In one line, before any call."""
         said = witan(command, "Which?", *seats, "--jury", jurors[0])
 
         assert said.status == 2
@@ -89,23 +88,23 @@ class TestAsking:
         assert said.out == ""
 
     @pytest.mark.parametrize("command", ["ask", "plan"])
-    def test_a_jury_cannot_review_answers_of_its_own(self, witan, seats, jury, command):
-        """It has none: one line refuses the option, and nobody is asked."""
+    def test_own_answers_of_a_jury_are_refused(self, witan, seats, jury, command):
+        """It has none: one line refuses the option before any call."""
         said = witan(command, "Which?", *seats, *jury, "--self-review")
 
         assert (said.status, said.out) == (2, "")
         assert "--self-review cannot be True" in said.err
         assert len(said.err.splitlines()) == 1
 
-    def test_a_plan_refuses_what_a_question_would_be_refused_for(self, witan, seats, jury):
-        """A quorum beyond the jurors is one such thing."""
+    def test_a_plan_and_a_question_refuse_the_same(self, witan, seats, jury):
+        """For example a quorum above the number of jurors."""
         said = [witan(c, "Which?", *seats, *jury, "--quorum", "7").err for c in ("ask", "plan")]
 
         assert all(fact in said[0] for fact in ("--quorum cannot be 7", "3 jurors"))
         assert said[0] == said[1]
 
-    def test_a_juror_may_not_have_a_members_name(self, witan, seats, jury, tmp_path):
-        """The message names the option and the seat."""
+    def test_a_juror_may_not_have_a_member_s_name(self, witan, seats, jury, tmp_path):
+        """The error names the option and the seat."""
         said = witan("ask", "Which?", *seats, *jury, "--jury", f"ada=script:{tmp_path}/xan.toml")
 
         assert said.status == 2
@@ -137,7 +136,6 @@ class TestConfiguration:
         return file
 
     def test_a_profile_has_a_jury(self, witan, config):
-        """Without the profile the members review each other."""
         asked = ["ask", "Which?", "--config", config, "--json", "--no-history"]
 
         assert reviewers(witan(*asked).json) == ["ada", "bob", "cyd"]
@@ -150,8 +148,8 @@ class TestConfiguration:
 
         assert reviewers(witan(*asked).json) == ["xan", "yma"]
 
-    def test_the_doctor_looks_at_jurors(self, witan, config, jurors, monkeypatch):
-        """They are listed, and a council could sit with them."""
+    def test_the_doctor_checks_jurors(self, witan, config, jurors, monkeypatch):
+        """They are listed, and a council could be seated with them."""
         monkeypatch.setenv("WITAN_JURY", ",".join(jurors))
         said = witan("doctor", "--config", config, "--offline")
 
@@ -162,8 +160,8 @@ class TestConfiguration:
             for fact in ("ada, bob and cyd", "by xan, yma and zoe")
         )
 
-    def test_python_takes_a_jury(self, config, jurors):
-        """In place of the configured one, or of none, or with members of its own."""
+    def test_python_accepts_a_jury(self, config, jurors):
+        """Instead of the configured one or none, or with other members."""
         council = Council.from_config(config, profile="judged", history=False)
         assert [juror.name for juror in council.jury] == ["xan", "yma", "zoe"]
         council = Council.from_config(config, profile="judged", jury=(), history=False)
@@ -176,10 +174,8 @@ class TestConfiguration:
                       jury=members, environment={})  # fmt: skip
         assert [ballot.reviewer for ballot in session.ballots] == ["xan", "yma", "zoe"]
 
-    def test_a_configured_jury_cannot_review_answers_of_its_own(
-        self, witan, config, jurors, tmp_path
-    ):
-        """Python refuses it as the doctor does, who names the file."""
+    def test_a_configured_jury_with_own_answers_is_refused(self, witan, config, jurors, tmp_path):
+        """By Python as by the doctor, who names the file."""
         members = [str(tmp_path / f"{name}.toml") for name in ("ada", "bob")]
         with pytest.raises(InvalidParameter, match="expected False with a jury"):
             Council([f"script:{m}" for m in members], jury=jurors, environment={}, self_review=True)
@@ -191,11 +187,11 @@ class TestConfiguration:
         assert "self_review cannot be True" in said.out
 
 
-class TestAfterwards:
-    """A session with a jury, from its record."""
+class TestLater:
+    """A stored session with a jury."""
 
-    def test_an_interrupted_session_is_taken_up_by_its_jury(self, witan, seats, jury, tmp_path):
-        """The jury of the record sits, whatever is configured today."""
+    def test_an_interrupted_session_resumes_with_its_jury(self, witan, seats, jury, tmp_path):
+        """Whatever is configured now."""
         file = tmp_path / "first.json"
         witan("ask", "Which?", *seats, *jury, "--no-history", "--save", file)
         record = json.loads(file.read_text(encoding="utf-8"))
@@ -208,10 +204,10 @@ class TestAfterwards:
         assert (said.status, said.out) == (0, "All told: so.\n")
         assert reviewers(witan("show", file, "--json").json) == ["xan", "yma", "zoe"]
 
-    def test_a_session_without_a_jury_is_taken_up_without_one(
+    def test_a_session_without_a_jury_resumes_without_one(
         self, witan, seats, jurors, tmp_path, monkeypatch
     ):
-        """Though one is configured by now."""
+        """Though one is configured now."""
         file = tmp_path / "first.json"
         witan("ask", "Which?", *seats, "--no-history", "--save", file)
         record = json.loads(file.read_text(encoding="utf-8"))
@@ -222,8 +218,8 @@ class TestAfterwards:
         assert witan("resume", file, "--no-history").status == 0
         assert reviewers(witan("show", file, "--json").json) == ["ada", "bob", "cyd"]
 
-    def test_rejudging_takes_a_jury_under_either_name(self, witan, seats, jury, place, jurors):
-        """Not under both at once."""
+    def test_rejudge_accepts_a_jury_under_either_name(self, witan, seats, jury, place, jurors):
+        """But not under both."""
         witan("ask", "Which?", *seats, "--history", place)
         again = ["rejudge", "last", "--history", place, "--json"]
         members = [word for each in jurors for word in ("--member", each)]

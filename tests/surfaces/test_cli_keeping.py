@@ -1,4 +1,4 @@
-"""A history that is damaged, in use, or named wrongly, black box: one sentence, and what to do."""
+"""A history that is damaged, in use or misnamed, black box: one sentence with a remedy."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ HOLDER = (
 
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
-    """A history of the test's own, and no other trace of the machine."""
+    """A history of the test's own, isolated from the machine."""
     for name in [name for name in os.environ if name.startswith("WITAN_") or "API_KEY" in name]:
         monkeypatch.delenv(name)
     for name in ("CONFIG", "STATE", "DATA"):
@@ -41,8 +41,8 @@ def keep(place, *names):
                 recording(event)
 
 
-def test_the_doctor_finds_damage_that_opening_does_not_read(witan, place):
-    """A page in the middle is overwritten: the file is named, copied aside, and a problem."""
+def test_the_doctor_finds_damage_inside_the_file(witan, place):
+    """An overwritten page in the middle: the file is named, backed up, and a problem."""
     keep(place, *(f"s{k}" for k in range(20)))
     whole = place.read_bytes()
     middle = len(whole) // 4096 * 3 // 4 * 4096
@@ -57,8 +57,8 @@ def test_the_doctor_finds_damage_that_opening_does_not_read(witan, place):
 
 
 @contextmanager
-def holding(place):
-    """A process that is at the session ``s1`` of a history, until it is told to die."""
+def hold_session(place):
+    """Run a process that works on session ``s1`` of a history until it is killed."""
     paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     with subprocess.Popen(  # noqa: S603 - our own interpreter on our own lines
         [sys.executable, "-c", HOLDER, str(place)],
@@ -71,9 +71,9 @@ def holding(place):
         yield holder
 
 
-def test_a_session_under_way_is_not_resumed_unless_that_is_meant(witan, place):
-    """The process that is at it is named; with --take-over it loses the session."""
-    with holding(place) as holder:
+def test_a_running_session_is_resumed_only_on_request(witan, place):
+    """Its process is named; --take-over takes the session from it."""
+    with hold_session(place) as holder:
         said = witan("resume", "s1")
 
         assert said.status == 2
@@ -86,8 +86,8 @@ def test_a_session_under_way_is_not_resumed_unless_that_is_meant(witan, place):
 
 @pytest.mark.parametrize("command", ["sessions", "show", "leaderboard", "doctor"])
 @pytest.mark.parametrize("place", ["~nosuch-user/x", "x" * 300])
-def test_a_place_that_cannot_be_is_one_sentence(witan, command, place):
-    """No home of that user, a name that is too long: no traceback."""
+def test_an_impossible_path_is_one_sentence(witan, command, place):
+    """An unknown user's home, or a name too long: no traceback."""
     arguments = {"show": ["last"], "doctor": ["--offline"]}.get(command, [])
     said = witan(command, *arguments, "--history", place)
 
@@ -95,16 +95,16 @@ def test_a_place_that_cannot_be_is_one_sentence(witan, command, place):
     assert "Traceback" not in said.err
 
 
-def test_a_home_directory_is_understood_where_it_is_only_read(witan, place, monkeypatch):
-    """A tilde stands for it, in every command alike."""
+def test_a_tilde_is_expanded_for_reading(witan, place, monkeypatch):
+    """In every command."""
     keep(place, "s1")
     monkeypatch.setenv("HOME", str(place.parent))
 
     assert witan("sessions", "--history", "~/history.sqlite").status == 0
 
 
-def test_a_place_that_is_only_read_is_not_made(witan, tmp_path):
-    """However it is written."""
+def test_reading_creates_no_history(witan, tmp_path):
+    """With any spelling of the path."""
     said = witan("sessions", "--history", "sqlite:///nowhere.sqlite")
 
     assert said.status == 2
@@ -112,8 +112,8 @@ def test_a_place_that_is_only_read_is_not_made(witan, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["sessions", "show", "recount", "forget"])
-def test_a_byte_that_is_no_text_is_one_sentence(witan, place, command):
-    """It stands in no question, and no session has it for its name."""
+def test_an_invalid_byte_is_one_sentence(witan, place, command):
+    """In a question or in a session's name."""
     keep(place, "s1")
 
     said = witan(command, "\udcff", *(["--yes"] if command == "forget" else []))
@@ -122,8 +122,8 @@ def test_a_byte_that_is_no_text_is_one_sentence(witan, place, command):
     assert "Traceback" not in said.err
 
 
-def test_what_was_imported_is_kept_from_its_import(witan, tmp_path, place, monkeypatch):
-    """Sessions of long ago, imported today, are not deleted by the next question."""
+def test_imports_age_from_their_arrival(witan, tmp_path, place, monkeypatch):
+    """Old sessions imported today are not deleted by the next question."""
     with History.open(place) as history:
         history.add(
             [SessionImport("old", ASKED.replace(year=2001), ballots=(ballot("a: b > c"),))],
@@ -139,8 +139,8 @@ def test_what_was_imported_is_kept_from_its_import(witan, tmp_path, place, monke
         assert "old" in [found.session for found in history.find()]
 
 
-def test_a_log_that_is_read_meanwhile_is_noted(witan, place):
-    """What is forgotten is gone at once; that its text may lie in the log is said."""
+def test_a_log_in_use_is_mentioned(witan, place):
+    """A deleted session is gone at once, but its text may remain in the log."""
     keep(place, "s1", "s2")
     with History.open(place) as history:
         if history.journal != "wal":
@@ -153,9 +153,9 @@ def test_a_log_that_is_read_meanwhile_is_noted(witan, place):
     assert "another process is reading it" in said.out
 
 
-def test_a_session_under_way_is_called_running(witan, place):
-    """List and show say so while its process lives, and interrupted once it has died."""
-    with holding(place) as holder:
+def test_a_running_session_is_shown_as_running(witan, place):
+    """While its process lives; afterwards as interrupted."""
+    with hold_session(place) as holder:
         listed = witan("sessions", "--json").json["sessions"]
         only = witan("sessions", "--status", "interrupted", "--json").json["sessions"]
         shown, record = witan("show", "s1"), witan("show", "s1", "--json").json

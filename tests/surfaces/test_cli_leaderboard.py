@@ -1,4 +1,4 @@
-"""``witan leaderboard``, black box: numbers against hand counts, and the same on every engine."""
+"""``witan leaderboard``, black box: against hand counts, and equal on every engine."""
 
 import math
 
@@ -24,12 +24,12 @@ def lake(history, tmp_path_factory):
 
 
 def lines(said):
-    """The ranked lines of an answer in JSON, by model."""
+    """Ranked lines in JSON, by model."""
     return {line["model"]: line for line in said.json["lines"]}
 
 
 class TestNumbers:
-    """What is printed is what a hand count gives."""
+    """Printed numbers match hand counts."""
 
     def test_the_score_is_the_mean_of_means(self, witan, history):
         """There ash has 12 sessions with 1 and 12 with .375, so .6875 with error s/√24."""
@@ -46,7 +46,7 @@ class TestNumbers:
         assert (line["sessions"], line["votes"], line["offered"]) == (24, 96, 96)
         assert line["wins"] == 48
 
-    def test_a_window_and_a_category_choose_sessions(self, witan, history):
+    def test_a_window_and_a_category_select_sessions(self, witan, history):
         """In October ash has 1 in each of the ten sessions of coding."""
         said = witan(
             "leaderboard", "--history", history, "--json", "--category", "coding",
@@ -62,7 +62,7 @@ class TestNumbers:
         }
 
     def test_a_gained_rank_is_shown_beside_the_change(self, witan, history):
-        """The text says by how many ranks elm moved up, where there is a window before."""
+        """By how many ranks elm moved up, if there is an earlier window."""
         window = ("--since", "2026-11-01", "--until", "2026-12-02")
         said = witan("leaderboard", "--history", history, *window)
         alone = witan("leaderboard", "--history", history)
@@ -76,7 +76,7 @@ class TestNumbers:
         assert "moved: ranks gained" in said.out
         assert "moved" not in alone.out
 
-    def test_a_change_is_against_the_window_before(self, witan, history):
+    def test_changes_refer_to_the_previous_window(self, witan, history):
         """From October to November elm goes from .375 to 1, and up a rank."""
         said = witan(
             "leaderboard", "--history", history, "--json",
@@ -88,13 +88,13 @@ class TestNumbers:
         assert change["rank"] == 1
         assert said.json["compared_to"]["since"] == "2026-10-01T00:00:00+00:00"
 
-    def test_a_window_open_at_its_end_has_one_before_it(self, witan, history):
-        """With --since alone the window before is as long as the time since then."""
+    def test_an_open_window_has_a_previous_one(self, witan, history):
+        """With --since alone it is as long as the time since then."""
         said = witan("leaderboard", "--history", history, "--json", "--since", "2026-10-07")
 
         assert said.json["compared_to"]["until"] == "2026-10-07T00:00:00+00:00"
 
-    def test_few_sessions_stand_apart(self, witan, history):
+    def test_models_with_few_sessions_are_unranked(self, witan, history):
         """Three sessions give pine a score and no rank."""
         said = witan("leaderboard", "--history", history, "--json")
 
@@ -104,7 +104,7 @@ class TestNumbers:
         more = witan("leaderboard", "--history", history, "--json", "--min-sessions", 3)
         assert more.json["provisional"] == []
 
-    def test_elo_is_that_of_the_matches_in_order(self, witan, tmp_path):
+    def test_elo_follows_the_order_of_matches(self, witan, tmp_path):
         """One session of two models moves the winner from 1000 by 32 · ½."""
         held = SessionImport("q1", NOW, ballots=(ballot("q1", "r1", ("ash", "elm")),))
         place = kept(tmp_path / "h.sqlite", [held])
@@ -116,8 +116,8 @@ class TestNumbers:
         }  # fmt: skip
         assert said.json["lines"][0]["rank_low"] is None
 
-    def test_people_have_a_leaderboard_of_their_own(self, witan, tmp_path):
-        """Models put ash first and people put oak first, each on their own board."""
+    def test_people_have_a_separate_leaderboard(self, witan, tmp_path):
+        """Models put ash first and people put oak first."""
         held = []
         for number in range(3):
             name = f"q{number}"
@@ -148,7 +148,7 @@ class TestRules:
     """Any rule that scores a session."""
 
     def test_another_rule_is_counted_once(self, witan, tmp_path):
-        """The first time says how many sessions it counted, the second has nothing to say."""
+        """The first run reports how many sessions it counted; the second counts none."""
         place = kept(tmp_path / "h.sqlite", sessions())
         asked = ("leaderboard", "--history", place, "--rule", "mean_rank", "--json")
 
@@ -177,28 +177,28 @@ class TestRules:
         assert any("1 of 2 sessions have no standings" in text for text in said.json["warnings"])
 
     def test_a_rule_over_all_sessions_is_refused(self, witan, history):
-        """The rule elo has no score of a session; it is an order."""
+        """Elo has no score per session; it is an order."""
         said = witan("leaderboard", "--history", history, "--rule", "elo")
 
         assert (said.status, said.out) == (2, "")
         assert "order" in said.err
 
     def test_a_rule_that_differs_by_session_is_refused(self, witan, history):
-        """What auto takes is on another scale in each session, so there is nothing to average."""
+        """The scales of auto cannot be averaged."""
         said = witan("leaderboard", "--history", history, "--rule", "auto")
 
         assert (said.status, said.out) == (2, "")
         assert "a rule by its name" in said.err
 
-    def test_an_unknown_rule_is_met_with_the_nearest(self, witan, history):
-        """A misspelt rule is no reason to open anything."""
+    def test_an_unknown_rule_gets_the_nearest(self, witan, history):
+        """Before anything is opened."""
         said = witan("leaderboard", "--history", history, "--rule", "bordda")
 
         assert (said.status, said.out) == (2, "")
         assert "did you mean 'borda'?" in said.err
 
-    def test_a_lake_without_the_rule_says_how_to_get_it(self, witan, lake):
-        """A lake is only read, so its history has to be counted first."""
+    def test_a_lake_without_the_rule_says_how_to_add_it(self, witan, lake):
+        """The history must be counted first."""
         said = witan("leaderboard", "--lake", lake, "--rule", "schulze")
 
         assert (said.status, said.out) == (2, "")
@@ -211,7 +211,7 @@ class TestEngines:
 
     ASKED = ("--since", "2026-10-05", "--until", "2026-11-30", "--elo", "--json")
 
-    def test_postgresql_says_the_same(self, witan, history):
+    def test_postgresql_gives_the_same(self, witan, history):
         """Counts are identical, sums equal to 1e-9."""
         for url in database_of():
             kept(url, sessions())
@@ -220,8 +220,8 @@ class TestEngines:
 
             alike(here, there)
 
-    def test_duckdb_says_the_same(self, witan, history, lake):
-        """A lake of the history gives the leaderboard of the history."""
+    def test_duckdb_gives_the_same(self, witan, history, lake):
+        """From a lake of the history."""
         pytest.importorskip("duckdb", reason="DuckDB is not installed")
         here = witan("leaderboard", "--history", history, *self.ASKED).json
         there = witan("leaderboard", "--lake", lake, *self.ASKED).json
@@ -231,8 +231,8 @@ class TestEngines:
     @pytest.mark.slow
     @pytest.mark.usefixtures("spark")
     @pytest.mark.parametrize("command", [("leaderboard", *ASKED), ("audit", "--json")])
-    def test_spark_says_the_same(self, witan, history, lake, command):
-        """So does Spark, of the leaderboard and of the audit."""
+    def test_spark_gives_the_same(self, witan, history, lake, command):
+        """For the leaderboard and the audit."""
         here = witan(*command, "--history", history).json
         there = witan(*command, "--lake", lake, "--engine", "spark").json
 
@@ -243,8 +243,8 @@ class TestEngines:
         alike(here, there)
 
 
-class TestNothing:
-    """Where there is nothing to count, a sentence says which nothing it is."""
+class TestNoData:
+    """An empty result says why."""
 
     @pytest.mark.parametrize("command", ["leaderboard", "audit"])
     def test_an_empty_history(self, witan, tmp_path, command):
@@ -256,7 +256,7 @@ class TestNothing:
 
     @pytest.mark.parametrize("command", ["leaderboard", "audit"])
     def test_simulated_sessions_alone(self, witan, tmp_path, command):
-        """Sessions of scripts are never summed, and that is said."""
+        """They are never summed, and a sentence says so."""
         record = Session.of(told("s1", simulated=True))
         place = kept(tmp_path / "h.sqlite", [SessionImport("s1", session_record=record)])
         said = witan(command, "--history", place)
@@ -266,7 +266,7 @@ class TestNothing:
 
     @pytest.mark.parametrize("command", ["leaderboard", "audit"])
     def test_an_empty_window(self, witan, history, command):
-        """It is named, with the span that would not be empty."""
+        """It is named with the span of the data."""
         said = witan(command, "--history", history, "--since", "2031-01-31")
 
         assert (said.status, said.out) == (3, "")
@@ -275,14 +275,14 @@ class TestNothing:
 
     @pytest.mark.parametrize("command", ["leaderboard", "audit"])
     def test_an_unknown_category(self, witan, history, command):
-        """It is named, with the categories there are."""
+        """It is named with the existing ones."""
         said = witan(command, "--history", history, "--category", "cooking")
 
         assert (said.status, said.out) == (3, "")
         assert "'coding', 'law'" in said.err
 
     def test_an_empty_window_of_a_lake(self, witan, lake):
-        """A lake says it in the same words."""
+        """In the same words."""
         pytest.importorskip("duckdb", reason="DuckDB is not installed")
         said = witan("leaderboard", "--lake", lake, "--until", "2001-01-01")
 
@@ -290,8 +290,7 @@ class TestNothing:
         assert all(fact in said.err for fact in ("2001-01-01 00:00 UTC", "there are 24"))
 
     @pytest.mark.parametrize("command", ["leaderboard", "audit"])
-    def test_a_history_that_is_not_there_is_not_made(self, witan, tmp_path, command):
-        """Reading makes no file."""
+    def test_a_missing_history_is_not_created(self, witan, tmp_path, command):
         place = tmp_path / "none.sqlite"
         said = witan(command, "--history", place)
 
@@ -311,7 +310,7 @@ class TestNothing:
     )
     @pytest.mark.parametrize("command", ["leaderboard", "audit"])
     def test_misuse_is_one_line(self, witan, tmp_path, monkeypatch, command, options, problem):
-        """Options that do not go together are refused before anything is read."""
+        """Conflicting options are refused before reading."""
         monkeypatch.chdir(tmp_path)
         said = witan(command, *options)
 
@@ -321,9 +320,9 @@ class TestNothing:
 
 
 class TestNames:
-    """Renamed models are one model, and what a name holds steers no terminal."""
+    """Renamed models are one model, and names are escaped."""
 
-    def test_an_alias_of_the_configuration_joins_two_names(self, witan, history, tmp_path):
+    def test_an_alias_joins_two_names(self, witan, history, tmp_path):
         """Now pine is the new name of oak, and has the sessions of both."""
         config = tmp_path / "witan.toml"
         config.write_text('[aliases]\noak = "pine"\n', encoding="utf-8")
@@ -352,8 +351,7 @@ class TestNames:
             assert found["elo"] == pytest.approx(1016 + 32 / (1 + 10 ** (32 / 400)))
             assert witan(*asked, 3, *where).json["lines"] == []
 
-    def test_control_characters_are_spelt_out(self, witan, tmp_path):
-        """An escape in a name is printed as its code."""
+    def test_control_characters_are_escaped(self, witan, tmp_path):
         held = SessionImport("q1", NOW, ballots=(ballot("q1", "r1", ("a\x1b[31m", "elm")),))
         place = kept(tmp_path / "h.sqlite", [held])
         said = witan("leaderboard", "--history", place, "--min-sessions", 1)
@@ -365,8 +363,8 @@ class TestNames:
 class TestText:
     """What a reader sees."""
 
-    def test_it_says_what_can_be_told(self, witan, history):
-        """The leader, what it may be, and who stands apart are in plain words."""
+    def test_conclusions_are_in_plain_words(self, witan, history):
+        """The leader, possible leaders, and separated models."""
         said = witan("leaderboard", "--history", history, "--since", "2026-11-01")
 
         assert all(
@@ -376,8 +374,8 @@ class TestText:
         assert "fewer than 10 scored sessions" in said.out
         assert "0.375" in said.out
 
-    def test_groups_that_never_met_are_not_set_against_each_other(self, witan, tmp_path):
-        """Each is ranked by itself, in a column, and the sentence tells of both."""
+    def test_groups_that_never_met_are_ranked_apart(self, witan, tmp_path):
+        """In a column, and the sentence mentions both."""
         held = [
             SessionImport(name, NOW, ballots=(ballot(name, "r1", ranking),))
             for name, ranking in (("q1", ("ash", "elm")), ("q2", ("oak", "pine", "yew")))
@@ -417,7 +415,7 @@ class TestText:
         assert all(name in drawn for name in ("ash", "elm", "oak", "pine"))
 
     def test_a_chart_of_costs_needs_costs(self, witan, history, tmp_path):
-        """SessionImport ballots have none, and that is said."""
+        """Imported ballots have none, and the error says so."""
         said = witan("leaderboard", "--history", history, "--costs", tmp_path / "chart.svg")
 
         assert said.status == 3

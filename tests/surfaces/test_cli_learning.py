@@ -1,4 +1,4 @@
-"""A council with a history behind it, black box: what it tells apart, and what it says of it."""
+"""A council that learns from its history, black box: its outcomes and notes."""
 
 import json
 import os
@@ -15,7 +15,7 @@ APART = '{"Ada says" = 9, "Bob says" = 6, "Cyd says" = 4}'
 
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
-    """A history of its own, and no configuration of the machine."""
+    """A history of the test's own, without configuration."""
     for name in [name for name in os.environ if name.startswith("WITAN_") or "API_KEY" in name]:
         monkeypatch.delenv(name)
     for name in ("CONFIG", "STATE", "DATA"):
@@ -47,10 +47,10 @@ def outcome(said):
     return [event["outcome"] for event in events if event["event"] == "outcome_changed"][-1]
 
 
-class TestFiftySessions:
-    """What three cannot tell alone they can with fifty sessions behind them."""
+class TestPrior:
+    """Fifty sessions of history separate what three ballots cannot."""
 
-    def test_they_tell_three_apart(self, witan, place, seats):
+    def test_fifty_sessions_separate_three_answers(self, witan, place, seats):
         """Ada's lead is beyond noise, and the outcome names the prior."""
         learn(place, 50)
 
@@ -61,16 +61,16 @@ class TestFiftySessions:
         assert not held["standings"][0]["tied_with_next"]
         assert said.json["events"][0]["procedure"]["counting"]["prior"] == held["prior"]
 
-    def test_forty_nine_do_not(self, witan, place, seats):
-        """With one session fewer the public prior stands in."""
+    def test_forty_nine_sessions_are_too_few(self, witan, place, seats):
+        """The public prior is used."""
         learn(place, 49)
 
         held = outcome(witan("ask", "Is it so?", "--json", *seats))
 
         assert held["prior"]["source"] == "public"
 
-    def test_simulated_sessions_do_not(self, witan, place, seats):
-        """Demonstrations and scripts teach nothing, however many there are."""
+    def test_simulated_sessions_are_ignored(self, witan, place, seats):
+        """Demonstrations teach nothing, however many."""
         learn(place, 60, simulated=True)
         witan("demo", "--fast", "--quiet")
 
@@ -78,8 +78,8 @@ class TestFiftySessions:
         assert held["prior"]["source"] == "public"
 
     @pytest.mark.parametrize("how", ["option", "setting"])
-    def test_nothing_is_learned_where_that_is_said(self, witan, place, seats, how, monkeypatch):
-        """``--no-history`` leaves the public prior, ``counting.prior = "none"`` none at all."""
+    def test_learning_can_be_switched_off(self, witan, place, seats, how, monkeypatch):
+        """``--no-history`` keeps the public prior, ``counting.prior = "none"`` has none."""
         learn(place, 50)
         if how == "setting":
             monkeypatch.setenv("WITAN_COUNTING_PRIOR", "none")
@@ -89,8 +89,8 @@ class TestFiftySessions:
 
         assert (held["prior"] or {}).get("source") == ("public" if how == "option" else None)
 
-    def test_a_recount_is_the_same_whatever_was_learned_since(self, witan, place, seats):
-        """The record keeps its prior when the history goes on."""
+    def test_a_recount_uses_the_recorded_prior(self, witan, place, seats):
+        """Though the history has grown."""
         learn(place, 50)
         witan("ask", "Is it so?", "--quiet", *seats)
         before = witan("recount", "last", "--json").json
@@ -101,16 +101,16 @@ class TestFiftySessions:
 
 
 class TestTrust:
-    """The line of trust, and what `show` says of the session later."""
+    """The trust line, now and when shown later."""
 
-    def test_both_are_unknown_alone(self, witan, seats):
-        """Three who agree on everything leave nothing to judge their noise by."""
+    def test_both_are_unknown_for_a_single_session(self, witan, seats):
+        """Three reviewers in full agreement have no measurable noise."""
         said = witan("ask", "Is it so?", "--prior", "none", *seats)
 
         assert " · agreement unknown · reliability unknown · " in said.err
 
     def test_reliability_is_unknown_without_people(self, witan, place, seats):
-        """Agreement has a number, reliability says that there is none."""
+        """Agreement has a number."""
         learn(place, 50)
 
         said = witan("ask", "Is it so?", *seats)
@@ -120,8 +120,8 @@ class TestTrust:
         assert f" · {borrowed} · " in said.err
         assert borrowed in " ".join(witan("show", "last").out.split())
 
-    def test_people_make_it_known(self, witan, place):
-        """With votes on the same pairs it is a share, with its number and interval."""
+    def test_votes_of_people_make_reliability_known(self, witan, place):
+        """A share with sample size and interval."""
         learn(place, 60, people=60)
 
         with MisbehavingServer({"ada": 9, "bob": 6, "cyd": 4}) as server:
@@ -132,16 +132,15 @@ class TestTrust:
         assert " · matched people on " in shown
         assert "decided pairs at such agreement (" in shown
 
-    def test_it_says_nothing_of_scripts(self, witan, place, seats):
-        """How often models matched people is not known of who plays a script."""
+    def test_scripts_have_no_reliability(self, witan, place, seats):
         learn(place, 60, people=60)
 
         said = witan("ask", "Is it so?", *seats)
 
         assert " · reliability unknown · " in said.err
 
-    def test_it_stays_what_was_said(self, witan, place, seats):
-        """People who vote later change the next session, not this one."""
+    def test_the_trust_line_does_not_change_later(self, witan, place, seats):
+        """New votes affect only the next session."""
         learn(place, 60)
         witan("ask", "Is it so?", "--quiet", *seats)
         learn(place, 80, people=80, first=60)
@@ -153,7 +152,7 @@ class TestWeights:
     """`weighted_borda` with a history."""
 
     def test_a_recount_learns_from_the_other_sessions(self, witan, place):
-        """An imported session is weighed by what is known of its reviewers elsewhere."""
+        """Reviewers of an import are weighted by their record elsewhere."""
         learn(place, 40, people=40)
 
         equal = witan("recount", "lesson 3", "--rule", "borda", "--json").json
@@ -166,7 +165,7 @@ class TestWeights:
         assert sorted(scores[0]) != sorted(scores[1])
 
     def test_a_renamed_reviewer_keeps_its_record(self, witan, place, tmp_path):
-        """Under an alias of the configuration it weighs what its old name does."""
+        """Under an alias of the configuration."""
         learn(place, 40, people=40)
         ballots = [
             {"session": "new", "reviewer": f"test:{name}", "ranking": [*order]}
@@ -185,10 +184,10 @@ class TestWeights:
 
 
 class TestRecounts:
-    """A recount that is told to learn does so from the other sessions, as a council does."""
+    """A recount with `learn` uses the other sessions, as a council does."""
 
-    def test_an_imported_session_borrows_strength(self, witan, place):
-        """The prior is that of the fifty others, and named; without ``learn`` the public one."""
+    def test_an_imported_session_uses_the_prior_of_others(self, witan, place):
+        """It is named; without ``learn`` it is the public one."""
         learn(place, 51)
 
         plain = witan("recount", "lesson 3", "--json").json
@@ -197,8 +196,8 @@ class TestRecounts:
         assert plain["sessions"][0]["prior"]["source"] == "public"
         assert taught["sessions"][0]["prior"]["n_sessions"] == 50
 
-    def test_a_council_borrows_strength_later(self, witan, place, seats):
-        """What was counted without a prior is counted with one once there is a history."""
+    def test_a_council_s_session_can_use_a_later_prior(self, witan, place, seats):
+        """Once there is a history."""
         witan("ask", "Is it so?", "--quiet", *seats)
         learn(place, 50)
 
@@ -207,7 +206,7 @@ class TestRecounts:
         assert found["sessions"][0]["prior"]["n_sessions"] == 50
 
     def test_shared_error_is_learned_from_people(self, witan, place, seats):
-        """With people's votes on the other sessions ρ is a number, and so are effective votes."""
+        """With their votes on other sessions ρ and effective votes are numbers."""
         witan("ask", "Is it so?", "--quiet", *seats)
         learn(place, 60, people=60)
 
@@ -219,8 +218,8 @@ class TestRecounts:
         said = " ".join(witan("recount", "last", "--rho", "learn").out.split())
         assert f"shared error of {council['rho']:.2f}" in said
 
-    def test_it_says_where_there_is_too_little(self, witan, place):
-        """What cannot be learned is said, and the session is counted without."""
+    def test_too_little_history_is_reported(self, witan, place):
+        """The session is counted without."""
         learn(place, 10)
 
         said = witan("recount", "lesson 3", "--prior", "learn", "--rho", "learn")
@@ -231,8 +230,8 @@ class TestRecounts:
         assert "no ρ is learned" in told
 
     @pytest.mark.parametrize("option", ["--prior", "--rho"])
-    def test_a_file_has_nothing_to_learn_from(self, witan, tmp_path, option):
-        """A session outside a history is refused, with what to do."""
+    def test_a_file_has_no_history_to_learn_from(self, witan, tmp_path, option):
+        """The error has a remedy."""
         witan("demo", "--fast", "--quiet", "--save", tmp_path / "s.json")
 
         said = witan("recount", tmp_path / "s.json", option, "learn")

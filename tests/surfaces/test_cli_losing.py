@@ -1,4 +1,4 @@
-"""A history that does not keep a session, black box: it is said, and nothing is lost."""
+"""A history that fails to store a session, black box: it is reported, and nothing is lost."""
 # ruff: noqa: S603 - every process started here is our own command
 
 import json
@@ -29,7 +29,7 @@ SLOW = {"answer": [{"text": "Ada says so.", "seconds": 3.0}]}
 
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
-    """A history of the test's own, and no other trace of the machine."""
+    """A history of the test's own, isolated from the machine."""
     path = place_of_its_own(tmp_path, monkeypatch)
     with History.open(path):
         pass
@@ -37,8 +37,8 @@ def place(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def ask_while(tmp_path):
-    """Ask, and have something go wrong once two have answered; the status and what was said."""
+def ask_with_failure(tmp_path):
+    """Ask, cause a failure once two have answered, and return status and output."""
 
     def run(goes_wrong: Callable[[], None], *arguments: object) -> tuple[int, str]:
         command = [*WITAN, "ask", "Is it so?", *write_council(tmp_path, ada=SLOW), "--events"]
@@ -59,8 +59,8 @@ def ask_while(tmp_path):
 
 
 @pytest.fixture
-def spoil(place):
-    """Take the table of events away once there is one in it; or bring it `back`."""
+def break_table(place):
+    """Remove the table of events once it has one; `back` restores it."""
 
     def rename(*, back: bool = False) -> None:
         old, new = ("gone", "events") if back else ("events", "gone")
@@ -72,18 +72,18 @@ def spoil(place):
     return rename
 
 
-def record_in(said: str) -> Path:
-    """The file that a sentence names."""
+def rescued_file(said: str) -> Path:
+    """The file named in a message."""
     return Path(shlex.split(said.partition("; its record is ")[2].partition(";")[0])[0])
 
 
 def status_in(path: Path) -> str:
-    """How the session in a file stands."""
+    """The status of the session in a file."""
     return json.loads(path.read_text(encoding="utf-8"))["status"]
 
 
-def counted_in(witan, *arguments: object) -> list[tuple[str, int]]:
-    """Every model of the leaderboard, with the number of its votes."""
+def vote_counts(witan, *arguments: object) -> list[tuple[str, int]]:
+    """Votes by model on the leaderboard."""
     board = witan("leaderboard", "--json", *arguments).json
     counted = [(line["model"], line["votes"]) for line in (*board["lines"], *board["provisional"])]
     assert counted != []
@@ -91,21 +91,21 @@ def counted_in(witan, *arguments: object) -> list[tuple[str, int]]:
 
 
 class TestFile:
-    """What the history did not keep is in a file, and the sentence says where."""
+    """An unsaved session is written to a file, which the message names."""
 
     @pytest.mark.slow
-    def test_a_history_that_fails_half_way_is_completed_from_the_file(
-        self, witan, ask_while, spoil, tmp_path
+    def test_a_failed_history_is_completed_from_the_file(
+        self, witan, ask_with_failure, break_table, tmp_path
     ):
-        """The command that is named puts the session in whole, over what is there of it."""
-        status, err = ask_while(spoil)
-        spoil(back=True)
+        """The suggested command imports the whole session over the partial one."""
+        status, err = ask_with_failure(break_table)
+        break_table(back=True)
         [half] = listed(witan)
 
         assert status == 6
         told = err.splitlines()[-1]
         assert told.startswith("the history did not keep")
-        path = record_in(told)
+        path = rescued_file(told)
         assert path.is_relative_to(tmp_path / "state")
         assert half["status"] == "interrupted"
         again = told.rpartition("put it in with: witan ")[2]
@@ -116,26 +116,29 @@ class TestFile:
         assert witan("recount", "last").status == 0
 
     @pytest.mark.slow
-    def test_the_command_finds_a_place_that_was_named(self, ask_while, spoil, place):
-        """Where the history was named by hand, so does the sentence."""
-        _, err = ask_while(spoil, "--history", place)
+    def test_the_suggested_command_names_a_custom_history(
+        self, ask_with_failure, break_table, place
+    ):
+        _, err = ask_with_failure(break_table, "--history", place)
 
         assert err.rstrip().endswith(f" --history {place}")
 
     @pytest.mark.slow
-    def test_a_full_disk_under_both_leaves_the_state(self, ask_while, spoil, tmp_path):
-        """Where the file that was asked for cannot be written either, another is."""
-        status, err = ask_while(spoil, "--save", "/dev/full")
+    def test_a_full_disk_falls_back_to_the_state_folder(
+        self, ask_with_failure, break_table, tmp_path
+    ):
+        """If the requested file cannot be written either."""
+        status, err = ask_with_failure(break_table, "--save", "/dev/full")
 
-        path = record_in(next(line for line in err.splitlines() if "its record is" in line))
+        path = rescued_file(next(line for line in err.splitlines() if "its record is" in line))
         assert status == 2
         assert path.is_relative_to(tmp_path / "state")
         assert status_in(path) == "complete"
 
-    def test_a_session_that_is_lost_is_no_success(self, ask_while, spoil, tmp_path):
-        """Where no file can be written it is said, and the status is not 0."""
+    def test_a_lost_session_is_a_failure(self, ask_with_failure, break_table, tmp_path):
+        """If no file can be written, a message says so and the status is not 0."""
         (tmp_path / "state").write_text("This is no folder.", encoding="utf-8")
-        status, err = ask_while(spoil)
+        status, err = ask_with_failure(break_table)
 
         assert status == 6
         assert "did not keep the session" in err
@@ -143,38 +146,36 @@ class TestFile:
 
     @pytest.mark.slow
     @pytest.mark.skipif(os.name == "nt", reason="Windows removes no file that is in use")
-    def test_a_history_that_is_removed_meanwhile_is_missed(self, ask_while, place, tmp_path):
-        """What was written to a removed file is in the file that is named."""
-        status, err = ask_while(place.unlink)
+    def test_a_removed_history_is_noticed(self, ask_with_failure, place, tmp_path):
+        """Its session is in the file that the message names."""
+        status, err = ask_with_failure(place.unlink)
 
         assert status == 6
-        path = record_in(err.splitlines()[-1])
+        path = rescued_file(err.splitlines()[-1])
         assert str(place) in err
         assert path.is_relative_to(tmp_path / "state")
         assert status_in(path) == "complete"
 
     @pytest.mark.slow
-    def test_a_history_that_is_locked_meanwhile_is_waited_for_a_bounded_time(
-        self, ask_while, place, tmp_path
-    ):
-        """Ten seconds under way, ten at the end: then it is said where the record is."""
+    def test_a_lock_is_awaited_for_a_limited_time(self, ask_with_failure, place, tmp_path):
+        """Ten seconds in the session and ten at its end; then the message names the file."""
         with closing(connect(place, isolation_level=None)) as holder:
 
             def lock() -> None:
                 holder.execute("BEGIN IMMEDIATE")
 
             began = time.monotonic()
-            status, err = ask_while(lock)
+            status, err = ask_with_failure(lock)
 
         assert time.monotonic() - began < 40
         assert status == 6
         assert err.count(f"another process has locked {place}: waiting") == 1
-        path = record_in(err.splitlines()[-1])
+        path = rescued_file(err.splitlines()[-1])
         assert path.is_relative_to(tmp_path / "state")
         assert status_in(path) == "complete"
 
-    def test_no_record_is_written_over_another(self):
-        """Who sets the same session aside at the same time gets a file each."""
+    def test_rescued_records_never_overwrite_each_other(self):
+        """Two at the same time have a file each."""
         session = Session.of(told("s1"))
         with ThreadPoolExecutor(8) as pool:
             paths = list(pool.map(rescue_session, [session] * 8))
@@ -186,11 +187,11 @@ class TestFile:
 
 
 class TestCompleting:
-    """A record completes what the history holds of its session, and never joins another run."""
+    """A record completes a partial session, and never joins another run."""
 
     @pytest.fixture
     def whole(self) -> list:
-        """The events of a session that is over."""
+        """The events of a finished session."""
         return told("s1")
 
     @pytest.fixture
@@ -202,7 +203,7 @@ class TestCompleting:
 
     @pytest.fixture
     def kept(self, place):
-        """Keep some events as a council would have told them."""
+        """Store some events as a council would."""
 
         def keep(events: list) -> None:
             with History.open(place) as history, history.recording() as recording:
@@ -212,19 +213,19 @@ class TestCompleting:
         return keep
 
     @pytest.mark.parametrize("so_far", [1, 4, 9])
-    def test_it_is_the_same_as_one_that_was_kept(self, witan, kept, whole, record, so_far):
-        """However far the history came, the session is whole and counted once."""
+    def test_a_completed_session_equals_a_stored_one(self, witan, kept, whole, record, so_far):
+        """However much was stored, it is whole and counted once."""
         kept(whole[:so_far])
         said = witan("import", record)
 
         assert (said.status, said.err) == (0, "")
         assert session_from_json(witan("show", "s1", "--json").out).events == tuple(whole)
         witan("import", record, "--history", "other.sqlite")
-        assert counted_in(witan) == counted_in(witan, "--history", "other.sqlite")
+        assert vote_counts(witan) == vote_counts(witan, "--history", "other.sqlite")
         assert "nothing new" in witan("import", record).out
 
-    def test_one_that_went_on_otherwise_is_refused(self, witan, kept, record):
-        """Of two runs of one session the history keeps its own, untouched."""
+    def test_a_different_run_is_refused(self, witan, kept, record):
+        """The history keeps its own, unchanged."""
         kept(told("s1", taste="other")[:9])
         before = witan("show", "s1", "--json").out
         said = witan("import", record)
@@ -233,8 +234,7 @@ class TestCompleting:
         assert "s1" in said.err
         assert witan("show", "s1", "--json").out == before
 
-    def test_one_that_came_less_far_brings_nothing(self, witan, kept, whole, tmp_path):
-        """An earlier state of a session changes nothing."""
+    def test_an_earlier_state_changes_nothing(self, witan, kept, whole, tmp_path):
         kept(whole)
         path = tmp_path / "half.json"
         path.write_text(session_to_json(Session.of(whole[:4])), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A member with a wrong address stands on no leaderboard and in no audit, black box."""
+"""A member with a wrong address is on no leaderboard and in no audit, black box."""
 
 import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,7 +15,7 @@ NOWHERE = "lost=http://127.0.0.1:9/v1#x"
 
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
-    """A history of the test's own, and no other trace of the machine."""
+    """A history of the test's own, isolated from the machine."""
     return place_of_its_own(tmp_path, monkeypatch)
 
 
@@ -34,8 +34,8 @@ def rows(place, sql):
         return history.database.rows(sql)
 
 
-def test_a_member_at_a_wrong_address_leaves_no_trace_in_what_is_summed(witan, seats, place):
-    """The others are counted; the record of the session says why it did not answer."""
+def test_a_member_with_a_wrong_address_is_excluded_from_reports(witan, seats, place):
+    """The others are counted; the record has the reason."""
     said = witan("ask", "Is it so?", *seats)
 
     assert said.status == 0
@@ -46,8 +46,8 @@ def test_a_member_at_a_wrong_address_leaves_no_trace_in_what_is_summed(witan, se
     assert rows(place, "SELECT COUNT(*) FROM ballots") == [(2,)]
 
 
-def test_a_session_in_which_nobody_answered_leaves_none(witan, place):
-    """It is in the history, and nothing is summed from it."""
+def test_a_session_without_answers_is_excluded_from_reports(witan, place):
+    """It is in the history."""
     nowhere = NOWHERE.replace("lost", "lost2")
     said = witan("ask", "Is it so?", f"--member={NOWHERE}", f"--member={nowhere}")
 
@@ -57,8 +57,8 @@ def test_a_session_in_which_nobody_answered_leaves_none(witan, place):
         assert rows(place, f"SELECT COUNT(*) FROM {table}") == [(0,)]  # noqa: S608
 
 
-class Moderating(BaseHTTPRequestHandler):
-    """A provider that refuses what it was asked, with 403."""
+class ModerationServer(BaseHTTPRequestHandler):
+    """A provider that refuses prompts with 403."""
 
     def do_POST(self):
         body = json.dumps({"error": {"message": "Your input was flagged by moderation"}}).encode()
@@ -72,9 +72,9 @@ class Moderating(BaseHTTPRequestHandler):
         """Keep the test's output clean."""
 
 
-def test_a_member_whose_provider_moderates_the_question_is_counted_as_failed(witan, seats, place):
-    """A refusal with 403 is what its model does: the member does not vanish from the audit."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Moderating) as server:
+def test_a_moderated_question_counts_as_a_failed_answer(witan, seats, place):
+    """Moderation is the model's behaviour, so the audit includes the member."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), ModerationServer) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         strict = f"--member=strict=http://127.0.0.1:{server.server_port}/v1#x"
         said = witan("ask", "Is it so?", *seats[:2], strict)

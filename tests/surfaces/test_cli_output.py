@@ -1,4 +1,4 @@
-"""What was paid for is not lost when the output is."""
+"""A session is stored though its output is lost."""
 
 import json
 import os
@@ -21,10 +21,10 @@ def demo(*options: object, **streams: object) -> subprocess.CompletedProcess[byt
 
 
 class TestLostOutput:
-    """A session ends when nobody reads it any more, and can be taken up."""
+    """A session ends when its reader is gone, and can be resumed."""
 
-    def test_a_reader_that_leaves_ends_the_session_and_it_is_kept(self, tmp_path):
-        """The record is written though the pipe is closed after the first event."""
+    def test_a_closed_pipe_ends_the_session_and_saves_it(self, tmp_path):
+        """The record is written though the pipe closes after the first event."""
         record = tmp_path / "s.json"
         reading, writing = os.pipe()
         command = [sys.executable, "-m", "witan", "demo", "--events", "--no-history"]
@@ -43,7 +43,7 @@ class TestLostOutput:
 
     @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")  # noqa: PTH110
     def test_a_full_disk_is_one_sentence(self, tmp_path):
-        """Standard output cannot be written: what the system said, where the record is."""
+        """With the system's error and the location of the record."""
         record = tmp_path / "s.json"
         with open("/dev/full", "wb") as full:  # noqa: PTH123
             run = demo("--fast", "--events", "--save", record, stdout=full, stderr=subprocess.PIPE)
@@ -54,8 +54,8 @@ class TestLostOutput:
         assert record.exists()
 
     @pytest.mark.parametrize("command", ["--version", "--help", "rules"])
-    def test_a_command_whose_reader_has_left_ends_as_any_other(self, command):
-        """Texts of the command line itself end with 141, too, and without a word."""
+    def test_help_into_a_closed_pipe_ends_with_141(self, command):
+        """Without a message."""
         reading, writing = os.pipe()
         os.close(reading)
         run = subprocess.run(  # noqa: S603 - our own interpreter on our own command
@@ -71,7 +71,7 @@ class TestLostOutput:
 
     @pytest.mark.parametrize("command", ["--version", "rules"])
     def test_a_closed_standard_output_is_one_sentence(self, command):
-        """Without standard output the status says that nothing was written."""
+        """The status says that nothing was written."""
         run = subprocess.run(  # noqa: S602 - only a shell can close a stream
             f'"$WITAN" -m witan {command} >&-',
             shell=True,
@@ -85,8 +85,8 @@ class TestLostOutput:
         assert run.stderr == b"witan: standard output cannot be written: Bad file descriptor\n"
 
     @pytest.mark.slow
-    def test_every_event_of_a_script_says_so(self):
-        """Each line of a simulated session's stream is marked."""
+    def test_every_simulated_event_is_marked(self):
+        """In each line of the stream."""
         run = demo("--fast", "--events", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
         lines = [json.loads(line) for line in run.stdout.splitlines()]
@@ -98,7 +98,7 @@ class TestLostOutput:
         [*(pytest.param(one, marks=pytest.mark.slow) for one in ("<&-", "2>&-")), "<&- 2>&-"],
     )
     def test_a_closed_stream_loses_no_answer(self, closing):
-        """Without standard input or standard error the text still stands on standard output."""
+        """Without standard input or standard error the text is on standard output."""
         run = subprocess.run(  # noqa: S602 - only a shell can close a stream
             f'"$WITAN" -m witan demo --fast {closing}',
             shell=True,
@@ -111,8 +111,8 @@ class TestLostOutput:
         assert run.returncode == Status.ANSWERED
         assert run.stdout.startswith(b"simulated | No, not UTC alone.")
 
-    def test_an_unasked_question_is_refused_without_standard_input(self):
-        """Where there is nothing to read a question from, that is said."""
+    def test_a_question_needs_standard_input_or_an_argument(self):
+        """The error says so."""
         seats = "--member script:a.toml --member script:b.toml"
         run = subprocess.run(  # noqa: S602 - only a shell can close a stream
             f'"$WITAN" -m witan ask {seats} <&-',
@@ -127,7 +127,6 @@ class TestLostOutput:
         assert run.stderr == b"witan: the question is empty: ask something\n"
 
     def test_a_record_keeps_its_permissions(self, tmp_path):
-        """A record that only its owner may read stays so when it is written again."""
         record = tmp_path / "s.json"
         record.touch(mode=0o600)
 

@@ -26,7 +26,7 @@ WITAN = [sys.executable, "-m", "witan"]
 
 
 def loaded_after(*arguments: object) -> set[str]:
-    """The modules that a process holds once it has run the command."""
+    """Modules loaded after running the command."""
     program = (
         "import sys\n"
         "from witan.surfaces.cli.app import main\n"
@@ -45,7 +45,7 @@ def loaded_after(*arguments: object) -> set[str]:
 
 
 def unread(pipe: IO[bytes]) -> int:
-    """How many bytes nobody has taken out of a pipe."""
+    """The number of unread bytes in a pipe."""
     import fcntl
     import termios
 
@@ -55,12 +55,12 @@ def unread(pipe: IO[bytes]) -> int:
 
 
 class TestStart:
-    """What is not needed is not loaded, and an end before the beginning is quiet."""
+    """Start-up imports, and early interrupts."""
 
     @pytest.mark.skipif(os.name == "nt", reason="Windows sends no signals to a process")
     @pytest.mark.parametrize("module", ["click.globals", "witan.surfaces.cli.app"])
-    def test_ctrl_c_is_quiet_while_the_command_is_imported(self, module):
-        """Whenever it comes, the status is that of an interrupt, and nothing is traced."""
+    def test_ctrl_c_during_imports_is_quiet(self, module):
+        """The status is that of an interrupt, without a traceback."""
         with subprocess.Popen(
             [sys.executable, "-X", "importtime", *WITAN[1:], "ask"],
             stdin=subprocess.PIPE,
@@ -76,8 +76,8 @@ class TestStart:
         said = [line for line in err.splitlines() if not line.startswith("import time:")]
         assert (process.returncode, out, "".join(said)) == (130, "", "")
 
-    def test_the_installed_command_begins_there_too(self):
-        """What is installed as ``witan`` imports nothing before it can be interrupted."""
+    def test_the_installed_command_handles_it_too(self):
+        """The script ``witan`` imports nothing before."""
         project = Path(__file__).parents[2] / "pyproject.toml"
         with project.open("rb") as file:
             scripts = tomllib.load(file)["project"]["scripts"]
@@ -107,8 +107,8 @@ class TestStart:
         assert "witan.surfaces.report.session" in loaded
         assert not loaded & unneeded
 
-    def test_a_tally_loads_only_what_it_counts_with(self, council):
-        """Counting JSON Lines into a pipe needs no reader of other formats, no rich, no fitting."""
+    def test_a_tally_imports_only_what_it_needs(self, council):
+        """JSON Lines into a pipe need no other readers, no rich and no fitting."""
         loaded = loaded_after("tally", council)
 
         unneeded = {
@@ -118,8 +118,8 @@ class TestStart:
         assert "numpy" in loaded
         assert not loaded.intersection(unneeded)
 
-    def test_the_version_is_told(self):
-        """``--version`` prints the name and the version."""
+    def test_the_version_is_printed(self):
+        """``--version`` prints name and version."""
         import witan
 
         done = subprocess.run([*WITAN, "--version"], capture_output=True, text=True, check=True)
@@ -128,7 +128,7 @@ class TestStart:
 
 
 class TestPipes:
-    """The command keeps its manners between other commands."""
+    """The command in pipelines."""
 
     def test_standard_input_is_a_file(self, council):
         """``-`` reads the ballots from standard input and counts the same."""
@@ -140,8 +140,8 @@ class TestPipes:
         assert piped.stdout == subprocess.check_output([*command, str(council)])
 
     @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGPIPE")
-    def test_a_reader_that_leaves_early_is_no_error(self, tmp_path):
-        """When ``head`` has had enough, the command stops without a word."""
+    def test_a_closed_pipe_is_no_error(self, tmp_path):
+        """After ``head`` the command stops silently."""
         path = tmp_path / "many.jsonl"
         with path.open("w") as file:
             for k in range(3_000):
@@ -179,8 +179,8 @@ class TestPipes:
         assert out.strip() == b""
         assert err.strip() == b""
 
-    def test_a_poor_encoding_loses_no_result(self, write):
-        """Where stdout can only hold Latin-1, other letters are escaped and JSON stays JSON."""
+    def test_a_poor_encoding_loses_nothing(self, write):
+        """With Latin-1, other letters are escaped and JSON stays valid."""
         path = write("names.jsonl", {"reviewer": "r", "ranking": ["modł", "y"]})
         poor = {**os.environ, "PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"}
 
@@ -194,8 +194,8 @@ class TestPipes:
 class TestEarlyInterrupt:
     """Ctrl-C before there is a session."""
 
-    def test_it_is_one_sentence(self, capsys):
-        """Nothing is kept, as there is nothing, and the status is that of an interrupt."""
+    def test_an_early_interrupt_is_one_sentence(self, capsys):
+        """Nothing is stored, and the status is that of an interrupt."""
 
         def prepare(_):
             raise KeyboardInterrupt
@@ -209,7 +209,7 @@ class TestEarlyInterrupt:
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals")
 class TestTerminal:
-    """On a terminal the answer is folded to its width and may be coloured."""
+    """On a terminal the text is wrapped and may be coloured."""
 
     @pytest.fixture
     def on_terminal(self):

@@ -1,4 +1,4 @@
-"""``witan ask`` and its record, black box: kept in the history, or where it is said."""
+"""``witan ask`` and its record, black box: stored in the history or elsewhere."""
 
 from contextlib import closing
 from sqlite3 import connect
@@ -12,7 +12,7 @@ from scripts import write_council
 
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
-    """A history of the test's own, and no other trace of the machine."""
+    """A history of the test's own, isolated from the machine."""
     return place_of_its_own(tmp_path, monkeypatch)
 
 
@@ -23,10 +23,10 @@ def seats(tmp_path) -> list[str]:
 
 
 class TestRecording:
-    """What is asked is kept, unless that is not wanted."""
+    """Sessions are stored unless switched off."""
 
-    def test_a_session_comes_back_as_it_was(self, witan, seats):
-        """What ``show`` prints from the history is the record that ``ask`` printed."""
+    def test_a_stored_session_is_unchanged(self, witan, seats):
+        """``show`` prints the record that ``ask`` printed."""
         asked = witan("ask", "Is it so?", "--json", "--category", "coding", *seats)
         [line] = listed(witan)
 
@@ -35,8 +35,8 @@ class TestRecording:
         assert line["simulated"] is True
         assert witan("show", line["session"], "--json").out == asked.out
 
-    def test_the_demonstration_is_kept_and_marked(self, witan):
-        """It is listed as simulated, unless such sessions are left out."""
+    def test_the_demonstration_is_stored_and_marked(self, witan):
+        """It is listed as simulated, unless excluded."""
         witan("demo", "--fast")
 
         assert [line["simulated"] for line in listed(witan)] == [True]
@@ -47,8 +47,8 @@ class TestRecording:
         assert witan("ask", "Is it so?", "--no-history", *seats).status == 0
         assert not place.parent.exists()
 
-    def test_it_can_be_switched_off_for_good(self, witan, seats, place, monkeypatch):
-        """A setting does what the option does, until a history is named by hand."""
+    def test_recording_can_be_switched_off_by_setting(self, witan, seats, place, monkeypatch):
+        """Until a history is named explicitly."""
         monkeypatch.setenv("WITAN_HISTORY_ENABLED", "false")
         witan("ask", "Is it so?", *seats)
         assert not place.exists()
@@ -56,15 +56,15 @@ class TestRecording:
         witan("ask", "Is it so?", "--history", place, *seats)
         assert place.exists()
 
-    def test_another_place_is_named(self, witan, seats, tmp_path, place):
-        """``--history`` is stronger than the variable."""
+    def test_the_option_overrides_the_variable(self, witan, seats, tmp_path, place):
+        """``--history`` names another location."""
         witan("ask", "Is it so?", "--history", tmp_path / "other.sqlite", *seats)
 
         assert not place.exists()
         assert len(listed(witan, "--history", tmp_path / "other.sqlite")) == 1
 
-    def test_a_place_in_a_file_starts_from_the_file(self, witan, seats, tmp_path, monkeypatch):
-        """A project's relative path is beside its file, wherever the command is run."""
+    def test_a_relative_path_starts_at_its_file(self, witan, seats, tmp_path, monkeypatch):
+        """From whatever folder the command runs."""
         monkeypatch.delenv("WITAN_HISTORY")
         (tmp_path / "witan.toml").write_text('[history]\nurl = "ours.sqlite"\n', encoding="utf-8")
         (tmp_path / "below").mkdir()
@@ -82,8 +82,8 @@ class TestRecording:
             ("postgresql://me:hush@127.0.0.1:1/x", "no connection"),
         ],
     )
-    def test_a_history_that_cannot_be_opened_stops_it(self, witan, seats, tmp_path, url, words):
-        """Nobody is asked; the sentence says how to do without, and hides the password."""
+    def test_an_unreadable_history_stops_the_question(self, witan, seats, tmp_path, url, words):
+        """No call is made; the message has a remedy and hides the password."""
         (tmp_path / "text.txt").write_text("This is a text, and no history.", encoding="utf-8")
         said = witan("ask", "Is it so?", "--history", url.format(tmp=tmp_path), *seats)
 
@@ -93,8 +93,8 @@ class TestRecording:
         assert said.err.endswith("--no-history\n")
         assert "hush" not in said.err
 
-    def test_sessions_beyond_their_age_are_forgotten(self, witan, seats, place, monkeypatch):
-        """With ``keep_days`` an old session goes once another was recorded; the new one stays."""
+    def test_old_sessions_are_deleted(self, witan, seats, place, monkeypatch):
+        """With ``keep_days``, after another session was stored; the new one stays."""
         keep(place, *stages("old"))
         monkeypatch.setenv("WITAN_HISTORY_KEEP_DAYS", "36500")
         witan("ask", "Is it so?", *seats)

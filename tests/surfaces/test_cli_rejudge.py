@@ -1,4 +1,4 @@
-"""``witan rejudge``, black box: stored answers before another jury, and both sessions kept."""
+"""``witan rejudge``, black box: stored answers before another jury; both sessions stay."""
 
 import json
 
@@ -18,7 +18,7 @@ def place(tmp_path):
 
 
 @pytest.fixture
-def held(witan, tmp_path, place):
+def session(witan, tmp_path, place):
     """A session in which Ada, Bob and Cyd prefer Ada's answer, and its record in a file."""
     record = tmp_path / "first.json"
     folder = tmp_path / "council"
@@ -43,11 +43,11 @@ def jury(tmp_path):
 class TestRejudging:
     """A new session of the same answers."""
 
-    def test_the_jury_comes_to_its_own_outcome(self, witan, held, jury, place):
-        """Its final answer is printed; the answers are the same, the leader is another."""
-        said = witan("rejudge", held, *jury, "--history", place)
+    def test_the_jury_has_its_own_outcome(self, witan, session, jury, place):
+        """Its final answer is printed; same answers, another leader."""
+        said = witan("rejudge", session, *jury, "--history", place)
         again = witan("show", "last", "--history", place, "--json").json
-        first = json.loads(held.read_text(encoding="utf-8"))
+        first = json.loads(session.read_text(encoding="utf-8"))
 
         assert (said.status, said.out) == (0, "On reflection: so.\n")
         assert "3 of 3 reviewers" in said.err
@@ -56,26 +56,26 @@ class TestRejudging:
         assert leaders == ["ada", "cyd"]
         assert [ballot["reviewer"] for ballot in again["ballots"]] == ["xan", "yma", "zoe"]
 
-    def test_a_plan_says_what_it_would_ask_for_and_asks_nobody(self, witan, held, jury):
-        """It is the plan that its session opens with."""
-        planned = witan("rejudge", held, *jury, "--plan", "--json")
-        again = witan("rejudge", held, *jury, "--json", "--no-history").json
+    def test_a_plan_makes_no_call(self, witan, session, jury):
+        """The session opens with the same plan."""
+        planned = witan("rejudge", session, *jury, "--plan", "--json")
+        again = witan("rejudge", session, *jury, "--json", "--no-history").json
 
         assert planned.status == 0
         assert planned.json["lines"] == again["events"][0]["plan"]["lines"]
 
-    def test_a_session_of_the_history_is_meant_by_its_name(self, witan, held, jury, place):
-        """`last` and a beginning of the name do as well as a file."""
-        name = json.loads(held.read_text(encoding="utf-8"))["session"]
+    def test_a_session_is_identified_by_name(self, witan, session, jury, place):
+        """`last` or a prefix work as well as a file."""
+        name = json.loads(session.read_text(encoding="utf-8"))["session"]
         for meant in (name, name[:-3]):
             again = witan("rejudge", meant, *jury, "--history", place, "--json").json
 
             assert again["events"][0]["parent"] == name
             assert again["events"][0]["relation"] == "rejudged"
 
-    def test_both_are_kept_and_name_each_other(self, witan, held, jury, place):
-        """Each of the two sessions says which the other is, and who judged."""
-        record = held.read_bytes()
+    def test_both_sessions_are_stored_and_linked(self, witan, session, jury, place):
+        """Each names the other and its reviewers."""
+        record = session.read_bytes()
         first = json.loads(record)["session"]
         again = witan("rejudge", "last", *jury, "--history", place, "--json").json["session"]
 
@@ -84,23 +84,23 @@ class TestRejudging:
         shown = witan("show", again, "--history", place).out
         assert f"rejudges the answers of {first}\n" in shown
         assert "by xan, yma and zoe" in shown
-        assert held.read_bytes() == record
+        assert session.read_bytes() == record
 
         ballots = witan("export", "--kind", "ballots", "--all", "--history", place)
         assert "1 session retried or rejudged" in ballots.err
 
-    def test_without_a_history_a_file_is_enough(self, witan, held, jury, tmp_path):
+    def test_without_a_history_a_file_is_enough(self, witan, session, jury, tmp_path):
         """The record goes where --save says, and names its parent."""
         again = tmp_path / "again.json"
-        said = witan("rejudge", held, *jury, "--no-history", "--save", again)
+        said = witan("rejudge", session, *jury, "--no-history", "--save", again)
 
         assert said.status == 0
         assert "rejudges the answers of" in witan("show", again).out
 
-    def test_an_interrupted_one_is_taken_up(self, witan, held, jury, tmp_path):
-        """Ballots that were cast stand; the others are asked for, and its chairman closes."""
+    def test_an_interrupted_rejudgment_can_be_resumed(self, witan, session, jury, tmp_path):
+        """Stored ballots count; the rest is requested, and its chairman writes."""
         again = tmp_path / "again.json"
-        witan("rejudge", held, *jury, "--no-history", "--save", again)
+        witan("rejudge", session, *jury, "--no-history", "--save", again)
         record = json.loads(again.read_text(encoding="utf-8"))
         kinds = [event["event"] for event in record["events"]]
         record["events"] = record["events"][: kinds.index("ballot_cast") + 1]
@@ -113,11 +113,11 @@ class TestRejudging:
         cast = [event["seat"] for event in events if event["event"] == "ballot_cast"]
         assert sorted(cast) == ["xan", "yma", "zoe"]
 
-    def test_an_author_on_the_jury_is_recused(self, witan, held, jury, tmp_path, place):
+    def test_an_author_on_the_jury_is_recused(self, witan, session, jury, tmp_path, place):
         """Cyd's script in a juror's seat, whatever it is called, does not see Cyd's answer."""
         author = f"judge=script:{tmp_path / 'council' / 'cyd.toml'}"
         args = [*jury, "--member", author, "--history", place, "--json"]
-        record = witan("rejudge", held, *args).json
+        record = witan("rejudge", session, *args).json
 
         [sheet] = [
             event["sheet"]
@@ -127,10 +127,10 @@ class TestRejudging:
         assert sorted(sheet["candidates"]) == ["ada", "bob"]
 
     @pytest.mark.parametrize("command", ["rejudge", "ask"])
-    def test_a_configured_chairman_who_is_not_seated_is_passed_over(
-        self, witan, held, jury, tmp_path, command
+    def test_an_absent_configured_chairman_is_skipped(
+        self, witan, session, jury, tmp_path, command
     ):
-        """The configured council gave way to other members: one of these writes, and it is said."""
+        """With other members, one of these writes, and a note says so."""
         options = jury[: jury.index("--chairman")]
         for name in ("xan", "yma", "zoe"):
             script = {"review": [{"prefers": REVERSED}], "synthesis": [{"text": f"{name}: so."}]}
@@ -141,28 +141,28 @@ class TestRejudging:
         members = ", ".join(f'"script:{path}"' for path in seats)
         config.write_text(f'members = [{members}]\nchairman = "ada"\n', encoding="utf-8")
 
-        what = held if command == "rejudge" else "Which?"
+        what = session if command == "rejudge" else "Which?"
         said = witan(command, what, *options, "--config", config, "--no-history")
 
         assert said.status == 0
         assert said.out.endswith(": so.\n")
         assert "chairman ada has no seat" in said.err
 
-    def test_a_chairman_who_is_nobody_is_refused(self, witan, held, jury, tmp_path):
-        """Where nobody else was seated in the meantime, a name that is no seat's is a mistake."""
+    def test_an_unknown_chairman_is_refused(self, witan, session, jury, tmp_path):
+        """If the members are unchanged."""
         config = tmp_path / "witan.toml"
         members = ", ".join(f'"{seat}"' for seat in jury[1:6:2])
         config.write_text(f'members = [{members}]\nchairman = "ada"\n', encoding="utf-8")
 
-        said = witan("rejudge", held, "--config", config, "--no-history")
+        said = witan("rejudge", session, "--config", config, "--no-history")
 
         assert said.status == 2
         assert "unknown member 'ada'" in said.err
 
-    def test_the_live_view_has_a_line_per_juror(self, witan, held, jury):
-        """Reviews are awaited from the first event on, and nobody's answer is."""
+    def test_the_live_view_has_a_line_per_juror(self, witan, session, jury):
+        """Reviews are pending from the start, and no answer is."""
         board, phases = Board(), []
-        for line in witan("rejudge", held, *jury, "--no-history", "--events").lines:
+        for line in witan("rejudge", session, *jury, "--no-history", "--events").lines:
             board = board.apply_event(event_from_json(line))
             phases.append(board.phase)
 
@@ -175,20 +175,20 @@ class TestRejudging:
 
 
 class TestRefusals:
-    """What cannot be judged is one sentence."""
+    """An invalid request is one sentence."""
 
-    @pytest.mark.usefixtures("held")
+    @pytest.mark.usefixtures("session")
     @pytest.mark.parametrize("name", ["nope", "nope.json"])
-    def test_a_session_that_is_not_there(self, witan, jury, place, name):
-        """What was looked for is named, and where."""
+    def test_an_unknown_session_is_refused(self, witan, jury, place, name):
+        """With its name and the location searched."""
         said = witan("rejudge", name, *jury, "--history", place)
 
         assert (said.status, said.out) == (2, "")
         assert "nope" in said.err
         assert "Traceback" not in said.err
 
-    def test_one_answer_is_not_enough(self, witan, jury, tmp_path, place):
-        """With nothing to compare, no juror is called."""
+    def test_a_single_answer_is_refused(self, witan, jury, tmp_path, place):
+        """Before any call."""
         silent = {"answer": [{"error": "is down"}]}
         folder = tmp_path / "quiet"
         folder.mkdir()
@@ -200,10 +200,10 @@ class TestRefusals:
         assert "has one answer" in said.err
 
     @pytest.mark.parametrize("option", ["--debate-rounds", "--enough", "--self-review"])
-    def test_options_of_those_who_answer_are_not_offered(self, witan, jury, held, option):
-        """A jury does not answer, so there is nothing to set."""
-        assert witan("rejudge", held, *jury, option, 1).status == 2
+    def test_options_for_members_are_not_offered(self, witan, jury, session, option):
+        """A jury does not answer."""
+        assert witan("rejudge", session, *jury, option, 1).status == 2
 
-    def test_json_and_events_exclude_each_other(self, witan, jury, held):
+    def test_json_and_events_exclude_each_other(self, witan, jury, session):
         """They cannot share standard output."""
-        assert witan("rejudge", held, *jury, "--json", "--events").status == 2
+        assert witan("rejudge", session, *jury, "--json", "--events").status == 2

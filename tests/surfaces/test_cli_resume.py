@@ -1,4 +1,4 @@
-"""``witan resume``, black box: an interrupted session goes on where it stopped."""
+"""``witan resume``, black box: an interrupted session continues where it stopped."""
 
 import os
 
@@ -13,16 +13,16 @@ from witan.deliberation.session import Session
 
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
-    """A history of the test's own, and no other trace of the machine."""
+    """A history of the test's own, isolated from the machine."""
     return place_of_its_own(tmp_path, monkeypatch)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends no signals to a process")
 class TestResume:
-    """An interrupted session is taken up from the history."""
+    """An interrupted session is resumed from the history."""
 
-    def test_ctrl_c_says_how_to_go_on_and_that_works(self, witan, tmp_path):
-        """Two of three answers are kept; resuming asks the third alone, and ends the session."""
+    def test_the_command_printed_at_ctrl_c_resumes(self, witan, tmp_path):
+        """Two of three answers are stored; resuming calls the third alone."""
         status, err = interrupted(
             "ask", "Is it so?", *write_council(tmp_path, cyd={"answer": HANGS})
         )
@@ -39,7 +39,7 @@ class TestResume:
         assert (said.status, said.out) == (0, "All told: so.\n")
         assert [line["status"] for line in listed(witan)] == ["complete"]
 
-    def test_once_reviewing_has_begun_ballots_are_counted_too(self, tmp_path):
+    def test_stored_ballots_are_counted(self, tmp_path):
         """All answers and two of three ballots are there."""
         seats = write_council(tmp_path, cyd={"review": HANGS})
         _, err = interrupted("ask", "Is it so?", *seats, kind="ballot_cast")
@@ -47,8 +47,7 @@ class TestResume:
         assert err.startswith("interrupted; 3 of 3 answers, 2 of 3 ballots kept; resume with: ")
 
     @pytest.mark.slow
-    def test_the_command_it_names_finds_the_place(self, tmp_path):
-        """Where the history was named by hand, the command to go on names it, too."""
+    def test_the_command_names_a_custom_history(self, tmp_path):
         elsewhere = tmp_path / "else where.sqlite"
         seats = write_council(tmp_path, cyd={"answer": HANGS})
         _, err = interrupted("ask", "Is it so?", "--history", elsewhere, *seats)
@@ -56,16 +55,16 @@ class TestResume:
         assert err.endswith(f" --history '{elsewhere}'\n")
 
     @pytest.mark.slow
-    def test_a_file_is_written_as_well_where_one_is_named(self, witan, tmp_path):
-        """``--save`` keeps its word beside the history."""
+    def test_save_writes_a_file_too(self, witan, tmp_path):
+        """Beside the history."""
         seats = write_council(tmp_path, cyd={"answer": HANGS})
         interrupted("ask", "Is it so?", "--save", "half.json", *seats)
 
         assert witan("show", "half.json", "--json").out == witan("show", "last", "--json").out
 
     @pytest.mark.slow
-    def test_in_vain_it_can_be_taken_up_again(self, witan, tmp_path):
-        """Where nothing was added the session is not closed; that it was tried is recorded."""
+    def test_a_failed_resume_can_be_repeated(self, witan, tmp_path):
+        """The session stays open; the attempt is recorded."""
         interrupted("ask", "Is it so?", *write_council(tmp_path, cyd={"answer": HANGS}))
         before = witan("show", "last", "--json").json
         down = [{"error": "is down", "status": 401}]
@@ -87,8 +86,8 @@ class TestResume:
         assert witan("resume", "last").out == "All told: so.\n"
 
     @pytest.mark.slow
-    def test_what_was_kept_in_a_file_comes_into_the_history(self, witan, tmp_path, place):
-        """A file that is taken up is completed in both places."""
+    def test_a_resumed_file_is_completed_in_both_places(self, witan, tmp_path, place):
+        """In the file and in the history."""
         seats = write_council(tmp_path, cyd={"answer": HANGS})
         interrupted("ask", "Is it so?", "--no-history", "--save", "half.json", *seats)
         assert not place.exists()
@@ -100,8 +99,8 @@ class TestResume:
         assert witan("show", "half.json", "--json").out == witan("show", "last", "--json").out
 
     @pytest.mark.slow
-    def test_one_s_own_programs_need_no_trust(self, witan, place, tmp_path):
-        """What the history recorded is resumed; a record from elsewhere needs ``--trust``."""
+    def test_own_programs_need_no_trust(self, witan, place, tmp_path):
+        """A record from elsewhere needs ``--trust``, one from the history does not."""
         story = Story("ada", "bob", "cyd", seats=tuple(_program(n) for n in ("ada", "bob", "cyd")))
         session = Session.of(story.answers(ada="Yes.", bob="No."))
         keep(place, session.events)

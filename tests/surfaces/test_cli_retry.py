@@ -1,4 +1,4 @@
-"""``witan retry``, black box: the seats that failed are asked again, and both sessions kept."""
+"""``witan retry``, black box: failed seats are called again; both sessions stay."""
 
 import json
 
@@ -15,22 +15,22 @@ DOWN = [{"error": "is down", "status": 401}]
 
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
-    """A history of the test's own, and no other trace of the machine."""
+    """A history of the test's own, isolated from the machine."""
     return place_of_its_own(tmp_path, monkeypatch)
 
 
 def degraded(witan, folder, **troubled) -> str:
-    """Hold a session in which some fail, then mend them; return its name."""
+    """Run a session with failures, repair the scripts, and return its name."""
     said = witan("ask", "Is it so?", *write_council(folder, **troubled), "--json", "--seed", 3)
     write_council(folder)
     return said.json["session"]
 
 
 class TestRetrying:
-    """A new session, in which what does not hang on the failure is kept."""
+    """A new session with everything that the failure did not affect."""
 
-    def test_all_that_failed_is_asked_again(self, witan, tmp_path):
-        """Bob answers, and the session is complete; the answers of the others are the same."""
+    def test_every_failed_call_is_repeated(self, witan, tmp_path):
+        """Bob answers, and the session is complete; other answers are unchanged."""
         first = degraded(witan, tmp_path, bob={"answer": DOWN})
         said = witan("retry", "last")
         before = witan("show", first, "--json").json
@@ -42,8 +42,8 @@ class TestRetrying:
         opened = after["events"][0]
         assert (opened["parent"], opened["relation"]) == (first, "retried")
 
-    def test_a_plan_says_what_it_would_ask_for_and_asks_nobody(self, witan, tmp_path):
-        """It is the plan that the retry opens with; what is said of a session is refused."""
+    def test_a_plan_makes_no_call(self, witan, tmp_path):
+        """The retry opens with the same plan; options about sessions are refused."""
         degraded(witan, tmp_path, bob={"review": DOWN})
         planned = witan("retry", "last", "--plan", "--json")
         text = witan("retry", "last", "--plan")
@@ -56,8 +56,8 @@ class TestRetrying:
         assert "when nothing fails" in text.out
         assert len(sessions["sessions"]) == 1
 
-    def test_another_ceiling_holds_for_the_new_session_alone(self, witan, tmp_path):
-        """It is that of the calls from now on; the session before keeps its own."""
+    def test_another_ceiling_applies_to_the_new_session_alone(self, witan, tmp_path):
+        """For its own calls; the earlier session keeps its own."""
         first = degraded(witan, tmp_path, bob={"review": DOWN})
         planned = witan("retry", "last", "--plan", "--json", "--max-cost", 0.25).json
         again = witan("retry", "last", "--json", "--max-cost", 0.25).json
@@ -67,8 +67,8 @@ class TestRetrying:
         assert planned["max_cost_usd"] == 0.25
         assert [each["max_cost_usd"] for each in limits] == [None, 0.25]
 
-    def test_both_are_kept_and_name_each_other(self, witan, tmp_path):
-        """Each of the two sessions says which the other is, and who was asked again."""
+    def test_both_sessions_are_stored_and_linked(self, witan, tmp_path):
+        """Each names the other and the seats retried."""
         first = degraded(witan, tmp_path, bob={"review": DOWN})
         again = witan("retry", "last", "--json").json["session"]
 
@@ -78,8 +78,8 @@ class TestRetrying:
         assert again.startswith(row.split()[0])
         assert first.startswith(row.rpartition("retries ")[2])
 
-    def test_in_vain_it_says_that_nothing_was_gained(self, witan, tmp_path):
-        """On the line of trust; where somebody is heard, nothing of the kind."""
+    def test_a_retry_without_gain_says_so(self, witan, tmp_path):
+        """On the trust line, and only if no seat answered."""
         options = write_council(tmp_path, bob={"review": DOWN})
         said = witan("ask", "Is it so?", *options, "--json", "--seed", 3)
         vain = witan("retry", "last")
@@ -90,16 +90,16 @@ class TestRetrying:
         assert f"{words} · degraded: bob" in " ".join(vain.err.split())
         assert "nothing was gained" not in said.err + gained.err
 
-    def test_one_seat_of_two(self, witan, tmp_path):
-        """Who is not named stays silent."""
+    def test_a_single_seat_can_be_retried(self, witan, tmp_path):
+        """The others stay failed."""
         degraded(witan, tmp_path, ada={"review": DOWN}, bob={"review": DOWN})
         said = witan("retry", "last", "--seat", "bob", "--json")
 
         [line] = said.json["missing"]
         assert all(fact in line for fact in ("ada cast no ballot", "is down"))
 
-    def test_a_file_is_left_as_it_was(self, witan, tmp_path):
-        """The record of the new session goes where --save says."""
+    def test_the_file_is_unchanged(self, witan, tmp_path):
+        """The new record goes to --save."""
         degraded(witan, tmp_path, bob={"review": DOWN})
         (tmp_path / "first.json").write_text(witan("show", "last", "--json").out, encoding="utf-8")
         record = (tmp_path / "first.json").read_bytes()
@@ -111,7 +111,7 @@ class TestRetrying:
         assert saved["status"] == "complete"
 
     def test_a_record_from_elsewhere_needs_trust(self, witan, tmp_path):
-        """What it would run is not the record's to say, as for resume."""
+        """As for resume."""
         seats = tuple(_program(name) for name in ("ada", "bob", "cyd"))
         story = Story("ada", "bob", "cyd", seats=seats)
         session = Session.of(story.answers(ada="Yes.", bob="No."))
@@ -121,8 +121,8 @@ class TestRetrying:
         assert theirs.status == 2
         assert "allow it with --trust" in theirs.err
 
-    def test_one_s_own_programs_need_none(self, witan, place):
-        """What the history recorded is asked again as it was."""
+    def test_own_programs_need_no_trust(self, witan, place):
+        """Sessions in the history run as before."""
         seats = tuple(_program(name) for name in ("ada", "bob", "cyd"))
         story = Story("ada", "bob", "cyd", seats=seats)
         keep(place, Session.of(story.answers(ada="Yes.", bob="No.")).events)
@@ -131,18 +131,18 @@ class TestRetrying:
 
 
 class TestRefusals:
-    """One line says what is wrong, and what to do."""
+    """One line with the problem and a remedy."""
 
-    def test_nothing_failed(self, witan, tmp_path):
-        """A complete session has nothing to be retried."""
+    def test_a_complete_session_is_refused(self, witan, tmp_path):
+        """Nothing failed."""
         name = degraded(witan, tmp_path)
         said = witan("retry", "last")
 
         assert said.status == 3
         assert all(fact in said.err for fact in ("no seat failed", name))
 
-    def test_a_seat_that_did_not_fail(self, witan, tmp_path):
-        """The seats that did are named."""
+    def test_a_seat_that_did_not_fail_is_refused(self, witan, tmp_path):
+        """With the failed ones."""
         degraded(witan, tmp_path, bob={"review": DOWN})
         said = witan("retry", "last", "--seat", "ada")
 

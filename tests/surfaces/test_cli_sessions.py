@@ -1,4 +1,4 @@
-"""``witan show``, ``recount`` and ``resume``, black box: what a stored session is good for."""
+"""``witan show``, ``recount`` and ``resume``, black box."""
 
 import json
 
@@ -15,7 +15,7 @@ from witan.deliberation.session import Session
 
 @pytest.fixture
 def record(tmp_path):
-    """Write a story to a file, as the session it tells of."""
+    """Write a recorded session to a file."""
 
     def to(story: Story):
         path = tmp_path / "session.json"
@@ -26,7 +26,7 @@ def record(tmp_path):
 
 
 def council() -> Story:
-    """Four reviewers: three put a first, the last one puts c first; one seat never answered."""
+    """Four reviewers: three put a first, the last one puts c first; one seat failed."""
     story = Story("a", "b", "c", "d").answers(a="Yes.", b="No.", c="Perhaps.", d="Never.")
     for line in ("a: b > c > d", "b: a > c > d", "c: a > b > d", "d: c > a > b"):
         story.casts(line)
@@ -34,10 +34,10 @@ def council() -> Story:
 
 
 class TestShow:
-    """A stored session as it was."""
+    """A stored session, unchanged."""
 
-    def test_it_tells_everything(self, witan, record):
-        """Question, answers, standings and final answer are there."""
+    def test_it_shows_everything(self, witan, record):
+        """Question, answers, standings and final answer."""
         said = witan("show", record(council().closing("So: yes.").closed()))
 
         assert said.status == 0
@@ -52,8 +52,8 @@ class TestShow:
         ):
             assert part in said.out
 
-    def test_the_record_comes_back(self, witan, record):
-        """``--json`` prints what was stored, which is read as the same session."""
+    def test_json_prints_the_record(self, witan, record):
+        """It can be read as the same session."""
         path = record(council().closed())
 
         shown = witan("show", path, "--json").out
@@ -62,23 +62,22 @@ class TestShow:
         assert session_from_json(shown) == session_from_json(stored)
         assert json.loads(shown)["events"] == json.loads(stored)["events"]
 
-    def test_the_stream_can_be_replayed(self, witan, record):
-        """``--events`` prints every stored event, in order."""
+    def test_events_prints_the_stream(self, witan, record):
+        """Every stored event, in order."""
         story = council().closed()
         said = witan("show", record(story), "--events")
 
         assert [json.loads(line)["event"] for line in said.lines] == [e.kind for e in story]
 
-    def test_both_at_once_are_refused(self, witan, record):
-        """A record and a stream cannot share standard output."""
+    def test_json_and_events_exclude_each_other(self, witan, record):
         assert witan("show", record(council()), "--json", "--events").status == 2
 
     @pytest.mark.parametrize("command", ["show", "recount", "resume"])
     @pytest.mark.parametrize(
         "content", [None, b"", b"{}", b"[1]", b"\xff", b'{"witan_session": 99, "events": []}']
     )
-    def test_what_is_no_session_is_one_sentence(self, witan, tmp_path, command, content):
-        """The file is named, nothing is printed, and the file stays as it was."""
+    def test_an_invalid_file_is_one_sentence(self, witan, tmp_path, command, content):
+        """It is named, nothing is printed, and it is unchanged."""
         path = tmp_path / "broken.json"
         if content is not None:
             path.write_bytes(content)
@@ -95,7 +94,7 @@ class TestRecount:
     """The stored ballots under another rule, or without some of them."""
 
     def test_without_options_nothing_changes(self, witan, record):
-        """The session's own settings count again to the session's own outcome."""
+        """The session's own settings reproduce its outcome."""
         path = record(council().closed())
         [again] = witan("recount", path, "--json").json["sessions"]
 
@@ -109,15 +108,15 @@ class TestRecount:
         assert said.lines[2].startswith("By schulze, ")
 
     def test_a_reviewer_is_left_out(self, witan, record):
-        """Its ballot does not count; its answer still stands."""
+        """Its ballot does not count; its answer stays."""
         path = record(council().closed())
         [found] = witan("recount", path, "--without", "d", "--json").json["sessions"]
 
         assert found["n_ballots"] == 3
         assert "d" in [line["candidate"] for line in found["standings"]]
 
-    def test_only_what_is_given_changes(self, witan, record):
-        """A level given by hand holds; the rule stays the session's own."""
+    def test_other_settings_are_those_of_the_session(self, witan, record):
+        """A given level applies; the rule stays the session's."""
         path = record(council().closed())
         [held] = witan("recount", path, "--json").json["sessions"]
         [found] = witan("recount", path, "--level", "0.8", "--json").json["sessions"]
@@ -168,10 +167,10 @@ class TestRecount:
 
 
 class TestResume:
-    """An interrupted session goes on; a closed one does not."""
+    """An interrupted session continues; a finished one does not."""
 
-    def test_a_closed_session_is_shown_as_it_is(self, witan, tmp_path, monkeypatch):
-        """No member is asked again, and the record keeps its bytes."""
+    def test_a_finished_session_is_shown(self, witan, tmp_path, monkeypatch):
+        """No call is made, and the record is unchanged byte for byte."""
         monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
         monkeypatch.chdir(tmp_path)
         path = tmp_path / "whole.json"
@@ -184,16 +183,16 @@ class TestResume:
         assert said.out == "All told: so.\n"
         assert path.read_bytes() == before
 
-    def test_a_closed_session_needs_neither_keys_nor_members(self, witan, record, monkeypatch):
-        """It is shown though nobody of it could be seated today, by no key and no trust."""
+    def test_a_finished_session_needs_neither_keys_nor_members(self, witan, record, monkeypatch):
+        """It is shown though none of its seats could be used now."""
         monkeypatch.delenv("OPENAI_API_KEY", raising=False)
         story = council_of(Seat("a", "openai:m", "openai"), Seat("b", "cmd:x", "cmd"))
         said = witan("resume", record(story.answers(a="A.", b="B.").closing("So.").closed()))
 
         assert (said.out, said.err.count("Traceback")) == ("So.\n", 0)
 
-    def test_a_session_of_real_models_says_its_legend_and_trust_in_a_pipe(self, witan, record):
-        """Complete, not simulated, and not on a terminal: stderr says both all the same."""
+    def test_legend_and_trust_of_real_models_are_printed_in_a_pipe(self, witan, record):
+        """On stderr, for a complete session off a terminal."""
         story = council_of(Seat("a", "openai:m", "openai"), Seat("b", "cmd:x", "cmd"))
         story.answers(a="A.", b="B.").closing("So says [A].", labels={"A": "a", "B": "b"})
         path = record(story.closed())
@@ -203,8 +202,8 @@ class TestResume:
         assert trust.startswith("0 of ")
         assert witan("resume", path, "--quiet").err == ""
 
-    def test_a_gate_says_who_voted_how(self, witan, record):
-        """A verdict's trust line begins with the vote, unless it is to be quiet."""
+    def test_a_gate_prints_the_vote(self, witan, record):
+        """The trust line of a verdict begins with it, unless --quiet."""
         story = Story("a", "b", procedure=Procedure(mode="verdict"))
         story.answers(a="VERDICT: APPROVE", b="VERDICT: REJECT").casts("a: b").casts("b: a")
         path = record(story.closing("So.", mode="verdict", approved=False).closed())
@@ -212,16 +211,16 @@ class TestResume:
         assert witan("resume", path).err.startswith("rejected · 1 of 2 members approves · ")
         assert witan("resume", path, "--quiet").err == ""
 
-    def test_an_answer_that_failed_the_gate_is_said(self, witan, record):
-        """A complete session in a pipe still tells whom the safety gate shut out."""
+    def test_an_answer_that_failed_the_safety_gate_is_named(self, witan, record):
+        """Also in a pipe and for a complete session."""
         story = council().tell(e.GateVerdict, seat="a", flags=("personal data",))
         said = witan("resume", record(story.closing("So.").closed()))
 
         assert " · a failed the safety gate · " in said.err
 
     @pytest.mark.parametrize("until", ["session_opened", "answer_done", "ballot_cast"])
-    def test_in_vain_it_can_be_taken_up_again(self, witan, tmp_path, monkeypatch, until):
-        """While everyone who is open is down the record adds only that; later it is completed."""
+    def test_a_failed_resume_can_be_repeated(self, witan, tmp_path, monkeypatch, until):
+        """While all seats are down the record only notes the attempt; later it is completed."""
         monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
         path = tmp_path / "cut.json"
         witan("ask", "Is it so?", "--save", path, *write_council(tmp_path))
@@ -251,8 +250,8 @@ class TestResume:
         assert witan("resume", path).out == "All told: so.\n"
         assert json.loads(path.read_text(encoding="utf-8"))["status"] == "complete"
 
-    def test_the_procedure_is_the_session_s(self, witan, tmp_path, monkeypatch):
-        """Whatever is configured today, the session goes on as it was opened."""
+    def test_the_session_keeps_its_procedure(self, witan, tmp_path, monkeypatch):
+        """Whatever is configured now."""
         monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
         monkeypatch.chdir(tmp_path)
         path = tmp_path / "cut.json"
@@ -276,7 +275,7 @@ class TestResume:
         ],
     )
     def test_a_record_runs_and_calls_nothing_untrusted(self, witan, record, source, refused):
-        """A seat counts as what it is read as, whatever else the record says of it."""
+        """A seat is judged by how it is parsed, whatever else the record says."""
         story = council_of(Seat("a", source, "openai"), Seat("b", source, "script"))
         said = witan("resume", record(story))
 
@@ -286,5 +285,5 @@ class TestResume:
 
 
 def council_of(*seats: Seat) -> Story:
-    """A session that these seats have opened."""
+    """A session opened with these seats."""
     return Story(*(seat.name for seat in seats), seats=seats)

@@ -1,4 +1,4 @@
-"""Commands that count read files as `witan import` does, and sessions of the history by name."""
+"""Counting commands read all import formats and sessions of the history."""
 
 import json
 from datetime import timedelta
@@ -49,7 +49,7 @@ class TestSessionsByName:
     @pytest.mark.parametrize("command", COUNTING)
     @pytest.mark.parametrize("name", ["last", "later", "lat"])
     def test_a_session_is_counted_by_its_name(self, witan, place, command, name):
-        """The latest, a whole name and a beginning of one mean the same session."""
+        """`last`, the full name and a prefix are the same session."""
         said = witan(command, name, "--history", place, "--json")
         exported = place.with_suffix(".jsonl")
         witan("export", "later", "--history", place, "-o", exported)
@@ -59,14 +59,14 @@ class TestSessionsByName:
 
     @pytest.mark.parametrize("command", SUMMING)
     def test_sessions_are_summed_by_name(self, witan, place, command):
-        """Both sessions by name come to what the whole history comes to."""
+        """Both by name equal the whole history."""
         named = witan(command, "first", "last", "--history", place, "--json").json
         whole = witan(command, "--history", place, "--json").json
 
         assert named == whole
 
-    def test_a_file_comes_before_a_session(self, witan, write, place, monkeypatch, tmp_path):
-        """What is there as a file is read, whatever the history holds under that name."""
+    def test_a_file_takes_precedence(self, witan, write, place, monkeypatch, tmp_path):
+        """Over a session of that name."""
         monkeypatch.chdir(tmp_path)
         write("later", {"session": "mine", "reviewer": "r", "ranking": ["a", "b"]})
 
@@ -74,8 +74,8 @@ class TestSessionsByName:
 
         assert [session["session"] for session in said["sessions"]] == ["mine"]
 
-    def test_ballots_by_people_are_counted_and_said(self, witan, write, place):
-        """A vote beside the models' ballots counts; a line says that the session leaves it out."""
+    def test_votes_of_people_are_counted_and_mentioned(self, witan, write, place):
+        """A note says that the session itself excludes them."""
         vote = {"session": "q", "reviewer": "ann", "kind": "human", "ranking": ["b", "a"]}
         cast = {"session": "q", "reviewer": "gpt", "ranking": ["a", "b"]}
         witan("import", write("votes.jsonl", vote, cast), "--history", place)
@@ -87,8 +87,8 @@ class TestSessionsByName:
         assert line.startswith("q: 1 ballot by people ")
 
     @pytest.mark.parametrize("command", [*COUNTING, *SUMMING])
-    def test_a_name_of_nothing_is_an_error(self, witan, place, tmp_path, command):
-        """One line says what was looked for, and where."""
+    def test_an_unknown_name_is_an_error(self, witan, place, tmp_path, command):
+        """With the locations searched."""
         absent = tmp_path / "none.sqlite"
         for name, history, what in [
             ("nosuch", place, "there is no session 'nosuch' here, nor a file of that name"),
@@ -107,7 +107,7 @@ class TestFiles:
 
     @pytest.mark.parametrize("command", COUNTING)
     def test_a_saved_session_is_counted(self, witan, tmp_path, command):
-        """The file of ``--save`` is counted, and one in which scripts sat says so."""
+        """The file of ``--save``, with a note if it is simulated."""
         path = tmp_path / "session.json"
         path.write_text(session_to_json(Session.of(told("asked", simulated=True)), indent=1))
 
@@ -118,8 +118,8 @@ class TestFiles:
             assert "simulated" in said.out
 
     @pytest.mark.parametrize("command", SUMMING)
-    def test_a_file_comes_to_what_its_import_comes_to(self, witan, write, tmp_path, command):
-        """The numbers of a file alone are those of a history that took it in."""
+    def test_a_file_equals_its_import(self, witan, write, tmp_path, command):
+        """A file alone gives the numbers of a history that imported it."""
         file = write("battles.jsonl", *map(json.dumps, battles()))
         history = tmp_path / "own.sqlite"
         witan("import", file, "--history", history)
@@ -130,8 +130,8 @@ class TestFiles:
         assert alone == taken
 
     @pytest.mark.parametrize("command", SUMMING)
-    def test_several_files_are_one_body(self, witan, write, command):
-        """What two files say of one session is counted together."""
+    def test_several_files_are_merged(self, witan, write, command):
+        """Ballots on one session are counted together."""
         rows = battles()
         halves = [
             write(f"{judge}.jsonl", *(json.dumps(r) for r in rows if r["judge"] == judge))
@@ -144,7 +144,7 @@ class TestFiles:
 
     @pytest.mark.parametrize("command", SUMMING)
     def test_standard_input_is_read(self, witan, write, command, monkeypatch):
-        """A dash is standard input, and its columns can be named."""
+        """As a dash, with named columns."""
         path = write("b.csv", "q,who,model_a,model_b,winner", *(f"q{n},r,x,y,x" for n in range(3)))
         with path.open() as file:
             monkeypatch.setattr("sys.stdin", file)
@@ -154,7 +154,7 @@ class TestFiles:
         assert "3" in said.out
 
     @pytest.mark.parametrize("command", SUMMING)
-    def test_misuse_is_told(self, witan, write, tmp_path, command):
+    def test_misuse_is_reported(self, witan, write, tmp_path, command):
         """Files and a lake exclude each other; options of files need a file."""
         file = write("b.jsonl", *map(json.dumps, battles(1)))
 
@@ -163,8 +163,8 @@ class TestFiles:
         assert "--column is for files" in witan(command, "--column", "a=b").err
 
     @pytest.mark.parametrize("command", SUMMING)
-    def test_what_cannot_be_read_is_told(self, witan, write, command):
-        """A line that cannot be read is named; --strict sums nothing then."""
+    def test_unreadable_lines_are_reported(self, witan, write, command):
+        """--strict then sums nothing."""
         file = write("b.jsonl", *map(json.dumps, battles(3)), "broken")
 
         said = witan(command, file)
@@ -175,8 +175,8 @@ class TestFiles:
         assert "nothing is counted under --strict" in strict.err
 
     @pytest.mark.parametrize("command", ["tally", *SUMMING])
-    def test_a_log_per_model_is_one_body(self, witan, tmp_path, command):
-        """Logs of Inspect hold one model each: together they are sessions of all of them."""
+    def test_logs_of_several_models_are_merged(self, witan, tmp_path, command):
+        """Each log of Inspect holds one model; together they are sessions."""
         logs = []
         for model, values in {"gpt": "CCI", "grok": "ICI", "claude": "III"}.items():
             samples = [
@@ -196,8 +196,8 @@ class TestFiles:
             assert [note["reviewer"] for note in sessions[0]["ballots"]] == ["a", "b"]
 
 
-def test_a_session_without_a_vote_on_a_model_does_not_count_for_it(witan, tmp_path):
-    """A model whose cells are all empty in one session has the mean of the other alone."""
+def test_a_session_without_votes_on_a_model_is_ignored_for_it(witan, tmp_path):
+    """Its mean is that of its other sessions."""
     table = tmp_path / "judges.csv"
     table.write_text(
         "question,model,ann,bob\nq1,grok,9,9\nq1,haiku,4,5\nq2,grok,,\nq2,haiku,7,7\nq2,sonnet,8,6\n",

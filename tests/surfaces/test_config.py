@@ -34,7 +34,7 @@ def test_a_key_is_no_name_of_a_variable(place, key):
     path = place.project / "named.toml"
     path.write_text(f'[providers.openai]\nkey = "{key}"')
 
-    said = place.refuse(path=path)
+    said = place.refusal(path=path)
 
     assert "must name the variable" in said
     assert not key or key not in said
@@ -53,7 +53,7 @@ def test_a_key_is_no_name_of_a_variable(place, key):
 )  # fmt: skip
 def test_the_command_line_is_told_of_its_options(place, given, said):
     """An error names the option as it is written, not the setting it stands for."""
-    assert place.refuse(overrides=given).startswith(said)
+    assert place.refusal(overrides=given).startswith(said)
 
 
 class TestStrength:
@@ -350,7 +350,7 @@ class TestTrust:
         """The sentence names the file, the key, and how to trust the file."""
         path = place.write(text)
 
-        said = place.refuse()
+        said = place.refusal()
 
         assert said.startswith(f"{path}: {key} ")
         assert said.endswith(f"--config {path}")
@@ -369,7 +369,7 @@ class TestTrust:
         """A forbidden value is refused though a stronger source would replace it."""
         place.write('members = ["cmd:sh"]')
 
-        assert "runs a program" in place.refuse(WITAN_MEMBERS="openai:a,openai:b")
+        assert "runs a program" in place.refusal(WITAN_MEMBERS="openai:a,openai:b")
 
     @pytest.mark.parametrize("before", ["", " ", "x=", " x = "])
     @pytest.mark.parametrize("after", ["sh", " sh -c 'a'"])
@@ -377,7 +377,7 @@ class TestTrust:
         """What counts is what the seat is read as, not how its text begins."""
         path = place.write(f"members = [{json.dumps(f'{before}cmd:{after}')}]")
 
-        assert place.refuse().startswith(f"{path}: members[1] runs a program")
+        assert place.refusal().startswith(f"{path}: members[1] runs a program")
 
     def test_a_server_called_cmd_runs_nothing(self, place):
         """The seat is a server without a key, and asked as such."""
@@ -456,7 +456,7 @@ class TestRefusals:
         """Each sentence begins with the file and says what was expected."""
         path = place.write(text)
 
-        refusal = place.refuse()
+        refusal = place.refusal()
 
         assert refusal.startswith(f"{path}: ")
         assert said in refusal
@@ -479,7 +479,7 @@ class TestRefusals:
             assert len(place.load(**{variable: value}).members) == 1
             return
 
-        refusal = place.refuse(**{variable: value})
+        refusal = place.refusal(**{variable: value})
 
         assert refusal.startswith(f"{variable}: ")
         assert said in refusal
@@ -488,7 +488,7 @@ class TestRefusals:
         """A sum is nobody's alone: the file and the variable are named."""
         path = place.write("[rubric_weights]\nclarity = 0.3")
 
-        assert place.refuse(WITAN_RUBRIC_WEIGHTS_ACCURACY="0.5").startswith(
+        assert place.refusal(WITAN_RUBRIC_WEIGHTS_ACCURACY="0.5").startswith(
             f"{path}, WITAN_RUBRIC_WEIGHTS_ACCURACY: rubric_weights has"
         )
 
@@ -499,9 +499,9 @@ class TestRefusals:
 
     def test_a_file_that_is_not_there_or_no_text_is_named(self, place):
         """A file that cannot be read is an error where it was named."""
-        assert "cannot be read" in place.refuse(path="gone.toml")
+        assert "cannot be read" in place.refusal(path="gone.toml")
         (place.project / "bytes.toml").write_bytes(b"\xff")
-        assert all(fact in place.refuse(path="bytes.toml") for fact in ("not UTF-8", "at byte 0"))
+        assert all(fact in place.refusal(path="bytes.toml") for fact in ("not UTF-8", "at byte 0"))
 
 
 class TestKeys:
@@ -545,7 +545,7 @@ class TestKeys:
         """Wherever a key stands in a file, the error says so without it."""
         path = place.write_own(text.format(self.LITERAL))
 
-        said = place.refuse()
+        said = place.refusal()
 
         assert said.startswith(f"{path}: ")
         assert self.LITERAL not in said

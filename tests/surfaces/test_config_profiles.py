@@ -155,7 +155,7 @@ class TestErrors:
         """A name is written in URLs and after `witan/`, where some mean something already."""
         place.write(f'[profiles."{name}"]\nquorum = 2')
 
-        said = place.refuse()
+        said = place.refusal()
 
         assert f"witan.toml: profiles.{name} " in said
         assert "name of a profile" in said or "cannot be called" in said

@@ -62,7 +62,7 @@ class TestSettings:
 
     def test_the_command_line_is_told_of_its_options(self, place):
         """An error names the option as it is written."""
-        said = place.refuse(overrides={"serve.max_sessions": 0})
+        said = place.refusal(overrides={"serve.max_sessions": 0})
 
         assert said.startswith("the command line: --max-sessions")
 
@@ -148,4 +148,4 @@ class TestTokens:
         """Letters, digits, dashes, underscores and dots."""
         place.write_own(f'[serve.tokens."a b"]\nsha256 = "{DIGEST}"')
 
-        assert "serve.tokens.a b" in place.refuse()
+        assert "serve.tokens.a b" in place.refusal()

@@ -144,6 +144,7 @@ class TestCompleteness:
         made = {"counting", "limits", "providers", "gates", "kind", "parameters", "prior"}
         # A council asks for grades from 1 to 10: a scale belongs to ballots from elsewhere.
         made |= {"scale"}
+        made |= {"looks"}  # planned by the session
 
         assert chosen - made <= settings
 
@@ -153,7 +154,7 @@ class TestCompleteness:
             "MODE": "consensus", "RULE": "schulze", "RUBRIC": "coding", "RUBRIC_SCORING": "false",
             "HOLISTIC": "true", "SYNTHESIS": "yes", "JSON_SCHEMA": "{}",
             "SELF_REVIEW": "1", "MIRRORED": "on",
-            "REVIEW_ROUNDS": "2", "DEBATE_ROUNDS": "1", "STOP_WHEN_DECIDED": "true",
+            "REVIEW_ROUNDS": "2", "DEBATE_ROUNDS": "1", "SPEND": "until_decided",
             "SAFETY": "true", "SAFETY_CAP": "1.5", "ENOUGH": "3", "QUORUM": "3",
             "LIMITS_CALL_SECONDS": "1", "LIMITS_STAGE_SECONDS": "2", "LIMITS_SESSION_SECONDS": "3",
             "LIMITS_GRACE_SECONDS": "4", "LIMITS_ATTEMPTS": "5", "LIMITS_HEDGE_SECONDS": "6",

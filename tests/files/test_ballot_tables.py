@@ -93,6 +93,7 @@ def files(draw: st.DrawFn) -> bytes:
 
 @given(files(), st.sampled_from([None, "0-10", "1-10", "0-100"]))
 @example(lines(*PLAIN, ""), None)
+@example(lines(ODD[6], PLAIN[0]), "0-10")
 def test_table_equals_its_lines(content, scale):
     """Ballots, errors and warnings are those of reading ballot by ballot."""
     by_line = {"columns": {"session": "session"}}  # a file with renamed columns is never a table

@@ -53,6 +53,7 @@ MOST_BYTES = 64 * 1024 * 1024
 """Of a file that is read as a table; a larger one is read ballot by ballot."""
 
 _AT_ONCE = 4096
+_MOST_EXACT = 2**53
 _FIELDS = itemgetter("session", "reviewer", "grades")
 
 
@@ -94,8 +95,12 @@ def _table(lines: Sequence[bytes]) -> BallotTable | None:
     texts = {*chain.from_iterable(grades), *sessions, *reviewers}
     if any(not text or text != text.strip() or "\0" in text for text in texts):
         return None
-    numbers = {*map(type, chain.from_iterable(map(dict.values, grades)))}
-    return BallotTable(sessions, reviewers, grades) if numbers <= NUMBER_TYPES else None
+    numbers = list(chain.from_iterable(map(dict.values, grades)))
+    if not {*map(type, numbers)} <= NUMBER_TYPES:
+        return None
+    # orjson reads larger whole numbers as floats.
+    is_exact = max(numbers) < _MOST_EXACT and min(numbers) > -_MOST_EXACT
+    return BallotTable(sessions, reviewers, grades) if is_exact else None
 
 
 def objects(source: OpenedFile, report: ProblemReport) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -129,9 +129,9 @@ class _Posterior:
         noise, axes = _directions(self.covariance.tobytes(), len(self.covariance))
         compared = noise > 1e-10 * max(float(noise[-1]), 1e-300)
         self.noise, self.axes = noise[compared], axes[:, compared]
-        self.along = self.axes.T @ self.effects
+        self.along = _product(self.axes.T, self.effects)
         total = self.noise[:, np.newaxis] + grid
-        squares = df * uncertainty.variance[sessions] + (1 / total).T @ self.along**2
+        squares = df * uncertainty.variance[sessions] + _product((1 / total).T, self.along**2)
         self.df = df + len(self.noise)
         log_weight = -0.5 * np.log(total).sum(axis=0)[:, np.newaxis]
         log_weight = log_weight - 0.5 * self.df * np.log(squares)
@@ -153,7 +153,7 @@ class _Posterior:
         squares, step = across**2, max(1, POINTS_AT_ONCE // max(above.size, 1))
         for start in range(0, len(self.weight), step):
             some = range(start, min(start + step, len(self.weight)))
-            means = np.stack([across @ (self.shrink[:, [one]] * self.along) for one in some])
+            means = np.stack([_product(across * self.shrink[:, one], self.along) for one in some])
             spreads = np.stack([squares @ self.spread[:, one] + beyond for one in some])
             scales = spreads[:, :, np.newaxis] * self.tau2[some, np.newaxis]
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -219,7 +219,7 @@ class _Posterior:
         n_points = points.shape[1]
         shares = np.zeros(self.effects.shape)
         roots = np.stack([self._root(spread) for spread in self.spread.T])
-        means = np.stack([(self.axes * shrink) @ self.along for shrink in self.shrink.T])
+        means = np.stack([_product(self.axes * shrink, self.along) for shrink in self.shrink.T])
         # Draws are in units of what all candidates' draws are stretched by.
         means /= np.sqrt(self.tau2)[:, np.newaxis]
         # By candidate: the points under every λ, one after the other.
@@ -288,6 +288,17 @@ def _exchangeable(covariance: bytes, n: int) -> NDArray[np.bool_]:
         pairs[i] = np.abs(values[i] - swapped).max(axis=1) <= most
     pairs.setflags(write=False)
     return pairs
+
+
+def _product(matrix: Floats, columns: Floats) -> Floats:
+    """Matrix product by columns, each the same whichever others stand beside it.
+
+    BLAS adds up in an order that depends on the number of columns, and so on the batch.
+    """
+    product = np.zeros((len(matrix), columns.shape[1]))
+    for weights, row in zip(matrix.T, columns, strict=True):
+        product += weights[:, np.newaxis] * row
+    return product
 
 
 def _count_highest(draws: Floats, eligible: NDArray[np.bool_]) -> NDArray[np.intp]:

@@ -384,6 +384,8 @@ class TestInterrupt:
     )
     def test_replies_are_stored_and_the_session_can_be_resumed(self, witan, tmp_path, number):
         """Two of three answers are stored; resuming calls the third alone."""
+        if signal.getsignal(number) is signal.SIG_IGN:
+            pytest.skip(f"{number.name} is ignored here, as nohup has it")
         path = tmp_path / "half.json"
         seats = write_council(tmp_path, cyd={"answer": HANGS})
         given = ("--save", path, "--no-history", *seats)

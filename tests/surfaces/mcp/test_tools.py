@@ -88,19 +88,17 @@ class TestListing:
             for schema in (tool.input_schema, tool.output_schema):
                 Draft202012Validator.check_schema(schema)
         assert {t.name for t in tools if t.annotations.read_only_hint} == READ_ONLY
-        assert {t.name for t in tools if t.annotations.destructive_hint} == {"forget", "vote"}
-        assert {t.name for t in tools if t.annotations.open_world_hint} == {
-            "ask", "judge", "resume", "retry", "rejudge",
+        changing = [t for t in tools if not t.annotations.read_only_hint]
+        assert {t.name for t in changing if t.annotations.destructive_hint is not False} == {
+            "forget", "vote",
         }  # fmt: skip
 
     async def test_the_list_is_short(self, client):
         """An agent pays for every word of it in every conversation."""
-        said = ("name", "title", "description", "inputSchema", "outputSchema")
-        dumped = [
+        listed = [
             each.model_dump(mode="json", by_alias=True, exclude_none=True)
             for each in (await client.list_tools()).tools
         ]
-        listed = [{name: tool[name] for name in said if name in tool} for tool in dumped]
         text = json.dumps(listed, ensure_ascii=False, separators=(",", ":"))
 
         assert len(text.encode()) <= LISTED_BYTES

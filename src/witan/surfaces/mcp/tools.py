@@ -344,18 +344,18 @@ def list_tools() -> tuple[types.Tool, ...]:
 
 
 def _describe(tool: Tool, arguments: dict[str, Any]) -> types.Tool:
+    """Describe a tool; hints are those that an agent acts on."""
     operation = tool.operation
-    reads, starts = not operation.changes, operation.kind == "session"
+    reads = not operation.changes
     return types.Tool(
         name=operation.name,
         description=operation.summary,
         input_schema=arguments,
         output_schema=result_schema(*tool.returns),
         annotations=types.ToolAnnotations(
-            read_only_hint=reads,
-            destructive_hint=operation.destroys,
-            idempotent_hint=reads or operation.method == "DELETE",
-            open_world_hint=starts,
+            read_only_hint=reads or None,
+            destructive_hint=None if reads or operation.destroys else False,
+            idempotent_hint=None if reads or operation.method != "DELETE" else True,
         ),
     )
 

@@ -111,6 +111,18 @@ class TestScorer:
         assert scores[0]["value"]["overall"] == 9
         assert scores[1]["explanation"].startswith("no verdict: simulated session")
 
+    def test_a_log_that_inspect_wrote_is_read_as_ballots(self, evaluate, tmp_path):
+        """The archive that it writes by default, as it lies in its folder."""
+        evaluate(
+            "task = Task([Sample(input='What?', target='moraine')], scorer=includes())",
+            "write(run(task, 'a moraine'), 'log.json')",
+        )
+        [path] = (tmp_path / "logs").glob("*.eval")
+
+        [ballot] = read_ballots(path)
+        assert ballot.reviewer == "includes"
+        assert ballot.grades == {"mockllm/model": 1.0}
+
     def test_a_finished_log_is_scored_and_read_as_ballots(self, evaluate, tmp_path):
         """As by any other scorer: the log of the second scoring is a file of ballots."""
         evaluate(

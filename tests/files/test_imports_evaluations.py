@@ -3,8 +3,10 @@
 import io
 import json
 import zipfile
+import zlib
 
 import pytest
+import zstandard
 
 from witan.errors import BallotFileError
 from witan.files.ballots import read_ballots
@@ -238,6 +240,19 @@ def archive(held, header="header.json"):
     return out.getvalue()
 
 
+def archive_with_zstd(held, listed=None):
+    """The same with members packed by Zstandard, which are `listed` bytes long, as they say."""
+    out, stored = io.BytesIO(), io.BytesIO(archive(held))
+    with zipfile.ZipFile(stored) as plain, zipfile.ZipFile(out, "w") as file:
+        for name in plain.namelist():
+            file.writestr(name, zstandard.compress(plain.read(name)))
+        for member in file.infolist():
+            content = plain.read(member.filename)
+            member.compress_type, member.CRC = 93, zlib.crc32(content)
+            member.file_size = len(content) if listed is None else listed
+    return out.getvalue()
+
+
 class TestInspect:
     """A sample is a session, a model a candidate, a scorer a reviewer."""
 
@@ -264,6 +279,19 @@ class TestInspect:
         assert found[0].question == "What is 1?"
         assert found[0].answers == {"openai/gpt": "It is 1."}
         assert found[0].at.isoformat() == "2025-05-01T10:00:00+00:00"
+
+    def test_members_packed_by_zstandard_are_read(self):
+        """Newer logs are; a changed byte is noticed, and a member larger than it says refused."""
+        packed = archive_with_zstd(self.LOG)
+        damaged = bytearray(packed)
+        damaged[packed.index(b"samples/") + 40] ^= 255
+
+        assert [one.session for one in read_imports(stream(packed))] == [
+            "sums/1", "sums/2", "sums/3",
+        ]  # fmt: skip
+        for content in (bytes(damaged), archive_with_zstd(self.LOG, listed=10)):
+            with pytest.raises(BallotFileError, match="is damaged at"):
+                list(read_ballots(stream(content)))
 
     def test_epoch_is_a_session(self):
         """A second answer of a model is another answer."""

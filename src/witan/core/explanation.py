@@ -36,7 +36,7 @@ def ranking_text(groups: Sequence[Sequence[str]]) -> str:
     return " > ".join(" = ".join(group) for group in groups)
 
 
-class Session:
+class ExplainedSession:
     """The arrays of one session without their session axis."""
 
     def __init__(self, count: BatchCount, top: list[int]) -> None:
@@ -126,12 +126,12 @@ def cell(value: Any) -> Cell:
     return int(number) if number.is_integer() else number
 
 
-def borda(session: Session) -> Iterator[Step]:
+def borda(session: ExplainedSession) -> Iterator[Step]:
     """The share of rivals below, per ballot."""
     yield _borda_step(session, session.weights)
 
 
-def weighted_borda(session: Session) -> Iterator[Step]:
+def weighted_borda(session: ExplainedSession) -> Iterator[Step]:
     """Borda under the reviewers' learned weights."""
     weights = session.weights
     if session.profile.reliability is not None:
@@ -139,7 +139,7 @@ def weighted_borda(session: Session) -> Iterator[Step]:
     yield _borda_step(session, weights)
 
 
-def _borda_step(session: Session, weights: Floats) -> Step:
+def _borda_step(session: ExplainedSession, weights: Floats) -> Step:
     words = {
         "per_ballot": "(ranked − rank) / (ranked − 1)",
         "roster": "(on offer − rank) / (on offer − 1)",
@@ -154,11 +154,11 @@ def _borda_step(session: Session, weights: Floats) -> Step:
     )
 
 
-def _variant(session: Session) -> str:
+def _variant(session: ExplainedSession) -> str:
     return str(session.parameters.get("variant", "per_ballot"))
 
 
-def _shares(session: Session) -> Floats:
+def _shares(session: ExplainedSession) -> Floats:
     """Share from each ballot to each candidate under Borda, shape (R, C)."""
     variant = _variant(session)
     last = session.eligible if variant == "roster" else session.lengths
@@ -168,12 +168,12 @@ def _shares(session: Session) -> Floats:
     return shares
 
 
-def mean_rank(session: Session) -> Iterator[Step]:
+def mean_rank(session: ExplainedSession) -> Iterator[Step]:
     """The ranks as they are."""
     yield session.per_ballot("Mean rank", ["Low is best."], [], ("rank", None, session.ranks))
 
 
-def mean_grade(session: Session) -> Iterator[Step]:
+def mean_grade(session: ExplainedSession) -> Iterator[Step]:
     """The grades as they are."""
     yield session.per_ballot(
         "Mean grade",
@@ -183,7 +183,7 @@ def mean_grade(session: Session) -> Iterator[Step]:
     )
 
 
-def hybrid(session: Session) -> Iterator[Step]:
+def hybrid(session: ExplainedSession) -> Iterator[Step]:
     """Borda and the mean grade, then both blended."""
     yield _borda_step(session, session.weights)
     yield from mean_grade(session)
@@ -200,7 +200,7 @@ def hybrid(session: Session) -> Iterator[Step]:
     )
 
 
-def explain_normalized(session: Session) -> Iterator[Step]:
+def explain_normalized(session: ExplainedSession) -> Iterator[Step]:
     """Each grade in deviations from the mean of its ballot."""
     if bool(session.count.scores.fell_back is not None and session.count.scores.fell_back[0]):
         yield Step(
@@ -222,7 +222,7 @@ def explain_normalized(session: Session) -> Iterator[Step]:
     )
 
 
-def explain_calibrated(session: Session) -> Iterator[Step]:
+def explain_calibrated(session: ExplainedSession) -> Iterator[Step]:
     """Each grade with the reviewer's scale and level taken out."""
     graded = session.grade_mask & (session.weights > 0)[:, np.newaxis]
     grades = np.where(graded, session.grades, np.nan)
@@ -250,7 +250,7 @@ def explain_calibrated(session: Session) -> Iterator[Step]:
     )
 
 
-def _matchup_step(session: Session) -> Step:
+def _matchup_step(session: ExplainedSession) -> Step:
     counts = matchups(session.profile)
     over = counts.wins[:, :, 0]
     cells = [[f"{over[i, j]:g}–{over[j, i]:g}" for j in range(len(over))] for i in range(len(over))]
@@ -259,12 +259,12 @@ def _matchup_step(session: Session) -> Step:
     return session.matrix("Head to head", [words], cells)
 
 
-def _matchups(session: Session) -> Iterator[Step]:
+def _matchups(session: ExplainedSession) -> Iterator[Step]:
     if len(session.names) <= MATRIX_LIMIT:
         yield _matchup_step(session)
 
 
-def tournament(session: Session) -> Iterator[Step]:
+def tournament(session: ExplainedSession) -> Iterator[Step]:
     """Matchups won, drawn and lost."""
     yield from _matchups(session)
     counts = matchups(session.profile)
@@ -289,7 +289,7 @@ def tournament(session: Session) -> Iterator[Step]:
     )
 
 
-def schulze(session: Session) -> Iterator[Step]:
+def schulze(session: ExplainedSession) -> Iterator[Step]:
     """The strongest chains of majorities."""
     yield from _matchups(session)
     if len(session.names) > MATRIX_LIMIT:
@@ -316,7 +316,7 @@ def schulze(session: Session) -> Iterator[Step]:
     yield session.matrix("Strongest chains", words, cells)
 
 
-def ranked_pairs(session: Session) -> Iterator[Step]:
+def ranked_pairs(session: ExplainedSession) -> Iterator[Step]:
     """Majorities in locking order."""
     yield from _matchups(session)
     margins = matchups(session.profile).margins[:, :, 0]
@@ -340,7 +340,7 @@ def ranked_pairs(session: Session) -> Iterator[Step]:
     yield Step("Locking", tuple(words), ("above", "below", "margin", ""), tuple(rows))
 
 
-def kemeny(session: Session) -> Iterator[Step]:
+def kemeny(session: ExplainedSession) -> Iterator[Step]:
     """Votes against the ranking, pair by pair."""
     yield from _matchups(session)
     over = matchups(session.profile).wins[:, :, 0]
@@ -375,7 +375,7 @@ def kemeny(session: Session) -> Iterator[Step]:
     yield Step("Least contradiction", tuple(words), ("above", "below", "against"), tuple(rows))
 
 
-def irv(session: Session) -> Iterator[Step]:
+def irv(session: ExplainedSession) -> Iterator[Step]:
     """The rounds of elimination."""
     rows: list[tuple[Cell, ...]] = []
     why = {"none": "", "borda": "tied for fewest, lower Borda", "seat": "tied, later seat"}
@@ -394,7 +394,7 @@ def irv(session: Session) -> Iterator[Step]:
     yield Step("Rounds", words, header, tuple(rows))
 
 
-def explain_fit(session: Session) -> Iterator[Step]:
+def explain_fit(session: ExplainedSession) -> Iterator[Step]:
     """Strengths found by iteration, and what they mean for the first two."""
     yield from _matchups(session)
     prior = float(session.parameters["ghost_wins"])
@@ -411,13 +411,13 @@ def explain_fit(session: Session) -> Iterator[Step]:
     yield Step("Log-strengths", tuple(words), header, _scores(session))
 
 
-def show_scores(session: Session) -> Iterator[Step]:
+def show_scores(session: ExplainedSession) -> Iterator[Step]:
     """Scores of a rule without tables here."""
     yield from _matchups(session)
     yield Step("Scores", (), ("candidate", "score", "error"), _scores(session))
 
 
-def _scores(session: Session) -> tuple[tuple[Cell, ...], ...]:
+def _scores(session: ExplainedSession) -> tuple[tuple[Cell, ...], ...]:
     error = session.count.scores.std_error
     errors: NDArray[Any] = np.full(len(session.names), np.nan) if error is None else error[:, 0]
     return tuple(
@@ -435,11 +435,11 @@ def hand_count(count: BatchCount, top: Sequence[int]) -> Iterator[Step]:
     top : sequence of int
         The seats of the first two lines (one, where there is one candidate).
     """
-    table = Session(count, list(top))
+    table = ExplainedSession(count, list(top))
     yield from _ARITHMETIC.get(count.rule.name, show_scores)(table)
 
 
-_ARITHMETIC: dict[str, Callable[[Session], Iterator[Step]]] = {
+_ARITHMETIC: dict[str, Callable[[ExplainedSession], Iterator[Step]]] = {
     "borda": borda,
     "weighted_borda": weighted_borda,
     "mean_rank": mean_rank,

@@ -55,7 +55,7 @@ BALLOTS_JUDGED = 5_000
 TURNED = 500
 """Newest sessions for order-consistency."""
 
-SIDE_FILES = 100
+MAX_SESSIONS_FOR_AGREEMENT = 100
 """Newest sessions for agreement with the others."""
 
 # Every session is later than EARLIEST_US; without the condition SQLite reads and sorts them all.
@@ -268,7 +268,7 @@ def _agreement(
     database: Database, codes: Mapping[int, str], session_filter: _Filter
 ) -> Mapping[str, float]:
     """Return weights by agreement with the others in sessions of these reviewers."""
-    newest = session_filter.rows(database, _NEWEST, SIDE_FILES)
+    newest = session_filter.rows(database, _NEWEST, MAX_SESSIONS_FOR_AGREEMENT)
     sessions = _ballots(
         database, [session for (session,) in newest], session_filter.current_codes
     ).values()

@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import shutil
+import struct
 import sys
 import tempfile
 import zipfile
@@ -566,13 +567,43 @@ def _lines(archive: zipfile.ZipFile, names: list[str], header: Any, path: str) -
             yield json.dumps({"eval": header, "samples": [_json(archive, name, path)]}) + "\n"
 
 
+_DAMAGES = (zipfile.BadZipFile, zlib.error, struct.error, _DamagedError, EOFError, OSError)
+_ZSTANDARD = 93
+"""The method of Zstandard in ZIP archives, which `zipfile` learned in Python 3.14."""
+
+
+def _member(archive: zipfile.ZipFile, name: str, path: str) -> bytes:
+    """Unpack a member, also of Inspect's newer logs, whose members are packed by Zstandard."""
+    member, file = archive.getinfo(name), archive.fp
+    if member.compress_type != _ZSTANDARD or file is None:
+        return archive.read(name)
+    file.seek(member.header_offset + 26)  # to the lengths of its own copy of name and extra field
+    file.seek(sum(struct.unpack("<HH", file.read(4))), io.SEEK_CUR)
+    packed = io.BytesIO(file.read(member.compress_size))
+    content = bytearray()
+    for piece in _unpack_zstd(path, cast("BinaryIO", packed)):
+        content += piece
+        if len(content) > member.file_size:
+            break
+    if len(content) != member.file_size or zlib.crc32(content) != member.CRC:
+        raise zipfile.BadZipFile("its content is not what the archive lists")
+    return bytes(content)
+
+
 def _json(archive: zipfile.ZipFile, name: str, path: str) -> Any:
     try:
-        return json.loads(archive.read(name))
+        return json.loads(_member(archive, name, path))
     except (NotImplementedError, RuntimeError) as error:
         problem = f"cannot be unpacked ({error}); {_REMEDY}"
         raise BallotFileError(path, problem) from error
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        struct.error,
+        _DamagedError,
+        EOFError,
+        OSError,
+    ) as error:
         raise BallotFileError(path, f"is damaged at {name} ({error})") from error
     except (ValueError, RecursionError) as error:
         raise BallotFileError(path, f"holds no JSON at {name} ({error})") from error

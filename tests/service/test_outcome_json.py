@@ -1,6 +1,6 @@
 """The JSON of outcomes, from batches and from outcomes alike."""
 
-from hypothesis import given
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from witan.core.ballot import Ballot
@@ -8,6 +8,7 @@ from witan.core.gate import Gate
 from witan.core.rules import RULES
 from witan.core.settings import Settings
 from witan.core.tally import tally_columns
+from witan.errors import NothingToCount
 from witan.service.json_output import column_fields, outcome_fields, to_json
 
 NAMES = "abcd"
@@ -44,7 +45,11 @@ def test_a_batch_writes_what_its_outcomes_would(ballots, rule, gated, rho):
     """A session's JSON is the same from its batch as from its outcome."""
     gates = {"s0": Gate({"b": ("unsafe",)})} if gated else {}
     settings = Settings.of(rule, gates=gates, rho=rho)
-    for batch, column in tally_columns(ballots, settings, lambda _: None):
+    try:
+        counted = [*tally_columns(ballots, settings, lambda _: None)]
+    except NothingToCount:  # Elo has no outcome where recusal leaves no ballot at all
+        reject()
+    for batch, column in counted:
         fields = column_fields(batch, column)
         whole = outcome_fields(batch[column])
         assert list(fields) == list(whole)

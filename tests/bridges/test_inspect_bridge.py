@@ -122,6 +122,15 @@ class TestScorer:
         [ballot] = read_ballots(path)
         assert ballot.reviewer == "includes"
         assert ballot.grades == {"mockllm/model": 1.0}
+        tally = subprocess.run(  # noqa: S603 - our own interpreter on our own file
+            [sys.executable, "-m", "witan", "tally", str(path)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert tally.returncode == 0, tally.stderr
+        assert "mockllm/model" in tally.stdout
 
     def test_a_finished_log_is_scored_and_read_as_ballots(self, evaluate, tmp_path):
         """As by any other scorer: the log of the second scoring is a file of ballots."""

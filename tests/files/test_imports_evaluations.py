@@ -2,14 +2,16 @@
 
 import io
 import json
+import tracemalloc
 import zipfile
 import zlib
 
 import pytest
 import zstandard
 
-from witan.errors import BallotFileError
+from witan.errors import BallotFileError, TooLarge
 from witan.files.ballots import read_ballots
+from witan.files.ballots.opening import Bounds
 from witan.files.imports import read_imports
 
 
@@ -292,6 +294,24 @@ class TestInspect:
         for content in (bytes(damaged), archive_with_zstd(self.LOG, listed=10)):
             with pytest.raises(BallotFileError, match="is damaged at"):
                 list(read_ballots(stream(content)))
+
+    def test_members_beyond_the_bounds_are_refused(self):
+        """By the sizes that they list; one that is larger than it lists is not unpacked whole."""
+        bomb = {"eval": {}, "samples": [{"id": 1, "epoch": 1, "input": " " * (1 << 27)}]}
+        honest, lying = archive_with_zstd(bomb), archive_with_zstd(bomb, listed=100)
+        bounds = Bounds(1 << 26, 1_000, 1 << 26, lambda: None)
+        with pytest.raises(TooLarge, match="bytes of unpacked ballots are more than the"):
+            list(read_ballots(stream(honest), bounds=bounds))
+        tracemalloc.start()
+        try:
+            with pytest.raises(BallotFileError, match="is damaged at"):
+                list(read_ballots(stream(lying), bounds=bounds))
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+        assert len(honest) < 1 << 16
+        assert peak < 1 << 26
 
     def test_epoch_is_a_session(self):
         """A second answer of a model is another answer."""

@@ -13,17 +13,21 @@ from collections.abc import Iterable, Sequence
 
 
 def run_on_terminal(
-    command: Sequence[str], steps: Iterable[tuple[str, str | signal.Signals]]
+    command: Sequence[str],
+    steps: Iterable[tuple[str, str | signal.Signals]],
+    *,
+    columns: int = 70,
+    kind: str = "dumb",
 ) -> tuple[int, str]:
     """Run ``witan`` on a terminal; of each step the second is typed where the first is shown."""
     ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 70, 0, 0))
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     process = subprocess.Popen(  # noqa: S603 - our own command
         [sys.executable, "-m", "witan", *command],
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
-        env={key: of for key, of in os.environ.items() if key != "COLUMNS"} | {"TERM": "dumb"},
+        env={key: of for key, of in os.environ.items() if key != "COLUMNS"} | {"TERM": kind},
     )
     os.close(theirs)
     shown, waiting = b"", list(steps)

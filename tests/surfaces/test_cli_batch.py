@@ -1,6 +1,7 @@
 """``witan batch``, black box: a session per row and never two, under one ceiling, killed or not."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from pages import ROOT
 from scripts import write_council, write_script
 from witan.errors import WitanError
 from witan.history import History
+from witan.service.batch import Progress
+from witan.surfaces.report.batch import progress_text
 
 CRITERIA = ("accuracy", "relevance", "completeness", "conciseness", "clarity")
 
@@ -284,6 +287,40 @@ def test_two_at_once_do_not_write_one_file(witan, tmp_path, place):
     assert [each["status"] for each in lines(out.read_text())] == ["complete"] * 4
     assert other.status == 3
     assert "(witan resume --take-over)" in results[0]["error"]
+
+
+def test_a_terminal_of_80_columns_shows_rate_cost_and_end(tmp_path, place):
+    """The bar and words give way to them, and nothing is cut off."""
+    seats = []
+    for name in ("xan", "yma", "zoe"):
+        path = tmp_path / f"{name}.toml"
+        write_script(path, review=[{"grades": GRADES, "seconds": 0.1}])
+        seats += ["--jury", f"script:{path}", "--price", f"script:{path}=1000,1000"]
+    rows = [{"id": n, "question": "Which?", "text": f"moraine {n}"} for n in range(60)]
+    file = write_rows(tmp_path / "rows.jsonl", rows)
+    out = tmp_path / "out.jsonl"
+    command = ["batch", file, *seats, "--history", place, "--concurrency", 3, "-o", out]
+    run = pytest.importorskip("terminals").run_on_terminal  # not every system has such terminals
+    status, shown = run([str(each) for each in command], [], columns=80, kind="xterm")
+    drawn = re.findall(r"\d+ of 60 rows[^\r\n\x1b]*", shown)
+    whole = re.compile(r"\d+ of 60 rows · \$.+ \$\S+ expected · [\d,]+ a minute · .* s left")
+
+    assert status == 0
+    assert any(whole.fullmatch(line.rstrip()) for line in drawn)
+    assert all(len(line) <= 80 and "…" not in line for line in drawn)
+    assert "█" not in shown
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 160])
+def test_a_progress_line_has_its_numbers_in_every_width(width):
+    """Thousands of rows and dollars as well; with room there are the bar and all words."""
+    progress = Progress(12_345, 30_000, 64, 1_234.56, 3_000.25, 4_567.0, 231.6, "self")
+    text = progress_text(progress, width)
+
+    for number in ("12,345", "30,000", "$1,234.56", "$3,000.25", "232", "76 min 7 s left"):
+        assert number in text
+    assert len(text) <= max(width, 67)
+    assert ("█" in text) == (width == 160)
 
 
 @pytest.fixture

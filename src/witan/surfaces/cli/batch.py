@@ -334,7 +334,8 @@ class _ProgressView:
 
     def __init__(self, rows: int) -> None:
         self.n_done, self.stage = 0, ""
-        self._line = f"0 of {rows:,} rows"
+        self._start = f"0 of {rows:,} rows"
+        self._progress: Progress | None = None
         self._next = time.monotonic() + SECONDS_BETWEEN
         self._stack = ExitStack()
         self._moves = sys.stderr.isatty()
@@ -343,9 +344,10 @@ class _ProgressView:
         if self._moves:
             from rich.live import Live
 
+            screen = console()
             view = Live(
-                console=console(),
-                get_renderable=lambda: style_line(self._line, one_line=True),
+                console=screen,
+                get_renderable=lambda: style_line(self._text(screen.width), one_line=True),
                 refresh_per_second=4,
                 transient=True,
                 redirect_stdout=False,
@@ -360,7 +362,10 @@ class _ProgressView:
     def show(self, progress: "Progress") -> None:
         """Show how far the batch is."""
         self.n_done, self.stage = progress.n_done, progress.stage
-        self._line = progress_text(progress)
+        self._progress = progress
         if not self._moves and time.monotonic() >= self._next:
             self._next = time.monotonic() + SECONDS_BETWEEN
-            echo(self._line, err=True)
+            echo(self._text(), err=True)
+
+    def _text(self, width: int | None = None) -> str:
+        return self._start if self._progress is None else progress_text(self._progress, width)

@@ -101,19 +101,39 @@ BAR_WIDTH = 24
 """Characters of a progress bar."""
 
 
-def progress_text(progress: Progress) -> str:
-    """Write a progress bar with rows, cost and remaining time."""
+def progress_text(progress: Progress, width: int | None = None) -> str:
+    """Write rows, cost, rate and remaining time.
+
+    Parameters
+    ----------
+    width
+        Characters that there is room for: the bar goes first, then the sessions under way, then
+        words; None: there is room for all.
+    """
     filled = BAR_WIDTH * progress.n_done // max(1, progress.rows)
+    bar = f"{'█' * filled}{'░' * (BAR_WIDTH - filled)} "
     stage = f"{progress.stage} · " if progress.stage else ""
-    parts = [
-        f"{stage}{'█' * filled}{'░' * (BAR_WIDTH - filled)} "
-        f"{progress.n_done:,} of {progress.rows:,} rows",
-        f"{progress.n_running} under way",
-        f"{cost_sum_text(progress.spent_usd)} so far",
-    ]
+    done, rows = f"{progress.n_done:,}", f"{progress.rows:,}"
+    counted = f"{done} of {rows} rows"
+    under_way = f"{progress.n_running} under way"
+    spent = cost_sum_text(progress.spent_usd)
+    costs, joint_costs, short_costs = f"{spent} so far", f"{spent} so far", spent
     if progress.expected_usd:
-        parts.append(f"{cost_sum_text(progress.expected_usd)} expected")
+        expected = cost_sum_text(progress.expected_usd)
+        short_costs = f"{spent} of {expected}"
+        costs, joint_costs = f"{costs} · {expected} expected", f"{short_costs} expected"
+    pace, short_pace = [], []
     if progress.seconds_left is not None:
-        rate = progress.rows_per_minute
-        parts += [f"{rate:,.0f} a minute", f"{duration_text(progress.seconds_left)} left"]
-    return " · ".join(parts)
+        rate = f"{progress.rows_per_minute:,.0f}"
+        end = f"{duration_text(progress.seconds_left)} left"
+        pace, short_pace = [f"{rate} a minute", end], [f"{rate}/min", end]
+    forms = (
+        [f"{stage}{bar}{counted}", under_way, costs, *pace],
+        [f"{stage}{counted}", under_way, costs, *pace],
+        [f"{stage}{counted}", costs, *pace],
+        [f"{stage}{counted}", joint_costs, *pace],
+        [f"{stage}{done}/{rows}", short_costs, *short_pace],
+        [f"{done}/{rows}", short_costs, *short_pace],
+    )
+    lines = [" · ".join(parts) for parts in forms]
+    return next((each for each in lines if width is None or len(each) <= width), lines[-1])

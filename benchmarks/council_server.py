@@ -1,6 +1,7 @@
 """A server of the OpenAI protocol that takes as many seconds as its argument says for every call.
 
-Under `/bodies` it lists the bodies of the latest calls, so that others can make the same calls.
+Under `/bodies` it lists the bodies of the latest calls, so that others can make the same calls, and
+under `/count` it says how many there were.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ SECONDS = float(sys.argv[1])
 PIECES = 20
 ANSWER = re.compile(r"<<<ANSWER (\w+) \w+>>>\n.*?of worth (\d)", re.DOTALL)
 LATEST: deque[dict[str, Any]] = deque(maxlen=41)
+n_calls = 0
 USAGE = {"prompt_tokens": 400, "completion_tokens": 60, "total_tokens": 460}
 
 
@@ -75,15 +77,19 @@ def document(content: object) -> bytes:
 
 
 async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    global n_calls  # noqa: PLW0603 - of all connections
     try:
         while True:
             head = (await reader.readuntil(b"\r\n\r\n")).lower()
             if head.startswith(b"get"):
-                writer.write(document([*LATEST]))
+                writer.write(
+                    document(n_calls if b"/count" in head.split(b"\r\n")[0] else [*LATEST])
+                )
                 continue
             length = int(head.partition(b"content-length:")[2].split(b"\r\n")[0])
             body = json.loads(await reader.readexactly(length))
             LATEST.append(body)
+            n_calls += 1
             await asyncio.sleep(SECONDS)
             writer.write(reply(body))
             await writer.drain()

@@ -73,11 +73,63 @@ def test_a_result_is_one_line_at_a_prompt(kind, history):
     "kind", ["outcome", "comparison", "explanation", "leaderboard", "audit", "plan"]
 )
 def test_a_notebook_shows_the_report_as_markdown(kind, history):
-    """The report has its table, and no HTML is rendered beside it."""
+    """The report has its table."""
     result = RESULTS[kind](history)
 
-    assert result._repr_html_() is None
     assert re.search(r"^\| --", result._repr_markdown_(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("kind", ["comparison", "explanation", "audit", "plan"])
+def test_a_notebook_shows_no_page_of_other_results(kind, history):
+    """Their Markdown is what is shown."""
+    assert RESULTS[kind](history)._repr_html_() is None
+
+
+def page_of(shown):
+    """The page in a frame; nothing in it runs, and its styles are its own."""
+    assert shown.startswith('<iframe sandbox="allow-popups"')
+    page = html.unescape(shown[shown.index('srcdoc="') + 8 : -len('"></iframe>')])
+    assert page.lstrip().startswith("<!doctype html>")
+    assert "<script" not in page
+    return page
+
+
+@pytest.mark.parametrize(
+    ("kind", "interval"),
+    [
+        ("outcome", "95% interval"),
+        ("verdict", "9.0 (6.2 to 10.0)"),
+        ("leaderboard", "95% interval"),
+    ],
+)
+def test_a_notebook_shows_the_report_of_a_result_in_a_frame(kind, interval, history):
+    """What it concludes, and its numbers with their intervals."""
+    pytest.importorskip("jinja2")
+    result = verdict() if kind == "verdict" else RESULTS[kind](history)
+    page = page_of(result._repr_html_())
+
+    assert interval in page
+    assert "<h1" in page
+
+
+def test_hostile_names_in_a_report_are_text():
+    """Candidates are named by others."""
+    pytest.importorskip("jinja2")
+    ballots = [Ballot("r1", ((NASTY,), ("b",))), Ballot("r2", (("b",), (NASTY,)))]
+    shown = witan.tally(ballots)._repr_html_()
+    page = page_of(shown)
+
+    assert "<b>" not in page.partition("<main")[2].replace("<b class", "")
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+
+
+def verdict():
+    """A jury of two on one text."""
+    grades = dict.fromkeys(("accuracy", "relevance", "completeness", "conciseness", "clarity"), 9)
+    line = witan.models.Line(grades={"moraine": grades})
+    jury = [witan.models.ScriptedModel(name, reviews=[line]) for name in ("u", "v")]
+    return witan.judge("a moraine", jury, pass_mark=6).verdict
 
 
 def test_a_notebook_shows_the_page_of_a_session_in_a_frame():
@@ -86,10 +138,7 @@ def test_a_notebook_shows_the_page_of_a_session_in_a_frame():
 
     shown = session(NASTY)._repr_html_()
 
-    assert shown.startswith('<iframe sandbox="allow-popups"')
-    page = html.unescape(shown[shown.index('srcdoc="') + 8 : -len('"></iframe>')])
-    assert page.lstrip().startswith("<!doctype html>")
-    assert "<script" not in page
+    page_of(shown)
     assert "\x1b" not in shown
     assert "\u202e" not in shown
 

@@ -1,4 +1,4 @@
-"""A notebook: reports as Markdown, the page of a session in a frame, work under way."""
+"""A notebook: reports as Markdown or as pages in a frame, and work under way."""
 
 import sys
 from collections.abc import Callable
@@ -13,6 +13,9 @@ import anyio
 from rich.console import RenderableType
 from rich.terminal_theme import DEFAULT_TERMINAL_THEME
 
+from witan.core.outcome import Outcome
+from witan.core.stats.leaderboard import Leaderboard
+from witan.core.verdict import Verdict
 from witan.deliberation.events import Event
 from witan.deliberation.session import Session
 from witan.errors import MissingExtra
@@ -37,20 +40,25 @@ def result_markdown(result: object) -> str | None:
 
 
 def result_html(result: object) -> str | None:
-    """Render a session as its page in a frame; None for what Markdown shows.
+    """Render a session, outcome, verdict or leaderboard as a page in a frame.
 
-    Its styles stay inside, and nothing in it runs. None as well where the library that writes
-    pages is missing.
+    Its styles stay inside, and nothing in it runs. None for what Markdown shows, and where the
+    library that writes pages is missing.
     """
-    if not isinstance(result, Session):
-        return None
-    from witan.surfaces.session_pages import session_to_html
+    from witan.surfaces.session_pages import report_to_html, session_to_html
 
     try:
-        page = session_to_html(result)
+        if isinstance(result, Session):
+            return _frame(session_to_html(result), "40em")
+        if isinstance(result, Outcome | Verdict | Leaderboard):
+            return _frame(report_to_html(report_of(result)), "30em")
     except MissingExtra:
-        return None
-    attributes = 'sandbox="allow-popups" style="width: 100%; height: 40em; border: 0"'
+        pass
+    return None
+
+
+def _frame(page: str, height: str) -> str:
+    attributes = f'sandbox="allow-popups" style="width: 100%; height: {height}; border: 0"'
     return f'<iframe {attributes} srcdoc="{escape(page)}"></iframe>'
 
 

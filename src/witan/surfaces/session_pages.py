@@ -1,4 +1,4 @@
-"""A session as one HTML file, without a server."""
+"""A session or a report as one HTML file, without a server."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -9,6 +9,7 @@ from witan.errors import MissingExtra
 
 if TYPE_CHECKING:
     from witan.service.session_records import CouncilSession, ImportedSession
+    from witan.surfaces.report import Report
 
 
 def session_to_html(
@@ -40,3 +41,18 @@ def session_to_html(
 
         session = CouncilSession(session, tuple(votes), children or {})
     return export_html(session)
+
+
+def report_to_html(report: "Report") -> str:
+    """Write a report as such a page.
+
+    Raises
+    ------
+    MissingExtra
+        If what writes pages is not installed.
+    """
+    try:
+        from witan.surfaces.web.rendering import export_report_html
+    except ModuleNotFoundError as error:
+        raise MissingExtra("a page of a report", "serve") from error
+    return export_report_html(report)

@@ -276,16 +276,20 @@ def export_html(
     result: "Session | CouncilSession | ImportedSession", *, show_names: bool = True
 ) -> str:
     """Render a session as one self-contained file without scripts."""
+    page = session_page(result, show_names=show_names)
+    return _render_file("session.html", page=page, problem="")
+
+
+def export_report_html(report: Report) -> str:
+    """Render a report as one self-contained file without scripts."""
+    return _render_file("document.html", view=report, title=report.title)
+
+
+def _render_file(template: str, /, **values: Any) -> str:
     style = styles()
     policy = f"default-src 'none'; style-src {style_source(style)}; base-uri 'none'"
-    return render(
-        "session.html",
-        site=Site(is_file=True),
-        page=session_page(result, show_names=show_names),
-        problem="",
-        style=trusted_html(style),
-        policy=policy,
-    )
+    site = Site(is_file=True)
+    return render(template, site=site, style=trusted_html(style), policy=policy, **values)
 
 
 def render_vote(

@@ -1,4 +1,4 @@
-"""Was a council worth it: its answers against its best member's, paired by question."""
+"""Compare a council's answers with its best member's, paired by question."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -72,7 +72,7 @@ class ArmAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ArmQuestion:
-    """One question with the answers of all arms, and the ballots on them.
+    """One question with all arms' answers and the ballots on them.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class ArmQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ArmCost:
-    """The price of one arm over all questions that it answered.
+    """The price of one arm over all its answered questions.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ def measure_of(mean: CorrectedMean) -> Measure:
 
 
 def split_questions(keys: Sequence[str]) -> frozenset[int]:
-    """Set about half of the questions apart, to choose the best member by.
+    """Set about half of the questions apart for choosing the best member.
 
     A question's key alone decides, so more questions move none from one half to the other.
 
@@ -231,17 +231,17 @@ def split_questions(keys: Sequence[str]) -> frozenset[int]:
     frozenset of int
         Numbers of the questions set apart; empty: there are too few for two halves.
     """
-    apart = frozenset(
+    split = frozenset(
         number
         for number, key in enumerate(keys)
         if blake2s(key.encode(errors="replace"), digest_size=1).digest()[0] % 2
     )
-    smaller = min(len(apart), len(keys) - len(apart))
-    return apart if len(keys) >= FEWEST_TO_SPLIT and smaller >= MIN_CLUSTERS else frozenset()
+    smaller = min(len(split), len(keys) - len(split))
+    return split if len(keys) >= FEWEST_TO_SPLIT and smaller >= MIN_CLUSTERS else frozenset()
 
 
 def choose_best(shares: Floats) -> int:
-    """Choose the member that did best over questions; of several the first.
+    """Choose the best member over questions; of several the first.
 
     Parameters
     ----------
@@ -354,9 +354,9 @@ class _Table:
             for number, each in enumerate(questions)
             for ballot in each.ballots
         ]
-        everyone, _ = prepare(ballots, settings) if ballots else ([], settings)
-        found = {each.session: each for each in everyone}
-        electorates = [found.get(str(number)) for number in range(len(questions))]
+        all_electorates, _ = prepare(ballots, settings) if ballots else ([], settings)
+        electorate_by_session = {each.session: each for each in all_electorates}
+        electorates = [electorate_by_session.get(str(number)) for number in range(len(questions))]
         pairs = [
             (question, electorate)
             for question, electorate in zip(questions, electorates, strict=True)
@@ -365,7 +365,7 @@ class _Table:
         return cls(
             tuple(question for question, _ in pairs),
             tuple(electorate for _, electorate in pairs),
-            are_graded(everyone),
+            are_graded(all_electorates),
         )
 
     def within(self, category: str | None) -> list[int]:
@@ -385,24 +385,24 @@ class _Table:
         settings: Settings,
     ) -> ArmDifference | None:
         """Compare two arms over questions; None: none has both answers."""
-        judged = [(n, *self._difference(n, pair)) for n in numbers]
-        judged = [each for each in judged if not np.isnan(each[1:]).all()]
-        if not judged:
+        differences = [(n, *self._difference(n, pair)) for n in numbers]
+        differences = [each for each in differences if not np.isnan(each[1:]).all()]
+        if not differences:
             return None
-        at = [number for number, *_ in judged]
-        people, jury = np.array([values for _, *values in judged]).T[:, :, np.newaxis]
+        at = [number for number, *_ in differences]
+        people, jury = np.array([values for _, *values in differences]).T[:, :, np.newaxis]
         kind: MeanKind = "grades" if self.is_graded else "differences of shares"
         [mean] = conclude_means(people, jury, None, kind, level, is_paired=True)
         unseen = np.array([self.electorates[number] is None for number in at])
         if mean.corrected.value is not None and unseen.any():
-            [seen] = conclude_means(
+            [interval_of_people] = conclude_means(
                 people[~unseen], jury[~unseen], None, kind, level, is_paired=True
             )
             mean = replace(
                 mean,
-                corrected=_dilute(seen.corrected, 1 - unseen.mean(), len(at)),
-                people=_dilute(seen.people, 1 - unseen.mean(), len(at)),
-                slope=seen.slope,
+                corrected=_dilute(interval_of_people.corrected, 1 - unseen.mean(), len(at)),
+                people=_dilute(interval_of_people.people, 1 - unseen.mean(), len(at)),
+                slope=interval_of_people.slope,
             )
         if len(self.questions) == 1:
             mean = replace(mean, jury=self._measure_one(pair, level, settings))
@@ -440,9 +440,11 @@ class _Table:
         rho = rho_of(settings.rho, "grades")
         mean = panel_mean(values, weights, noise=noise, df=df, rho=rho, level=level)
         if mean is None or not self.is_graded:
-            why = "one question has an interval only where reviewers grade"
+            problem = "one question has an interval only where reviewers grade"
             value = None if mean is None else mean.mean
-            return Measure(value, None, len(values), "reviewers", 2, "difference of shares", why)
+            return Measure(
+                value, None, len(values), "reviewers", 2, "difference of shares", problem
+            )
         return Measure(mean.mean, mean.interval, mean.n, "reviewers", 2, "grade points")
 
     def _ratios(

@@ -9,6 +9,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import Literal
 
+from witan.core.display import brief, list_names
 from witan.core.scale import Scale
 from witan.core.slots import set_by_slots
 from witan.errors import InvalidBallot
@@ -112,14 +113,27 @@ class Ballot:
         if not isinstance(weight, int | float):
             raise InvalidBallot(reviewer, f"weighs {weight!r}, which is no number")
 
+    def __repr__(self) -> str:
+        of = f" in {brief(str(self.session))}" if self.session else ""
+        if self.abstained:
+            vote = "abstains"
+        elif self.groups:
+            vote = brief(" > ".join(" = ".join(group) for group in self.groups))[1:-1]
+        else:
+            vote = f"grades {list_names(map(str, self.grades), most=2) or 'nobody'}"
+        return f"<Ballot of {brief(self.reviewer)}{of}: {vote}>"
+
     def with_scale(self, scale: Scale) -> "Ballot":
-        """Return the ballot with this scale: `replace`, in a third of its time."""
+        """Return the ballot with this scale.
+
+        It does what `replace` does in a third of the time.
+        """
         return Ballot(*(*_BEFORE_SCALE(self), scale))
 
     def candidate_names(self) -> tuple[str, ...]:
         """Every candidate named on the ballot, in the order of first mention."""
-        named = chain(self.candidates or (), chain.from_iterable(self.groups), self.grades)
-        return tuple(dict.fromkeys(named))
+        names = chain(self.candidates or (), chain.from_iterable(self.groups), self.grades)
+        return tuple(dict.fromkeys(names))
 
 
 _BEFORE_SCALE = attrgetter(*[each.name for each in fields(Ballot)][:-1])
@@ -133,21 +147,21 @@ def is_unnamed(person: str) -> bool:
 def one_opinion_each(
     session: str, ballots: Sequence[Ballot], warnings: list[str]
 ) -> tuple[list[Ballot], dict[str, tuple[int, int]]]:
-    """Keep each reviewer's last ballot; merge both orders of a pair into one.
+    """Keep each reviewer's last ballot; merge both orders of a pair.
 
     Comparisons that are battles (`are_battles`) all count, each by itself.
     """
-    whole: dict[str, Ballot] = {}
+    ballots_by_reviewer: dict[str, Ballot] = {}
     battles: list[Ballot] = []
-    apart = are_battles(session, ballots)
-    if apart:
+    are_comparisons = are_battles(session, ballots)
+    if are_comparisons:
         warnings.append(
             "the comparisons name no session, and some judge a pair again in the same order; each "
             "counts as a battle of its own (a column session or prompt groups them)"
         )
     pairs: dict[tuple[str, frozenset[str]], dict[tuple[str, ...], Ballot]] = {}
     for ballot in ballots:
-        if ballot.paired and apart:
+        if ballot.paired and are_comparisons:
             battles.append(ballot)
         elif ballot.paired:
             pair = shown_pair(ballot)
@@ -159,20 +173,22 @@ def one_opinion_each(
                 )
             opinions[pair] = ballot
         else:
-            if ballot.reviewer in whole:
+            if ballot.reviewer in ballots_by_reviewer:
                 warnings.append(f"{ballot.reviewer} cast more than one ballot; the last counts")
-                del whole[ballot.reviewer]
-            whole[ballot.reviewer] = ballot
-    merged = [*whole.values(), *battles]
+                del ballots_by_reviewer[ballot.reviewer]
+            ballots_by_reviewer[ballot.reviewer] = ballot
+    merged = [*ballots_by_reviewer.values(), *battles]
     order_counts: Counter[str] = Counter()
-    twice: Counter[str] = Counter()
+    n_both_orders: Counter[str] = Counter()
     for (reviewer, _), opinions in pairs.items():
-        opinion, agreed = _merge_orders(list(opinions.values()))
+        opinion, order_kept = _merge_orders(list(opinions.values()))
         merged.append(opinion)
-        if agreed is not None:
-            twice[reviewer] += 1
-            order_counts[reviewer] += agreed
-    return merged, {reviewer: (order_counts[reviewer], twice[reviewer]) for reviewer in twice}
+        if order_kept is not None:
+            n_both_orders[reviewer] += 1
+            order_counts[reviewer] += order_kept
+    return merged, {
+        reviewer: (order_counts[reviewer], n_both_orders[reviewer]) for reviewer in n_both_orders
+    }
 
 
 def are_battles(session: str, ballots: Sequence[Ballot]) -> bool:
@@ -194,14 +210,17 @@ def are_battles(session: str, ballots: Sequence[Ballot]) -> bool:
 
 
 def shown_pair(ballot: Ballot) -> tuple[str, ...]:
-    """Return the two candidates of a comparison in their order on the sheet."""
+    """Return the two candidates of a comparison in sheet order."""
     names = ballot.candidate_names()
     positions = ballot.positions or {}
     return tuple(sorted(names, key=lambda name: (positions.get(name, 0), name)))
 
 
 def _merge_orders(opinions: list[Ballot]) -> tuple[Ballot, bool | None]:
-    """Merge both orders of a pair: equal votes count once, a flip is a tie."""
+    """Merge both orders of a pair.
+
+    Equal votes count once; a flip is a tie.
+    """
     voted = [ballot for ballot in opinions if not ballot.abstained]
     if len(voted) < 2:
         return (voted or opinions)[0], None

@@ -83,21 +83,21 @@ def weight(value: object) -> float:
 def moment(value: object) -> datetime:
     """A time with its zone."""
     expected = "expected a time such as 2025-01-31T09:30:00Z (RFC 3339)"
-    read = value
+    value_or_time = value
     if isinstance(value, str):
         try:
-            read = datetime.fromisoformat(value.strip().upper())
+            value_or_time = datetime.fromisoformat(value.strip().upper())
         except ValueError:
             raise Unreadable("at", f"is {value[:40]!r}; {expected}") from None
-    if not isinstance(read, datetime):
+    if not isinstance(value_or_time, datetime):
         raise Unreadable("at", f"is {kind_of(value)}; {expected}")
-    if read.tzinfo is None:
+    if value_or_time.tzinfo is None:
         raise Unreadable("at", f"has no time zone; {expected}")
-    return check_years("at", read)
+    return check_years("at", value_or_time)
 
 
 def check_years(field: str, at: datetime) -> datetime:
-    """Return a time within the years 1 to 9999 in every time zone."""
+    """Return a time within years 1 to 9999 in every time zone."""
     try:
         for day in (-1, 1):
             (at + timedelta(days=day)).astimezone(UTC)
@@ -115,7 +115,7 @@ def length(field: str, value: object) -> int:
 
 
 def session_name(field: str, value: str) -> str:
-    """Strip the name of a session; refuse one too long for a history."""
+    """Strip a session's name; refuse one too long for a history."""
     stripped = value.strip()
     if "\0" in stripped or not _is_text(stripped):
         problem = f"is {stripped[:40]!r}; expected a name without characters that are no text"
@@ -331,7 +331,7 @@ def _written_fields(record: Mapping[str, Any]) -> str:
 
 
 def _suspect_a_typing_error(record: Mapping[str, Any]) -> None:
-    """Refuse a ballot without a vote if a misspelt field may hold one."""
+    """Refuse a voteless ballot if a misspelt field may hold its vote."""
     for field in record:
         if field not in _READERS:
             unknown = UnknownName("field", field, ("ranking", "grades", "abstained"))
@@ -353,7 +353,7 @@ def to_record(ballot: Ballot, *, declares: bool = False) -> dict[str, Any]:
         plain["ranking"] = [g[0] if len(g) == 1 else list(g) for g in ballot.groups]
     if ballot.grades:
         plain["grades"] = _writable_grades(ballot.grades)
-    if scale is None and _OTHER_FIELDS(ballot) == _UNSAID:
+    if scale is None and _OTHER_FIELDS(ballot) == _DEFAULTS:
         return plain
     plain |= {
         "abstained": ballot.abstained or None,
@@ -374,9 +374,12 @@ def to_record(ballot: Ballot, *, declares: bool = False) -> dict[str, Any]:
 
 
 def to_json(ballot: Ballot) -> str:
-    """The record of a ballot as JSON; of one that only grades in half the time."""
+    """Write a ballot's record as JSON.
+
+    A ballot with nothing but grades takes half the time.
+    """
     grades, scale = ballot.grades, ballot.scale
-    only_grades = not ballot.groups and _OTHER_FIELDS(ballot) == _UNSAID
+    only_grades = not ballot.groups and _OTHER_FIELDS(ballot) == _DEFAULTS
     whole = {int} == set(map(type, grades.values())) and {str} == set(map(type, grades))
     if not (only_grades and whole and (scale is None or scale.is_plain)):
         return json.dumps(to_record(ballot))
@@ -398,7 +401,10 @@ def _graded_json(session: str, reviewer: str, grades: Mapping[str, Any]) -> str:
 
 @lru_cache(maxsize=4096)
 def _cell_template(candidates: tuple[str, ...]) -> str:
-    """Format of the grades of these candidates: Python's repr of a finite number is JSON."""
+    """Make a format for the grades of these candidates.
+
+    Python's repr of a finite number is JSON.
+    """
     return ", ".join(
         [f"{_quote(candidate)}: ".replace("%", "%%") + "%r" for candidate in candidates]
     )
@@ -413,7 +419,7 @@ _OTHER_FIELDS = attrgetter(
     *("abstained", "reason", "candidates", "authors", "positions", "weight", "category", "at"),
     *("kind", "question", "notes", "paired"),
 )
-_UNSAID = (False, None, None, None, None, 1.0, None, None, "model", None, None, False)
+_DEFAULTS = (False, None, None, None, None, 1.0, None, None, "model", None, None, False)
 
 
 def _writable_grades(grades: Mapping[str, Any]) -> dict[str, Any]:

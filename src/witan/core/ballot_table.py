@@ -1,4 +1,4 @@
-"""Ballots that only grade as columns, from which each is made when it is read."""
+"""Grades-only ballots as columns; each is made on reading."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -9,7 +9,7 @@ from witan.core.scale import Scale
 
 
 class BallotTable(Sequence[Ballot]):
-    """Ballots of models that give plain numbers to candidates, and say nothing else.
+    """Ballots of models with plain numbers for candidates and nothing else.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A person's vote on a session: blind sheet, ranking, and comparison with the panel."""
+"""A person's vote on a session: blind sheet, ranking, panel comparison."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ def voting_sheet(session: str, person: str, candidates: Sequence[str]) -> Sheet:
     It depends on the two names and on the candidates alone, whatever order they are given in, so
     that a ranking can be read by the sheet that was shown earlier.
     """
-    spelt = [name.encode(errors="surrogatepass") for name in (session, person)]
-    seed = [*spelt[0], NO_BYTE, *spelt[1]]
+    encoded_names = [name.encode(errors="surrogatepass") for name in (session, person)]
+    seed = [*encoded_names[0], NO_BYTE, *encoded_names[1]]
     return label_map(person, sorted(candidates), seed)
 
 
@@ -29,13 +29,13 @@ CODE_DIGITS = 6
 
 
 def paper_code(session: str, sheet: Sheet) -> str:
-    """Derive a six-digit code of a person's paper from session, person and labels.
+    """Derive a paper's six-digit code from session, person and labels.
 
     Labels differ from person to person, so a ranking by labels means nothing without its paper.
     The code is no secret.
     """
-    drawn = (session, sheet.reviewer, *sheet.labels, *sheet.candidates)
-    return sha256(repr(drawn).encode(errors="surrogatepass")).hexdigest()[:CODE_DIGITS]
+    sheet_parts = (session, sheet.reviewer, *sheet.labels, *sheet.candidates)
+    return sha256(repr(sheet_parts).encode(errors="surrogatepass")).hexdigest()[:CODE_DIGITS]
 
 
 def ranks_names(text: str, sheet: Sheet, names: Mapping[str, str]) -> bool:
@@ -64,11 +64,13 @@ def read_ranking(text: str, sheet: Sheet, names: Mapping[str, str] | None = None
     InvalidBallot
         If a candidate is unknown, missing, or there twice, or nothing stands between two signs.
     """
-    groups, placed = [], list[str]()
+    groups, ranked_names = [], list[str]()
     expected = "no candidate of the session is called so"
     if names is None:
         expected = f"the labels are {', '.join(sheet.labels)}"
-    behind = dict(zip(sheet.labels, sheet.candidates, strict=True)) if names is None else names
+    candidate_by_label = (
+        dict(zip(sheet.labels, sheet.candidates, strict=True)) if names is None else names
+    )
     if not text.strip():
         raise InvalidBallot(sheet.reviewer, f"ranks nothing; {expected}")
     for group in text.split(">"):
@@ -77,17 +79,17 @@ def read_ranking(text: str, sheet: Sheet, names: Mapping[str, str] | None = None
         ]
         if not all(each):
             raise InvalidBallot(sheet.reviewer, f"has nothing before or after a sign: {text!r}")
-        placed += each
+        ranked_names += each
         groups.append(each)
-    for one in placed:
-        if one not in behind:
+    for one in ranked_names:
+        if one not in candidate_by_label:
             raise InvalidBallot(sheet.reviewer, f"ranks {one!r}; {expected}")
-        if placed.count(one) > 1:
+        if ranked_names.count(one) > 1:
             raise InvalidBallot(sheet.reviewer, f"ranks {one} more than once")
-    missing = [one for one in behind if one not in placed]
+    missing = [one for one in candidate_by_label if one not in ranked_names]
     if missing:
         raise InvalidBallot(sheet.reviewer, f"does not place {', '.join(missing)}; = places equal")
-    return tuple(tuple(behind[one] for one in group) for group in groups)
+    return tuple(tuple(candidate_by_label[one] for one in group) for group in groups)
 
 
 def build_ballot(sheet: Sheet, groups: Groups, session: str, at: datetime) -> Ballot:

@@ -19,7 +19,7 @@ NONCE_BYTES = 16
 def balanced_orders(
     hides: Sequence[Collection[int]], n_candidates: int, rng: "np.random.Generator"
 ) -> Rows:
-    """Draw each reviewer's order from a balanced design with shuffled rows and symbols.
+    """Draw reviewers' orders from a balanced design, its rows and symbols shuffled.
 
     As many reviewers as candidates, each of them seeing all or each hiding another candidate, read
     the rows of a Latin square: every candidate stands at every position equally often, and
@@ -33,24 +33,24 @@ def balanced_orders(
     """
     symbols: list[int] = rng.permutation(n_candidates).tolist()
     seats: list[int] = rng.permutation(len(hides)).tolist()
-    backwards = bool(rng.integers(2))
+    is_reversed = bool(rng.integers(2))
     symbol = {candidate: at for at, candidate in enumerate(symbols)}
     own = [{symbol[candidate] for candidate in each} for each in hides]
-    alone = [seat for each in own for seat in each if len(each) == 1]
+    single_seats = [seat for each in own for seat in each if len(each) == 1]
     square = len(hides) == n_candidates
-    if square and sorted(alone) == list(range(n_candidates)):
-        whole = _square(n_candidates)
-        design = [whole[seat][1:] for seat in alone]
+    if square and sorted(single_seats) == list(range(n_candidates)):
+        latin_square = _square(n_candidates)
+        design = [latin_square[seat][1:] for seat in single_seats]
     elif square and not any(own):
-        whole = _square(n_candidates)
-        design = [whole[seat] for seat in seats]
+        latin_square = _square(n_candidates)
+        design = [latin_square[seat] for seat in seats]
     else:
-        backwards = False  # the dealt rows may differ in length, and end where they end
+        is_reversed = False  # the dealt rows may differ in length, and end where they end
         dealt = dict(
             zip(seats, _deal_rows([own[seat] for seat in seats], n_candidates), strict=True)
         )
         design = [dealt[seat] for seat in range(len(hides))]
-    return [[symbols[at] for at in (row[::-1] if backwards else row)] for row in design]
+    return [[symbols[at] for at in (row[::-1] if is_reversed else row)] for row in design]
 
 
 def _square(n: int) -> Rows:
@@ -167,7 +167,7 @@ class _QuotaMatching:
         return False
 
     def _find_candidate(self, row: int, most: Sequence[int], visited_rows: set[int]) -> bool:
-        """Take a candidate below its quota, or one with a row to spare."""
+        """Take a candidate below its quota or with a spare row."""
         for at in self.choices[row]:
             if at in visited_rows:
                 continue

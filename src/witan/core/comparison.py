@@ -89,14 +89,14 @@ def compare_rules(
     UnknownName
         If no ballot belongs to one of the sessions, or a rule is not in `RULES`.
     """
-    cast = list(ballots)
-    known = dict.fromkeys(ballot.session for ballot in cast)
-    sessions = tuple(known if only is None else dict.fromkeys(only))
+    all_ballots = list(ballots)
+    session_names = dict.fromkeys(ballot.session for ballot in all_ballots)
+    sessions = tuple(session_names if only is None else dict.fromkeys(only))
     for name in sessions:
-        if name not in known:
-            raise UnknownName("session", name, known)
-    everyone, settings = prepare(cast, settings)
-    if not everyone:
+        if name not in session_names:
+            raise UnknownName("session", name, session_names)
+    all_electorates, settings = prepare(all_ballots, settings)
+    if not all_electorates:
         raise NothingToCount("there is no ballot to count")
     if AUTO in (rules or ()):
         raise InvalidParameter("a rule to compare", AUTO, "a name: auto takes one of two")
@@ -108,7 +108,7 @@ def compare_rules(
     }
     counting = {name: _settings_for(settings, name) for name in names if name not in skipped}
     counts = _Counts(counting, sessions, check_wanted)
-    for profile, electorates in _stacks(everyone, settings, counting, frozenset(sessions)):
+    for profile, electorates in _stacks(all_electorates, settings, counting, frozenset(sessions)):
         counts.add(profile, electorates)
     return counts.compare(skipped)
 
@@ -120,18 +120,20 @@ def _stacks(
     names: AbstractSet[str],
 ) -> Iterator[tuple[Profile, list[Electorate]]]:
     """Stack the wanted sessions, those of one shape together."""
-    learned = None
+    learned_weights = None
     if "weighted_borda" in rules and settings.reliability is None:
-        learned = learn_weights(everyone)
+        learned_weights = learn_weights(everyone)
     if settings.reliability is not None:
-        learned = [settings.reliability] * len(everyone)
+        learned_weights = [settings.reliability] * len(everyone)
     places = [at for at, electorate in enumerate(everyone) if electorate.session in names]
     everyone = [everyone[at] for at in places]
-    learned = None if learned is None else [learned[at] for at in places]
+    learned_weights = None if learned_weights is None else [learned_weights[at] for at in places]
     for numbers in group_by_shape(everyone):
-        chosen = [everyone[number] for number in numbers]
-        weights = None if learned is None else [learned[number] for number in numbers]
-        yield stack(chosen, reliability=weights), chosen
+        stacked_electorates = [everyone[number] for number in numbers]
+        weights = (
+            None if learned_weights is None else [learned_weights[number] for number in numbers]
+        )
+        yield stack(stacked_electorates, reliability=weights), stacked_electorates
 
 
 class SessionOutcomes(Mapping[str, Outcome]):
@@ -220,7 +222,7 @@ class _Counts:
             self._times[name][batch.count.electorates[column].candidates[seat]] += 1
 
     def _recount(self, profile: Profile, electorates: Sequence[Electorate]) -> None:
-        """Count again without each ballot, under the rules that are quick enough."""
+        """Count again without each ballot, under every quick enough rule."""
         cells = profile.n_reviewers * profile.places.size
         names = [
             name
@@ -238,7 +240,7 @@ class _Counts:
             self._stable[name].append(shares)
 
     def compare(self, skip_reasons: Mapping[str, str]) -> Comparison:
-        """Compare the rules that counted a session; the others join `skip_reasons`."""
+        """Compare a session's counts by rule; uncounted rules join `skip_reasons`."""
         names = [*self._settings]
         counted = np.flatnonzero(self._is_counted.any(axis=1)).tolist()
         rules = tuple(names[number] for number in counted)
@@ -287,6 +289,8 @@ def _mean(taus: Floats) -> float | None:
 
 
 def _settings_for(settings: Settings, name: str) -> Settings:
-    known = RULES[name].parameters
-    parameters = {key: value for key, value in settings.parameters.items() if key in known}
+    rule_parameters = RULES[name].parameters
+    parameters = {
+        key: value for key, value in settings.parameters.items() if key in rule_parameters
+    }
     return replace(settings, rule=name, parameters=parameters, flips=False)

@@ -62,9 +62,9 @@ def stack(
     if rows.weights is not None:
         mass = normalise_weights(rows.weights)
         weights = None if np.array_equal(rows.weights, mass) else rows.weights
-    learned = None
+    reliability_array = None
     if reliability is not None:
-        learned = np.array(
+        reliability_array = np.array(
             [
                 [own.get(v.reviewer, 1.0) for v in e.votes]
                 for e, own in zip(electorates, reliability, strict=True)
@@ -76,7 +76,7 @@ def stack(
         weights=None if mass is None or np.all(mass == 1.0) else mass,
         lengths=rows.lengths.astype(np.int32),
         eligible=rows.eligible.astype(np.int32),
-        reliability=learned,
+        reliability=reliability_array,
         rounding=_rounding_variance(electorates, rows.grades),
         ballot_weights=weights,
     )
@@ -84,7 +84,7 @@ def stack(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rows:
-    """Votes as arrays: places and grades (S, R, C), the others (R, S)."""
+    """Votes as arrays: places and grades (S, R, C), others (R, S)."""
 
     places: NDArray[Any]
     grades: Floats
@@ -94,7 +94,7 @@ class _Rows:
 
 
 def _rows_of_block(electorates: Sequence[Electorate]) -> _Rows | None:
-    """The arrays of sessions that come from one block."""
+    """The arrays of sessions from one block."""
     votes = [one.votes for one in electorates if isinstance(one.votes, BlockVotes)]
     if len(votes) < len(electorates) or len({id(one.block) for one in votes}) > 1:
         return None
@@ -262,7 +262,9 @@ def gradable(profile: Profile) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
 
 
 def opinion_rows(electorate: Electorate) -> Floats:
-    """Paired opinions as rows (rows, C, 1), one per reviewer and connected group.
+    """Arrange paired opinions as one row per reviewer and connected group.
+
+    The rows have shape (rows, C, 1).
 
     A reviewer's comparisons are not independent ballots. They are projected to the potentials
     that fit them best by least squares (for a full round robin: its ranks), one row for each

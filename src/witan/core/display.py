@@ -1,4 +1,4 @@
-"""Results at a prompt, in a notebook and as data frames: a line, a report, rows."""
+"""Results as lines at a prompt, notebook reports and data frames."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,13 +29,16 @@ class NotebookDisplay:
 
 
 class FrameSource(ABC):
-    """A result with rows, as which it can be a data frame."""
+    """A result with rows, convertible to a data frame."""
 
     __slots__ = ()
 
     @abstractmethod
     def rows(self) -> Iterator[Mapping[str, Any]]:
-        """Yield its rows, column by column; fields of a record under ``""`` are columns."""
+        """Yield rows by column name.
+
+        Fields of a record under ``""`` become columns themselves.
+        """
 
     def frame(self, library: Library | None = None) -> Any:
         """Return its rows as a data frame.
@@ -62,17 +65,17 @@ class LiveView(Protocol):
     """A display of a session or a batch under way."""
 
     def show(self, news: Any) -> None:
-        """Take the next event of a session, or the progress of a batch."""
+        """Take a session's next event or a batch's progress."""
 
     async def refresh(self) -> None:
         """Draw again and again, until the view is closed."""
 
     def close(self) -> None:
-        """Draw the last state, which stays."""
+        """Draw the last state for good."""
 
 
 def open_live_view(work: Literal["session", "batch"]) -> LiveView | None:
-    """Open a view in the notebook that this runs in; None: it runs in none."""
+    """Open a view in the running notebook; None: there is no notebook."""
     view: LiveView | None = None
     if _renderers:
         view = _renderers["live"](work)
@@ -86,7 +89,10 @@ def render_by(
     frame: Callable[[Any, Any], object],
     live: Callable[[str], LiveView | None],
 ) -> None:
-    """Register what renders results; the first two return None for what the other renders."""
+    """Register the renderers of results.
+
+    The first two return None for results of the other's kind.
+    """
     _renderers.update(html=html, markdown=markdown, frame=frame, live=live)
 
 

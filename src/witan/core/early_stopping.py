@@ -1,4 +1,6 @@
-"""Early stopping: the leader proved safe from missing ballots, or the chance of a clear one.
+"""Early stopping by a proven leader or a clear leader's chance.
+
+The proof holds the leader safe from missing ballots; the chance is of a clear leader.
 
 The former is proved by bounds, in one of two ways. Where what is worst for the leader against one
 rival is a single ballot, the rule counts that ballot itself. Where it is not, the leader is safe if
@@ -64,7 +66,7 @@ PROVABLE = "borda"
 
 
 def provable_settings(settings: Settings) -> Settings:
-    """Check that early stopping can be proved under these settings.
+    """Check these settings for provable early stopping and return them.
 
     ``auto`` becomes `PROVABLE`: on graded ballots it would take ``calibrated``, for which every
     ballot moves every effect and nothing is certain early.
@@ -126,7 +128,9 @@ def find_decided_leader(
 def p_lead_settled(
     ballots: Sequence[Ballot], outcome: Outcome, settings: Settings, growth: float
 ) -> float:
-    """Estimate the probability that more ballots show a clear leader; see `p_settled`.
+    """Estimate the probability of a clear leader after more ballots.
+
+    See `p_settled`.
 
     Each rival has to be separated from the leader; the closest one has the least chance of it.
 
@@ -137,8 +141,10 @@ def p_lead_settled(
     growth
         Ballots at the end over ballots now, > 1.
     """
-    [electorate], known = prepare([b for b in ballots if not b.abstained], settings)
-    counted = count(outcome.rule, stack([electorate]), [electorate], replace(known, flips=False))
+    [electorate], resolved_settings = prepare([b for b in ballots if not b.abstained], settings)
+    counted = count(
+        outcome.rule, stack([electorate]), [electorate], replace(resolved_settings, flips=False)
+    )
     parts = fit_parts(counted)
     if not parts or not outcome.leaders:
         return 1.0
@@ -171,15 +177,15 @@ def _race(
     settings: Settings,
     roster: Sequence[str],
 ) -> _Race | None:
-    """Count the votes so far; None without a sole leader or a proof."""
-    cast = [ballot for ballot in ballots if ballot.reviewer not in outstanding_reviewers]
+    """Count the votes so far; None: no sole leader or no proof."""
+    received = [ballot for ballot in ballots if ballot.reviewer not in outstanding_reviewers]
     if settings.kind != "all":
-        cast = [ballot for ballot in cast if ballot.kind == settings.kind]
+        received = [ballot for ballot in received if ballot.kind == settings.kind]
     rule = settings.rule
     bounded = rule in BOUNDS and settings.counting.recusal != "after"
-    if not bounded or not cast or any(ballot.paired for ballot in cast):
+    if not bounded or not received or any(ballot.paired for ballot in received):
         return None
-    [electorate], _ = prepare(cast, replace(settings, prior=None, rho=None))
+    [electorate], _ = prepare(received, replace(settings, prior=None, rho=None))
     if set(electorate.candidates) != set(roster):
         return None
     recused = settings.counting.recusal != "off"
@@ -220,16 +226,21 @@ def _place(
     electorates: Sequence[Electorate], rule: str, settings: Settings, min_votes: int = MIN_VOTES
 ) -> tuple[Placing, bool]:
     """Places in sessions of one shape, and their independence of seat order."""
-    chosen = RULES[rule]
-    learned = settings.reliability
+    rule_entry = RULES[rule]
+    reliability = settings.reliability
     profile = stack(
-        electorates, reliability=None if learned is None else [learned] * len(electorates)
+        electorates, reliability=None if reliability is None else [reliability] * len(electorates)
     )
     parameters = settings.parameters if settings.rule == rule else {}
-    scores = score(chosen, profile, **parameters)
+    scores = score(rule_entry, profile, **parameters)
     failed = failed_candidates(electorates)
     placing = place(
-        scores, profile, chosen, tie_break=settings.tie_break, failed=failed, min_votes=min_votes
+        scores,
+        profile,
+        rule_entry,
+        tie_break=settings.tie_break,
+        failed=failed,
+        min_votes=min_votes,
     )
     by_seat = scores.seat_order_decided
     return placing, by_seat is None or not by_seat.any()

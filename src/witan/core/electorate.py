@@ -1,4 +1,4 @@
-"""The votes of a session, as rows; those of many plain sessions as one block of arrays."""
+"""A session's votes as rows; many plain sessions as one array block."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -48,7 +48,7 @@ class Vote:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VoteBlock:
-    """The votes of sessions of one shape whose ballots only grade; each weighs 1.
+    """The votes of same-shaped sessions with grades only; each weighs 1.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class VoteBlock:
 
 
 class BlockVotes(Sequence[Vote]):
-    """The votes of one session of a block, made when the first is asked for."""
+    """The votes of one session of a block, made on first use."""
 
     __slots__ = ("_votes", "block", "session")
 
@@ -206,7 +206,7 @@ class Electorate:
 
     @property
     def kinds(self) -> Sequence[str]:
-        """Of each vote, whether a model or a person cast it."""
+        """The kind of each vote: model or human."""
         if isinstance(self.votes, BlockVotes):
             return self.votes.block.kinds[self.votes.session]
         return [vote.kind for vote in self.votes]
@@ -227,18 +227,18 @@ class Electorate:
 
     @property
     def mismatches(self) -> Sequence[bool]:
-        """Of each vote, whether its ranking and its grades contradict each other."""
+        """Each vote's flag for a contradiction between its ranking and its grades."""
         if isinstance(self.votes, BlockVotes):
             return (False,) * len(self.votes)
         return [vote.mismatch for vote in self.votes]
 
     @property
     def is_paired(self) -> bool:
-        """True with a vote that compares two candidates."""
+        """True with a comparison of two candidates among the votes."""
         return not isinstance(self.votes, BlockVotes) and any(vote.paired for vote in self.votes)
 
     def scale_weights(self, weights: Mapping[str, float]) -> "Electorate":
-        """Multiply votes by weights per reviewer; a weight of 0 makes an abstention."""
+        """Multiply votes by weights per reviewer; weight 0 makes an abstention."""
         if not weights:
             return self
         weighed = [

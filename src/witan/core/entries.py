@@ -70,7 +70,7 @@ class SessionEntry:
 @set_by_slots
 @dataclass(frozen=True, slots=True)
 class StandingEntry:
-    """Standing of one model in one session, by kind of ballot and rule.
+    """One model's standing in one session, by ballot kind and rule.
 
     Parameters
     ----------

@@ -80,7 +80,7 @@ def ballot_entries(
     """
     if isinstance(reading, GradedReading):
         return _graded_entries(ballots, reading, lengths, named)
-    table, carried = _Table(reading, named), _order_counts(ballots, reading)
+    table, order_counts = _Table(reading, named), _order_counts(ballots, reading)
     entries = []
     for ballot, vote, late in zip(
         reading.ballots, reading.votes, reading.replacement_mask, strict=True
@@ -90,7 +90,7 @@ def ballot_entries(
         seats = () if vote is None else table.on(ballot, vote, own)
         names = [table.names[seat] for seat in seats]
         aside = late or ballot.weight == 0
-        same, compared = (0, 0) if aside else carried.pop(ballot.reviewer, (0, 0))
+        same, compared = (0, 0) if aside else order_counts.pop(ballot.reviewer, (0, 0))
         criteria, criterion_grades = _criteria(ballot, names)
         entries.append(
             BallotEntry(
@@ -118,15 +118,15 @@ def ballot_entries(
 def _graded_entries(
     ballots: SessionBallots, reading: GradedReading, lengths: Mapping[str, int], named: ModelNames
 ) -> list[BallotEntry]:
-    """`ballot_entries` of ballots that only grade."""
+    """Make `ballot_entries` from ballots with grades only."""
     electorate = reading.electorate
     names = electorate.candidates
     models, unplaced = tuple(map(named.candidate, names)), (0,) * len(names)
     chars = tuple(map(lengths.get, names))
     agreements, repaired = ballots.order_agreement, ballots.repaired_reviewers
     entries = []
-    cast = zip(reading.reviewers, reading.kinds, reading.block.lines[reading.row], strict=True)
-    for reviewer, kind, (own, shares, grades) in cast:
+    voters = zip(reading.reviewers, reading.kinds, reading.block.lines[reading.row], strict=True)
+    for reviewer, kind, (own, shares, grades) in voters:
         lists: Any = (models, own, shares, grades, unplaced, chars)
         if True in own and grades[seat := own.index(True)] is None:
             lists = [column[:seat] + column[seat + 1 :] for column in lists]
@@ -207,7 +207,9 @@ def _known_grades(vote: Vote, seats: Sequence[int]) -> tuple[float | None, ...]:
 
 
 def _positions(ballot: Ballot, names: Sequence[str]) -> tuple[int, ...]:
-    """Places on the sheet; a copy has none and moves later answers back.
+    """Places on the sheet.
+
+    A copy has none and moves later answers back.
 
     Candidates with one place are one answer, which was read and judged once: the first of them has
     the place. So the first place and the last, of as many as there are candidates, count once.
@@ -283,8 +285,8 @@ class Block:
         wins = self._wins[column] if any(self._met["session"][column]) else [0.0] * len(models)
         # Who has no vote or no rival may get 0 from a rule: that is no score to average.
         averaged = [
-            known if votes and rivals else None
-            for known, votes, rivals in zip(scores, n, met, strict=True)
+            scores_of_model if votes and rivals else None
+            for scores_of_model, votes, rivals in zip(scores, n, met, strict=True)
         ]
         lines = zip(models, averaged, z, n, electorate.offered, wins, strict=True)
         if len(set(models)) == len(models):  # nearly every model holds one seat
@@ -294,8 +296,14 @@ class Block:
             by_model.setdefault(model, []).append(line)
         standings = []
         for model, seats in by_model.items():
-            known, standard, said, offered, first = zip(*seats, strict=True)
-            figures = _mean(known), _mean(standard), sum(said), sum(offered), sum(first)
+            scores_of_model, standard, vote_counts, offered, first = zip(*seats, strict=True)
+            figures = (
+                _mean(scores_of_model),
+                _mean(standard),
+                sum(vote_counts),
+                sum(offered),
+                sum(first),
+            )
             standings.append(StandingEntry(kind, rule, model, *figures))
         return standings
 
@@ -304,20 +312,20 @@ class Block:
     ) -> MatchupEntry | None:
         """Matchups of the models; None without two models, or without a vote."""
         electorate = self.electorates[column]
-        named = [model_of(name) for name in electorate.candidates]
-        models = sorted(set(named))
+        candidate_models = [model_of(name) for name in electorate.candidates]
+        models = sorted(set(candidate_models))
         if len(models) < 2 or not electorate.votes:
             return None
         p_beats: tuple[Number, ...] = (None,) * (len(models) * (len(models) - 1) // 2)
-        if models == named and outcome is None:
+        if models == candidate_models and outcome is None:
             wins, losses, ties = (tuple(pairs[column]) for pairs in self._pairs)
             return MatchupEntry(kind, tuple(models), wins, losses, ties, p_beats)
-        order = sorted(range(len(named)), key=named.__getitem__)
+        order = sorted(range(len(candidate_models)), key=candidate_models.__getitem__)
         over, level = self._over[column].tolist(), self._level[column].tolist()
         pairs: dict[tuple[str, str], list[tuple[int, int]]] = {}
         for i, j in combinations(order, 2):
-            if named[i] != named[j]:
-                pairs.setdefault((named[i], named[j]), []).append((i, j))
+            if candidate_models[i] != candidate_models[j]:
+                pairs.setdefault((candidate_models[i], candidate_models[j]), []).append((i, j))
         met = [pairs[pair] for pair in combinations(models, 2)]
         return MatchupEntry(
             kind=kind,
@@ -336,7 +344,7 @@ class Block:
         return tuple(table.tolist() for table in (*tables, self._level[:, first, second]))
 
     def _standardise_grades(self) -> list[list[Number]]:
-        """Mean standardised grade per session and candidate; 0 if all ballots are flat."""
+        """Average standardised grades per session and candidate; 0: all ballots are flat."""
         if self.profile.grades is None:
             return [[None] * self.profile.n_candidates] * self.profile.n_sessions
         rule = RULES["normalized_scores"]
@@ -353,7 +361,7 @@ class Block:
         return self._scores[rule]
 
     def _count_scores(self, rule: Rule) -> list[list[Number] | None]:
-        """Scores per session, None where the rule cannot count it."""
+        """Score each session; None: the rule cannot count it."""
         scores: list[list[Number] | None] = [None] * self.profile.n_sessions
         if rule.needs == "history":
             return scores
@@ -481,7 +489,7 @@ def entries_of_many(
 
 @dataclass(slots=True)
 class _Half:
-    """One kind of ballots of one session, and what became of them."""
+    """One kind of ballots of one session, with their results."""
 
     number: int
     kind: Kind
@@ -545,20 +553,20 @@ class _Counting:
         ballots: Mapping[Kind, Sequence[Ballot]],
         graded: Mapping[Kind, Mapping[str, GradedReading]],
     ) -> list[_Half]:
-        cast = self.casts[number]
+        session_ballots = self.casts[number]
         halves = []
         for kind in KINDS:
             if kind in ballots:
-                reading = graded.get(kind, {}).get(cast.session) or read_ballots(
-                    cast.session, ballots[kind], self.settings
+                reading = graded.get(kind, {}).get(session_ballots.session) or read_ballots(
+                    session_ballots.session, ballots[kind], self.settings
                 )
                 halves.append(_Half(number, kind, reading, None, []))
         both = len(halves) == len(KINDS)
-        wanted = both if self.with_p_beats is None else self.with_p_beats
+        with_p_beats = both if self.with_p_beats is None else self.with_p_beats
         for half in halves:
             if half.kind == "model":
-                half.outcome = cast.outcome
-                if half.outcome is None and wanted:
+                half.outcome = session_ballots.outcome
+                if half.outcome is None and with_p_beats:
                     half.outcome = _outcome(half.electorate, self.settings)
         return halves
 
@@ -587,26 +595,36 @@ class _Counting:
         several = [n for n, half in enumerate(halves) if len(half.electorate.reviewers) > 1]
         if not several or profile.n_candidates < 2:
             return
-        chosen = [halves[column] for column in several]
-        fits = fits_of([half.electorate for half in chosen], _part(profile, several), rule)
-        for half, noise in zip(chosen, noise_of(fits), strict=True):
+        halves_to_compare = [halves[column] for column in several]
+        fits = fits_of(
+            [half.electorate for half in halves_to_compare], _part(profile, several), rule
+        )
+        for half, noise in zip(halves_to_compare, noise_of(fits), strict=True):
             half.noise = noise
 
     def _entries(self, number: int, halves: Sequence[_Half]) -> Entries:
         """The rows of one session."""
-        cast, named = self.casts[number], self.named[number]
-        known = {answer.seat: answer.chars for answer in cast.answers if answer.chars is not None}
-        lengths = {**known, **cast.lengths}
-        rows = {half.kind: ballot_entries(cast, half.reading, lengths, named) for half in halves}
+        session_ballots, model_names = self.casts[number], self.named[number]
+        length_by_seat = {
+            answer.seat: answer.chars
+            for answer in session_ballots.answers
+            if answer.chars is not None
+        }
+        lengths = {**length_by_seat, **session_ballots.lengths}
+        rows = {
+            half.kind: ballot_entries(session_ballots, half.reading, lengths, model_names)
+            for half in halves
+        }
         models = next((half for half in halves if half.kind == "model"), None)
         return Entries(
-            session=_session_entry(cast, models),
+            session=_session_entry(session_ballots, models),
             standings=tuple(row for half in halves for row in half.standings),
             matchups=tuple(half.matchup for half in halves if half.matchup is not None),
-            ballots=_in_order(rows, cast.ballots),
-            answers=cast.answers
+            ballots=_in_order(rows, session_ballots.ballots),
+            answers=session_ballots.answers
             or tuple(
-                AnswerEntry(name, named.candidate(name), chars) for name, chars in lengths.items()
+                AnswerEntry(name, model_names.candidate(name), chars)
+                for name, chars in lengths.items()
             ),
         )
 
@@ -695,12 +713,12 @@ def noise_of(fits: Sequence[Fitted]) -> list[Noise | None]:
     list of Noise or None
         Aligned with `fits`; None without a residual degree of freedom.
     """
-    read: dict[int, list[Noise | None]] = {}
+    noise_by_column: dict[int, list[Noise | None]] = {}
     noises = []
     for fit, at, unit in fits:
-        if id(fit) not in read:
-            read[id(fit)] = _batch_noise(fit, unit)
-        noises.append(read[id(fit)][at])
+        if id(fit) not in noise_by_column:
+            noise_by_column[id(fit)] = _batch_noise(fit, unit)
+        noises.append(noise_by_column[id(fit)][at])
     return noises
 
 

@@ -1,4 +1,4 @@
-"""Mean grades and pass rates of systems by a jury, corrected by people's votes."""
+"""Mean grades and pass rates by a jury, corrected by people's votes."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -202,7 +202,7 @@ def estimate(
     *,
     pass_mark: float | None = None,
 ) -> Estimates:
-    """Estimate systems by a jury of models, corrected by people's votes on some sessions.
+    """Estimate systems by a jury, corrected by people's votes on some sessions.
 
     Where both grade, the mean grade, and with a pass mark the share of grades that reach it; else
     the mean share of rivals that a system beats. The correction is prediction-powered
@@ -228,14 +228,14 @@ def estimate(
     """
     check_pass_mark(pass_mark)
     chosen = replace(settings or Settings(), rho=None, prior=None)
-    everyone, chosen = prepare(ballots, chosen)
-    if not everyone:
+    electorates, chosen = prepare(ballots, chosen)
+    if not electorates:
         raise NothingToCount("there is no ballot to count")
-    is_graded = are_graded(everyone)
+    is_graded = are_graded(electorates)
     if pass_mark is not None and not is_graded:
         expected = "none: the jury, or people, gave no grades to compare with it"
         raise InvalidParameter("pass_mark", pass_mark, expected)
-    systems = _most_frequent(everyone)
+    systems = _most_frequent(electorates)
     if not systems:
         problem = f"no system has ballots of models in {MIN_CLUSTERS} sessions"
         raise NothingToCount(f"{problem}; a column session or prompt groups ballots")
@@ -245,16 +245,22 @@ def estimate(
     lines: list[SystemEstimate] = []
     differences: list[DifferenceEstimate] = []
     for quantity in quantities:
-        table = _Table.of(everyone, quantity, pass_mark)
+        table = _Table.of(electorates, quantity, pass_mark)
         own, apart = table.estimate(systems, chosen.level)
         lines += own
         differences += apart
-    with_people = sum("human" in one.kinds for one in everyone)
+    with_people = sum("human" in one.kinds for one in electorates)
     panel = None
     if pass_mark is not None and not with_people:
-        panel = _estimate_panel(everyone, pass_mark, lines, chosen.level)
+        panel = _estimate_panel(electorates, pass_mark, lines, chosen.level)
     return Estimates(
-        chosen.level, pass_mark, len(everyone), with_people, tuple(lines), tuple(differences), panel
+        chosen.level,
+        pass_mark,
+        len(electorates),
+        with_people,
+        tuple(lines),
+        tuple(differences),
+        panel,
     )
 
 
@@ -307,7 +313,10 @@ def _estimate_panel(
 def _panel_measures(
     alone: PanelDraws, shared: PanelDraws, at: int, texts: int, level: float
 ) -> tuple[Measure, Measure]:
-    """The rate with independent and with shared errors; the latter's interval spans both."""
+    """Measure the rate with independent and with shared errors.
+
+    The interval of the latter spans both.
+    """
     first, second = (
         _posterior_measure(each.rates[:, 0, at], texts, "texts", level) for each in (alone, shared)
     )
@@ -322,7 +331,7 @@ def _posterior_measure(draws: Floats, n: int, of: str, level: float) -> Measure:
 
 
 def are_graded(everyone: Sequence[Electorate]) -> bool:
-    """Tell whether every kind of reviewer that voted gave grades."""
+    """Tell whether every voting kind of reviewer gave grades."""
     voted: set[str] = set()
     graded: set[str] = set()
     for electorate in everyone:
@@ -345,7 +354,7 @@ def _most_frequent(everyone: Sequence[Electorate]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """The mean value of each candidate in each session by jury and people, as long columns."""
+    """Candidates' mean values per session by jury and people, as long columns."""
 
     quantity: Quantity
     session: NDArray[np.intp]
@@ -402,7 +411,7 @@ class _Table:
         return lines, differences
 
     def _matrices(self, systems: Sequence[str]) -> tuple[Floats, Floats]:
-        """Values by session and system, NaN where there are none."""
+        """Arrange values by session and system; NaN: none."""
         number = {name: at for at, name in enumerate(systems)}
         column = np.array([number.get(name, -1) for name in self.candidate])
         wanted = column >= 0
@@ -431,7 +440,10 @@ def _values(electorate: Electorate, quantity: Quantity, pass_mark: float | None)
 
 
 def weighted_means(values: Floats, weights: Floats) -> Floats:
-    """Average over votes, (R, C) → (C,), leaving NaN out; NaN: nobody has a value."""
+    """Average over votes, (R, C) → (C,), without NaN.
+
+    NaN: nobody has a value.
+    """
     counted = np.where(np.isnan(values), 0.0, weights)
     total = counted.sum(axis=0)
     sums = (counted * np.nan_to_num(values)).sum(axis=0)
@@ -454,18 +466,18 @@ def conclude_means(
     *,
     is_paired: bool = False,
 ) -> list[CorrectedMean]:
-    """Estimate each column, and say what it rests on."""
-    found = estimate_powered_means(people, jury, clusters, kind=kind, level=level)
+    """Estimate each column and state its basis."""
+    estimates = estimate_powered_means(people, jury, clusters, kind=kind, level=level)
     unit: MeasureUnit = "grade" if kind == "grades" else "share"
     if is_paired:
         unit = "grade points" if kind == "grades" else "difference of shares"
     of = "sessions" if clusters is None else "texts"
     return [
         CorrectedMean(
-            _measure(found.corrected, at, of, unit, level),
-            _measure(found.jury, at, of, unit, level),
-            _measure(found.people, at, of, unit, level),
-            float(found.slope[at]),
+            _measure(estimates.corrected, at, of, unit, level),
+            _measure(estimates.jury, at, of, unit, level),
+            _measure(estimates.people, at, of, unit, level),
+            float(estimates.slope[at]),
         )
         for at in range(people.shape[1])
     ]

@@ -59,11 +59,11 @@ class ExplainedSession:
         self.eligible = roster if profile.eligible is None else profile.eligible[:, 0]
         self.score = count.scores.score[:, 0]
         parameters = count.settings.parameters
-        chosen = parameters if count.settings.rule == count.rule.name else {}
-        self.parameters: dict[str, Any] = {**count.rule.parameters, **chosen}
+        rule_parameters = parameters if count.settings.rule == count.rule.name else {}
+        self.parameters: dict[str, Any] = {**count.rule.parameters, **rule_parameters}
 
     def mean(self, values: Floats, weights: Floats) -> float | None:
-        """Weighted mean of the finite values; None where there are none."""
+        """Average the finite values by weight; None without any."""
         counted = np.isfinite(values) & (weights > 0)
         if not counted.any():
             return None
@@ -77,7 +77,7 @@ class ExplainedSession:
         worth: tuple[str, Floats | None, Floats],
         weights: Floats | None = None,
     ) -> Step:
-        """A row per ballot with its shares for the top lines; means below.
+        """Make a row of top lines' shares per ballot, means below.
 
         Parameters
         ----------
@@ -210,10 +210,14 @@ def explain_normalized(session: ExplainedSession) -> Iterator[Step]:
         return
     count = np.maximum(session.grade_mask.sum(axis=1), 1)
     level = np.where(session.grade_mask, session.grades, 0.0).sum(axis=1) / count
-    away = session.grades - level[:, np.newaxis]
-    spread = np.sqrt((np.where(session.grade_mask, away, 0.0) ** 2).sum(axis=1) / count)
+    deviations = session.grades - level[:, np.newaxis]
+    spread = np.sqrt((np.where(session.grade_mask, deviations, 0.0) ** 2).sum(axis=1) / count)
     flat = spread < 0.001
-    z = np.where(flat[:, np.newaxis], 0.0 * away, away / np.where(flat, 1.0, spread)[:, np.newaxis])
+    z = np.where(
+        flat[:, np.newaxis],
+        0.0 * deviations,
+        deviations / np.where(flat, 1.0, spread)[:, np.newaxis],
+    )
     yield session.per_ballot(
         "Standardised grades",
         ["z = (grade − mean) / deviation of that ballot, 0 on a flat one; the score is mean z."],
@@ -378,13 +382,13 @@ def kemeny(session: ExplainedSession) -> Iterator[Step]:
 def irv(session: ExplainedSession) -> Iterator[Step]:
     """The rounds of elimination."""
     rows: list[tuple[Cell, ...]] = []
-    why = {"none": "", "borda": "tied for fewest, lower Borda", "seat": "tied, later seat"}
+    reasons = {"none": "", "borda": "tied for fewest, lower Borda", "seat": "tied, later seat"}
     gone: set[int] = set()
     for number, step in enumerate(irv_rounds(session.profile), 1):
         counts = [None if c in gone else cell(value) for c, value in enumerate(step.first_places)]
         gone.add(step.eliminated)
         out = session.names[step.eliminated]
-        rows.append((number, *counts, cell(step.exhausted), out, why[step.broken_by]))
+        rows.append((number, *counts, cell(step.exhausted), out, reasons[step.broken_by]))
     by_weight = " by its weight" if session.weighs else ""
     words = (
         f"In each round every ballot goes{by_weight} to its highest candidate left, k tied for "
@@ -395,7 +399,7 @@ def irv(session: ExplainedSession) -> Iterator[Step]:
 
 
 def explain_fit(session: ExplainedSession) -> Iterator[Step]:
-    """Strengths found by iteration, and what they mean for the first two."""
+    """Explain the fitted strengths and their meaning for the first two."""
     yield from _matchups(session)
     prior = float(session.parameters["ghost_wins"])
     words = [
@@ -477,7 +481,7 @@ class Explanation(NotebookDisplay):
 def explain(
     ballots: Iterable[Ballot], settings: Settings | None = None, session: str | None = None
 ) -> Explanation:
-    """Lay open how the outcome of one session comes about.
+    """Explain the outcome of one session step by step.
 
     Parameters
     ----------
@@ -498,44 +502,44 @@ def explain(
         If the rule cannot count the session, or counts a history instead of one.
     """
     chosen = Settings() if settings is None else settings
-    cast = put_on_scale(ballots, chosen)
-    name = _session(cast, session)
+    scaled_ballots = put_on_scale(ballots, chosen)
+    name = _session(scaled_ballots, session)
     if chosen.rule != AUTO and RULES[chosen.rule].needs == "history":
         raise UnsuitableBallots(
             chosen.rule, "it rates candidates over a history, not one session", "explain another"
         )
-    electorate, chosen = _prepare(cast, chosen, name)
+    electorate, chosen = _prepare(scaled_ballots, chosen, name)
     outcome = next(tally_electorates([electorate], chosen))
-    counted = _explain_recount(electorate, chosen, outcome)
-    mine = [ballot for ballot in cast if ballot.session == name]
-    return Explanation(outcome, tuple(_steps(mine, counted, outcome)))
+    recount_steps = _explain_recount(electorate, chosen, outcome)
+    ballots_of_session = [ballot for ballot in scaled_ballots if ballot.session == name]
+    return Explanation(outcome, tuple(_steps(ballots_of_session, recount_steps, outcome)))
 
 
 def _session(ballots: Sequence[Ballot], session: str | None) -> str:
-    known = list(dict.fromkeys(ballot.session for ballot in ballots))
-    if not known:
+    session_names = list(dict.fromkeys(ballot.session for ballot in ballots))
+    if not session_names:
         raise NothingToCount("there is no ballot to count")
-    if session is None and len(known) > 1:
-        expected = f"one of {len(known):,} sessions, such as {known[0]!r}"
+    if session is None and len(session_names) > 1:
+        expected = f"one of {len(session_names):,} sessions, such as {session_names[0]!r}"
         raise MissingParameter("the session to explain", None, expected)
-    if session is not None and session not in known:
-        raise UnknownName("session", session, known)
-    return known[0] if session is None else session
+    if session is not None and session not in session_names:
+        raise UnknownName("session", session, session_names)
+    return session_names[0] if session is None else session
 
 
 def _prepare(
     ballots: Sequence[Ballot], settings: Settings, name: str
 ) -> tuple[Electorate, Settings]:
     """The electorate of the session, and settings with all learned values."""
-    everyone, settings = prepare(ballots, settings)
+    electorates, settings = prepare(ballots, settings)
     at = next(
-        (place for place, electorate in enumerate(everyone) if electorate.session == name), None
+        (place for place, electorate in enumerate(electorates) if electorate.session == name), None
     )
     if at is None:
         raise NothingToCount(f"session {name!r} has no ballot of the kind {settings.kind!r}")
     if settings.rule == "weighted_borda" and settings.reliability is None:
-        settings = replace(settings, reliability=learn_weights(everyone)[at])
-    return everyone[at], settings
+        settings = replace(settings, reliability=learn_weights(electorates)[at])
+    return electorates[at], settings
 
 
 def _explain_recount(electorate: Electorate, settings: Settings, outcome: Outcome) -> BatchCount:
@@ -608,15 +612,16 @@ def _explain_counted(ballots: Sequence[Ballot], electorate: Electorate, settings
 
 def _recusals(ballots: Sequence[Ballot], recusal: str) -> Iterator[str]:
     """Candidates removed from each ballot as the reviewer's own."""
-    when = {"before": "before places are counted", "after": "after places are counted"}
+    recusal_text = {"before": "before places are counted", "after": "after places are counted"}
     pairs = set()
     for ballot in ballots:
         authors = ballot.authors or {}
         for name in ballot.candidate_names():
             own = authors.get(name, name) == ballot.reviewer
-            if own and recusal in when and (ballot.reviewer, name) not in pairs:
+            if own and recusal in recusal_text and (ballot.reviewer, name) not in pairs:
                 pairs.add((ballot.reviewer, name))
-                yield f"{ballot.reviewer} has no say on its own {name}: recused {when[recusal]}."
+                phase = recusal_text[recusal]
+                yield f"{ballot.reviewer} has no say on its own {name}: recused {phase}."
 
 
 def _ceilings(ballots: Sequence[Ballot], rubric: Rubric) -> Iterator[str]:
@@ -628,11 +633,11 @@ def _ceilings(ballots: Sequence[Ballot], rubric: Rubric) -> Iterator[str]:
             if not isinstance(cell, Mapping):
                 continue
             scale = Scale() if ballot.scale is None else ballot.scale
-            read = {k: read_grade(v, scale.of(k)) for k, v in cell.items() if k in criteria}
-            known = {k: grade for k, grade in read.items() if grade is not None}
-            total = overall(rubric, known)
+            read_grades = {k: read_grade(v, scale.of(k)) for k, v in cell.items() if k in criteria}
+            grades = {k: grade for k, grade in read_grades.items() if grade is not None}
+            total = overall(rubric, grades)
             if total.capped_by is not None:
-                before = overall(bare, known).value
+                before = overall(bare, grades).value
                 yield (
                     f"{ballot.reviewer}'s grade of {name} is {total.value:g} instead of "
                     f"{before:.4g}: {total.capped_by.criterion} is under {total.capped_by.below:g}."

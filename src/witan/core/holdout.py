@@ -1,4 +1,4 @@
-"""Stated probabilities beside what others said: reviewers held out, or people.
+"""Stated probabilities against the votes of held-out reviewers or of people.
 
 Of each session some reviewers are drawn and counted as if they were all. What p_best and p_beats
 state is then compared with what the reviewers that were not drawn say of the same candidates. These
@@ -231,13 +231,13 @@ def check_calibration(
             if value < least:
                 raise InvalidParameter(name, value, f"a whole number from {least} up")
     chosen = replace(settings or Settings(), rho=None)
-    everyone, chosen = prepare(ballots, chosen)
-    groups = [*_groups(everyone, against)]
-    sizes = _sizes(everyone, groups, against, reviewers)
+    electorates, chosen = prepare(ballots, chosen)
+    groups = [*_groups(electorates, against)]
+    sizes = _sizes(electorates, groups, against, reviewers)
     panels = []
     for size in sizes:
         rng = np.random.default_rng([seed, size])
-        sums = _Sums(len(everyone))
+        sums = _Sums(len(electorates))
         able = sum(group.n_sessions for group in groups if group.can_spare(size))
         each = max(1, min(draws, MOST_CASES // max(able, 1)))
         for group in groups:
@@ -250,14 +250,17 @@ def check_calibration(
     if not panels:
         problem = "so few reviewers state no probability, or the others judged other candidates"
         raise NothingToCount(f"{problem}; draw more reviewers")
-    known = chosen.prior
-    source = known if isinstance(known, str) else "none" if known is None else known.source
-    return CalibrationCheck(against, source, chosen.level, seed, len(everyone), tuple(panels))
+    prior = chosen.prior
+    source = prior if isinstance(prior, str) else "none" if prior is None else prior.source
+    return CalibrationCheck(against, source, chosen.level, seed, len(electorates), tuple(panels))
 
 
 @dataclass(frozen=True, slots=True)
 class _Draw:
-    """Ballots of N drawn panels, and of the others; comparisons as rows of values."""
+    """Ballots of N drawn panels and of the others.
+
+    Comparisons are rows of values.
+    """
 
     numbers: Rows
     panel: "Profile | _Opinions"
@@ -313,14 +316,14 @@ class _Group:
         against: Against,
     ) -> "_Group":
         """Sessions, and what people say of them, if that is compared."""
-        mine = [people[number] for number in numbers.tolist()] if people else []
-        counts = np.array([len(one.reviewers) for one in mine], dtype=np.float64)
+        people_of_group = [people[number] for number in numbers.tolist()] if people else []
+        counts = np.array([len(one.reviewers) for one in people_of_group], dtype=np.float64)
         values = ballots.places if isinstance(ballots, Profile) else ballots.votes
-        fit = _joined_fits(mine) if mine else None
+        fit = _joined_fits(people_of_group) if people_of_group else None
         if fit is not None and against == "truth":
             fit = replace(fit, inverses=np.zeros_like(fit.inverses))
-        said = None if fit is None else (fit, counts)
-        return cls(numbers, ballots, len(values), values.shape[1], said)
+        fit_of_people = None if fit is None else (fit, counts)
+        return cls(numbers, ballots, len(values), values.shape[1], fit_of_people)
 
     @property
     def n_sessions(self) -> int:
@@ -328,7 +331,7 @@ class _Group:
         return len(self.numbers)
 
     def can_spare(self, size: int) -> bool:
-        """Tell whether so many can be drawn."""
+        """Tell whether the sessions can spare this many."""
         return self.n_reviewers >= size + (MIN_OTHERS if self.people is None else 0)
 
     def draw(self, size: int, draws: int, rng: np.random.Generator) -> Iterator[_Draw]:
@@ -386,7 +389,7 @@ def _take_ballots(ballots: Profile | _Opinions, rows: Rows, columns: Rows) -> Pr
 
 
 def _groups(everyone: Sequence[Electorate], against: Against) -> Iterator[_Group]:
-    """Sessions that reviewers can be drawn from, by shape."""
+    """Group the sessions with enough reviewers for a draw by shape."""
     kinds = {kind for electorate in everyone for kind in electorate.kinds}
     kind = "model" if "model" in kinds else "human"
     of_kind = {number: _keep_kind(electorate, kind) for number, electorate in enumerate(everyone)}
@@ -420,7 +423,7 @@ def _keep_kind(electorate: Electorate, kind: str) -> Electorate:
 
 
 def _joined_fits(electorates: Sequence[Electorate]) -> AdditiveFit:
-    """Fit sessions of one number of candidates, whatever their ballots, as one batch."""
+    """Fit sessions with equal numbers of candidates as one batch."""
     fits: list[AdditiveFit] = []
     for electorate in electorates:
         fit, at, _ = fits_of([electorate], stack([electorate]), RULES["calibrated"])[0]
@@ -477,11 +480,13 @@ def _sizes(
     if not panel_sizes and most - spare >= 2:
         return [most - spare]
     needed = min(panel_sizes or [2]) + spare
-    held = f", {spare} of them held out," if spare else ""
-    what = f"no session has the {needed} reviewers{held} that this takes"
+    holdout_text = f", {spare} of them held out," if spare else ""
+    problem_text = f"no session has the {needed} reviewers{holdout_text} that this takes"
     if most - spare < 2:
-        raise NothingToCount(f"{what}; the most is {most}: have more models review, or import more")
-    raise NothingToCount(f"{what}; the most is {most}: draw {most - spare} or fewer")
+        raise NothingToCount(
+            f"{problem_text}; the most is {most}: have more models review, or import more"
+        )
+    raise NothingToCount(f"{problem_text}; the most is {most}: draw {most - spare} or fewer")
 
 
 def _compare(draw: _Draw, settings: Settings, sums: "_Sums") -> None:
@@ -495,10 +500,10 @@ def _compare(draw: _Draw, settings: Settings, sums: "_Sums") -> None:
         return
     enough, _ = gradable(draw.panel)
     units: tuple[tuple[Unit, NDArray[np.bool_]], ...] = (("grades", enough), ("ranks", ~enough))
-    for unit, which in units:
-        if not which.any():
+    for unit, rows in units:
+        if not rows.any():
             continue
-        some = draw if which.all() else draw.take(np.flatnonzero(which))
+        some = draw if rows.all() else draw.take(np.flatnonzero(rows))
         panel = some.panel
         assert isinstance(panel, Profile)  # noqa: S101 - checked above
         assert not isinstance(some.others, _Opinions)  # noqa: S101
@@ -513,7 +518,7 @@ def _compare(draw: _Draw, settings: Settings, sums: "_Sums") -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """A fit of drawn panels, and what its probabilities are made of."""
+    """A fit of drawn panels and the ingredients of its probabilities."""
 
     fit: AdditiveFit
     votes: NDArray[np.integer[Any]]
@@ -529,7 +534,7 @@ def _add(
     settings: Settings,
     sums: "_Sums",
 ) -> None:
-    """Add what fitted panels state and what the others say."""
+    """Add the fitted panels' claims and the others' votes."""
     fit = evidence.fit
     n_candidates = len(fit.effects)
     prior = prior_of(settings.prior, evidence.unit, n_candidates, is_paired=evidence.paired)
@@ -575,7 +580,7 @@ def _add_pairs(
 def _add_best(
     numbers: Rows, stated_p: Floats, expected: Floats, others: AdditiveFit, sums: "_ClaimSums"
 ) -> None:
-    """Add the candidate likeliest to be best of every draw; several share the claim."""
+    """Add each draw's likeliest best candidate; several share the claim."""
     running = ~np.isnan(stated_p)
     component = np.where(running, others.components[others.pattern].T, -2)
     highest = component.max(axis=0)
@@ -600,14 +605,20 @@ def _add_best(
 
 
 class _ClaimSums:
-    """Sums of claims by session: cases, stated, expected and found by tenth, and scores."""
+    """Sums of claims by session.
+
+    Cases, stated, expected and found are by tenth; scores join them.
+    """
 
     def __init__(self, n_sessions: int) -> None:
         self.tenths = np.zeros((n_sessions, TENTHS, 4))
         self.scores = np.zeros((n_sessions, 5))
 
     def add(self, numbers: Rows, claims: Sequence[Floats], scores: Sequence[Floats]) -> None:
-        """Add claims of stated, expected and found, and their four scores, all of shape (N,)."""
+        """Add claims and their four scores.
+
+        Stated, expected, found and each score have shape (N,).
+        """
         np.add.at(self.scores, numbers, np.stack([np.ones(len(numbers)), *scores], axis=-1))
         sure = claims[0] >= 0.5
         stated = claims[0][sure]

@@ -61,7 +61,7 @@ class Inference:
 
     @classmethod
     def blank(cls, n_candidates: int, n_sessions: int) -> "Inference":
-        """Statistics of sessions of which nothing is known yet."""
+        """Make statistics of sessions with nothing known yet."""
         one = (n_candidates, n_sessions)
         pairs = (n_candidates, *one)
         return cls(
@@ -81,7 +81,7 @@ class Inference:
 
 @dataclass(frozen=True, slots=True)
 class FittedSessions:
-    """Sessions of a batch that were fitted alike.
+    """Sessions of a batch with one common fit.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class FittedSessions:
 
 
 def _share_of_models(electorate: Electorate) -> float:
-    """Share that models have of the weight of all reviewers."""
+    """Compute the models' share of all reviewers' weight."""
     kinds = set(electorate.kinds)
     if len(kinds) < 2:
         return float("model" in kinds)
@@ -142,7 +142,7 @@ def _fill(
     eligible = np.ones_like(uncertainty.votes, dtype=np.bool_)
     for candidate, place in enumerate(places):
         eligible[place] &= ~excluded[candidate]
-    known = beliefs(uncertainty, eligible, ratios(part.prior))
+    posterior = beliefs(uncertainty, eligible, ratios(part.prior))
     pairs = np.ix_(places, places)
     copies = np.bincount(places)[places]
     for column in at:
@@ -150,8 +150,8 @@ def _fill(
     blocks.rho[at] = np.nan if part.rho is None else part.rho
     blocks.effects[:, at] = uncertainty.fit.effects[places]
     blocks.std_errors[:, at] = uncertainty.std_errors()[places]
-    blocks.p_beats[:, :, at] = known.p_beats[pairs]
-    blocks.p_best[:, at] = known.p_best[places] / copies[:, np.newaxis]
+    blocks.p_beats[:, :, at] = posterior.p_beats[pairs]
+    blocks.p_best[:, at] = posterior.p_best[places] / copies[:, np.newaxis]
     blocks.separation_mask[:, :, at] = uncertainty.separate_pairs(level)[pairs]
     blocks.df[at] = uncertainty.df
     blocks.can_tell[at] = uncertainty.can_tell
@@ -160,7 +160,7 @@ def _fill(
 
 
 def fit_parts(counted: BatchCount) -> list[FittedSessions]:
-    """Group the sessions of a batch that share a fit, unit and prior."""
+    """Group a batch's sessions by common fit, unit and prior."""
     if counted.fits is None:
         return []
     groups: dict[tuple[int, Unit, bool, float], list[int]] = {}
@@ -187,7 +187,7 @@ def fit_parts(counted: BatchCount) -> list[FittedSessions]:
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """A fit, and what was fitted: the profile, or rows of it."""
+    """A fit and its data: the profile, or rows of it."""
 
     fit: AdditiveFit
     profile: Profile
@@ -196,7 +196,10 @@ class _Evidence:
 
 
 def _fit_copies(counted: BatchCount, column: int, unit: Unit, models: float) -> FittedSessions:
-    """Fit a session with copies of an answer: judged once, or it would seem surer."""
+    """Fit a session with copies of an answer.
+
+    Copies are judged once, or the session would seem surer.
+    """
     electorate = counted.electorates[column]
     judged, places = np.unique(np.array(electorate.stands_for, dtype=np.intp), return_inverse=True)
     profile = counted.profile.take(slice(column, column + 1)).keep_candidates(judged)
@@ -214,7 +217,7 @@ def _fit_sessions(
     *,
     paired: bool,
 ) -> FittedSessions:
-    """Add what is borrowed; `models` is their share of the reviewers.
+    """Add prior and shared error; `models` is the models' share of reviewers.
 
     What models get wrong together moves a mean by their share of it; people share nothing.
     """

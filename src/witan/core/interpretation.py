@@ -62,20 +62,22 @@ def roster(session: str, ballots: Sequence[Ballot]) -> tuple[str, ...]:
         for ballot in ballots
         if ballot.candidates is not None and not (ballot.paired or ballot.abstained)
     ]
-    declared = dict.fromkeys(chain.from_iterable(sheets))
-    speakers = [ballot for ballot in ballots if ballot.paired] if declared else ballots
-    mentioned = dict.fromkeys(name for ballot in speakers for name in ballot.candidate_names())
+    candidates = dict.fromkeys(chain.from_iterable(sheets))
+    speakers = [ballot for ballot in ballots if ballot.paired] if candidates else ballots
+    candidate_names = dict.fromkeys(
+        name for ballot in speakers for name in ballot.candidate_names()
+    )
     alike = all(
-        list(dict.fromkeys(sheet)) == [name for name in declared if name in set(sheet)]
+        list(dict.fromkeys(sheet)) == [name for name in candidates if name in set(sheet)]
         for sheet in sheets
     )
     if alike:
-        names = (*declared, *sorted(name for name in mentioned if name not in declared))
+        names = (*candidates, *sorted(name for name in candidate_names if name not in candidates))
     else:
-        names = tuple(sorted({**declared, **mentioned}))
+        names = tuple(sorted({**candidates, **candidate_names}))
     if len(names) > MAX_CANDIDATES:
-        where = f"candidates in session {session!r}" if session else "candidates in one session"
-        raise TooLarge(where, len(names), MAX_CANDIDATES)
+        place = f"candidates in session {session!r}" if session else "candidates in one session"
+        raise TooLarge(place, len(names), MAX_CANDIDATES)
     return names
 
 
@@ -135,11 +137,11 @@ def interpret(
     """
     warnings: list[str] = []
     candidates = roster(session, ballots)
-    cast, order_kept = one_opinion_each(session, ballots, warnings)
+    ballots_cast, order_kept = one_opinion_each(session, ballots, warnings)
     failed = {c: gate.failed[c] for c in candidates if gate and c in gate.failed}
     cap = gate.cap if gate else 0.0
-    named = dict.fromkeys(b.scale for b in cast if b.scale is not None and b.grades)
-    scales = tuple(scale for scale in named if not scale.is_plain)
+    stated_scales = dict.fromkeys(b.scale for b in ballots_cast if b.scale is not None and b.grades)
+    scales = tuple(scale for scale in stated_scales if not scale.is_plain)
     warnings += [scale.sentence for scale in scales]
     reader = _Reader(
         candidates,
@@ -147,11 +149,11 @@ def interpret(
         failed,
         cap,
         authors=authors_of(ballots, warnings),
-        ballots=cast,
+        ballots=ballots_cast,
         warnings=warnings,
     )
     votes, abstentions, offered = [], {}, dict.fromkeys(candidates, 0)
-    for ballot in cast:
+    for ballot in ballots_cast:
         sheet = reader.sheet(ballot)
         for name in reader.on_offer(ballot, sheet):
             offered[name] += 1
@@ -173,7 +175,7 @@ def interpret(
         warnings=tuple(dict.fromkeys(warnings)),
         at=min((ballot.at for ballot in ballots if ballot.at is not None), default=None),
         scales=scales,
-        stands_for=_stands_for(candidates, cast),
+        stands_for=_stands_for(candidates, ballots_cast),
     )
 
 
@@ -261,7 +263,7 @@ def _only_grades(ballot: Ballot, scale: Scale | None) -> bool:
     """Test for plain numbers on this scale, and nothing else."""
     values = ballot.grades.values()
     return (
-        _OTHER_FIELDS(ballot) == _UNSAID
+        _OTHER_FIELDS(ballot) == _DEFAULTS
         and ballot.scale is scale
         and len(values) > 0
         and NUMBER_TYPES.issuperset(map(type, values))
@@ -271,7 +273,7 @@ def _only_grades(ballot: Ballot, scale: Scale | None) -> bool:
 _OTHER_FIELDS = attrgetter(
     "groups", "abstained", "reason", "candidates", "authors", "positions", "weight", "paired"
 )
-_UNSAID = ((), False, None, None, None, None, 1.0, False)
+_DEFAULTS = ((), False, None, None, None, None, 1.0, False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -291,7 +293,7 @@ class PlainBlock:
     own: NDArray[np.bool_]
 
     def votes(self, recusal: Recusal) -> VoteBlock:
-        """The votes, with or without what reviewers say of themselves."""
+        """The votes, with or without reviewers' votes on themselves."""
         recused = self.own & (recusal == "before")
         grades = np.where(recused, nan, self.grades)
         return VoteBlock(
@@ -311,7 +313,10 @@ class PlainBlock:
 
 
 def _read_block(members: Sequence[_PlainSession]) -> PlainBlock | None:
-    """Read sessions of one shape; those with a grade missing or outside are left out."""
+    """Read sessions of one shape.
+
+    Sessions with a missing or outlying grade are left out.
+    """
     shape = (len(members), len(members[0].reviewers), len(members[0].candidates))
     try:
         flat = chain.from_iterable(member.given_grades() for member in members)
@@ -328,8 +333,10 @@ def _read_block(members: Sequence[_PlainSession]) -> PlainBlock | None:
         within = NATIVE if scale is None else scale.whole
         grades[on_it], outside = _convert(grades[on_it], within)
         plain[on_it] &= ~outside.any(axis=(1, 2))
-    chosen = [member for member, is_plain in zip(members, plain.tolist(), strict=True) if is_plain]
-    return PlainBlock(chosen, grades[plain], own[plain])
+    plain_members = [
+        member for member, is_plain in zip(members, plain.tolist(), strict=True) if is_plain
+    ]
+    return PlainBlock(plain_members, grades[plain], own[plain])
 
 
 def _convert(grades: Floats, within: Range) -> tuple[Floats, NDArray[np.bool_]]:
@@ -342,7 +349,7 @@ def _convert(grades: Floats, within: Range) -> tuple[Floats, NDArray[np.bool_]]:
 
 
 def _places(grades: Floats) -> NDArray[np.uint16]:
-    """Twice the rank on each ballot, shape (S, R, C); 0 without a grade."""
+    """Double the ranks on each ballot, (S, R, C); 0: no grade."""
     places = np.ones(grades.shape, dtype=np.uint16)
     for rival in range(grades.shape[2]):
         other = grades[:, :, rival : rival + 1]
@@ -422,7 +429,7 @@ class _Reader:
         return [name for name in sheet if name not in own]
 
     def read_vote(self, ballot: Ballot, sheet: Sequence[str]) -> Vote | str | None:
-        """Return the vote, an abstention, or None for a comparison lost to recusal."""
+        """Return the vote, abstention, or None for a comparison lost to recusal."""
         if not 0 < ballot.weight < float("inf"):
             return self._without_weight(ballot)
         if ballot.abstained:
@@ -455,9 +462,13 @@ class _Reader:
 
     def _known_groups(self, ballot: Ballot) -> Groups:
         """The ranking without unknown and repeated names."""
-        named = [name for group in ballot.groups for name in group]
-        distinct = set(named)
-        if len(distinct) == len(named) and all(ballot.groups) and distinct <= self.seats.keys():
+        ranked_names = [name for group in ballot.groups for name in group]
+        distinct = set(ranked_names)
+        if (
+            len(distinct) == len(ranked_names)
+            and all(ballot.groups)
+            and distinct <= self.seats.keys()
+        ):
             return ballot.groups
         names: set[str] = set()
         groups = []
@@ -476,7 +487,7 @@ class _Reader:
         return tuple(groups)
 
     def _grades(self, ballot: Ballot) -> tuple[dict[str, float], bool]:
-        """Overall grade per candidate, and whether any comes from criteria."""
+        """Read overall grades per candidate, and note any from criteria."""
         grades: dict[str, float] = {}
         by_rubric = False
         for name, cell in ballot.grades.items():
@@ -498,22 +509,22 @@ class _Reader:
         if ballot.scale is None and type(grade) is int and LOWEST <= grade <= HIGHEST:
             return float(grade)  # nearly every grade
         within = NATIVE if ballot.scale is None else ballot.scale.of(criterion)
-        read = grade_on(within, grade)
-        if read is None:
+        grade_value = grade_on(within, grade)
+        if grade_value is None:
             if not is_empty(grade):
                 self._warn_unreadable(ballot, name, grade)
             return None
-        if read[1]:
+        if grade_value[1]:
             self._warn_outside(ballot, name, grade, within)
-        return read[0]
+        return grade_value[0]
 
     def _warn_unreadable(self, ballot: Ballot, name: str, grade: object) -> None:
         typo = " (a typing error?)" if may_be_typing_error(grade) else ""
         self._warn(ballot, f"grades {name!r} {_shorten(grade)}, which is no grade{typo}; dropped")
 
     def _warn_outside(self, ballot: Ballot, name: str, grade: object, within: Range) -> None:
-        what = f"grades {name!r} {_shorten(grade)}, outside the scale {within}"
-        self._warn(ballot, f"{what}; its nearer end counts")
+        problem = f"grades {name!r} {_shorten(grade)}, outside the scale {within}"
+        self._warn(ballot, f"{problem}; its nearer end counts")
 
     def _find_omissions(self, ballot: Ballot, grades: Mapping[str, float]) -> list[str]:
         """Ungraded candidates on the sheet of a grading ballot.
@@ -532,8 +543,10 @@ class _Reader:
             if name not in grades and (not stated or _has_unreadable_grade(ballot, name))
         ]
         if others := [name for name in unknown if name in self.seats and name not in own]:
-            named = ", ".join(map(repr, others))
-            self._warn(ballot, f"has no grade for {named} that can be read; no vote from it there")
+            names_text = ", ".join(map(repr, others))
+            self._warn(
+                ballot, f"has no grade for {names_text} that can be read; no vote from it there"
+            )
         if ballot.paired or not grades.keys() - own:
             return []
         bare = [name for name in self.candidates if name not in grades and name not in own]
@@ -548,17 +561,17 @@ class _Reader:
             shown &= self.judged_candidates
         omitted = [name for name in bare if name in shown and name not in unknown]
         if omitted:
-            named = ", ".join(map(repr, omitted))
+            names_text = ", ".join(map(repr, omitted))
             self._warn(
                 ballot,
-                f"gives no grade to {named}, on its sheet; the lowest counts (positions or "
+                f"gives no grade to {names_text}, on its sheet; the lowest counts (positions or "
                 "candidates say whom a ballot was shown)",
             )
         return omitted
 
     @cached_property
     def counted_ballots(self) -> list[Ballot]:
-        """Ballots of positive weight that do not abstain."""
+        """Keep ballots of positive weight without an abstention."""
         return [ballot for ballot in self.ballots if not ballot.abstained and ballot.weight > 0]
 
     @cached_property
@@ -589,13 +602,13 @@ class _Reader:
         self, ballot: Ballot, name: str, grades: Mapping[str, float | str]
     ) -> float | None:
         """Weigh the criteria; under half of the weight, the reviewer's holistic grade."""
-        known: dict[str, float] = {}
+        grade_by_criterion: dict[str, float] = {}
         holistic = None
         for criterion, value in grades.items():
             grade = self._grade(ballot, name, value, criterion)
             if criterion in self.criteria:
                 if grade is not None:
-                    known[criterion] = grade
+                    grade_by_criterion[criterion] = grade
             elif criterion == HOLISTIC:
                 holistic = grade
             else:
@@ -603,18 +616,20 @@ class _Reader:
                     f"the criterion {criterion!r} is not in the rubric "
                     f"{self.counting.rubric.name!r}; its grades are dropped"
                 )
-        total = overall(self.counting.rubric, known)
-        guards = self._left_out_guards(ballot, name, known)
-        known |= dict.fromkeys(guards, LOWEST)
+        total = overall(self.counting.rubric, grade_by_criterion)
+        guards = self._left_out_guards(ballot, name, grade_by_criterion)
+        grade_by_criterion |= dict.fromkeys(guards, LOWEST)
         if total.value is not None:
-            return overall(self.counting.rubric, known).value if guards else total.value
+            return (
+                overall(self.counting.rubric, grade_by_criterion).value if guards else total.value
+            )
         consequence = "its holistic grade stands" if holistic is not None else "it gives no grade"
         self._warn(
             ballot, f"grades {name!r} on less than half of the rubric's weight; {consequence}"
         )
         if holistic is None:
             return None
-        ceiling = trips(self.counting.rubric, holistic, known)
+        ceiling = trips(self.counting.rubric, holistic, grade_by_criterion)
         return holistic if ceiling is None else ceiling.at_most
 
     def _left_out_guards(self, ballot: Ballot, name: str, known: Mapping[str, float]) -> list[str]:
@@ -686,15 +701,15 @@ class _Reader:
         if ballot.paired and own.intersection(sheet):
             return None
         leaves = own if self.counting.recusal == "before" else set()
-        counted = groups
+        counted_groups = groups
         if leaves and any(not leaves.isdisjoint(group) for group in groups):
-            counted = tuple(
+            counted_groups = tuple(
                 g for g in (tuple(c for c in g if c not in leaves) for g in groups) if g
             )
         sheet_names = [name for name in sheet if name not in leaves]
         places = [0] * len(self.candidates)
         above = 0
-        for group in self._complete_groups(counted, sheet_names):
+        for group in self._complete_groups(counted_groups, sheet_names):
             for name in group:
                 places[self.seats[name]] = 2 * above + len(group) + 1
             above += len(group)
@@ -705,7 +720,7 @@ class _Reader:
             return NOTHING_LEFT
         return Vote(
             reviewer=ballot.reviewer,
-            groups=counted,
+            groups=counted_groups,
             places=tuple(places),
             grades=graded,
             weight=float(ballot.weight),

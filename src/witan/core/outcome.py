@@ -130,6 +130,12 @@ class Standing:
     failed: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        score = "no score" if self.score is None else f"score {self.score:.4g}"
+        best = "" if self.p_best is None else f", p_best {self.p_best:.2f}"
+        votes = f"{self.votes} vote{'' if self.votes == 1 else 's'}"
+        return f"<Standing of {brief(self.candidate)}: rank {self.rank}, {score}{best}, {votes}>"
+
 
 @dataclass(frozen=True, slots=True)
 class BallotNote:

@@ -40,7 +40,7 @@ BANDS = ((8.0, "excellent"), (6.0, "good"), (4.0, "fair"))
 
 
 def condorcet_winners(margins: NDArray[Any], standing: Flags) -> NDArray[np.intp]:
-    """Find the candidate with a strict majority over every rival, shape (S,); −1: nobody.
+    """Find the strict majority winner over every rival, (S,); −1: nobody.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def condorcet_winners(margins: NDArray[Any], standing: Flags) -> NDArray[np.intp
 
 
 def mutual_reach(margins: NDArray[Any]) -> Flags:
-    """Pairs that reach each other through strict majorities, shape (C, C, …) as given."""
+    """Find pairs with mutual paths of strict majorities, (C, C, …)."""
     reach: Flags = margins > 0
     for middle in range(len(reach)):
         reach = reach | (reach[:, middle : middle + 1] & reach[middle])
@@ -152,9 +152,10 @@ def _integers_where_whole(values: NDArray[Any]) -> NDArray[Any]:
 
 
 class Outcomes:
-    """The outcomes of a batch: blocks over all sessions, from which each is built when asked for.
+    """The outcomes of a batch: blocks over all sessions.
 
-    Blocks of shape (C, S) and (C, C, S) are in the order of each session's standings.
+    Reading an outcome builds it. Blocks of shape (C, S) and (C, C, S) are in the order of each
+    session's standings.
     """
 
     def __init__(self, counted: BatchCount, inference: Inference, why: str) -> None:
@@ -177,7 +178,7 @@ class Outcomes:
 
     @cached_property
     def fallbacks(self) -> Flags:
-        """Sessions that the rule could not score, and which show `borda`."""
+        """Sessions the rule could not score, with scores by `borda`."""
         fell = self.count.scores.fell_back
         return np.zeros(len(self), dtype=np.bool_) if fell is None else fell
 
@@ -216,7 +217,7 @@ class Outcomes:
 
     @cached_property
     def gate_failures(self) -> Flags:
-        """Candidates that failed the safety gate."""
+        """Candidates with a failed safety gate."""
         rows = [[name in e.failed for name in e.candidates] for e in self.count.electorates]
         return self._line(np.array(rows, dtype=np.bool_).reshape(self.seats.shape[::-1]).T)
 
@@ -257,7 +258,7 @@ class Outcomes:
 
     @cached_property
     def effective(self) -> Flags:
-        """Ballots informing the rule, shape (R, S); all under a rule over time."""
+        """Ballots informing the rule, (R, S); all under a rule over time."""
         if self.rule.needs == "history":
             return np.ones((len(self.count.electorates[0].votes), 1), dtype=np.bool_)
         return effective_ballots(self.count.profile, self.rule)
@@ -343,7 +344,7 @@ class Outcomes:
         return intervals
 
     def _interval_ends(self, rule: Rule, sessions: Flags) -> tuple[Floats, Floats]:
-        """Scores by Student's t, or the normal where the error is asymptotic."""
+        """Bound scores by Student's t, or the normal for asymptotic errors."""
         score, errors = self.score[:, sessions], self.std_error[:, sessions]
         df = np.full(score.shape[1], math.inf)
         if rule.error == "fit":
@@ -394,7 +395,7 @@ class Outcomes:
 
     @cached_property
     def close_mask(self) -> Flags:
-        """Pairs of a line and one below it, both with votes, too close to call."""
+        """Pairs of lines with votes, upper line first, too close to call."""
         apart = self.separation_mask | self.separation_mask.swapaxes(0, 1)
         apart |= self.gate_failures[:, np.newaxis] != self.gate_failures
         voted = self.votes > 0
@@ -404,7 +405,7 @@ class Outcomes:
 
     @cached_property
     def leads(self) -> Flags:
-        """Seats that share the first rank and have votes, as `Outcome.leaders`, shape (C, S)."""
+        """Seats on the first rank with votes, (C, S), as `Outcome.leaders`."""
         return np.asarray((self.count.placing.ranks == 1) & (self.count.votes > 0))
 
     @cached_property
@@ -414,7 +415,7 @@ class Outcomes:
 
     @cached_property
     def first_lines(self) -> Flags:
-        """Lines of the best rank that has votes."""
+        """Lines of the best rank with votes."""
         voted, lowest = self.votes > 0, len(self.ranks) + 1
         best = np.where(voted, self.ranks, lowest).min(axis=0, initial=lowest)
         return np.asarray(voted & (self.ranks == best))
@@ -473,22 +474,26 @@ class Outcomes:
 
     @cached_property
     def mutual(self) -> Flags:
-        """Pairs of seats that reach each other through strict majorities."""
+        """Pairs of seats with mutual paths of strict majorities."""
         return mutual_reach(self.count.margins)
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
-        """Fields of each outcome that are columns of the whole batch, by name."""
+        """Outcomes' fields as columns of the whole batch, by name."""
         inference, counted = self.inference, self.count
-        given, n = self.settings.rho, len(self)
-        rhos = [given] * n if isinstance(given, float | int) else per_session(inference.rho)
+        rho_setting, n = self.settings.rho, len(self)
+        rhos = (
+            [rho_setting] * n
+            if isinstance(rho_setting, float | int)
+            else per_session(inference.rho)
+        )
         flips, exact = self._flips()
         columns = {
             "p_beats": per_session(self._pair(inference.p_beats)),
             "kendall_w": self.agreement,
             "n_ballots": self.effective.sum(axis=0).tolist(),
             "rho": rhos,
-            "rho_is_assumed": [given == "public" and rho is not None for rho in rhos],
+            "rho_is_assumed": [rho_setting == "public" and rho is not None for rho in rhos],
             "ballots_to_flip": flips,
             "flip_is_exact": exact,
             "tie_broken_by": self._tie_breaks(),
@@ -514,7 +519,7 @@ class Outcomes:
         return counts, [is_exact if known else None for is_exact, known in sure]
 
     def _tie_breaks(self) -> Sequence[str | None]:
-        """What separated equal scores in each session."""
+        """Name the tie-break of equal scores in each session."""
         scores, rule = self.count.scores, self.settings.tie_break or self.rule.tie_break
         by_borda, by_seat = scores.details.get("decided_by_borda"), scores.seat_order_decided
         deciders = np.full(len(self), None, dtype=object)
@@ -527,7 +532,7 @@ class Outcomes:
 
     @cached_property
     def remarks(self) -> list[tuple[bool, bool, bool, bool]]:
-        """Whether a session has lines in opposite order, cycles, idle ballots, or a warning."""
+        """Flag opposite orders, cycles, idle ballots and warnings of sessions."""
         against = np.any(self.against, axis=(0, 1))
         idle = ~np.all(self.effective, axis=0)
         warned = against | idle | ~self.inference.is_connected
@@ -557,7 +562,7 @@ class Outcomes:
 
     @cached_property
     def best(self) -> list[tuple[str, ...]]:
-        """Candidates of the best rank that has votes, of each session."""
+        """Each session's candidates of the best rank with votes."""
         return self._chosen(self.first_lines)
 
     def _chosen(self, lines: Flags) -> list[tuple[str, ...]]:
@@ -566,7 +571,6 @@ class Outcomes:
 
     @cached_property
     def _shared(self) -> dict[str, Any]:
-        """Fields that all outcomes share."""
         settings, rule = self.settings, self.rule
         own = settings.parameters if settings.rule == rule.name else {}
         return {
@@ -579,7 +583,7 @@ class Outcomes:
         }
 
     def fields(self, column: int) -> dict[str, Any]:
-        """The fields of one outcome; its lines, ballots and matrices as plain rows."""
+        """The fields of one outcome; lines, ballots and matrices are rows."""
         electorate, row = self.count.electorates[column], self.rows[column]
         names, taus = self.names[column], self.taus[column]
         has_against, has_cycles, has_idle, has_warnings = self.remarks[column]
@@ -636,7 +640,7 @@ class Outcomes:
 
     @cached_property
     def _can_tell(self) -> Sequence[bool | None]:
-        """Whether sessions have enough ballots to separate any pair; None: the rule never asks."""
+        """Find sessions with ballots enough to separate a pair; None: never asked."""
         if self.rule.needs == "history":
             return [None] * len(self)
         if self.settings.ties == "intervals":
@@ -646,7 +650,7 @@ class Outcomes:
 
     @cached_property
     def informing(self) -> list[tuple[bool, ...]]:
-        """Whether each ballot informs the rule, session by session."""
+        """Find the ballots informing the rule, session by session."""
         return list(map(tuple, self.effective.T.tolist()))
 
     def __getitem__(self, column: int) -> Outcome:
@@ -661,8 +665,8 @@ class Outcomes:
 
 def _standing(*line: Any) -> Standing:
     interval, details = line[_INTERVAL], dict(line[-1])
-    known = None if interval is None else Interval(**interval)
-    return Standing(*(*line[:_INTERVAL], known, *line[_INTERVAL + 1 : -1], details))
+    interval_or_none = None if interval is None else Interval(**interval)
+    return Standing(*(*line[:_INTERVAL], interval_or_none, *line[_INTERVAL + 1 : -1], details))
 
 
 _NO_FIELDS: Mapping[str, Any] = dict.fromkeys([each.name for each in fields(Outcome)])
@@ -676,26 +680,28 @@ def _bands(grades: Floats) -> NDArray[Any]:
     """Bands of mean grades; None without a grade."""
     names = np.array(["poor", *[name for _, name in reversed(BANDS)], None], dtype=object)
     least = [grade for grade, _ in reversed(BANDS)]
-    found: NDArray[Any] = names[np.searchsorted(least, grades, side="right")]
-    found[np.isnan(grades)] = None
-    return found
+    bands: NDArray[Any] = names[np.searchsorted(least, grades, side="right")]
+    bands[np.isnan(grades)] = None
+    return bands
 
 
 def _informing_ballots(batch: Outcomes, column: int) -> list[Vote]:
-    """The ballots that inform the rule."""
+    """The ballots informing the rule."""
     votes = batch.count.electorates[column].votes
     return list(compress(votes, batch.informing[column]))
 
 
 def _details(batch: Outcomes, column: int) -> dict[str, Any]:
-    """The rule's numbers of the session, and how many reviewers are people."""
+    """The rule's numbers of the session, and the number of people."""
     electorate = batch.count.electorates[column]
     details = {name: values[column] for name, values in batch.rule_numbers[1].items()}
     if "human" in electorate.kinds:
-        cast = [vote for vote in _informing_ballots(batch, column) if vote.kind == "human"]
-        if people := {vote.reviewer for vote in cast}:
+        people_votes = [vote for vote in _informing_ballots(batch, column) if vote.kind == "human"]
+        if people := {vote.reviewer for vote in people_votes}:
             details["people"] = len(people)
-        if unnamed := {vote.reviewer for vote in cast if vote.paired and is_unnamed(vote.reviewer)}:
+        if unnamed := {
+            vote.reviewer for vote in people_votes if vote.paired and is_unnamed(vote.reviewer)
+        }:
             details["unnamed_votes"] = len(unnamed)
     if batch.rule.trace and electorate.votes:
         profile = batch.count.profile.take(slice(column, column + 1))
@@ -752,8 +758,8 @@ def _idle_reviewers(batch: Outcomes, column: int) -> tuple[str, ...]:
     """Reviewers with ballots, none of them informing the rule."""
     effective = {vote.reviewer for vote in _informing_ballots(batch, column)}
     votes = batch.count.electorates[column].votes
-    cast = dict.fromkeys(vote.reviewer for vote in votes if vote.weight > 0)
-    return tuple(reviewer for reviewer in cast if reviewer not in effective)
+    effective_reviewers = dict.fromkeys(vote.reviewer for vote in votes if vote.weight > 0)
+    return tuple(reviewer for reviewer in effective_reviewers if reviewer not in effective)
 
 
 def _disputed_pairs(rule: Rule, names: Sequence[str], against: Flags) -> Iterator[str]:

@@ -44,7 +44,7 @@ def votes(profile: Profile, rule: Rule) -> NDArray[np.integer[Any]]:
 
 
 def worth(profile: Profile, rule: Rule) -> NDArray[Any]:
-    """Equal votes that each candidate's votes are worth, shape (C, S): (Σw)² / Σw².
+    """Convert each candidate's votes into equal votes, (C, S): (Σw)² / Σw².
 
     Source: Kish, Survey Sampling, 1965, section 11.7.
     """
@@ -57,7 +57,9 @@ def worth(profile: Profile, rule: Rule) -> NDArray[Any]:
 
 
 def vote_levels(n_votes: NDArray[np.integer[Any]], min_votes: int = MIN_VOTES) -> NDArray[np.int8]:
-    """2 with votes enough to lead, 1 with fewer, 0 with none: shape (C, ...), as given.
+    """Rate numbers of votes: 2 enough to lead, 1 fewer, 0 none.
+
+    The shape (C, ...) stays.
 
     Where fewer than two candidates have enough votes, nobody is better off for having them.
     """
@@ -86,7 +88,7 @@ def _says(profile: Profile, rule: Rule) -> NDArray[np.bool_]:
 
 
 def first_places(profile: Profile) -> Floats:
-    """Wins per candidate, shape (C, S): k tied for first get 1/k each."""
+    """Count wins per candidate, (C, S); k tied firsts get 1/k each."""
     last = profile.places - profile.places.dtype.type(1)  # unranked wraps to the far end
     best = last.min(axis=1, keepdims=True, initial=np.iinfo(last.dtype).max)
     first = (last == best) & profile.rank_mask

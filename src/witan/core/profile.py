@@ -128,7 +128,7 @@ class Profile:
 
     @property
     def ranks(self) -> NDArray[np.float64]:
-        """Ranks as floats, shape (R, C, S): 1 is best, NaN means no vote."""
+        """Ranks as floats, (R, C, S): 1 is best, NaN no vote."""
         return np.where(self.places > 0, self.places / 2.0, np.nan)
 
     @property

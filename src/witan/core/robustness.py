@@ -102,9 +102,9 @@ def _batches(n_ballots: int, size: int) -> tuple[NDArray[np.int8], ...]:
     """All ways to remove or reverse `size` ballots, as columns (R, up to 4096)."""
     columns = []
     for chosen in combinations(range(n_ballots), size):
-        for what in product((REMOVE, REVERSE), repeat=size):
+        for actions in product((REMOVE, REVERSE), repeat=size):
             column = np.zeros(n_ballots, dtype=np.int8)
-            column[list(chosen)] = what
+            column[list(chosen)] = actions
             columns.append(column)
     starts = range(0, len(columns), 4096)
     return tuple(np.stack(columns[start : start + 4096], axis=1) for start in starts)
@@ -167,7 +167,10 @@ def _upper_bound(
 def _recounts(
     profile: Profile, sessions: NDArray[np.integer[Any]], actions: NDArray[np.int8]
 ) -> Profile:
-    """Every session under each column of actions (R, V): all under the first come first."""
+    """Repeat every session under each column of actions (R, V).
+
+    All sessions under the first column come first.
+    """
     base, n_columns = profile.take(sessions), actions.shape[1]
     lengths = base.rank_mask.sum(axis=1) if base.lengths is None else base.lengths
     mirrored = (2 * (lengths[:, np.newaxis] + 1) - base.places).astype(base.places.dtype)

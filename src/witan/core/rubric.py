@@ -135,17 +135,17 @@ class Rubric:
         InvalidRubric
             If the weights no longer sum to 1; it names the sum.
         """
-        known = [criterion.name for criterion in self.criteria]
+        criterion_names = [criterion.name for criterion in self.criteria]
         for name in weights:
-            if name not in known:
-                raise UnknownName("criterion", name, known)
+            if name not in criterion_names:
+                raise UnknownName("criterion", name, criterion_names)
         criteria = (replace(c, weight=weights.get(c.name, c.weight)) for c in self.criteria)
         return Rubric(self.name, tuple(criteria), self.ceilings, self.scale)
 
 
 @dataclass(frozen=True, slots=True)
 class Overall:
-    """One overall grade and how it came about.
+    """One overall grade, with its ceiling and its graded weight.
 
     Parameters
     ----------
@@ -196,16 +196,16 @@ def overall(rubric: Rubric, grades: Mapping[str, float]) -> Overall:
         If a grade is for something the rubric does not have.
     """
     total = weight_given = 0.0
-    read = 0
+    n_criteria_read = 0
     for criterion in rubric.criteria:
         grade = grades.get(criterion.name)
         if grade is None:
             continue
-        read += 1
+        n_criteria_read += 1
         if grade == grade:  # noqa: PLR0124 — false only for NaN, and the quickest way to ask
             total += criterion.weight * grade
             weight_given += criterion.weight
-    if read != len(grades):
+    if n_criteria_read != len(grades):
         _refuse_unknown(rubric, grades)
     if 2.0 * weight_given < rubric.total_weight - ROUNDING:
         return Overall(None, None, weight_given)
@@ -227,10 +227,10 @@ def trips(rubric: Rubric, value: float, grades: Mapping[str, float]) -> Ceiling 
 
 
 def _refuse_unknown(rubric: Rubric, grades: Mapping[str, float]) -> None:
-    known = [criterion.name for criterion in rubric.criteria]
+    criterion_names = [criterion.name for criterion in rubric.criteria]
     for name in grades:
-        if name not in known:
-            raise UnknownName("criterion", name, known)
+        if name not in criterion_names:
+            raise UnknownName("criterion", name, criterion_names)
 
 
 def _naming_problems(rubric: Rubric) -> Iterator[str]:
@@ -282,13 +282,13 @@ def _anchor_problems(rubric: Rubric) -> Iterator[str]:
 
 
 def _ceiling_problems(rubric: Rubric) -> Iterator[str]:
-    known = [criterion.name for criterion in rubric.criteria]
+    criterion_names = [criterion.name for criterion in rubric.criteria]
     pairs: set[tuple[str, float]] = set()
     for ceiling in rubric.ceilings:
-        if ceiling.criterion not in known:
+        if ceiling.criterion not in criterion_names:
             yield (
                 f"has a ceiling on {ceiling.criterion!r}, which is none of its criteria "
-                f"({', '.join(known)})"
+                f"({', '.join(criterion_names)})"
             )
         if not (LOWEST <= ceiling.below <= HIGHEST and LOWEST <= ceiling.at_most <= HIGHEST):
             yield (

@@ -129,11 +129,11 @@ class Scale:
         whole: Range | None = None
         criteria: dict[str, Range] = {}
         for part in text.split(","):
-            name, equals, written = part.rpartition("=")
+            name, equals, value_text = part.rpartition("=")
             if equals and name.strip() not in ("", HOLISTIC):
-                criteria[name.strip()] = _range(written, text)
+                criteria[name.strip()] = _range(value_text, text)
             elif whole is None:
-                whole = _range(written, text)
+                whole = _range(value_text, text)
             else:
                 raise InvalidParameter("scale", text, EXPECTED)
         return cls.of_ranges(NATIVE if whole is None else whole, criteria)
@@ -188,16 +188,16 @@ class Scale:
         """Describe the scale with a surface's name of the option."""
         parts = [str(self.whole), *(f"of {name} as {one}" for name, one in self.criteria)]
         how = " (recognised)" if self.recognised else ""
-        brought = "" if self.is_native else ", and converted to 1-10"
+        conversion_text = "" if self.is_native else ", and converted to 1-10"
         other = f"; they also fit {' or '.join(self.instead)}" if self.instead else ""
         # The option would read the other reviewers so as well.
         helps = self.instead and not self.reviewers
         hint = f" ({option}{self.instead[-1]} reads them so)" if helps else ""
         shares = ", text such as 3/5 and 60 % as shares of the best grade" if self.shares else ""
         words = ", words such as pass and fail as the ends of the scale" if self.words else ""
-        whose = f" of {_join_names(self.reviewers)}" if self.reviewers else ""
-        read = f"{', '.join(parts)}{how}{shares}{words}"
-        return f"grades{whose} are read as {read}{brought}{other}{hint}"
+        reviewer_text = f" of {_join_names(self.reviewers)}" if self.reviewers else ""
+        reading_text = f"{', '.join(parts)}{how}{shares}{words}"
+        return f"grades{reviewer_text} are read as {reading_text}{conversion_text}{other}{hint}"
 
     def of(self, criterion: str) -> Range:
         """The range of one criterion."""

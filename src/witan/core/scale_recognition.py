@@ -102,7 +102,7 @@ class _Numbers:
         return self.fits[scale] / self.n
 
     def describe_fit(self, scale: Range) -> str:
-        """Say how many grades this scale would clamp."""
+        """State the number of grades clamped by this scale."""
         out = self.n - self.fits[scale]
         return f"clamps {out:,} of {self.n:,} grades" if out else "takes all of them"
 
@@ -168,7 +168,7 @@ class _Criterion:
     are_numbers: bool = True
 
     def add(self, value: object, candidate: str | None) -> None:
-        """Count one grade, for a candidate where reviewers are told apart."""
+        """Count one grade, by candidate where the count is by reviewer."""
         if type(value) is bool:
             self.words += 1
             self.are_numbers = False
@@ -180,7 +180,7 @@ class _Criterion:
             self.are_numbers = False
 
     def add_numbers(self, grades: Iterable[tuple[str | None, float | str]]) -> None:
-        """Take in grades by candidate; they are counted when somebody asks, or when many."""
+        """Take in grades by candidate; count them on demand, or when many."""
         self.unread.extend(grades)
         if len(self.unread) > MOST_UNREAD:
             self.fold()
@@ -298,8 +298,8 @@ class Scales:
     @property
     def is_native(self) -> bool:
         """True if all grades are on 1–10 beyond doubt."""
-        named = self.shared_scale.instead or self.shared_scale.words
-        return self.takes_all and self.shared_scale.is_native and not named
+        is_stated = self.shared_scale.instead or self.shared_scale.words
+        return self.takes_all and self.shared_scale.is_native and not is_stated
 
     def of(self, reviewer: str) -> Scale:
         """The scale of this reviewer's grades."""
@@ -331,13 +331,15 @@ class GradeEvidence:
             self._reviewers = {}
 
     def add_table(self, table: BallotTable) -> None:
-        """Take in the grades of a table, all before those of any ballot."""
+        """Take in a table's grades, all before those of any ballot."""
         reviewers: dict[str, list[dict[str, float]]] = {}
         for reviewer, grades in zip(table.reviewers, table.grades, strict=True):
             reviewers.setdefault(reviewer, []).append(grades)
-        for reviewer, given in reviewers.items():
+        for reviewer, grades_of_reviewer in reviewers.items():
             criteria = self._reviewers.setdefault(reviewer, {})
-            _scale_of(criteria, HOLISTIC).add_numbers(chain.from_iterable(map(dict.items, given)))
+            _scale_of(criteria, HOLISTIC).add_numbers(
+                chain.from_iterable(map(dict.items, grades_of_reviewer))
+            )
         if len(self._reviewers) > MOST_REVIEWERS:
             self._crowd = self._pool_criteria(self._reviewers)
             self._reviewers = {}
@@ -527,14 +529,14 @@ def _may_be_smaller(numbers: _Numbers, larger: _Numbers, scale: Range) -> bool:
 
 
 def _is_unlikely(mine: Mapping[str, _Grades], high: Mapping[str, _Grades], size: int) -> bool:
-    """Check that one reviewer's grades within this size would be improbable."""
-    both = [name for name in mine if name in high]
-    if len(both) < FEWEST_CANDIDATES:
+    """Tell whether one reviewer's grades within this size are improbable."""
+    shared_reviewers = [name for name in mine if name in high]
+    if len(shared_reviewers) < FEWEST_CANDIDATES:
         return False
-    n = sum(high[name].n for name in both)
-    within = n - sum(high[name].excess[size] for name in both)
+    n = sum(high[name].n for name in shared_reviewers)
+    within = n - sum(high[name].excess[size] for name in shared_reviewers)
     chance = (within + 1) / (n + 2)
-    return bool(chance ** sum(mine[name].n for name in both) < CHANCE)
+    return bool(chance ** sum(mine[name].n for name in shared_reviewers) < CHANCE)
 
 
 def _split_criteria(criteria: Mapping[str, _Criterion]) -> _Parts:

@@ -1,4 +1,4 @@
-"""Looks at a session after each ballot: the level of each, and whether more ballots may settle it.
+"""Looks at a session after each ballot: levels and chances to settle.
 
 A test that is repeated after each ballot errs more often than once. A session is looked at after
 numbers of ballots that are known beforehand, at one level for all looks, so that all of them
@@ -34,7 +34,9 @@ N_SIMULATED = 2_000
 
 
 def plan_looks(first: int, last: int) -> tuple[int, ...]:
-    """Numbers of ballots to look at: each from `first`, farther apart from sixteen on, to `last`.
+    """Plan looks by numbers of ballots, from `first` to `last`.
+
+    These are all numbers up to sixteen, and from there on numbers farther apart.
 
     Raises
     ------
@@ -51,7 +53,7 @@ def plan_looks(first: int, last: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=256)
 def look_level(level: float, looks: tuple[int, ...], shared: float) -> float:
-    """Return the level of each look at which all looks together err with 1 − `level`.
+    """Return each look's level for a joint error of 1 − `level`.
 
     After n ballots a mean has the variance s²·(1/n + shared), and the covariance of two such means
     is the variance of the later one. So their z-values are those of a Brownian motion at the times
@@ -96,7 +98,7 @@ def _quadrature() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _p_crossing(bound: float, times: Sequence[float]) -> float:
-    """P(|B(t)| > bound·√t at some of these times) for a Brownian motion B."""
+    """Compute P(|B(t)| > bound·√t at some time), B a Brownian motion."""
     nodes, weights = _quadrature()
     before, mass = np.zeros(1), np.ones(1)
     elapsed = 0.0
@@ -116,7 +118,7 @@ def p_settled(
     growth: float,
     bar: float,
 ) -> float:
-    """Probability that the ballots still to come take a difference beyond noise.
+    """Estimate the probability of a difference beyond noise after further ballots.
 
     With g times as many ballots at the end, the difference there is distributed as
 
@@ -147,7 +149,7 @@ def p_settled(
 def p_asked(
     looks: tuple[int, ...], n_candidates: int, level: float, shared: float
 ) -> tuple[float, ...]:
-    """Probability that each ballot is asked for, first to last, by a simulation.
+    """Simulate the probability of a request for each ballot, in order.
 
     Sessions differ in λ, the variance of quality over that of noise, as `half_cauchy_ratios` has
     it. Grades are normal with a known variance, and the two best candidates are compared, or the

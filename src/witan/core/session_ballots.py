@@ -117,42 +117,48 @@ def read_ballots(session: str, ballots: Sequence[Ballot], settings: Settings) ->
         If a ballot's weight is negative or infinite.
     """
     counting, gate = settings.counting, settings.gates.get(session)
-    as_cast = replace(counting, recusal="off", unranked="skip")
+    ballots_before_recusal = replace(counting, recusal="off", unranked="skip")
     superseded = _find_superseded(session, ballots)
     whole = not any(ballot.paired for ballot in ballots)
     if whole and gate is None and counting.unranked == "skip" and counting.recusal != "after":
-        counted = interpret(session, ballots, as_cast)
-        by_reviewer = {vote.reviewer: vote for vote in counted.votes}
+        electorate = interpret(session, ballots, ballots_before_recusal)
+        by_reviewer = {vote.reviewer: vote for vote in electorate.votes}
         names = [ballot.reviewer for ballot in ballots]
-        own = _own_seats(counted.candidates, ballots)
+        own = _own_seats(electorate.candidates, ballots)
         if counting.recusal == "before":
             standing = [b for b, late in zip(ballots, superseded, strict=True) if not late]
-            counted = _recuse(counted, standing, own)
+            electorate = _recuse(electorate, standing, own)
     else:
-        counted = interpret(session, ballots, counting, gate)
+        electorate = interpret(session, ballots, counting, gate)
         # Under a name each, no two ballots are one opinion.
         names = [str(number) for number in range(len(ballots))]
         apart = [replace(b, reviewer=name) for b, name in zip(ballots, names, strict=True)]
-        by_reviewer = {vote.reviewer: vote for vote in interpret(session, apart, as_cast).votes}
-        own = _own_seats(counted.candidates, ballots)
+        by_reviewer = {
+            vote.reviewer: vote for vote in interpret(session, apart, ballots_before_recusal).votes
+        }
+        own = _own_seats(electorate.candidates, ballots)
     votes = [
         None if late else by_reviewer.get(name)
         for name, late in zip(names, superseded, strict=True)
     ]
     # A row of weight 0 is no abstention.
-    weighed = replace(counted.scale_weights(settings.weights), abstentions=counted.abstentions)
+    weighed = replace(
+        electorate.scale_weights(settings.weights), abstentions=electorate.abstentions
+    )
     return Reading(ballots, superseded, votes, own, weighed)
 
 
 class GradedBlock:
-    """Ballots of sessions of one shape that only grade, as cast and after recusal."""
+    """Grades-only ballots of same-shaped sessions, as cast and after recusal."""
 
     def __init__(self, block: VoteBlock, recusals: VoteBlock) -> None:
         self._cast, self._recused = block, recusals
 
     @cached_property
     def lines(self) -> list[list[tuple[Any, ...]]]:
-        """Own seats, shares and grades per session and ballot; None: not ranked, or no grade.
+        """List own seats, shares and grades per session and ballot.
+
+        None: not ranked, or no grade.
 
         With p twice its rank among n ranked candidates, a share is (2n − p) / (2n − 2): n and p are
         of the others alone, for a candidate that is not own.
@@ -182,7 +188,7 @@ def _none_for_nan(values: Floats) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class GradedReading:
-    """Ballots of one kind in one session that only grade.
+    """Grades-only ballots of one kind in one session.
 
     Parameters
     ----------
@@ -204,7 +210,7 @@ class GradedReading:
 def read_graded_ballots(
     sessions: Mapping[str, Sequence[Ballot]], settings: Settings
 ) -> dict[str, GradedReading]:
-    """Read, in blocks, the sessions whose ballots only grade; leave out the others.
+    """Read sessions of grades-only ballots in blocks; leave out other sessions.
 
     The electorates, and the rows that follow, are those of `read_ballots`.
     """
@@ -232,21 +238,21 @@ def close_gaps(places: Sequence[int], own: frozenset[int]) -> tuple[int, ...]:
 
     What stood below one of them moves up by a place, what was tied with it by half a place.
     """
-    closed = list(places)
+    places_without_gaps = list(places)
     for seat in own:
         below = places[seat]
         if below:
-            closed = [
+            places_without_gaps = [
                 now - (2 if place > below else place == below)
-                for place, now in zip(places, closed, strict=True)
+                for place, now in zip(places, places_without_gaps, strict=True)
             ]
     for seat in own:
-        closed[seat] = 0
-    return tuple(closed)
+        places_without_gaps[seat] = 0
+    return tuple(places_without_gaps)
 
 
 def _find_superseded(session: str, ballots: Sequence[Ballot]) -> list[bool]:
-    """Ballots replaced by a later one of the same reviewer, as in `one_opinion_each`."""
+    """Find ballots replaced by the reviewer's later one, like `one_opinion_each`."""
     last = {_opinion(ballot): n for n, ballot in enumerate(ballots)}
     if len(last) == len(ballots):
         return [False] * len(ballots)
@@ -268,16 +274,18 @@ def _own_seats(
     candidates: Sequence[str], ballots: Sequence[Ballot]
 ) -> Mapping[str, frozenset[int]]:
     authors = authors_of(ballots, [])
-    written: dict[str, list[int]] = {}
+    authors_by_candidate: dict[str, list[int]] = {}
     for seat, name in enumerate(candidates):
-        written.setdefault(authors.get(name, name), []).append(seat)
-    return {author: frozenset(seats) for author, seats in written.items()}
+        authors_by_candidate.setdefault(authors.get(name, name), []).append(seat)
+    return {author: frozenset(seats) for author, seats in authors_by_candidate.items()}
 
 
 def _recuse(
     everyone: Electorate, ballots: Sequence[Ballot], own: Mapping[str, frozenset[int]]
 ) -> Electorate:
-    """Apply recusal to what `interpret` gives without: half of the work.
+    """Apply recusal to a result of `interpret` without it.
+
+    This halves the work.
 
     Only for whole ballots that are counted as they stand: none gated, none filled up.
     """
@@ -295,8 +303,10 @@ def _recuse(
             offered[seat] -= 1
     votes, silent = [], dict(everyone.abstentions)
     for vote in everyone.votes:
-        mine = own.get(vote.reviewer)
-        remainder = vote if mine is None else _remove(vote, mine, n_own[vote.reviewer], everyone)
+        own_seats = own.get(vote.reviewer)
+        remainder = (
+            vote if own_seats is None else _remove(vote, own_seats, n_own[vote.reviewer], everyone)
+        )
         if remainder is None:
             silent[vote.reviewer] = NOTHING_LEFT
         else:
@@ -309,18 +319,18 @@ def _recuse(
 def _remove(vote: Vote, own: frozenset[int], n_shown: int, everyone: Electorate) -> Vote | None:
     """Remove the reviewer's own candidates; None if no vote remains."""
     places, remaining = close_gaps(vote.places, own), list(vote.grades)
-    gone = [everyone.candidates[seat] for seat in own]
+    recused_names = [everyone.candidates[seat] for seat in own]
     for seat in own:
         remaining[seat] = nan
     if not any(places) and all(isnan(grade) for grade in remaining):
         return None
     groups = [
-        tuple([name for name in group if name not in gone]) if len(group) > 1 else group
+        tuple([name for name in group if name not in recused_names]) if len(group) > 1 else group
         for group in vote.groups
     ]
     return Vote(
         reviewer=vote.reviewer,
-        groups=tuple([group for group in groups if group and group[0] not in gone]),
+        groups=tuple([group for group in groups if group and group[0] not in recused_names]),
         places=places,
         grades=tuple(remaining),
         weight=vote.weight,

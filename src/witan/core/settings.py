@@ -17,7 +17,7 @@ AUTO = "auto"
 
 
 class CountOptions(TypedDict, total=False):
-    """Keywords that counts and councils share: settings, and parameters of the built-in rules."""
+    """Common keywords of counts and councils: settings and built-in rules' parameters."""
 
     kind: Literal["all", "model", "human"]
     ties: TiesRule
@@ -40,7 +40,7 @@ class CountOptions(TypedDict, total=False):
 
 
 class SettingOptions(CountOptions, total=False):
-    """Keywords of a count; parameters of a rule of one's own go into `parameters`."""
+    """Keywords of a count; `parameters` takes those of custom rules."""
 
     parameters: Mapping[str, Any]
     counting: Counting
@@ -112,10 +112,10 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.rule != AUTO:
-            known = RULES[self.rule].parameters
+            parameters = RULES[self.rule].parameters
             for name in self.parameters:
-                if name not in known:
-                    accepted = ", ".join(sorted(known)) or "no parameters"
+                if name not in parameters:
+                    accepted = ", ".join(sorted(parameters)) or "no parameters"
                     raise InvalidParameter(f"a parameter of {self.rule}", name, accepted)
         object.__setattr__(self, "scale", _scale(self.scale))
         for name in ("rho", "prior"):
@@ -141,11 +141,14 @@ class Settings:
         counting = {
             f.name: parameters.pop(f.name) for f in fields(Counting) if f.name in parameters
         }
-        own = {f.name: parameters.pop(f.name) for f in fields(cls) if f.name in parameters}
+        field_values = {f.name: parameters.pop(f.name) for f in fields(cls) if f.name in parameters}
         if counting:
-            own["counting"] = Counting(**counting)
+            field_values["counting"] = Counting(**counting)
         _check_known(cls, rule, parameters)
-        return cls(rule=rule, **{**own, "parameters": {**own.get("parameters", {}), **parameters}})
+        return cls(
+            rule=rule,
+            **{**field_values, "parameters": {**field_values.get("parameters", {}), **parameters}},
+        )
 
 
 def _check_known(kind: type[Settings], rule: str, options: Mapping[str, Any]) -> None:
@@ -153,9 +156,9 @@ def _check_known(kind: type[Settings], rule: str, options: Mapping[str, Any]) ->
     own = set() if rule == AUTO else set(RULES[rule].parameters)
     settings = {f.name for f in (*fields(kind), *fields(Counting))}
     for name in sorted(options.keys() - own):
-        named = [each.name for each in RULES.values() if name in each.parameters]
-        if rule == AUTO and named:
-            expected = f"a rule named with it, such as rule={named[0]!r}"
+        rules_with_parameter = [each.name for each in RULES.values() if name in each.parameters]
+        if rule == AUTO and rules_with_parameter:
+            expected = f"a rule named with it, such as rule={rules_with_parameter[0]!r}"
             raise InvalidParameter(name, options[name], expected)
         raise UnknownOption(name, sorted(settings | own))
 
@@ -176,8 +179,10 @@ def _numbers(settings: Settings) -> None:
     for name in ("weights", "reliability"):
         for reviewer, weight in (getattr(settings, name) or {}).items():
             if not isinstance(weight, int | float) or not 0 <= weight < float("inf"):
-                what = "weight" if name == "weights" else name
-                raise InvalidParameter(f"the {what} of {reviewer}", weight, "a finite number ≥ 0")
+                quantity = "weight" if name == "weights" else name
+                raise InvalidParameter(
+                    f"the {quantity} of {reviewer}", weight, "a finite number ≥ 0"
+                )
 
 
 def _check_among(name: str, value: object, choices: tuple[object, ...]) -> None:

@@ -31,9 +31,9 @@ def set_by_slots(cls: type[Class]) -> type[Class]:
     if hasattr(cls, "__post_init__"):
         lines.append("    self.__post_init__()")
     exec("\n".join([f"def __init__(self, {', '.join(parameters)}):", *lines]), names)  # noqa: S102 - of names of fields
-    made = names["__init__"]
-    generated: Any = cls.__init__
-    made.__qualname__, made.__module__ = generated.__qualname__, cls.__module__
-    made.__annotations__ = generated.__annotations__
-    cls.__init__ = made  # type: ignore[method-assign]
+    init = names["__init__"]
+    generated_init: Any = cls.__init__
+    init.__qualname__, init.__module__ = generated_init.__qualname__, cls.__module__
+    init.__annotations__ = generated_init.__annotations__
+    cls.__init__ = init  # type: ignore[method-assign]
     return cls

@@ -72,16 +72,16 @@ def tally(
     UnclearScale
         If grades fit no scale, or two as well.
     """
-    chosen = Settings.of(rule, **settings)
-    cast = list(ballots)
-    sessions = {ballot.session for ballot in cast}
-    if not cast:
+    resolved_settings = Settings.of(rule, **settings)
+    all_ballots = list(ballots)
+    sessions = {ballot.session for ballot in all_ballots}
+    if not all_ballots:
         raise NothingToCount("there is no ballot to count")
-    if len(sessions) > 1 and not _needs_history(chosen):
+    if len(sessions) > 1 and not _needs_history(resolved_settings):
         raise InvalidParameter(
             "ballots", f"ballots of {len(sessions)} sessions", "those of one; see tally_sessions"
         )
-    return next(tally_sessions(cast, chosen))
+    return next(tally_sessions(all_ballots, resolved_settings))
 
 
 def tally_sessions(
@@ -109,10 +109,12 @@ def tally_columns(
     only: Collection[str] | None = None,
     check_wanted: GoOn = forever,
 ) -> Iterator[OutcomeColumn]:
-    """Count as `tally_sessions`; yield each session as a batch and its column there."""
-    everyone, borrowed = prepare(ballots, settings, on_unsuitable)
-    wanted = None if only is None else frozenset(only)
-    return count_electorates(everyone, borrowed, on_unsuitable, wanted, check_wanted)
+    """Count like `tally_sessions`; yield each session's batch and column there."""
+    electorates, settings_with_prior = prepare(ballots, settings, on_unsuitable)
+    sessions_to_count = None if only is None else frozenset(only)
+    return count_electorates(
+        electorates, settings_with_prior, on_unsuitable, sessions_to_count, check_wanted
+    )
 
 
 def put_on_scale(ballots: Iterable[Ballot], settings: Settings) -> Sequence[Ballot]:
@@ -155,8 +157,8 @@ def prepare(
     if scaled and all(ballot.kind != settings.kind for ballot in scaled):
         raise NothingToCount(f"no ballot is of the kind {settings.kind!r}")
     # What could not be interpreted was reported above, and is not tried again.
-    known = {electorate.session for electorate in everyone}
-    of_kind = [b for b in scaled if b.kind == settings.kind and b.session in known]
+    session_names = {electorate.session for electorate in everyone}
+    of_kind = [b for b in scaled if b.kind == settings.kind and b.session in session_names]
     return _electorates(of_kind, settings, on_unsuitable), borrowed
 
 
@@ -214,18 +216,20 @@ def count_electorates(
     if _needs_history(settings):
         yield _over_time(counting, settings), 0
         return
-    learned = None
+    learned_weights = None
     if settings.rule == "weighted_borda" and settings.reliability is None:
-        learned = learn_weights(counting)
+        learned_weights = learn_weights(counting)
     if only is not None:
         wanted = [
             number for number, electorate in enumerate(counting) if electorate.session in only
         ]
         counting = [counting[number] for number in wanted]
-        learned = None if learned is None else [learned[number] for number in wanted]
+        learned_weights = (
+            None if learned_weights is None else [learned_weights[number] for number in wanted]
+        )
     for start in range(0, len(counting), SESSIONS_AT_ONCE):
         part = slice(start, start + SESSIONS_AT_ONCE)
-        weights = learned[part] if learned is not None else None
+        weights = learned_weights[part] if learned_weights is not None else None
         yield from _count_in_order(counting[part], settings, weights, on_unsuitable, check_wanted)
 
 
@@ -253,8 +257,10 @@ def _count_in_order(
     """Count shape by shape; return outcomes in session order."""
     outcomes: dict[int, OutcomeColumn] = {}
     for task in _tasks(everyone, settings, weights):
-        chosen = [everyone[number] for number in task.numbers]
-        for batch, columns in count_task(task, chosen, settings, on_unsuitable, check_wanted):
+        electorates_of_task = [everyone[number] for number in task.numbers]
+        for batch, columns in count_task(
+            task, electorates_of_task, settings, on_unsuitable, check_wanted
+        ):
             for at, column in enumerate(columns):
                 check_wanted()
                 outcomes[int(task.numbers[column])] = batch, at
@@ -264,7 +270,7 @@ def _count_in_order(
 
 @dataclass(frozen=True, slots=True)
 class SharedWork:
-    """Fits of the same sessions, and what is inferred from each, for all rules that count them."""
+    """Fits of the same sessions and inferences, for all rules counting them."""
 
     fits: dict[bytes, list[Fitted]] = field(default_factory=dict)
     inferences: dict[int, tuple[Sequence[Fitted] | None, Inference]] = field(default_factory=dict)
@@ -286,7 +292,7 @@ def count_task(
     *,
     shared: SharedWork | None = None,
 ) -> Iterator[tuple[Outcomes, Sequence[int]]]:
-    """Count the sessions of a task that its rule can count.
+    """Count a task's sessions within the reach of its rule.
 
     `shared` is of all sessions of the task; without it, and of some alone, nothing is shared.
 
@@ -312,9 +318,9 @@ def count_task(
     profile = _take_sessions(task.profile, np.array(usable))
     if len(usable) < len(electorates) or shared is None:
         shared = SharedWork()
-    chosen = [electorates[column] for column in usable]
+    usable_electorates = [electorates[column] for column in usable]
     counting = partial(count, task.rule, settings=settings, check_wanted=check_wanted)
-    for counted, columns in _count(profile, chosen, counting, shared, on_unsuitable):
+    for counted, columns in _count(profile, usable_electorates, counting, shared, on_unsuitable):
         yield Outcomes(counted, shared.infer(counted), task.why), [usable[at] for at in columns]
 
 
@@ -337,8 +343,8 @@ def _count(
             one = profile.take(slice(column, column + 1))
             yield count_under(one, [electorate]), [column]
         except UnsuitableBallots as found:
-            where = electorate.session
-            on_unsuitable(UnsuitableBallots(found.rule, found.problem, found.remedy, where))
+            session_name = electorate.session
+            on_unsuitable(UnsuitableBallots(found.rule, found.problem, found.remedy, session_name))
 
 
 def _tasks(
@@ -389,10 +395,10 @@ def _unsuitable(electorate: Electorate, rule: str) -> UnsuitableBallots | None:
     if RULES[rule].needs != "grades" or not electorate.votes:
         return None
     where = f"in session {electorate.session!r} " if electorate.session else ""
-    who = join_names(electorate.reviewers[:8])
+    reviewer_names = join_names(electorate.reviewers[:8])
     return UnsuitableBallots(
         rule,
-        f"it needs grades, and {where}no ballot has any ({who} only ranked)",
+        f"it needs grades, and {where}no ballot has any ({reviewer_names} only ranked)",
         "take a rule that needs rankings alone, such as 'borda', or 'auto'",
         electorate.session,
     )
@@ -410,5 +416,5 @@ def _over_time(everyone: Sequence[Electorate], settings: Settings) -> Outcomes:
         order = "time order" if is_timed else "the order given, as not all of them have a time"
         note = f"{settings.rule} rates the {len(everyone):,} sessions as one history, in {order}"
         whole = replace(whole, warnings=(note, *whole.warnings))
-    counted = count(settings.rule, profile, [whole], settings)
-    return Outcomes(counted, infer(counted), "asked for")
+    counts = count(settings.rule, profile, [whole], settings)
+    return Outcomes(counts, infer(counts), "asked for")

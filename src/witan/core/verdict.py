@@ -1,4 +1,4 @@
-"""The verdict of a jury on texts: their grades, which of them pass, and how sure that is."""
+"""A jury's verdict on texts: grades, passes and their certainty."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -133,7 +133,7 @@ class Verdict(NotebookDisplay, FrameSource):
 
 
 def check_pass_mark(pass_mark: object) -> None:
-    """Refuse a pass mark that no mean of grades can be compared with."""
+    """Refuse a pass mark incomparable with means of grades."""
     is_number = isinstance(pass_mark, int | float) and not isinstance(pass_mark, bool)
     if pass_mark is not None and not (is_number and NATIVE.low <= pass_mark <= NATIVE.high):  # type: ignore[operator]
         raise InvalidParameter("pass_mark", pass_mark, "a grade from 1 to 10, or None")
@@ -186,14 +186,17 @@ def p_pass_settled(
     pass_mark: float,
     growth: float,
 ) -> float:
-    """Probability that so many times as many ballots decide whether a text passes."""
+    """Compute the probability of a decision on a text after more ballots.
+
+    There are then so many times as many.
+    """
     mean = _Jury.of(ballots, outcome, settings).mean(text)
     return 0.0 if mean is None else mean.p_settled(pass_mark, growth)
 
 
 @dataclass(frozen=True, slots=True)
 class _Jury:
-    """The counted ballots of one session: a panel, and its grades of each text."""
+    """One session's counted ballots: a panel and its grades of texts."""
 
     panel: "_Panel"
     electorate: Electorate
@@ -201,18 +204,18 @@ class _Jury:
 
     @classmethod
     def of(cls, ballots: Sequence[Ballot], outcome: Outcome, settings: Settings) -> "_Jury":
-        """Take the ballots that an outcome counts, at its weights and its level.
+        """Take an outcome's counted ballots at its weights and level.
 
         A recount may leave reviewers out, weigh them anew or ask for another level.
         """
         weight_of = {note.reviewer: note.weight for note in outcome.ballots}
         voting = [ballot for ballot in ballots if ballot.reviewer in weight_of]
-        counted = put_on_scale(voting, settings)
-        [electorate], _ = prepare(counted, settings)
+        scaled_ballots = put_on_scale(voting, settings)
+        [electorate], _ = prepare(scaled_ballots, settings)
         weights = np.array([weight_of[voter] for voter in electorate.voters], dtype=np.float64)
-        ballot_of = {ballot.reviewer: ballot for ballot in counted}
-        cast = tuple(ballot_of[voter] for voter in electorate.voters)
-        return cls(_Panel(weights, settings, outcome.level), electorate, cast)
+        ballot_of = {ballot.reviewer: ballot for ballot in scaled_ballots}
+        counted_ballots = tuple(ballot_of[voter] for voter in electorate.voters)
+        return cls(_Panel(weights, settings, outcome.level), electorate, counted_ballots)
 
     def overall(self, name: str) -> Floats:
         """The overall grades of a text, one per ballot."""
@@ -220,14 +223,14 @@ class _Jury:
         return np.array([vote.grades[seat] for vote in self.electorate.votes])
 
     def mean(self, name: str) -> "PanelMean | None":
-        """The mean grade of a text; None: nobody graded it, or it failed the gate.
+        """Average a text's grades; None: no grade, or a failed gate.
 
         What fails the gate has the grade that the gate gives it, of which nothing is uncertain.
         """
         return None if name in self.electorate.failed else self.panel.mean(self.overall(name))
 
     def grades(self, name: str, pass_mark: float | None) -> TextGrades:
-        """The grades of a text, by criterion too, and whether it passes."""
+        """Grade a text, by criterion too, and decide its passing."""
         rubric = self.panel.settings.counting.rubric
         columns = _criteria(self.ballots, name, rubric)
         means = {c: self.panel.mean(grades) for c, grades in columns.items()}
@@ -247,13 +250,13 @@ class _Jury:
 
 
 def _criteria(cast: Sequence[Ballot], name: str, rubric: Rubric) -> dict[str, Floats]:
-    """Each criterion's grades of one text, in the order of the ballots; NaN: none."""
+    """List one text's grades by criterion in ballot order; NaN: none."""
     columns: dict[str, Floats] = {}
     for criterion in rubric.criteria:
         grades = []
         for ballot in cast:
-            given = ballot.grades.get(name)
-            raw = given.get(criterion.name) if isinstance(given, Mapping) else None
+            ballot_grades = ballot.grades.get(name)
+            raw = ballot_grades.get(criterion.name) if isinstance(ballot_grades, Mapping) else None
             within = NATIVE if ballot.scale is None else ballot.scale.of(criterion.name)
             read = None if raw is None else read_grade(raw, within)
             grades.append(np.nan if read is None else read)
@@ -287,7 +290,7 @@ class PanelMean:
         return Interval(self.mean - reach, self.mean + reach, self.level)
 
     def grade(self) -> MeanGrade:
-        """The mean of grades, whose interval ends with the scale."""
+        """Average grades, with the interval cut at the scale's ends."""
         interval = self.interval
         if interval is not None:
             low, high = max(interval.low, NATIVE.low), min(interval.high, NATIVE.high)
@@ -295,13 +298,13 @@ class PanelMean:
         return MeanGrade(self.mean, interval, self.n)
 
     def p_above(self, pass_mark: float) -> float | None:
-        """Probability that reviewers like these agree on the mark or above."""
+        """Compute the probability of the mark or above with such reviewers."""
         if self.interval is None:
             return None
         return float(t_cdf(np.array([(self.mean - pass_mark) / self.std_error]), self.df)[0])
 
     def p_settled(self, pass_mark: float, growth: float) -> float:
-        """Probability that it is decided once there are so many times as many ballots."""
+        """Compute the probability of a decision after so many times the ballots."""
         if self.n < MIN_VOTES:
             return 1.0
         if self.interval is None:
@@ -323,7 +326,9 @@ def panel_mean(
     level: float,
     looks: tuple[int, ...] = (),
 ) -> PanelMean | None:
-    """Mean of one value per reviewer, NaN for none, as `judge_texts` has it; None: no value.
+    """Average one value per reviewer like `judge_texts`.
+
+    NaN stands for no value; None: nobody has one.
 
     Parameters
     ----------
@@ -360,7 +365,7 @@ class _Panel:
 
     @property
     def decision_level(self) -> float:
-        """How sure a decision has to be at each look."""
+        """The certainty needed for a decision at each look."""
         shared = rho_of(self.settings.rho, "grades")
         return decision_level(self.level, self.settings.looks, shared / (1 - shared))
 
@@ -386,7 +391,10 @@ class _Panel:
         return decide(None if mean is None else mean.p_above(pass_mark), self.decision_level)
 
     def ballots_to_flip(self, grades: Floats, pass_mark: float) -> int | None:
-        """The fewest of the highest or the lowest grades without which it is decided otherwise."""
+        """Count the fewest extreme grades to remove for another decision.
+
+        They are the highest or the lowest.
+        """
         decision = self.decide(grades, pass_mark)
         given = np.flatnonzero(~np.isnan(grades) & (self.weights > 0))
         if decision == "too close to call":
@@ -402,13 +410,16 @@ class _Panel:
 
 
 def decision_level(level: float, looks: tuple[int, ...], shared: float) -> float:
-    """How sure each look has to be, so that all together err with 1 − `level` on either side."""
+    """Compute each look's needed certainty.
+
+    All looks together err with 1 − `level` on either side.
+    """
     sure = max(level, 1 - level)
     return (1 + look_level(2 * sure - 1, looks, shared)) / 2 if len(looks) > 1 else sure
 
 
 def decide(p_pass: float | None, level: float) -> Decision:
-    """Decide by the probability that a text passes, at a level of confidence."""
+    """Decide by the probability of a pass at a confidence level."""
     sure = max(level, 1 - level)
     if p_pass is None:
         return "too close to call"
@@ -454,7 +465,7 @@ def _passes(grades: TextGrades, pass_mark: float | None, level: float) -> Decisi
 def _compare(
     passing: Mapping[str, Decision | None], leader: str | None, expected: str | None
 ) -> Decision:
-    """Decide on several texts: the expected one, or else any, leads clearly and passes."""
+    """Decide whether the expected text, else any, leads clearly and passes."""
     if expected is not None and leader not in (None, expected):
         return "failed"
     if expected is not None and passing[expected] == "failed":

@@ -74,7 +74,7 @@ class Round:
     },
 )
 def irv(profile: Profile) -> Scores:
-    """Score a candidate by how late it is eliminated.
+    """Score a candidate by its place in the order of elimination.
 
     In each round every ballot gives its weight to the candidate it places highest among those
     left, k tied for highest having 1/k each; a ballot that ranks nobody left is exhausted. The

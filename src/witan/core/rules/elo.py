@@ -97,9 +97,9 @@ def check_elo(k: float, base: float, initial: float) -> None:
 
 def _matches(profile: Profile) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Matches, shape (S, C, C), and wins per candidate, (S, C)."""
-    counted = matchups(profile)
-    met = np.moveaxis(counted.comparisons, -1, 0)
-    margin = np.moveaxis(counted.margins, -1, 0)
+    counts = matchups(profile)
+    met = np.moveaxis(counts.comparisons, -1, 0)
+    margin = np.moveaxis(counts.margins, -1, 0)
     decided = np.where(np.abs(margin) > LEVEL * met, np.sign(margin), 0)
     played = np.ascontiguousarray(met > 0, dtype=np.float64)
     return played, ((decided + 1) / 2 * played).sum(axis=2)
@@ -137,7 +137,7 @@ class Match(NamedTuple):
 
     @property
     def result(self) -> float:
-        """Result of the first by majority: 1, 0, or ½ where it is even."""
+        """Decide the first's result by majority: 1, 0, or ½ if even."""
         margin = self.wins - self.losses
         if abs(margin) <= LEVEL * (self.wins + self.losses + self.ties):
             return 0.5
@@ -146,7 +146,7 @@ class Match(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EloRatings:
-    """Model code → rating after the last session, and → number of matches."""
+    """Ratings after the last session and numbers of matches, by model code."""
 
     rating: Mapping[int, float]
     matches: Mapping[int, int]

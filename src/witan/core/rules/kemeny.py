@@ -102,7 +102,7 @@ def kemeny(profile: Profile) -> Scores:
 
 @dataclass(frozen=True, slots=True)
 class _Costs:
-    """Costs of rankings: ``over`` (C, C, S), and slack (S,), None for integers."""
+    """Costs of rankings: ``over`` (C, C, S), slack (S,), None for integers."""
 
     wins: "Cells"
     slack: "Cells | None"

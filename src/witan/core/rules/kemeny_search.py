@@ -80,7 +80,7 @@ COUNTED = 2**53
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """All sets of k candidates out of C, and each without one member.
+    """All k-sets of C candidates, and each without one member.
 
     Parameters
     ----------
@@ -128,12 +128,12 @@ def layers_of(n_candidates: int) -> tuple[Layer, ...]:
 def _layers(n_candidates: int) -> tuple[Layer, ...]:
     sizes = np.bitwise_count(np.arange(1 << n_candidates))
     seats = np.arange(n_candidates)
-    made = []
+    layers = []
     for size in range(1, n_candidates + 1):
         sets = np.flatnonzero(sizes == size)
         member = np.nonzero(sets[:, np.newaxis] >> seats & 1)[1].reshape(-1, size)
-        made.append(Layer(sets, member, sets[:, np.newaxis] ^ (1 << member)))
-    return tuple(made)
+        layers.append(Layer(sets, member, sets[:, np.newaxis] ^ (1 << member)))
+    return tuple(layers)
 
 
 _kept_layers = lru_cache(maxsize=None)(_layers)
@@ -190,7 +190,10 @@ def _cost_type(pair_costs: Cells) -> np.dtype[Any]:
 
 
 def _steps(pair_costs: Cells, kind: np.dtype[Any]) -> Cells:
-    """Cost of c above a set, at row c·2^C + set; shape (C·2^C, S)."""
+    """Tabulate the cost of c above each set, (C·2^C, S).
+
+    Its row is c·2^C + set.
+    """
     n_candidates, _, n_sessions = pair_costs.shape
     steps = np.zeros((n_candidates, 1 << n_candidates, n_sessions), dtype=kind)
     for d in range(n_candidates):
@@ -399,7 +402,7 @@ class _Cuts:
 
 
 def _order_by_wins(x: Cells, n: int) -> Index:
-    """Order the candidates by how many they stand above at a point."""
+    """Order candidates by the number below each at a point."""
     first, second = np.triu_indices(n, 1)
     wins = np.bincount(first, x, n) + np.bincount(second, 1.0 - x, n)
     return np.argsort(-wins, kind="stable")
@@ -430,7 +433,7 @@ def gains(pair_costs: Cells, order: Index) -> Cells:
 
 
 def cost(pair_costs: Cells, order: Index) -> float:
-    """Return what a ranking, best first, pays."""
+    """Return the cost of a ranking, best first."""
     return float(np.tril(pair_costs[np.ix_(order, order)], -1).sum())
 
 
@@ -673,10 +676,10 @@ def _rank_by_prefixes(pair_costs: Cells, target: Cells, slack: float | None) -> 
         (seats, ROUNDING),
     ]
     total, tolerance = goals[0]
-    known = None
+    best_order = None
     for depth in range(len(goals)):
         wall = barrier(total)
-        if known is not None and not _level(known, wall.order, goals[:depth]):
+        if best_order is not None and not _level(best_order, wall.order, goals[:depth]):
             break
         choice = _search(total, wall, tolerance, goals)
         if choice is not None:
@@ -686,7 +689,7 @@ def _rank_by_prefixes(pair_costs: Cells, target: Cells, slack: float | None) -> 
             # this goal, which the next ranking has to reach too, makes the next bound valid.
             if wall.room > tolerance:
                 break
-            known = wall.order
+            best_order = wall.order
         if depth + 1 < len(goals):
             weight = float(n * (n - 1) // 2 + 1)
             if slack is not None:

@@ -98,14 +98,14 @@ def bradley_terry(profile: Profile, *, ghost_wins: float = 0.5) -> Scores:
     Tran-Dinh's, "Generalized self-concordant functions", Mathematical Programming 178 (2019).
     """
     _check_prior(ghost_wins)
-    counted = matchups(profile)
-    wins = counted.wins + 0.5 * counted.level
+    counts = matchups(profile)
+    wins = counts.wins + 0.5 * counts.level
     has_votes = _voted_candidates(profile)
     strength, information = fit_matchups(wins, ghost_wins, has_votes)
     clustered = pair_information(
         strength, matchups(_cluster_weights(profile)).comparisons, ghost_wins, has_votes
     )
-    return conclude(strength, information, has_votes, counted.comparisons > 0, clustered)
+    return conclude(strength, information, has_votes, counts.comparisons > 0, clustered)
 
 
 @rule(
@@ -209,7 +209,9 @@ def _voted_candidates(profile: Profile) -> NDArray[np.bool_]:
 
 
 def _choice_shares(places: NDArray[Any]) -> Array:
-    """Shares u of one ballot, (C, C, S): u[c, i] of i at c's place.
+    """Compute one ballot's choice shares u, (C, C, S).
+
+    u[c, i] is the share of i at c's place.
 
     The places of a tied group go to its members in seat order, which is only a way to list them.
     """
@@ -337,7 +339,7 @@ def maximise(subject: str, derivatives: Derivatives, shape: tuple[int, ...]) -> 
 
 
 def _solve(matrix: Array, right: Array) -> Array:
-    """Solve positive definite systems, (C, C, S) and (C, K, S), per session."""
+    """Solve positive definite systems per session, (C, C, S), (C, K, S)."""
     n = len(matrix)
     if n > ELIMINATED:
         systems, right = matrix.transpose(2, 0, 1), right.transpose(2, 0, 1)

@@ -58,7 +58,9 @@ def voted_first(has_votes: NDArray[np.bool_]) -> NDArray[np.intp]:
 
 
 def whole_margins(profile: Profile) -> NDArray[np.signedinteger[Any]]:
-    """Ballots for i over j less the reverse, (C, C, S), in whole numbers.
+    """Count ballots for i over j less the reverse, (C, C, S).
+
+    The counts are whole numbers.
 
     Counts when every ballot weighs 1, else multiples of `round_to_grid`.
     """
@@ -179,8 +181,10 @@ def schulze(
     if strength not in {"winning_votes", "margins"}:
         raise InvalidParameter("strength", strength, "'winning_votes' or 'margins'")
     path = _links(profile, winning_votes=strength == "winning_votes")
-    for via in range(profile.n_candidates):
-        np.maximum(path, np.minimum(path[:, via, np.newaxis], path[np.newaxis, via]), out=path)
+    for middle in range(profile.n_candidates):
+        np.maximum(
+            path, np.minimum(path[:, middle, np.newaxis], path[np.newaxis, middle]), out=path
+        )
     beaten_by = (path > path.swapaxes(0, 1)).sum(axis=0, dtype=np.int16)
     return Scores(score=share_of_rivals_not_above(beaten_by, candidates_with_votes(profile)))
 
@@ -214,7 +218,7 @@ def _links(profile: Profile, *, winning_votes: bool) -> NDArray[np.signedinteger
     },
 )
 def ranked_pairs(profile: Profile) -> Scores:
-    """Score a candidate by its share of rivals below or level when locked.
+    """Score a candidate by its locked share of rivals below or level.
 
     Pairs are locked in by falling margin unless they would close a cycle. With equal margins the
     order of locking may matter. For up to six candidates all of them are followed, each candidate
@@ -263,7 +267,10 @@ def ranked_pairs(profile: Profile) -> Scores:
 
 
 def _closure(links: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Pairs with a path from i to j, (C, C, S); diagonal: cycles."""
+    """Find pairs with a path from i to j, (C, C, S).
+
+    The diagonal marks cycles.
+    """
     chained = links.copy()
     for via in range(links.shape[0]):
         chained |= chained[:, via, np.newaxis] & chained[np.newaxis, via]
@@ -368,6 +375,6 @@ def _bit_type(n_candidates: int) -> np.dtype[Any]:
 
 
 def _has(sets: NDArray[Any], member: Any) -> NDArray[np.bool_]:
-    """True where the set has the member's bit."""
+    """Find the sets with the member's bit."""
     member_bits: NDArray[np.bool_] = (sets >> member & 1).astype(np.bool_)
     return member_bits

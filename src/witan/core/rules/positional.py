@@ -41,7 +41,9 @@ class WholeSums:
 
 
 def presence(values: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.uint8]:
-    """Presence of a number per ballot, 1 or 0: (R, C, S), or (R, C, 1) where sessions agree.
+    """Mark each ballot's numbers as present, 1, or absent, 0.
+
+    The shape is (R, C, S), or (R, C, 1) where sessions agree.
 
     They agree where every member votes and its own answer is recused.
     """
@@ -51,7 +53,7 @@ def presence(values: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.uint8]:
 
 
 def whole_sums(values: NDArray[np.unsignedinteger[Any]], present: NDArray[np.uint8]) -> WholeSums:
-    """Sum whole numbers (R, C, S) over ballots exactly; 0 is no vote.
+    """Sum whole numbers (R, C, S) exactly over ballots; 0: no vote.
 
     Parameters
     ----------
@@ -78,7 +80,9 @@ def whole_sums(values: NDArray[np.unsignedinteger[Any]], present: NDArray[np.uin
 
 
 def whole_error(sums: WholeSums, unit: int = 1, divisor: int = 1) -> NDArray[np.float32]:
-    """Standard error of the mean of whole numbers, (C, S); NaN under two votes.
+    """Estimate the standard error of whole numbers' mean, (C, S).
+
+    It is NaN under two votes.
 
     It is sqrt(max(sample variance, 1/12) / v), with the variance in the unit of a rank or grade:
     what is read off in whole numbers is known to ±½ only, so agreement never makes an error of 0.
@@ -255,7 +259,7 @@ def weighted_borda(profile: Profile, *, variant: BordaVariant = "per_ballot") ->
     bounds=(1.0, math.inf),
 )
 def mean_rank(profile: Profile) -> Scores:
-    """Score a candidate by the weighted mean of its ranks: 1 is best.
+    """Score a candidate by its weighted mean rank: 1 is best.
 
     Returns
     -------
@@ -295,7 +299,10 @@ def _borda(profile: Profile, variant: BordaVariant, weights: Floats | None) -> S
 def _lengths(
     profile: Profile, present: NDArray[np.uint8], variant: BordaVariant
 ) -> tuple[Lengths, Lengths]:
-    """The rank worth 0 and the candidates spanned per ballot, both (R, S) or (R, 1)."""
+    """Find each ballot's rank worth 0 and number of candidates spanned.
+
+    Both have shape (R, S), or (R, 1).
+    """
     if variant not in get_args(BordaVariant):
         raise InvalidParameter("variant", variant, " or ".join(get_args(BordaVariant)))
     n_reviewers, n_candidates, n_sessions = profile.places.shape

@@ -1,4 +1,4 @@
-"""The rules by name: what each needs, promises and is good for.
+"""The rules by name: needs, promises and uses of each.
 
 A rule is a pure function from a `Profile` to `Scores`. Registering it records its name, its
 parameters and their defaults, its source and the axioms it satisfies, so that a stored outcome
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from witan.core.display import brief, list_names
 from witan.core.profile import Floats, Profile
 from witan.core.stats.additive import AdditiveFit
 from witan.errors import InvalidParameter, UnknownName, UnknownOption
@@ -135,6 +136,10 @@ class Rule:
     parameters: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     version: int = 1
 
+    def __repr__(self) -> str:
+        parameters = list_names(self.parameters) or "no parameters"
+        return f"<Rule {brief(self.name)}: needs {self.needs}, takes {parameters}>"
+
     def __str__(self) -> str:
         return self.name
 
@@ -151,8 +156,8 @@ class Rule:
     def __call__(self, profile: Profile, **parameters: object) -> Scores:
         """Score every session of the profile, a cache-sized block at a time."""
         if unknown := sorted(set(parameters) - set(self.parameters)):
-            known = ", ".join(sorted(self.parameters)) or "no parameters"
-            raise InvalidParameter(f"a parameter of {self.name}", unknown[0], known)
+            parameter_names = ", ".join(sorted(self.parameters)) or "no parameters"
+            raise InvalidParameter(f"a parameter of {self.name}", unknown[0], parameter_names)
         for name, value in parameters.items():
             self._check(name, value)
         if self.needs == "history" or profile.n_sessions == 0:
@@ -216,6 +221,10 @@ class Registry(Mapping[str, Rule]):
     def __init__(self) -> None:
         self._rules: dict[str, Rule] = {}
 
+    def __repr__(self) -> str:
+        names = tuple(self)
+        return f"<Registry of {len(names)} rules: {list_names(names)}>"
+
     def add(self, rule: Rule) -> None:
         """Add a rule under its name.
 
@@ -264,9 +273,9 @@ def rule(name: str, **provenance: Any) -> Callable[[Callable[..., Scores]], Rule
     UnknownOption
         If `Rule` has no such field.
     """
-    known = {each.name for each in fields(Rule)} - {"name", "compute", "parameters"}
-    for option in sorted(provenance.keys() - known):
-        raise UnknownOption(option, sorted(known))
+    rule_fields = {each.name for each in fields(Rule)} - {"name", "compute", "parameters"}
+    for option in sorted(provenance.keys() - rule_fields):
+        raise UnknownOption(option, sorted(rule_fields))
 
     def register(compute: Callable[..., Scores]) -> Rule:
         parameters = {
@@ -275,14 +284,14 @@ def rule(name: str, **provenance: Any) -> Callable[[Callable[..., Scores]], Rule
             if argument.kind is argument.KEYWORD_ONLY
         }
         satisfies = frozenset(provenance.pop("satisfies", ()))
-        made = Rule(
+        new_rule = Rule(
             name=name,
             compute=compute,
             parameters=MappingProxyType(parameters),
             satisfies=satisfies,
             **provenance,
         )
-        RULES.add(made)
-        return made
+        RULES.add(new_rule)
+        return new_rule
 
     return register

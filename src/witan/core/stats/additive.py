@@ -66,7 +66,7 @@ class AdditiveFit:
     pattern: NDArray[np.integer[Any]]
 
     def take(self, sessions: NDArray[np.integer[Any]]) -> "AdditiveFit":
-        """The fit of some of the sessions, with the patterns that they have."""
+        """Return the fit of some sessions, with only their patterns."""
         patterns = np.array(sorted(set(self.pattern[sessions].tolist())), dtype=np.intp)
         pattern = np.searchsorted(patterns, self.pattern[sessions])
         return AdditiveFit(
@@ -80,7 +80,7 @@ class AdditiveFit:
         )
 
     def variance_factors(self) -> Floats:
-        """Variance of effect[i] − effect[j] over σ², (P, C, C); NaN if not comparable."""
+        """Variance of effect[i] − effect[j] over σ², (P, C, C); NaN: incomparable."""
         own = np.diagonal(self.inverses, axis1=1, axis2=2)
         factors = own[:, :, np.newaxis] + own[:, np.newaxis] - 2 * self.inverses
         component = self.components
@@ -147,7 +147,10 @@ def fit_ranks(profile: Profile) -> AdditiveFit:
 
 
 def fit_rows(values: Floats) -> AdditiveFit:
-    """Fit float ranks (R, C, S), NaN for none; least variance as for ranks."""
+    """Fit float ranks (R, C, S); NaN: none.
+
+    The least variance is that of ranks.
+    """
     mask = ~np.isnan(values)
     least = np.full(values.shape[2], ORDER_VARIANCE)
     return _fit(np.where(mask, values, 0.0), mask, None, least, is_scaled=False)
@@ -246,7 +249,10 @@ def _fit(
 
 
 def _scale_factors(spread: Floats, counts: NDArray[np.integer[Any]]) -> Floats:
-    """Panel scale over reviewer scale, (R, S); 1 if all ballots are flat."""
+    """Divide panel scale by reviewer scale, (R, S).
+
+    It is 1 if all ballots are flat.
+    """
     freedom = np.maximum(counts - 1, 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         panel = spread.sum(axis=0) / freedom.sum(axis=0)
@@ -314,7 +320,10 @@ def _solve(cells: NDArray[np.bool_], mass: Floats) -> Solved:
 
 
 def _components(cells: Floats) -> NDArray[np.intp]:
-    """Connected groups of candidates per pattern, (P, R, C) → (P, C); −1: absent."""
+    """Number connected groups per pattern, (P, R, C) → (P, C).
+
+    The groups are of candidates; −1: absent.
+    """
     n_patterns, _, n_candidates = cells.shape
     present: NDArray[np.bool_] = cells.max(axis=1, initial=0.0) > 0
     reach = np.einsum("prc,prd->pcd", cells, cells) > 0

@@ -43,7 +43,7 @@ def kendall_tau(first: Floats, second: Floats) -> float | None:
 
 
 def kendall_taus(ballots: Floats, ranking: Floats) -> Floats:
-    """`kendall_tau` of each ballot with its session's ranking, shape (R, S); NaN: undefined.
+    """Compute `kendall_tau` of ballots with sessions' rankings, (R, S); NaN: undefined.
 
     Parameters
     ----------
@@ -146,7 +146,9 @@ def _recount(ranks: Floats, among: NDArray[np.bool_]) -> NDArray[np.float64]:
 
 
 def effective_votes(n_reviewers: float, rho: float) -> float:
-    """Independent equivalent of R correlated reviewers: R / (1 + (R − 1)·ρ).
+    """Convert R correlated reviewers to independent ones.
+
+    The formula is R / (1 + (R − 1)·ρ).
 
     Source: the design effect of Kish, Survey Sampling, 1965, section 8.2.
     """
@@ -298,7 +300,10 @@ def learn_rho(electorates: Sequence[Electorate]) -> float | None:
 
 
 def _decided_pairs(people: Sequence[Vote], n_candidates: int) -> Iterator[tuple[int, int, int]]:
-    """Pairs with a human majority: i, j, and 1 for i or −1."""
+    """Find pairs with a human majority: i, j, 1 or −1.
+
+    1 stands for a majority for i.
+    """
     for i in range(n_candidates):
         for j in range(i + 1, n_candidates):
             balance = sum(side for _, side in _sides(people, i, j))

@@ -278,9 +278,9 @@ def criteria_lines(
     with holistic grades of other sessions, and criteria with each other.
     """
     codes = {int(code) for code in np.unique(table.criterion)}
-    named = sorted((names[code], code) for code in codes - {OVERALL})
+    sorted_names = sorted((names[code], code) for code in codes - {OVERALL})
     lines: list[tuple[str | None, int]] = [(None, OVERALL)] if OVERALL in codes else []
-    return tuple(_criterion(table, name, code, level) for name, code in [*lines, *named])
+    return tuple(_criterion(table, name, code, level) for name, code in [*lines, *sorted_names])
 
 
 def _criterion(table: CriterionSums, name: str | None, code: int, level: float) -> CriterionAudit:
@@ -594,9 +594,10 @@ def audit(
 
 
 def _lines(reviewers: Reviewers, gradings: Gradings, names: Names) -> tuple[ReviewerAudit, ...]:
-    named = sorted((names[code], code) for code in reviewers.codes)
+    sorted_names = sorted((names[code], code) for code in reviewers.codes)
     return tuple(
-        replace(reviewers.line(code, name), criteria=gradings.of([code])) for name, code in named
+        replace(reviewers.line(code, name), criteria=gradings.of([code]))
+        for name, code in sorted_names
     )
 
 

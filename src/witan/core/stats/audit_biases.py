@@ -112,8 +112,8 @@ class Preferences:
         others = [code for code in self._compared_on([reviewer]) if code != reviewer]
         if len(others) < MIN_OTHERS:
             return _too_few_others(count, len(others))
-        theirs = self._shares.part(others, [reviewer])[:, :, 0]
-        sums = np.concatenate([own[:, np.newaxis], theirs], axis=1)
+        other_shares = self._shares.part(others, [reviewer])[:, :, 0]
+        sums = np.concatenate([own[:, np.newaxis], other_shares], axis=1)
         return estimate_measure(
             sums,
             _own_excess,
@@ -124,7 +124,7 @@ class Preferences:
         )
 
     def for_its_family(self, reviewer: int) -> Measure:
-        r"""Measure family preference: what it gives its relatives beyond what outsiders do.
+        r"""Measure family preference: its excess for relatives over outsiders' votes.
 
         With x_s(m) the mean share that reviewer s gives model m, A the models that reviewer r
         judges, and O the reviewers of other families, the excess of a relative m is
@@ -205,8 +205,8 @@ class _Shares:
         """Votes of one reviewer on some models."""
         if reviewer not in self._reviewers:
             return 0.0
-        known = [self._models[code] for code in models if code in self._models]
-        return float(self._votes[self._reviewers[reviewer], known].sum())
+        model_rows = [self._models[code] for code in models if code in self._models]
+        return float(self._votes[self._reviewers[reviewer], model_rows].sum())
 
     def models_of(self, reviewer: int) -> list[int]:
         """Models judged by a reviewer."""
@@ -223,7 +223,7 @@ class _Shares:
         return int((received > 0).any(axis=1).sum())
 
     def part(self, reviewers: Sequence[int], models: Sequence[int]) -> Array:
-        """Votes and totals of some reviewers on some models, (B, R, M, 2)."""
+        """Select votes and totals of reviewers on models, (B, R, M, 2)."""
         rows = [self._reviewers[code] for code in reviewers]
         columns = [self._models[code] for code in models]
         return self._cells[:, rows][:, :, columns]
@@ -254,13 +254,19 @@ def _nan_mean(values: Array, axis: int) -> Array:
 
 
 def _own_excess(sums: Array) -> Array:
-    """First mean share less the others' mean of means, (N, 1 + S, 2) → (N,)."""
+    """Subtract the others' mean of means from the first mean share.
+
+    The shapes are (N, 1 + S, 2) → (N,).
+    """
     means = _means(sums)
     return means[:, 0] - _nan_mean(means[:, 1:], axis=1)
 
 
 def _family_excess(sums: Array, relatives: Sequence[int]) -> Array:
-    """Mean excess of relatives, (N, 1 + O, A, 2) → (N,), as in `Preferences`."""
+    """Average the excess of relatives.
+
+    `Preferences` defines it; the shapes are (N, 1 + O, A, 2) → (N,).
+    """
     means = _means(sums)
     known = (~np.isnan(means)).astype(np.float64)
     shares = np.where(known > 0, means, 0.0)

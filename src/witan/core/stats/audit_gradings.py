@@ -67,7 +67,9 @@ class Slopes:
         self._sums = _sum_by_reviewer(table.bucket, rows, columns)
 
     def discrimination(self, codes: list[int], count: Count, level: float) -> Measure:
-        """Slope of grades on others' means, over that within all reviewers.
+        """Divide the slope of grades on others' means by the common slope.
+
+        The common slope is that within all reviewers.
 
         The mean of few others is a noisy measure of an answer, which flattens a slope on it alike
         for all; the ratio takes that out. Two reviewers are each other's panel.
@@ -89,7 +91,7 @@ class Slopes:
 
 
 def divide(numerator: Array, denominator: Array) -> Array:
-    """One over the other; NaN where the other is not above 0."""
+    """Divide one by the other; NaN: the other is not above 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(denominator > 0, numerator / denominator, np.nan)
 
@@ -226,10 +228,10 @@ class Gradings:
         )
 
     def _audit(self, criterion: str, graders: _Graders, codes: list[int]) -> GradingAudit:
-        others = [rows for code, rows in graders.rows.items() if code not in codes]
+        rows_of_others = [rows for code, rows in graders.rows.items() if code not in codes]
         mine = np.concatenate([graders.rows[code] for code in codes])
-        apart = np.concatenate([np.zeros(0, dtype=np.intp), *others])
-        part = _Part(mine, np.concatenate([mine, apart]), apart, len(others))
+        apart = np.concatenate([np.zeros(0, dtype=np.intp), *rows_of_others])
+        part = _Part(mine, np.concatenate([mine, apart]), apart, len(rows_of_others))
         judged = Count(self._table.n[mine].sum(), "grades", MIN_JUDGED)
         return GradingAudit(
             criterion=criterion,
@@ -250,7 +252,10 @@ class Gradings:
         )  # fmt: skip
 
     def _unless_constant(self, part: _Part, measure: Measure, *, is_own: bool = False) -> Measure:
-        """A preference, unless it grades all the same; of its own answers, these too."""
+        """Return a preference, unless the reviewer grades everything the same.
+
+        For its preference of its own answers, these have to be graded the same too.
+        """
         flat, gradings, total, grades, own_total, n_own = (
             float(column.sum())
             for column in self._columns(
@@ -302,10 +307,10 @@ class Gradings:
         return Count(n, "ballots with two grades or more", MIN_BALLOTS)
 
     def _correlate_within(self, part: _Part, count_column: str, *names: str) -> Measure:
-        """Correlation of what is centred within ballots."""
+        """Correlate values centred within ballots."""
         count = Count(
             getattr(self._table, count_column)[part.own_rows].sum(),
-            _BESIDE[count_column],
+            _SUBJECT_OF_COUNT[count_column],
             MIN_BESIDE,
         )
         sums = self._sum_buckets(part.own_rows, *names)
@@ -315,7 +320,7 @@ class Gradings:
 
     def _excess_halo(self, part: _Part) -> Measure:
         mine, theirs = (self._table.rests[rows].sum() for rows in (part.own_rows, part.other_rows))
-        count = Count(min(mine, theirs), _BESIDE["rests"], MIN_BESIDE)
+        count = Count(min(mine, theirs), _SUBJECT_OF_COUNT["rests"], MIN_BESIDE)
         if not part.n_others:
             return undefined_measure(count, "difference of correlations", ALL_OF_THEM)
         return estimate_measure(
@@ -360,7 +365,7 @@ class Gradings:
         )
 
 
-_BESIDE = {
+_SUBJECT_OF_COUNT = {
     "rests": "grades beside those on other criteria",
     "lengths": "grades of known length",
 }

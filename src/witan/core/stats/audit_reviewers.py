@@ -223,7 +223,7 @@ class Reviewers:
         return rate(per_bucket(ballots.bucket, hits, cases), count, level=self._level)
 
     def _position_effect(self, codes: list[int]) -> Measure:
-        """Mean excess at the first place less that at the last.
+        """Subtract the last place's mean excess from the first place's.
 
         Excess is share less the others' mean share for the same answer, so that it does not
         matter which answers stood first. On sheets of two, half of their difference does; there
@@ -333,7 +333,7 @@ def _is_constant(ballots: BallotSums) -> bool:
 
 
 def find_constant(ballots: BallotSums) -> frozenset[int]:
-    """Find the models that tell nobody apart on nine ballots in ten."""
+    """Find models with flat ballots in nine cases of ten."""
     of_models = _group(ballots.reviewer, ballots.human == 0)
     return frozenset(
         code for code, rows in of_models.items() if _is_constant(_take_rows(ballots, rows))

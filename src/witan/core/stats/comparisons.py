@@ -170,7 +170,10 @@ def _check_names(name: str, codes: Codes, names: list[Any]) -> None:
 
 
 def _replace(codes: Codes, values: list[int], dtype: type[np.signedinteger[Any]]) -> Codes:
-    """Replace each code by its value, block by block: a take converts its indices."""
+    """Replace each code by its value, block by block.
+
+    Blocks are for memory: a take converts its indices.
+    """
     replaced = np.empty(len(codes), dtype=dtype)
     table = np.array(values, dtype=dtype)
     for start in range(0, len(codes), CODE_ROWS):
@@ -206,7 +209,7 @@ def _encode_sessions(column: Column) -> NDArray[np.int32]:
 
 
 def _whole_numbers(column: Any) -> NDArray[np.integer[Any]] | None:
-    """The column as an array, where it is one of whole numbers in every row."""
+    """Return a column of whole numbers as an array; None: another column."""
     if not hasattr(column, "__array__") or np.asarray(column[:1]).dtype.kind not in "iu":
         return None
     numbers = np.asarray(column)
@@ -218,7 +221,7 @@ def _empty_index() -> Index:
 
 
 def _number(name: str, column: Any) -> tuple[Codes, list[Any]]:
-    """Number the different values of a column: a code per cell, and the values by code.
+    """Number a column's different values: codes by cell, values by code.
 
     Arrow and pandas each have an operation on a whole column for it; neither is imported.
     """
@@ -319,17 +322,17 @@ class PairCounts:
 
     @property
     def wins(self) -> NDArray[Any]:
-        """``wins[i, j]``: how often i beat j, whichever was shown first."""
+        """``wins[i, j]``: number of i's wins over j in either order."""
         return np.asarray(self.first + self.second.T)
 
     @property
     def ties(self) -> NDArray[Any]:
-        """``ties[i, j]``: how often i and j came out even."""
+        """``ties[i, j]``: number of ties between i and j."""
         return np.asarray(self.tie + self.tie.T)
 
     @property
     def points(self) -> NDArray[np.float64]:
-        """Wins of i over j, shape (M, M), a tie half each way."""
+        """Wins of i over j, (M, M), a tie half each way."""
         return np.asarray(self.wins + 0.5 * self.ties)
 
     @property
@@ -356,7 +359,9 @@ def _strong(edges: NDArray[np.bool_]) -> list[list[int]]:
 
 
 def _reach(edges: NDArray[np.bool_], starts: Iterable[int] | None = None) -> list[list[int]]:
-    """Nodes that each start reaches and no earlier one, by depth, a node after those it leads to.
+    """Nodes reached by each start and no earlier one, by depth.
+
+    A node comes after its successors.
 
     Every node is a start, in order, unless others are given.
     """
@@ -379,7 +384,7 @@ def _reach(edges: NDArray[np.bool_], starts: Iterable[int] | None = None) -> lis
 
 
 def count_pairs(comparisons: Comparisons) -> PairCounts:
-    """Count comparisons by outcome and ordered pair of models, M × M each."""
+    """Count comparisons by outcome and ordered pair of models, (M, M)."""
     n_models = len(comparisons.models)
     cells = 3 * n_models * n_models
     total = np.zeros(cells, dtype=np.int64)

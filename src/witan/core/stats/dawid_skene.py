@@ -1,4 +1,7 @@
-"""Pass rates from a panel alone: Dawid and Skene's model, with and without shared error."""
+"""Dawid and Skene's pass rates from a panel alone.
+
+The errors of reviewers are independent or shared.
+"""
 
 from typing import NamedTuple
 
@@ -38,7 +41,9 @@ class Patterns(NamedTuple):
 
 
 class PanelDraws(NamedTuple):
-    """Draws of the posterior; the first axis is that of the draws, the second of the samples.
+    """Draws of the posterior.
+
+    The first axis counts draws, the second samples.
 
     Parameters
     ----------
@@ -122,7 +127,10 @@ def sample_panel(
 def _likelihood(
     pass_rates: Floats, passes: Floats, fails: Floats, shared_error: float
 ) -> tuple[Floats, Floats]:
-    """Probability of each pattern, and of its votes being the reviewers' own, both (B, P)."""
+    """Compute probabilities of patterns and of votes being the reviewers' own.
+
+    Both have shape (B, P).
+    """
     own = np.log(pass_rates) @ passes.T + np.log1p(-pass_rates) @ fails.T
     own = (1 - shared_error) * np.exp(np.maximum(own, LEAST_LOG))
     common = pass_rates.mean(axis=1, keepdims=True)
@@ -137,7 +145,9 @@ def _draw(rng: np.random.Generator, passes: Floats, fails: Floats) -> Floats:
 
 
 def sample_votes(system: NDArray[np.intp], votes: Floats, shared_error: float) -> PanelDraws | None:
-    """Sample as `sample_panel`, from rows of votes, (N,) and (N, R); None: no better than chance.
+    """Sample like `sample_panel` from rows of votes, (N,) and (N, R).
+
+    None: the reviewers are no better than chance.
 
     The draws that remain have shape (D, 1, …).
     """

@@ -46,7 +46,7 @@ def logistic(x: Floats) -> NDArray[np.float64]:
 
 
 def t_cdf(t: Floats, df: float) -> NDArray[np.float64]:
-    """P(T ≤ t) of Student's t with df > 0, for finite t.
+    """Compute P(T ≤ t) of Student's t, finite t, df > 0.
 
     For t > 0 it is 1 − ½·I_x(df/2, ½) with x = df/(df + t²) and I the regularised incomplete beta
     function; from `NEARLY_NORMAL` on the normal at t·(1 − 1/(4·df)) / √(1 + t²/(2·df)).
@@ -64,14 +64,20 @@ def t_cdf(t: Floats, df: float) -> NDArray[np.float64]:
 
 
 def t_cdf_each(t: Floats, df: float | Floats) -> NDArray[np.float64]:
-    """P(T ≤ t) of Student's t, each t with its own df below `NEARLY_NORMAL`."""
+    """Compute P(T ≤ t) of Student's t, each t with its df.
+
+    Each df is below `NEARLY_NORMAL`.
+    """
     tail = 0.5 * incomplete_beta(df / (df + t * t), df / 2, 0.5)
     return np.where(t > 0, 1 - tail, tail)
 
 
 @lru_cache(maxsize=256)
 def t_quantile(probability: float, df: float) -> float:
-    """Quantile of Student's t at 0 < p < 1; df = ∞ is normal."""
+    """Compute Student's t quantile at 0 < p < 1.
+
+    df = ∞ is normal.
+    """
     if probability <= 0.5:
         return -t_quantile(1 - probability, df) if probability < 0.5 else 0.0
     df = min(df, 1e15)
@@ -117,7 +123,7 @@ def _invert(grid: Floats, density: Floats, probabilities: Floats) -> NDArray[np.
 
 @lru_cache(maxsize=1)
 def half_cauchy_ratios() -> Floats:
-    """Squares of the midpoints, by probability, of a half-Cauchy distribution of scale 1.
+    """Square a unit half-Cauchy distribution's midpoints by probability.
 
     References
     ----------
@@ -129,7 +135,7 @@ def half_cauchy_ratios() -> Floats:
 
 
 def incomplete_beta(x: Floats, a: float | Floats, b: float) -> NDArray[np.float64]:
-    """I_x(a, b) for x in [0, 1]: the distribution function of Beta(a, b).
+    """Compute I_x(a, b) for x in [0, 1], Beta(a, b)'s distribution function.
 
     It is evaluated on whichever side of the mean its continued fraction converges quickly.
     """
@@ -169,7 +175,10 @@ def _solve(
     probability: float,
     bracket: tuple[float, float, float],
 ) -> float:
-    """Invert a distribution function by Newton's method within a bracket, else by halving it."""
+    """Invert a distribution function by Newton's method within a bracket.
+
+    Where a step leaves the bracket, halve it.
+    """
     low, x, high = bracket
     for _ in range(200):
         error = below(x) - probability
@@ -230,7 +239,9 @@ def _is_near_one(change: float | Floats) -> bool:
 
 
 def fit_scaled_f(variances: Floats, freedom: Floats) -> tuple[float, float]:
-    """Fit s₀² and 0.5 ≤ d₀ ≤ 1000 in s² ~ s₀²·F(d, d₀) by maximum likelihood.
+    """Fit s₀² and d₀ in s² ~ s₀²·F(d, d₀) by maximum likelihood.
+
+    d₀ stays within 0.5 ≤ d₀ ≤ 1000.
 
     With u = d·s²/(d₀·s₀²), a maximum satisfies
 
@@ -294,7 +305,7 @@ def _scale(log_ratios: Floats, freedom: Floats, df: float, start: float) -> floa
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Find a sign change from below to above 0, else the nearer bound.
+    """Find a change of sign to positive, else the nearer bound.
 
     Regula falsi after Dowell and Jarratt, "The 'Pegasus' method", BIT 12 (1972) 503–508.
     """

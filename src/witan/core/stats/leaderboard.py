@@ -1,4 +1,4 @@
-"""The leaderboard as a result: models in order across sessions, and its summary."""
+"""The leaderboard: models in order across sessions, and its summary."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -219,7 +219,7 @@ class Leaderboard(NotebookDisplay, FrameSource):
         return f"<Leaderboard by {self.terms.rule}: {lead or 'nobody yet'}{few}>"
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
-        """Yield the models, best first and provisional ones last, as rows of a data frame."""
+        """Yield models as data frame rows, best first, provisional ones last."""
         for line in (*self.lines, *self.provisional):
             yield {"": line}
 
@@ -254,8 +254,8 @@ def conclusion(board: Leaderboard) -> str:
         if len(groups) > TOLD:
             more = len(groups) - TOLD
             clauses.append(f"{more} more group{'' if more == 1 else 's'} likewise")
-        apart = f"{len(groups)} groups that never met, each ranked by itself"
-        sentence = f"Models with a rank fall into {apart}: {'; '.join(clauses)}"
+        group_text = f"{len(groups)} groups that never met, each ranked by itself"
+        sentence = f"Models with a rank fall into {group_text}: {'; '.join(clauses)}"
     if board.terms.order_by == "elo" and len(board.lines) > 1:
         return f"{sentence}; Elo states no noise, so whether that is chance is unknown."
     return f"{sentence}."
@@ -276,8 +276,8 @@ def _describe_certainty(board: Leaderboard, lines: tuple[LeaderboardLine, ...], 
     shared = sum(line.rank == 1 for line in lines) > 1
     if all(line.rank_low == 1 and line.rank_high == len(lines) for line in lines):
         return f"but all models are too close to call at {level}"
-    known = {*board.contenders}
-    if contenders := [line.model for line in lines if line.model in known]:
+    contender_names = {*board.contenders}
+    if contenders := [line.model for line in lines if line.model in contender_names]:
         return f"but too close to call against {_join_models(contenders)} at {level}"
     if shared:
         return f"and are too close to call at {level}"

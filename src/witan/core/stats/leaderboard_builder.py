@@ -107,12 +107,12 @@ class MeanScores:
         squares = shared + apart + apart.T
         own = (scaled**2).sum(axis=0)
         exact = squares <= DUST * np.maximum(gap**2, own[:, np.newaxis] + own)
-        lent = self._constant_squares(own)
+        constant_squares = self._constant_squares(own)
         parts = [
             (shared, both), (apart, n[:, np.newaxis] - both), (apart.T, n - both),
-            (lent, n[:, np.newaxis] + 0 * both), (lent.T, n + 0 * both),
+            (constant_squares, n[:, np.newaxis] + 0 * both), (constant_squares.T, n + 0 * both),
         ]  # fmt: skip
-        squares = squares + lent + lent.T
+        squares = squares + constant_squares + constant_squares.T
         doubt = sum(part**2 / np.maximum(count - 1, 1) for part, count in parts)
         degrees = np.divide(squares**2, doubt, out=np.ones_like(squares), where=doubt > 0)
         t = np.divide(
@@ -132,7 +132,7 @@ class MeanScores:
 
 
 def _squares_in_buckets(values: Array, holds: Array) -> tuple[Array, Array]:
-    """Sums of (v_i − v_j)² over shared buckets, and v_i² over the others."""
+    """Sum (v_i − v_j)² over shared buckets, v_i² over the others."""
     squares = values**2
     together = squares.T @ holds
     shared = together + together.T - 2 * (values.T @ values)
@@ -406,7 +406,7 @@ def leaderboard(
     elo: Mapping[int, float] | None = None,
     previous: Leaderboard | None = None,
 ) -> Leaderboard:
-    r"""Order models by how they fared across sessions.
+    r"""Order models by their results across sessions.
 
     With x_s the score of a model in session s, the mean over its sessions of the mean over their
     ballots, each session counted once,
@@ -560,7 +560,7 @@ def _interval(
     level: float,
     bounds: tuple[float, float],
 ) -> Interval | None:
-    """Student's interval of a mean, cut where scores end."""
+    """Compute Student's interval of a mean, cut at the scores' bounds."""
     if score is None or error is None:
         return None
     reach = t_quantile(0.5 + level / 2, degrees) * error

@@ -132,14 +132,14 @@ def learn_consistency(
         for reviewer, (alike, twice) in order_kept.items():
             same[reviewer] += alike
             compared[reviewer] += twice
-    learned = []
+    estimates = []
     for order_kept in sessions:
         others = {}
         for reviewer in compared:
             alike, twice = order_kept.get(reviewer, (0, 0))
             others[reviewer] = (same[reviewer] - alike, compared[reviewer] - twice)
-        learned.append(consistency_weights(others, pairs_of_equality))
-    return learned
+        estimates.append(consistency_weights(others, pairs_of_equality))
+    return estimates
 
 
 def _check(order_kept: OrderKept, pairs_of_equality: float) -> None:
@@ -179,7 +179,7 @@ def learn_reliability(electorates: Sequence[Electorate]) -> list[Mapping[str, fl
             total[reviewer] += agreement
             times[reviewer] += 1
     whole, n_whole = sum(total.values()), sum(times.values())
-    learned: list[Mapping[str, float]] = []
+    weights_by_session: list[Mapping[str, float]] = []
     for value in agreements:
         n_left = n_whole - len(value)
         panel = (whole - sum(value.values())) / n_left if n_left else 0.0
@@ -189,8 +189,8 @@ def learn_reliability(electorates: Sequence[Electorate]) -> list[Mapping[str, fl
             own = total[reviewer] - value.get(reviewer, 0.0)
             relative = own / panel if panel > 0 else float(n)
             weights[reviewer] = (relative + SESSIONS_OF_EQUALITY) / (n + SESSIONS_OF_EQUALITY)
-        learned.append(weights)
-    return learned
+        weights_by_session.append(weights)
+    return weights_by_session
 
 
 def reliability_from_shares(sessions: Iterable[Mapping[str, Floats]]) -> Mapping[str, float]:
@@ -222,12 +222,17 @@ def reliability_from_shares(sessions: Iterable[Mapping[str, Floats]]) -> Mapping
 
 
 def _agreements(electorates: Sequence[Electorate]) -> list[dict[str, float]]:
-    """1 + τ-b of each reviewer's shares with the others' mean shares, session by session."""
+    """Compute 1 + τ-b of reviewers with the others, session by session.
+
+    τ-b compares a reviewer's shares with the others' mean shares.
+    """
     agreements: list[dict[str, float]] = [{}] * len(electorates)
     for numbers in group_by_shape(electorates):
-        chosen = [electorates[number] for number in numbers]
-        alone = all(len(one.reviewers) == len(one.votes) for one in chosen)
-        measured = _measure_block(chosen) if alone else _measure_each(chosen)
+        electorates_of_shape = [electorates[number] for number in numbers]
+        alone = all(len(one.reviewers) == len(one.votes) for one in electorates_of_shape)
+        measured = (
+            _measure_block(electorates_of_shape) if alone else _measure_each(electorates_of_shape)
+        )
         for number, agreement in zip(numbers.tolist(), measured, strict=True):
             agreements[number] = agreement
     return agreements
@@ -335,7 +340,10 @@ def learn_reliability_from_people(humans: "HumanSums", names: "Names") -> Mappin
 
 
 def _log_odds(hits: float, pairs: float, whole: float) -> float:
-    """Log-odds of the shrunk share, ≥ 0; half a miss for infallible panels."""
+    """Compute the shrunk share's log-odds, ≥ 0.
+
+    Infallible panels get half a miss.
+    """
     credited = min(whole, 1 - 0.5 / PAIRS_OF_PEOPLE)
     share = (hits + PAIRS_OF_PEOPLE * credited) / (pairs + PAIRS_OF_PEOPLE)
     return max(0.0, math.log(share / (1 - share)))
@@ -434,8 +442,8 @@ def reliability_from_tracks(tracks: Tracks, reviewers: Collection[str]) -> Mappi
         start: Mapping[str, float] = consistency_weights(mine)
     else:
         start = tracks.agreement
-    known = set(start) | set(tracks.people)
-    if known.isdisjoint(reviewers):
+    reviewers_with_data = set(start) | set(tracks.people)
+    if reviewers_with_data.isdisjoint(reviewers):
         return {}
     weights = {}
     for name in reviewers:
@@ -509,8 +517,8 @@ def borrow(electorates: Sequence[Electorate], settings: Settings) -> Settings:
     """Replace every ``learn`` in settings by learned values, or ``public``."""
     rho = settings.rho
     if rho == "learn":
-        learned = learn_rho(electorates)
-        rho = "public" if learned is None else learned
+        learned_rho = learn_rho(electorates)
+        rho = "public" if learned_rho is None else learned_rho
     prior = settings.prior
     if prior == "learn":
         prior = _learn_prior(electorates, settings) or "public"

@@ -1,4 +1,4 @@
-"""Measured numbers with jackknife intervals: estimate, error, and what they rest on."""
+"""Measured numbers with jackknife intervals: estimate, error and basis."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -400,13 +400,19 @@ def _jeffreys(p: float, n: float, level: float) -> Interval:
 
 
 def ratio(sums: Array) -> Array:
-    """First sum over the second, (N, 2) → (N,); NaN without a case."""
+    """Divide the first sum by the second, (N, 2) → (N,).
+
+    NaN: no case.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(sums[:, 1] > 0.5, sums[:, 0] / sums[:, 1], np.nan)
 
 
 def correlation(sums: Array) -> Array:
-    """Pearson's correlation from n, x, y, xx, yy, xy, (N, 6) → (N,)."""
+    """Compute Pearson's correlation from sums, (N, 6) → (N,).
+
+    The sums are n, x, y, xx, yy, xy.
+    """
     n, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
     spread_x, spread_y = n * xx - x * x, n * yy - y * y
     varied = (spread_x > NO_VARIANCE * n * xx) & (spread_y > NO_VARIANCE * n * yy)
@@ -424,7 +430,7 @@ def centred_correlation(sums: Array) -> Array:
 
 
 def per_bucket(bucket: NDArray[np.int64], *columns: NDArray[np.float64 | np.int64]) -> Array:
-    """Add up rows by bucket: K columns of n rows → (B, K)."""
+    """Add up K columns of n rows by bucket: (B, K)."""
     buckets, row = np.unique(bucket, return_inverse=True)
     summed = [np.bincount(row, weights=column, minlength=len(buckets)) for column in columns]
     return np.stack(summed, axis=1) if len(buckets) else np.zeros((0, len(columns)))
@@ -434,7 +440,7 @@ Rows = tuple[NDArray[np.int64], tuple[NDArray[np.float64 | np.int64], ...]]
 
 
 def join_buckets(first: Rows, second: Rows) -> Array:
-    """Add up two sets of rows side by side: (B, K₁ + K₂)."""
+    """Add up two sets of rows side by side, (B, K₁+K₂)."""
     n_first, n_second = len(first[0]), len(second[0])
     columns = [np.concatenate([column, np.zeros(n_second)]) for column in first[1]]
     columns += [np.concatenate([np.zeros(n_first), column]) for column in second[1]]

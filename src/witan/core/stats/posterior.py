@@ -1,4 +1,4 @@
-"""Posterior of a session's candidate effects: probabilities of a win and of the first place.
+"""Posterior of a session's effects: probabilities of wins and first places.
 
 Model, with K the covariance of the fitted effects over σ² and λ the variance of quality over that
 of noise,
@@ -48,7 +48,10 @@ POINTS_AT_ONCE = 1 << 15
 
 
 def ratios(prior: Prior | None) -> Floats:
-    """The λ to average over: one that a history knows, else those of the half-Cauchy prior."""
+    """Choose the λ to average over.
+
+    A history knows one; else they are those of the half-Cauchy prior.
+    """
     if prior is None or prior.quality_variance is None:
         return half_cauchy_ratios()
     return np.array([max(prior.quality_variance / prior.noise_variance, LEAST_RATIO)])
@@ -106,7 +109,7 @@ def beliefs(
 
 
 class _Posterior:
-    """The posterior of sessions with one pattern of cells and one number of degrees of freedom.
+    """The posterior of sessions with one cell pattern and one df.
 
     Parameters of the mixture over L ratios: `weight` (L, S), `tau2` (L, S), and in the directions
     that the ballots compare `shrink` (r, L), `spread` (r, L); `beyond` (C, C) is the covariance of
@@ -186,7 +189,9 @@ class _Posterior:
         return np.where(eligible & known, self._equalise(shares, eligible), np.nan)
 
     def _blocks(self, n_points: int) -> Iterator[tuple[slice, Callable[[Floats], Floats]]]:
-        """Sessions at a time, and what spreads values by λ, (L, S), over the points, (S, N).
+        """Yield some sessions at a time with a function spreading values.
+
+        The function spreads values by λ, (L, S), over the points, (S, N).
 
         Each λ has its share of the points, in the order of the lattice's last coordinate.
         """
@@ -277,7 +282,7 @@ def _directions(covariance: bytes, n: int) -> tuple[Floats, Floats]:
 
 @lru_cache(maxsize=256)
 def _exchangeable(covariance: bytes, n: int) -> NDArray[np.bool_]:
-    """Pairs (C, C) whose swap leaves the covariance as it is; read-only."""
+    """Find pairs with a swap-invariant covariance, (C, C), read-only."""
     values = np.frombuffer(covariance).reshape(n, n)
     most = LEVEL * np.abs(values).max()
     pairs = np.empty((n, n), dtype=np.bool_)
@@ -302,7 +307,7 @@ def _product(matrix: Floats, columns: Floats) -> Floats:
 
 
 def _count_highest(draws: Floats, eligible: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Points at which each eligible candidate is highest, (C, S), of draws (C, S, N)."""
+    """Count draws (C, S, N) by highest eligible candidate, (C, S)."""
     if not eligible.all():
         draws[~eligible] = -np.inf
     highest = draws == draws.max(axis=0)
@@ -314,13 +319,13 @@ def _count_highest(draws: Floats, eligible: NDArray[np.bool_]) -> NDArray[np.int
 
 
 def _normalise(shares: Floats) -> Floats:
-    """Counts of points as shares of all points; 0 where there are none."""
+    """Turn counts of points into shares of all; 0: none."""
     whole: Floats = shares / np.maximum(shares.sum(axis=0), 1.0)
     return whole
 
 
 def _t_above(t: Floats, df: float) -> Floats:
-    """P(T ≤ t) of Student's t, read from a table; NaN for NaN."""
+    """Read P(T ≤ t) of Student's t from a table; NaN: NaN."""
     levels, slopes = _t_table(df)
     place = t / (1 + np.abs(t))
     place = np.where(np.isposinf(t), 1.0, np.where(np.isneginf(t), -1.0, place))
@@ -333,7 +338,10 @@ def _t_above(t: Floats, df: float) -> Floats:
 
 @lru_cache(maxsize=64)
 def _t_table(df: float) -> tuple[Floats, Floats]:
-    """P(T ≤ t) on an even grid of t/(1 + |t|), and its slope up to the next node."""
+    """Tabulate P(T ≤ t) and its slopes over t/(1 + |t|).
+
+    The grid is even; a slope leads up to the next node.
+    """
     inner = np.arange(1, NODES) / NODES * 2 - 1
     levels = np.concatenate([[0.0], t_cdf(inner / (1 - np.abs(inner)), df), [1.0]])
     return levels, np.diff(levels, append=1.0) * (NODES / 2)
@@ -352,7 +360,9 @@ def _t_points(n: int, df: float) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=32)
 def _lattice(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Half the points: n normal columns and a uniform one for scale, in order of one more.
+    """Make half the points: n normal columns and a uniform one.
+
+    The uniform column is for scale; the points are in the order of one more.
 
     Source: the additive recurrence with the roots of x^(d+1) = x + 1, a rank-one lattice of low
     discrepancy (Niederreiter, Random Number Generation and Quasi-Monte Carlo Methods, 1992).

@@ -1,4 +1,4 @@
-"""Means of many rows that a jury judged, corrected by the few that people judged too."""
+"""Means of a jury's many judgments, corrected by people's few."""
 
 from typing import Literal, NamedTuple
 
@@ -33,7 +33,7 @@ class Means(NamedTuple):
 
 
 class PoweredMeans(NamedTuple):
-    """The same means by three estimators, and the slope λ that corrects the jury's."""
+    """The same means by three estimators, with the jury's correction slope λ."""
 
     corrected: Means
     jury: Means
@@ -49,7 +49,7 @@ def estimate_powered_means(
     kind: MeanKind = "grades",
     level: float = 0.95,
 ) -> PoweredMeans:
-    r"""Correct the jury's means of M columns by people's votes on some of the rows.
+    r"""Correct the jury's M column means by people's votes on some rows.
 
     With y people's values on n rows and f the jury's on N, both on b of them,
 
@@ -131,7 +131,7 @@ def estimate_powered_means(
 def _mean_of(
     values: Floats, present: Mask, rows: NDArray[np.intp], kind: MeanKind, level: float
 ) -> Means:
-    """Means of what is present, with intervals clustered by row."""
+    """Average present values, with intervals clustered by row."""
     value = _mean(values, present)
     n = present.sum(axis=0)
     parts = _sum_by(rows, _divide(np.where(present, values - value, 0.0), present))
@@ -174,7 +174,7 @@ def _within(value: Floats, kind: MeanKind) -> Floats:
 def _interval(
     means: Means, variance: Floats, degrees: NDArray[np.intp], kind: MeanKind, level: float
 ) -> tuple[Floats, Floats]:
-    """Interval of each value; NaN where it or its spread is unknown."""
+    """Compute each value's interval; NaN: it or its spread is unknown."""
     value, n = means.value, means.n
     distinct, place = np.unique(np.maximum(degrees, 1), return_inverse=True)
     t = np.array([t_quantile(0.5 + level / 2, df) for df in distinct.tolist()])[place]

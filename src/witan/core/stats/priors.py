@@ -47,20 +47,20 @@ def public_prior(unit: Unit, n_candidates: int) -> Prior:
 def prior_of(
     prior: Prior | str | None, unit: Unit, n_candidates: int, *, is_paired: bool = False
 ) -> Prior | None:
-    """The prior of a setting for a fit: its own, else the public one.
+    """Find a setting's prior for a fit: own, else public.
 
     Nothing public is known of the noise of single pairs.
     """
     if prior is None:
         return None
-    known = public_prior(unit, n_candidates)
+    prior_of_shape = public_prior(unit, n_candidates)
     if isinstance(prior, Prior) and prior.unit == unit:
-        known = prior
-    return None if is_paired and known.source == "public" else known
+        prior_of_shape = prior
+    return None if is_paired and prior_of_shape.source == "public" else prior_of_shape
 
 
 def rho_of(rho: float | str | None, unit: Unit) -> float:
-    """The shared error that a setting means: a number, none, or the public default."""
+    """Find a setting's shared error: a number, none, or public default."""
     if rho is None:
         return 0.0
     return rho if isinstance(rho, float | int) else PUBLIC_RHO[unit]

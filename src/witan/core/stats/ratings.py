@@ -208,7 +208,10 @@ def fit_pairs(models: tuple[str, ...], counts: PairCounts, ghost_wins: float) ->
 
 
 def residuals(strength: Array) -> Array:
-    """Outcome less expectation, y − σ(θ_i − θ_j), (3, M, M) by code."""
+    """Outcome minus expectation, y − σ(θ_i − θ_j), by code.
+
+    The shape is (3, M, M).
+    """
     lost = logistic(strength - strength[:, np.newaxis])
     residual = np.empty((3, *lost.shape))
     residual[FIRST] = lost
@@ -293,7 +296,7 @@ def conclude(
 
 
 def _student(clusters: Clusters | None, level: float) -> tuple[float, float]:
-    """Degrees of freedom, and how many errors an interval reaches either way."""
+    """Return degrees of freedom and an interval's half-width in errors."""
     degrees = math.inf if clusters is None else clusters.n - 1.0
     return degrees, t_quantile(0.5 + level / 2, degrees) if degrees > 0 else math.nan
 
@@ -315,7 +318,10 @@ def _root(variance: Array, is_known: NDArray[np.bool_]) -> Array:
 
 
 def _contrasts(covariance: Array, fit: Fit) -> Array:
-    """Errors of rating differences, (M, M); NaN between groups and on the diagonal."""
+    """Compute errors of rating differences, (M, M).
+
+    They are NaN between groups and on the diagonal.
+    """
     own = np.diag(covariance)
     comparable = fit.group[:, np.newaxis] == fit.group
     np.fill_diagonal(comparable, val=False)
@@ -345,7 +351,7 @@ def _group_warnings(fit: Fit) -> list[str]:
 
 
 def _defeat_warnings(fit: Fit) -> list[str]:
-    """Warn about models without a loss to, or a win over, their group."""
+    """Warn about models without a loss or win in their group."""
     part = fit.counts.components("strong")
     points = fit.counts.points
     rests = (

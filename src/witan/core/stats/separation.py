@@ -1,4 +1,4 @@
-"""The smallest gap between two answers that a council of a size tells apart."""
+"""The smallest gap between two answers separable by a council."""
 
 import math
 from dataclasses import dataclass

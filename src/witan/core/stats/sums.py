@@ -126,7 +126,7 @@ class VoteSums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReviewerSums:
-    """Votes x and others' mean y on shared candidates, per bucket and reviewer.
+    """Votes x and others' mean y on shared candidates, by bucket, reviewer.
 
     Others are the reviewers of the same session and kind, own candidates left out on both sides.
     `n_grades`, `x`, `y`, `xx`, `yy`, `xy` are sums over grades, those with ``share_`` over shares.
@@ -366,10 +366,10 @@ def places(names: Names, *columns: Codes) -> tuple[tuple[str, ...], list[Codes]]
         model.
     """
     codes = np.unique(np.concatenate([np.unique(column) for column in columns]))
-    spelt = [names[code] for code in codes.tolist()]
-    order = sorted(set(spelt))
-    where = {name: place for place, name in enumerate(order)}
-    place = np.array([where[name] for name in spelt], dtype=np.int64)
+    code_names = [names[code] for code in codes.tolist()]
+    order = sorted(set(code_names))
+    place_of_name = {name: place for place, name in enumerate(order)}
+    place = np.array([place_of_name[name] for name in code_names], dtype=np.int64)
     return tuple(order), [place[np.searchsorted(codes, column)] for column in columns]
 
 
@@ -391,7 +391,7 @@ def present_name(name: str, aliases: Mapping[str, str]) -> str:
 
 
 def renamed_codes(aliases: Mapping[str, str], names: Names) -> Mapping[int, int]:
-    """Code of an old name → code of its present name, where different.
+    """Map codes of old names to different codes of present names.
 
     A new name that the history does not know yet takes the code of the alphabetically first of
     its old names.
@@ -420,7 +420,7 @@ def rename_codes(names: Names, aliases: Mapping[str, str]) -> Names:
 
 
 def merge(sums: Sums, aliases: Mapping[str, str], names: Names) -> Sums:
-    """Give what old names earned to the new ones.
+    """Move the sums of old names to the new ones.
 
     Rows of a key may then stand apart, as they may in any sums. Rows that pair two models which
     are now one are dropped: nobody meets itself. Sessions in which both names had a seat count

@@ -1,4 +1,4 @@
-"""Tests of a session's contrasts: which candidates are told apart, and tiers.
+"""Tests of a session's contrasts: candidates beyond noise, and tiers.
 
 They come from the additive fit. "Beyond noise" means: another draw of reviewers like these, on the
 same answers, would hardly show the reverse. Probabilities come from `witan.core.stats.posterior`.
@@ -59,7 +59,7 @@ class Uncertainty:
         own: Floats | None = None,
         design: Floats | float = 1.0,
     ) -> "Uncertainty":
-        """Add what a prior knows, and what all reviewers get wrong together.
+        """Add the prior's knowledge and the error shared by all reviewers.
 
         With a prior, s² becomes the moderated (d₀·s₀² + d·s²)/(d₀ + d) on d + d₀ degrees of
         freedom; s₀² is at least what the rounding of the session's data explains. A shared error ρ
@@ -106,14 +106,17 @@ class Uncertainty:
         return np.asarray((self.df >= MIN_DF) & (self.enough_votes.sum(axis=0) >= 2))
 
     def std_errors(self) -> Floats:
-        """Standard error of each effect, shape (C, S); NaN without freedom, or with one vote."""
+        """Standard error of each effect, (C, S).
+
+        NaN without freedom, or with one vote.
+        """
         own = np.diagonal(self.fit.inverses, axis1=1, axis2=2)[self.fit.pattern].T
         # A pseudo-inverse may leave −1e-17 where there is nothing.
         errors: Floats = np.sqrt(self.variance * (np.maximum(own, 0.0) + self.shared_variance))
         return np.where(np.isnan(self.fit.effects) | ~self.enough_votes, np.nan, errors)
 
     def contrast_variances(self) -> Floats:
-        """Variance of effect[i] − effect[j], shape (C, C, S); NaN where not comparable."""
+        """Variance of effect[i] − effect[j], (C, C, S); NaN: incomparable."""
         factors = np.moveaxis(self.fit.variance_factors()[self.fit.pattern], 0, 2)
         own = self.variance * factors
         if self.pair_variances is not None:
@@ -124,7 +127,10 @@ class Uncertainty:
         return total
 
     def separate_pairs(self, level: float) -> NDArray[np.bool_]:
-        """Pairs with i above j beyond noise, (C, C, S): Student's t, two-sided, two votes each."""
+        """Find pairs with i above j beyond noise, (C, C, S).
+
+        The test is a two-sided Student's t, for candidates of two votes or more.
+        """
         effects, enough = self.fit.effects, self.enough_votes
         bar = np.full(self.df.shape, np.inf)
         for df in set(self.df[self.df >= MIN_DF].tolist()):
@@ -161,7 +167,9 @@ def moderate_pairs(own: Floats, values: Floats, prior: Prior) -> Floats:
 
 
 def design_effect(weights: Floats | None) -> Floats | float:
-    """Kish's design effect of unequal weights on a mean's variance: R·Σw²/(Σw)², shape (S,).
+    """Compute Kish's design effect of unequal weights on a mean's variance.
+
+    It is R·Σw²/(Σw)², of shape (S,).
 
     Parameters
     ----------

@@ -397,7 +397,7 @@ class TestInterrupt:
         err = self.interrupt(server, event, count, *asked, *in_file)
 
         said, _, advice = err.partition("; resume with: witan ")
-        assert said.endswith(f"\ninterrupted; {kept} kept")
+        assert said.endswith(f"\ninterrupted; {kept} saved")
         resumed = witan(*shlex.split(advice))
         assert (resumed.status, resumed.out) == (0, TEXT)
         assert trust(resumed).startswith(COMPLETE)

@@ -49,7 +49,9 @@ class TestCommand:
         said = witan("calibrate", path, "--reviewers", "3")
 
         assert said.status == 0
-        assert said.lines[0].startswith("do the probabilities hold? · 40 sessions · against rev")
+        assert said.lines[0].startswith(
+            "are the probabilities calibrated? · 40 sessions · against rev"
+        )
         assert said.lines[1].startswith("With 3 reviewers, leaders stated at ")
         assert "3 reviewers, 2 others: 400 draws from 40 sessions" in said.out
         assert [line for line in said.lines if line in ("Leaders", "Pairs", "Scores")] == [
@@ -140,7 +142,7 @@ class TestCommand:
         assert witan("calibrate", file).status == 0
         refused = witan("calibrate", file, "--plot", tmp_path / "plot.svg")
         assert refused.status == 3
-        assert "no tenth has sessions enough" in refused.err
+        assert "too few sessions to draw" in refused.err
 
 
 class TestServer:

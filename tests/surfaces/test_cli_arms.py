@@ -349,7 +349,7 @@ class TestRefusals:
         said = witan(*asked, *council, *arms, "--history", place)
 
         assert (said.status, said.out) == (2, "")
-        assert "the price of one and two is unknown, so --max-cost cannot be kept" in said.err
+        assert "the price of one and two is unknown, so --max-cost cannot be enforced" in said.err
         with History.open(place) as history:
             assert [*history.sessions()] == []
 

@@ -393,7 +393,7 @@ class TestInterrupt:
 
         assert status == 130
         again = f"witan resume {path} --no-history"
-        assert all(fact in err for fact in ("2 of 3 answers kept", f"resume with: {again}"))
+        assert all(fact in err for fact in ("2 of 3 answers saved", f"resume with: {again}"))
 
         write_council(tmp_path, ada={"answer": HANGS})
         said = witan(*again.split()[1:])

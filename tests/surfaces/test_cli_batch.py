@@ -225,7 +225,7 @@ class TestAgain:
 
         assert cut_off > 0
         assert process.returncode == (130 if ending == signal.SIGINT else -signal.SIGKILL)
-        assert ending != signal.SIGINT or "the same command goes on" in err
+        assert ending != signal.SIGINT or "run the same command to continue" in err
         assert said.status == 0
         assert len(lines(said.out)) == 9
         assert n_sessions(place) == (9, 0)
@@ -283,7 +283,7 @@ def test_two_at_once_do_not_write_one_file(witan, tmp_path, place):
     results = lines((tmp_path / "other.jsonl").read_text())
 
     assert same.status == 2
-    assert f"another run of witan writes {out}; let it end or name another with -o" in same.err
+    assert f"another run of witan is writing {out}; wait, or choose another -o" in same.err
     assert first.returncode == 0
     assert [each["status"] for each in lines(out.read_text())] == ["complete"] * 4
     assert other.status == 3
@@ -412,7 +412,7 @@ class TestMoney:
         again = witan("batch", texts, *jury, "--max-cost", 1)
 
         assert (said.status, said.out, begun) == (2, "", (0, 0))
-        assert "the price of one and two is unknown, so --max-cost cannot be kept" in said.err
+        assert "the price of one and two is unknown, so --max-cost cannot be enforced" in said.err
         assert "--price one=IN,OUT --price two=IN,OUT" in said.err
         assert len(lines(again.out)) == 6
 

@@ -156,7 +156,13 @@ class TestTerminal:
 
     def test_work_of_the_seats_is_shown(self, demo_run):
         """Answers, reviews, a repair and the ranking are drawn while they happen."""
-        for words in ("seating the council", "answering", "reviewing", "asked again", "ranking by"):
+        for words in (
+            "preparing the council",
+            "answering",
+            "reviewing",
+            "asked again",
+            "ranking by",
+        ):
             assert words in demo_run.drawn
 
     def test_the_text_stands_below_the_last_frame(self, demo_run):

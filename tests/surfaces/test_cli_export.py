@@ -207,7 +207,7 @@ class TestLake:
         told = witan("export", "--lake", lake, "--history", archive, "--json")
 
         assert (said.status, said.out) == (3, "")
-        assert f"{archive} holds no session" in said.err
+        assert f"{archive} has no sessions" in said.err
         assert (told.status, told.json["sessions"], told.json["days"]) == (3, 0, 0)
         assert not list(lake.rglob("day=*/*.parquet"))
 
@@ -224,7 +224,7 @@ class TestMisuse:
             (["--kind", "battles", "--format", "csv"], "--format is for ballots"),
             (["--format", "cvs"], "did you mean 'csv'?"),
             (["--json"], "name a file: -o PATH"),
-            (["q9"], "there is no session 'q9'"),
+            (["q9"], "no session is named 'q9'"),
         ],
     )
     def test_misuse_is_one_sentence(self, witan, archive, arguments, words):

@@ -47,7 +47,7 @@ class TestNames:
         said = witan(command, "20261121-1c")
 
         assert said.status == 2
-        assert said.err.startswith(f"witan: {place}: there is no session '20261121-1c' here")
+        assert said.err.startswith(f"witan: {place}: no session or file is named '20261121-1c'")
         assert "did you mean 20261121-1" in said.err
 
     @pytest.mark.parametrize("name", ["gone.json", "folder/gone"])

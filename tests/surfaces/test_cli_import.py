@@ -107,7 +107,7 @@ class TestImport:
 
         assert (said.status, said.out) == (
             0,
-            f"{file}: nothing new; it came in before, with 1 session\n",
+            f"{file}: nothing new; imported before, with 1 session\n",
         )
         assert witan("export", "--history", place).out == before
 
@@ -117,7 +117,7 @@ class TestImport:
         file = write("b.jsonl", ballot(), ballot("q2"))
         said = witan("import", file, "--history", place)
 
-        assert all(fact in said.out for fact in (f"{file}: 1 session", "1 session there already"))
+        assert all(fact in said.out for fact in (f"{file}: 1 session", "1 session already stored"))
 
     def test_several_files_are_summed_up(self, witan, write, place):
         """A line per file and a total."""
@@ -200,7 +200,7 @@ class TestUnreadable:
         assert said.status == 0
         assert f"{file}:2: field 'reviewer' is missing" in said.err
         assert f"{file}:3: is not JSON" in said.err
-        assert said.err.endswith(f"2 lines of {file} could not be read; the others are taken in\n")
+        assert said.err.endswith(f"2 lines of {file} could not be read; the others are imported\n")
         assert [one["session"] for one in listed(witan, place)] == ["q1", "q3"]
 
     @pytest.mark.parametrize("strict", [False, True])
@@ -401,8 +401,8 @@ class TestProcesses:
 
         assert (process.returncode, out) == (130, b""), err
         assert [one["session"] for one in listed(witan, place)] == ["first"]
-        again = "the same command again takes in what is missing"
-        said = f"interrupted; {file} comes in wholly or not at all; {again}\n"
+        again = "run the same command again for the rest"
+        said = f"interrupted; {file} is imported completely or not at all; {again}\n"
         assert err.decode() == said
 
     @pytest.mark.slow
@@ -414,7 +414,7 @@ class TestProcesses:
         _, err = process.communicate(timeout=60)
 
         assert process.returncode == 130
-        assert err.startswith(b"interrupted; 1 file came in; ")
+        assert err.startswith(b"interrupted; 1 file imported; ")
         assert [one["session"] for one in listed(witan, place)] == ["q1"]
 
     @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")

@@ -127,7 +127,7 @@ class TestAnswers:
     @pytest.mark.parametrize(
         ("answers", "told"),
         [
-            ("", "the input ended before the last question; --yes takes the defaults"),
+            ("", "the input ended before the last question; use --yes for the defaults"),
             ("groq\n", "there is no key for 'groq'; there is one for openai"),
             ("\n9\n", "there is no model 9; expected 1 to 4"),
             ("\n1\n", "a council needs at least two members"),

@@ -104,11 +104,11 @@ class TestFile:
 
         assert status == 6
         told = err.splitlines()[-1]
-        assert told.startswith("the history did not keep")
+        assert told.startswith("the session was not recorded")
         path = rescued_file(told)
         assert path.is_relative_to(tmp_path / "state")
         assert half["status"] == "interrupted"
-        again = told.rpartition("put it in with: witan ")[2]
+        again = told.rpartition("import it with: witan ")[2]
         assert witan(*shlex.split(again)).status == 0
         assert [line["status"] for line in listed(witan)] == ["complete"]
         saved = session_from_json(path.read_text(encoding="utf-8"))
@@ -141,7 +141,7 @@ class TestFile:
         status, err = ask_with_failure(break_table)
 
         assert status == 6
-        assert "did not keep the session" in err
+        assert "the session was not recorded" in err
         assert "nor could its record" in err
 
     @pytest.mark.slow

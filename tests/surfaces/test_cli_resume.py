@@ -31,7 +31,7 @@ class TestResume:
         [line] = listed(witan)
         assert line["status"] == "interrupted"
         again = f"witan resume {line['session']}"
-        assert all(fact in err for fact in ("2 of 3 answers kept", f"resume with: {again}"))
+        assert all(fact in err for fact in ("2 of 3 answers saved", f"resume with: {again}"))
 
         write_council(tmp_path, ada={"answer": HANGS})
         said = witan(*again.split()[1:])
@@ -44,7 +44,7 @@ class TestResume:
         seats = write_council(tmp_path, cyd={"review": HANGS})
         _, err = interrupted("ask", "Is it so?", *seats, kind="ballot_cast")
 
-        assert err.startswith("interrupted; 3 of 3 answers, 2 of 3 ballots kept; resume with: ")
+        assert err.startswith("interrupted; 3 of 3 answers, 2 of 3 ballots saved; resume with: ")
 
     @pytest.mark.slow
     def test_the_command_names_a_custom_history(self, tmp_path):
@@ -74,8 +74,8 @@ class TestResume:
         said = witan("resume", "last")
 
         [line] = listed(witan)
-        words = f"nothing more came of it: {line['session']} stays interrupted, to be resumed\n"
-        assert said.err.endswith(words)
+        still = f"{line['session']} is still interrupted, and can be resumed"
+        assert said.err.endswith(f"resuming produced nothing new: {still}\n")
         after = witan("show", "last", "--json").json
         events, since = after.pop("events"), before.pop("events")
         assert (line["status"], after["status"]) == ("interrupted", "interrupted")

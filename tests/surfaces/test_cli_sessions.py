@@ -236,7 +236,7 @@ class TestResume:
         said = witan("resume", path)
 
         assert said.err.endswith(
-            f"nothing more came of it: {path} stays interrupted, to be resumed\n"
+            f"resuming produced nothing new: {path} is still interrupted, and can be resumed\n"
         )
         assert said.status == (0 if until == "ballot_cast" else 3)
         after = json.loads(path.read_text(encoding="utf-8"))

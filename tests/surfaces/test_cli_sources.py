@@ -91,7 +91,7 @@ class TestSessionsByName:
         """With the locations searched."""
         absent = tmp_path / "none.sqlite"
         for name, history, what in [
-            ("nosuch", place, "there is no session 'nosuch' here, nor a file of that name"),
+            ("nosuch", place, "no session or file is named 'nosuch'"),
             ("nosuch.csv", place, "nosuch.csv: does not exist; check the path"),
             ("nosuch", absent, "nosuch: does not exist, and there is no history to look for"),
         ]:

@@ -146,7 +146,7 @@ class TestTheVote:
         replaced = vote("--ranking", "C > B > A", "--replace")
         [ballot] = people(witan, held)
         assert replaced.status == 0
-        assert "place of the earlier one" in replaced.err
+        assert "replaces the earlier vote" in replaced.err
         assert ballot["ranking"][0] == next(c for c, label in labels(vote).items() if label == "C")
         assert "after it was revealed" in ballot["notes"]
 
@@ -363,7 +363,7 @@ class TestCouncils:
 
         assert said.status == 0
         assert said.lines[0].startswith("simulated vote · ")
-        assert "both of you place apart" in said.out
+        assert "both of you order" in said.out
         assert [ballot["reviewer"] for ballot in held["votes"]] == ["ines"]
         assert held["simulated"] is True
         assert witan(*arguments, "--show", "--json").json["voted"] is True

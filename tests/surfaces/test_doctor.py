@@ -52,7 +52,7 @@ class TestText:
         assert lines["rule"][0] == "borda"
         assert lines["rule"][1].endswith("witan.toml")
         assert lines["limits.call_seconds"] == ["30", "WITAN_LIMITS_CALL_SECONDS"]
-        assert "sit: a and b." in out.splitlines()[0]
+        assert "ready: a and b." in out.splitlines()[0]
         assert status == Status.ANSWERED
 
     def test_the_answer_comes_first_and_defaults_are_not_listed(self, doctor):
@@ -60,7 +60,7 @@ class TestText:
         _, out = doctor('members = ["script:a.toml", "script:b.toml"]', "--offline")
 
         firsts = [line.split()[0] for line in out.splitlines() if line.strip()]
-        assert firsts[0] == "A"
+        assert firsts[0] == "The"
         assert firsts.index("Members") < firsts.index("Configuration")
         assert "quorum" not in firsts
 
@@ -109,7 +109,7 @@ class TestText:
         status, out = doctor('members = ["script:a.toml", "script:b.toml"]\nrule = "brda"',
                              "--offline")  # fmt: skip
 
-        assert out.splitlines()[0] == "No council could sit:"
+        assert out.splitlines()[0] == "The council is not ready:"
         assert out.splitlines()[1].endswith("did you mean 'borda'?")
         assert "its script can be read" in out
         assert status == Status.MISUSED
@@ -364,7 +364,7 @@ class TestServer:
 
         assert lines["profiles.fair.rule"][0] == "schulze"
         assert "Profile fair: By pairs" in told
-        assert "It cannot be taken:" in told
+        assert "Not usable:" in told
         assert all(
             fact in told for fact in ("profiles.off.rule", "'schulz'", "did you mean 'schulze'?")
         )

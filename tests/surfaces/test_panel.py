@@ -98,7 +98,7 @@ class TestBoard:
         line = board_after(story).seats[0]
 
         assert line.words == 0
-        assert "reasoning, and is withdrawn" in "\n".join(picture(board_after(story)))
+        assert "reasoning and was removed" in "\n".join(picture(board_after(story)))
 
     def test_a_failed_debate_leaves_the_answer_standing(self):
         """Who fails to revise its answer has answered all the same."""
@@ -128,7 +128,7 @@ class TestPicture:
         panel = Panel(Console(file=out, width=80), clock=lambda: BEGAN)
         Console(file=out, width=80).print(panel)
 
-        assert out.getvalue() == "witan · seating the council · 0.0 s\n"
+        assert out.getvalue() == "witan · preparing the council · 0.0 s\n"
 
     def test_a_line_per_seat_has_state_amount_and_seconds(self):
         """Who still answers shows words and running seconds; who is done, tokens and its own."""
@@ -311,7 +311,7 @@ class TestLive:
             first = out.getvalue()
             panel.show(board_after(Story("a", "b").answers(a="x", b="y")))
 
-        assert "seating the council" in first
+        assert "preparing the council" in first
         assert "answered" in out.getvalue()
 
     def test_a_failure_before_the_session_leaves_nothing_behind(self):

@@ -1,4 +1,4 @@
-"""Results as data frames: flat columns, in the library that the reader works with."""
+"""Convert results to data frames with flat columns."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,9 +30,9 @@ def make_frame(rows: Iterable[Mapping[str, Any]], library: Library | None = None
 
 
 def _find_library() -> str:
-    imported = [name for name in LIBRARIES if name in sys.modules]
+    imported_libraries = [name for name in LIBRARIES if name in sys.modules]
     installed = (name for name in LIBRARIES if find_spec(name) is not None)
-    return next(iter(imported), None) or next(installed, LIBRARIES[0])
+    return next(iter(imported_libraries), None) or next(installed, LIBRARIES[0])
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
@@ -41,7 +41,7 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 
 def flatten(row: object, prefix: str = "") -> dict[str, Any]:
-    """Flatten a row: fields of what it holds become columns ``outer_inner``, names a text.
+    """Flatten nested fields into columns ``outer_inner``, and names into text.
 
     The level of an interval, and tuples of anything but names, are left out. A class stands for a
     record that is missing: its columns are None. So columns do not depend on what is known.
@@ -74,7 +74,7 @@ def _members(row: object) -> Iterator[tuple[str, Any]]:
 
 @cache
 def _empty_record(kind: type) -> dict[str, Any]:
-    """Return the columns of a missing record; a record within it stands as its class."""
+    """Return the columns of a missing record, nested ones by class."""
     columns = {}
     for name, hint in get_type_hints(kind).items():
         kinds = (get_origin(hint), hint, *get_args(hint))

@@ -1,4 +1,4 @@
-"""The live state of a session, folded from its events, and each event in a line."""
+"""Fold events into the live state, and word each event."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -41,7 +41,7 @@ MARKS: dict[str, Mark] = {
 UNSAVED = "not saved yet"
 """A remark on events that are shown before the history has them."""
 
-REASONED = "what it wrote at first was reasoning, and is withdrawn"
+REASONED = "its first text was reasoning and was removed"
 
 UNFINISHED = "did not finish"
 
@@ -57,7 +57,7 @@ MANY_SEATS = 12
 
 
 def answer_facts(answer: "e.AnswerDone | Answer", flags: Sequence[str] = ()) -> tuple[str, ...]:
-    """Word length, seconds, and what else is to be known of an answer before it is read.
+    """Summarize an answer: length, seconds, flags.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def gate_text(flags: Sequence[str]) -> str:
 def reversal_text(event: e.BallotCast) -> str:
     """Word how a ballot changed with the order of its sheet."""
     pairs = count_noun(event.compared, "pair")
-    return f"judged {event.flipped} of {pairs} otherwise when its sheet was turned round"
+    return f"judged {event.flipped} of {pairs} differently on the mirrored sheet"
 
 
 def progress_lines(events: Iterable[e.Event]) -> str:
@@ -133,7 +133,7 @@ class LiveLine:
 
     @property
     def status(self) -> str:
-        """Its state in a word; the session may close over a seat that never finished."""
+        """The seat's state in one word, closed with the session."""
         return UNFINISHED if self.is_running and self.since is None else self.state
 
     @property
@@ -147,7 +147,7 @@ class LiveLine:
         return MARKS[self.status]
 
     def elapsed_seconds(self, now: datetime) -> float | None:
-        """Return the seconds that its work goes on for; None: it does nothing that lasts."""
+        """Return the seconds of its current work, or None."""
         return None if self.since is None else max((now - self.since).total_seconds(), 0.0)
 
     @property
@@ -188,10 +188,10 @@ class LiveLine:
 
     def stop(self, state: State, expense: Expense, note: str = "") -> "LiveLine":
         """Return the seat once it is done, well or not."""
-        took = expense if self.spent is None else self.spent
+        expense_so_far = expense if self.spent is None else self.spent
         if self.spent is not None and expense.calls:
-            took = self.spent + expense
-        return replace(self, state=state, since=None, spent=took, note=note)
+            expense_so_far = self.spent + expense
+        return replace(self, state=state, since=None, spent=expense_so_far, note=note)
 
     def spare(self) -> "LiveLine":
         """Return the seat once its review is not needed."""
@@ -199,7 +199,7 @@ class LiveLine:
         return replace(self, state=state, note="" if state == "not needed" else NOT_NEEDED)
 
     def void(self, note: str) -> "LiveLine":
-        """Return the seat once what it had written so far does not count."""
+        """Return the seat with its earlier text discarded."""
         return replace(self, words=0, inside_word=False, note=note)
 
 
@@ -254,15 +254,15 @@ class Board:
         delta = isinstance(event, e.AnswerDelta | e.SynthesisDelta)
         provisional = board.provisional if delta else event.provisional
         if words:
-            unsaved = f" ({UNSAVED})" if event.provisional else ""
-            words = f"{'simulated · ' if board.scripted_seats else ''}{clean(words)}{unsaved}"
+            unsaved_mark = f" ({UNSAVED})" if event.provisional else ""
+            words = f"{'simulated · ' if board.scripted_seats else ''}{clean(words)}{unsaved_mark}"
         if (board.line, board.provisional) == (words, provisional):
             return board
         return replace(board, line=words, provisional=provisional)
 
     @property
     def unsaved_remark(self) -> str:
-        """A remark if the latest event is not in the history yet; else empty."""
+        """Remark on the latest event if it is unsaved; else empty."""
         return UNSAVED if self.provisional else ""
 
     @property
@@ -331,7 +331,7 @@ class FinalText:
         self.text = ""
 
     def take(self, event: e.Event) -> tuple[str, str]:
-        """Return the next piece, or a sentence that the text so far is void; or neither."""
+        """Return the next piece, or a notice that earlier text is void."""
         match event:
             case e.SynthesisDelta():
                 self.text += event.text
@@ -346,13 +346,13 @@ class FinalText:
                 return "", ""
 
     def end(self, text: str) -> tuple[str, str]:
-        """Return the rest of the whole text, and a sentence if it differs from the streamed one."""
-        sent, self.text = self.text, text
-        if text.startswith(sent):
-            return text[len(sent) :], ""
-        if text.strip() == sent.strip():
+        """Return the remaining text, with a notice if it differs."""
+        old_text, self.text = self.text, text
+        if text.startswith(old_text):
+            return text[len(old_text) :], ""
+        if text.strip() == old_text.strip():
             return "", ""
-        return text, "[interrupted: the text that counts follows]"
+        return text, "[interrupted: the final text follows]"
 
     def _void(self, reason: str) -> str:
         sent, self.text = self.text, ""
@@ -386,7 +386,7 @@ def _(event: e.SessionOpened, board: Board) -> Step:
     names = list_text([seat.name for seat in event.seats], most=MANY_SEATS)
     judging = list_text([seat.name for seat in event.jury], most=MANY_SEATS)
     jury = f", judged by {judging}" if event.jury else ""
-    return opened, f"the council sits: {names}{jury}"
+    return opened, f"the council: {names}{jury}"
 
 
 @_take.register
@@ -466,7 +466,7 @@ def _(event: e.OutcomeChanged, board: Board) -> Step:
 @_take.register
 def _(event: e.Decided, board: Board) -> Step:
     if event.reason == "certain":
-        return board.tell(f"decided: no ballot still out could overtake {event.leader}")
+        return board.tell(f"decided: no remaining ballot could overtake {event.leader}")
     for name in event.cancelled:
         board = board.seat(name, lambda line: line.spare())
     return board.tell(ending_text(event, board.electorate))
@@ -487,7 +487,7 @@ def _(event: e.SynthesisDelta, board: Board) -> Step:
 
 @_take.register
 def _(event: e.SynthesisFailedOver, board: Board) -> Step:
-    instead = "the best answer is taken" if event.next is None else f"{event.next} writes instead"
+    instead = "using the best answer" if event.next is None else f"{event.next} writes instead"
     after = board.hand_to(event.next, event.at)
     return after.tell(f"chairman {event.chairman} failed: {event.reason}; {instead}")
 
@@ -530,12 +530,14 @@ def _lead(outcome: Outcome) -> str:
     line = outcome.standings[0]
     if len(outcome.leaders) > 1:
         return f"{list_text(outcome.leaders)} share the first place"
-    within = ""
+    interval_text = ""
     if line.interval is not None:
         low, high = number(line.interval.low), number(line.interval.high)
-        within = f" ({low} to {high} at {outcome.level * 100:g}%)"
-    sure = "" if line.p_best is None else f", best with probability {p_best_text(line.p_best)}"
+        interval_text = f" ({low} to {high} at {outcome.level * 100:g}%)"
+    chance_text = (
+        "" if line.p_best is None else f", best with probability {p_best_text(line.p_best)}"
+    )
     others = [name for name in outcome.tied_for_best if name != line.candidate]
-    tied = f", too close to call against {list_text(others)}" if others else ""
+    tied_text = f", too close to call against {list_text(others)}" if others else ""
     score = "" if line.score is None else f" with {number(line.score)}"
-    return f"{line.candidate} leads{score}{within}{sure}{tied}"
+    return f"{line.candidate} leads{score}{interval_text}{chance_text}{tied_text}"

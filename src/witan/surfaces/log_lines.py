@@ -18,7 +18,7 @@ class PlainLine(logging.Formatter):
 
 
 class TextLine(logging.Formatter):
-    """A line of text: when, what, and the fields; what belongs to it follows indented."""
+    """Log line as text: time, message, fields and indented details."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Write a record."""
@@ -67,6 +67,6 @@ def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> list[
 
 
 def guard_unread_logs() -> None:
-    """Format warnings that no handler takes, which Python writes to standard error as they are."""
+    """Format warnings without a handler before Python prints them."""
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(PlainLine())

@@ -1,4 +1,4 @@
-"""A notebook: reports as Markdown or as pages in a frame, and work under way."""
+"""Show reports, session pages and running work in notebooks."""
 
 import sys
 from collections.abc import Callable
@@ -35,12 +35,12 @@ SIZE = (100, 10_000)
 
 
 def result_markdown(result: object) -> str | None:
-    """Render the report of a result as Markdown; None for what has none."""
+    """Render the report of a result as Markdown, or None without one."""
     return report_markdown(report_of(result)) if has_report(type(result)) else None
 
 
 def result_html(result: object) -> str | None:
-    """Render a session, outcome, verdict or leaderboard as a page in a frame.
+    """Render a session, outcome, verdict or leaderboard as a page.
 
     Its styles stay inside, and nothing in it runs. None for what Markdown shows, and where the
     library that writes pages is missing.
@@ -63,7 +63,7 @@ def _frame(page: str, height: str) -> str:
 
 
 def open_view(work: str) -> "_SessionView | _BatchView | None":
-    """Open a view of a session or a batch in the cell that runs; None: there is none."""
+    """Open a live view in the running notebook cell, or return None."""
     shell = sys.modules["IPython"].get_ipython()
     if not hasattr(shell, "kernel"):
         return None
@@ -113,7 +113,7 @@ class _SessionView(_LiveOutput):
         self._board = self._board.apply_event(event)
 
     def picture(self) -> Panel:
-        """Return the panel, of whom nobody is waited for once it is closed."""
+        """Return the panel; once closed, it has no pending seats."""
         self._panel.show(self._board.settle() if self._is_closed else self._board)
         return self._panel
 
@@ -125,7 +125,7 @@ class _BatchView(_LiveOutput):
     _next = 0.0
 
     def show(self, progress: Progress) -> None:
-        """Take how far the batch is, and draw it unless another picture is just drawn."""
+        """Store the batch progress, and draw it at a limited rate."""
         self._line = progress_text(progress)
         if monotonic() >= self._next or progress.n_done == progress.rows:
             self._next = monotonic() + REFRESH_SECONDS
@@ -137,7 +137,7 @@ class _BatchView(_LiveOutput):
 
 
 def draw_picture(picture: RenderableType) -> dict[str, Any]:
-    """Draw a picture as plain text and, where the library for pages is there, as HTML."""
+    """Draw a picture as plain text, and as HTML where possible."""
     segments = [*console(SIZE).render(picture)]
     bundle = {"text/plain": "".join(segment.text for segment in segments)}
     with suppress(ImportError):

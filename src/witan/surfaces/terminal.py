@@ -1,4 +1,4 @@
-"""The only way to standard output and standard error: what is written there steers no terminal."""
+"""Write to standard output and error, escaping terminal control sequences."""
 
 import os
 import re
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ask", "confirm", "console", "echo", "page_through", "style_line"]
 
-_STYLED = re.compile("(" + "|".join(map(re.escape, [*filter(None, STYLES.values()), RESET])) + ")")
+_STYLE_CODES = re.compile(
+    "(" + "|".join(map(re.escape, [*filter(None, STYLES.values()), RESET])) + ")"
+)
 
 
 def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
@@ -47,7 +49,7 @@ def confirm(question: str, *, default: bool = False) -> bool:
 
 
 def console(size: tuple[int, int] | None = None) -> "Console":
-    """Return a console on standard error, for what moves; its texts come from `style_line`.
+    """Return a console on standard error, for moving output.
 
     Parameters
     ----------
@@ -63,7 +65,7 @@ def console(size: tuple[int, int] | None = None) -> "Console":
 
 
 def style_line(text: str, style: str = "", *, one_line: bool = False) -> "Text":
-    """Return a line for a console; with `one_line` it is cut where the console ends."""
+    """Return a console line, cut to its width under `one_line`."""
     from rich.text import Text
 
     if one_line:
@@ -74,5 +76,5 @@ def style_line(text: str, style: str = "", *, one_line: bool = False) -> "Text":
 def _printable(text: str, stream: TextIO) -> str:
     if not stream.isatty():
         return readable(text)
-    parts = _STYLED.split(text)
+    parts = _STYLE_CODES.split(text)
     return "".join(part if at % 2 else readable(part) for at, part in enumerate(parts))

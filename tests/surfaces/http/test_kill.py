@@ -232,7 +232,7 @@ class TestStopped:
             process.send_signal(signal.SIGTERM)
             process.wait(20)
 
-        assert "interrupted, and kept nowhere: 1 session\n" in heard
+        assert "interrupted and not recorded: 1 session\n" in heard
 
     def test_an_idle_server_stops_at_once(self, tmp_path):
         """Also with an open keep-alive connection."""

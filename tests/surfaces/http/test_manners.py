@@ -418,7 +418,7 @@ class TestInternalErrors:
             after = client.get("/healthz")
 
         assert told.status_code == 500
-        assert "a mistake within Witan" in told.json()["detail"]
+        assert "internal error" in told.json()["detail"]
         assert told.headers["X-Content-Type-Options"] == "nosniff"
         assert after.status_code == 200
         [logged] = [each for each in caplog.records if each.exc_info is not None]

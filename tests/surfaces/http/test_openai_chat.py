@@ -355,7 +355,7 @@ class TestErrors:
             ({"messages": [{"role": "system", "content": "x"}]}, "messages", "user"),
             ({"messages": [{"role": "user", "content": [IMAGE]}]}, "messages", "holds an image"),
             ({"messages": [{"role": "user", "content": "a\0b"}]}, "messages", "NUL character"),
-            ({"messages": [{"role": "user", "content": " "}]}, "messages", "something to ask"),
+            ({"messages": [{"role": "user", "content": " "}]}, "messages", "expected a question"),
             ({"messages": [{"role": "robot", "content": "x"}]}, "messages", "role"),
             (
                 {"messages": [*ASKED["messages"], {"role": "assistant", "content": "It"}]},

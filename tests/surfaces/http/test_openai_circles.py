@@ -80,7 +80,7 @@ class TestSeating:
         [held] = watching.held
         [failed] = [each for each in held.session.events if each.kind == "answer_failed"]
 
-        assert "a member of itself" in failed.reason
+        assert "would be a member of itself" in failed.reason
         assert failed.spent.calls == 1
         assert reply.witan["status"] == "degraded"
 
@@ -100,7 +100,7 @@ class TestSeating:
         inner = [each.session for each in second.held]
         [asked] = [session for session in inner if session.question == "Is it so?"]
 
-        assert "a member of itself" in asked.unanswered[f"c{one}"]
+        assert "would be a member of itself" in asked.unanswered[f"c{one}"]
         assert outer.session.answers[f"c{two}"].text.startswith("All told: so")
 
     @pytest.mark.anyio
@@ -253,7 +253,7 @@ class TestCurl:
         status, text = curl({}, "--data-raw", '{"model": ')
 
         assert (status, json.loads(text)["error"]["param"]) == (400, None)
-        assert "the body is no JSON" in json.loads(text)["error"]["message"]
+        assert "the body is not valid JSON" in json.loads(text)["error"]["message"]
 
 
 def test_the_protocol_is_in_the_openapi_document(tmp_path):

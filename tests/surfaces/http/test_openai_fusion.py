@@ -85,7 +85,7 @@ class TestPanel:
             ({"analysis_models": ["ada"]}, "members", "at least two"),
             ({"analysis_models": []}, "plugins", "is empty"),
             ({"analysis_models": ["ada"] * 9}, "plugins", "more than 8"),
-            ({"preset": "general-high"}, "plugins", "no presets"),
+            ({"preset": "general-high"}, "plugins", "presets are not supported"),
             ({"tools": [{"type": "openrouter:web_search"}]}, "plugins", "no tools"),
             ({"id": "web"}, "plugins", "no other plugin"),
         ],

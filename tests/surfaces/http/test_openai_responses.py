@@ -207,12 +207,12 @@ class TestQuestion:
             ({"conversation": "conv_1"}, "conversation", "previous_response_id"),
             ({"prompt": {"id": "pmpt_1"}}, "prompt", "keeps no prompts"),
             ({"context_management": [{"type": "x"}]}, "context_management", "shortened"),
-            ({"moderation": {"model": "x"}}, "moderation", "moderates nothing"),
+            ({"moderation": {"model": "x"}}, "moderation", "moderation is not supported"),
             ({"top_logprobs": 2}, "top_logprobs", "probabilities"),
             ({"tools": [TOOL]}, "tools", "no tools"),
             ({"input": []}, "input", "is empty"),
             ({"input": 5}, "input", "text, or a list"),
-            ({"input": " "}, "input", "something to ask"),
+            ({"input": " "}, "input", "expected a question"),
             ({"input": [{"role": "system", "content": "x"}]}, "input", "user"),
             ({"input": [{"type": "web_search_call"}]}, "input", "'web_search_call'"),
             (
@@ -311,7 +311,7 @@ class TestStream:
             final = stream.get_final_response()
 
         assert "".join(pieces) == final.output_text == "All told: so, as [A] has it."
-        assert final.output[0].summary[0].text.startswith("simulated · the council sits")
+        assert final.output[0].summary[0].text.startswith("simulated · the council:")
         assert final.witan["status"] == "complete"
 
     def test_progress_can_be_switched_off(self, council):
@@ -402,7 +402,7 @@ class TestStored:
         opened = history.session(name_of(reply.id)).opening
 
         assert opened.conversation == (Message("assistant", "All told: so, as [A] has it."),)
-        with pytest.raises(openai.NotFoundError, match="no item 'msg_1'") as caught:
+        with pytest.raises(openai.NotFoundError, match="item 'msg_1' was not found") as caught:
             ask(council, input=[{"type": "item_reference", "id": "msg_1"}, *ASKED_TURNS])
         assert caught.value.code == "item_not_found"
 

@@ -141,7 +141,7 @@ class TestAsking:
         ("content", "headers", "said"),
         [
             (b'{"question": "why?"}', {}, "Content-Type: application/json"),
-            (b'{"question', {"Content-Type": "application/json"}, "no JSON"),
+            (b'{"question', {"Content-Type": "application/json"}, "not valid JSON"),
         ],
     )
     def test_errors_of_invalid_json_have_a_remedy(self, client, content, headers, said):

@@ -142,7 +142,7 @@ class TestVerdicts:
                 session = result.structured_content["session"]
                 again = await client.call_tool("cancel", {"session": session})
 
-        assert text_of(again).endswith("It came to no final answer; `result` says why.")
+        assert text_of(again).endswith("It has no final answer; `result` explains why.")
         assert result.is_error
         assert "There is no final answer." in text_of(result)
         assert "out of order" in text_of(result)

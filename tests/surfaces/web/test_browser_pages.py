@@ -77,7 +77,7 @@ class TestNavigation:
 
         assert "order_by=rating" in page.url
         expect(page.locator("figure.chart").first).to_contain_text("logits")
-        page.get_by_role("link", name="Show how it went over time").click()
+        page.get_by_role("link", name="Show scores over time").click()
         assert "order_by=rating" in page.url
         expect(page.locator("figure")).to_have_count(4)
         expect(page.locator("#h-trend")).to_be_in_viewport()

@@ -165,7 +165,7 @@ class TestPatches:
 
         assert patch["#ranking innerMorph"].all("circle")
         assert "1 of 2 cast" in patch["#ballots innerMorph"].text
-        assert "waited for" in patch["#ballots innerMorph"].text
+        assert "pending" in patch["#ballots innerMorph"].text
 
     def test_an_unsaved_event_is_marked_until_it_is_saved(self):
         """The note appears with an early event and goes with a saved one."""
@@ -192,7 +192,7 @@ class TestPatches:
 
         assert "Ballots are cast once" in before.one(id="ballots").text
         assert "did not answer: is lost" in root.one(id="ballot-3").text
-        assert "waited for" in root.one(id="ballot-1").text
+        assert "pending" in root.one(id="ballot-1").text
         assert "reviews: 1 of 3" in root.one(id="status").text
 
     def test_the_final_answer_streams(self):

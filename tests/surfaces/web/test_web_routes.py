@@ -267,7 +267,7 @@ class TestSession:
         session = ask_and_wait(browser)
         root = page(browser.get(f"/sessions/{session}?{query}"), 422)
 
-        assert "It is not counted so" in root.one(class_="shortfall", role="alert").text
+        assert "The recount failed" in root.one(class_="shortfall", role="alert").text
         assert root.all("figure", class_="chart")
 
     def test_an_unreadable_history_is_reported_without_its_location(self, tmp_path, caplog):
@@ -283,7 +283,7 @@ class TestSession:
             root = page(httpx2.get(address, headers=HTML), 503)
 
         told = root.one(class_="shortfall", role="alert").text
-        assert told.startswith("It is not counted so: the history is damaged: no such table")
+        assert told.startswith("The recount failed: the history is damaged: no such table")
         assert "vault" not in told
         assert any("vault" in str(getattr(each, "fields", "")) for each in caplog.records)
 
@@ -551,7 +551,7 @@ class TestDeleting:
         root = page(browser.post(form.attrs["action"], data={"session": session[:4]}))
         field = root.one("input", id="forget")
         assert (field.attrs["value"], field.attrs["aria-invalid"]) == (session[:4], "true")
-        assert "Nothing was deleted" in root.one(id=field.attrs["aria-describedby"]).text
+        assert "Not deleted" in root.one(id=field.attrs["aria-describedby"]).text
         assert root.all("figure", class_="chart")
         assert at_desk.history.has_record(session)
 
@@ -625,7 +625,7 @@ class TestVoting:
         given = {"as": "zoe", "place-A": "1", "place-B": "2", "place-C": "3", **paper}
         root = page(browser.post(f"/sessions/{session}/vote", data=given), 422)
 
-        assert "answers another paper" in root.one(role="alert").text
+        assert "belongs to another voting paper" in root.one(role="alert").text
         assert not [b for b in at_desk.history.ballots(session) if b.kind == "human"]
 
     def test_an_invalid_ranking_keeps_its_values(self, browser):
@@ -768,7 +768,7 @@ class TestReports:
 
         rows = {row.one("a").text: row for row in agree.all("tr")[1:]}
         assert {"r1", "r4"} <= rows.keys()
-        assert "r1" in prefer.text.split("not enough data for any")[1]
+        assert "r1" in prefer.text.split("not enough data yet")[1]
         assert re.search(r"n \d+", rows["r1"].text)
         assert "not enough data" in root.text
         one = report(browser, rows["r1"].one("a").attrs["href"])
@@ -825,7 +825,7 @@ class TestExport:
         response = browser.get(link.attrs["href"])
 
         assert response.status_code == 200
-        assert "came in as ballots" in response.text
+        assert "Imported ballots: question" in response.text
 
 
 class TestResponses:

@@ -593,7 +593,7 @@ class TestRealSessions:
 
         sheet = root.one(id="review-0")
         assert len(sheet.all("pre")) == 2
-        assert "sheet was turned round" in sheet.text
+        assert "differently on the mirrored sheet" in sheet.text
 
     @pytest.mark.anyio
     async def test_labels_are_stable_before_the_final_answer(self):

@@ -1,4 +1,4 @@
-"""The command line: sub-commands are imported when they are called, errors become one line."""
+"""Define the command line, with lazy imports and one-line errors."""
 
 import errno
 import os
@@ -26,10 +26,10 @@ BY_HAND: Mapping[str, str] = MappingProxyType(
     {
         "batch": "Run a data set through a council, each row once.",
         "demo": "Watch a session of scripted members.",
-        "import": "Take sessions from files into the history.",
+        "import": "Import sessions from files into the history.",
         "export": "Write sessions of the history to a file.",
         "init": "Write a configuration, step by step.",
-        "doctor": "Say whether a council could sit, and what is configured.",
+        "doctor": "Check the configuration and whether the council can run.",
         "serve": "Serve the council: page, HTTP, MCP.",
         "mcp": "Serve the council over MCP, on stdin and stdout.",
     }
@@ -113,7 +113,7 @@ class _LazyGroup(click.Group):
 
 @contextmanager
 def _stopped_by_reader() -> Iterator[None]:
-    """End with the status of a closed pipe; click would end with 1, as after a failure."""
+    """End with the status of a closed pipe, not click's 1."""
     try:
         yield
     except BrokenPipeError:
@@ -134,15 +134,15 @@ def cli(context: click.Context) -> None:
     The answer goes to standard output, everything else to standard error.
     Exit status: 0 answered, 1 not approved or unreadable lines under --strict, 2 misuse,
     3 no quorum or no ballot counts, 4 over budget, 5 tied under --require-winner,
-    6 not kept by the history, 7 not written to standard output, 130 interrupted, 141 the reader of
-    standard output has left.
+    6 not recorded in the history, 7 not written to standard output, 130 interrupted,
+    141 the reader of standard output has left.
     """
     if context.invoked_subcommand is None:
         echo(context.get_help())
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status; what we foresaw is one line on stderr."""
+    """Run a command; print expected errors as one line."""
     _open_closed_streams()
     sys.excepthook = _show_crash
     guard_unread_logs()
@@ -193,7 +193,7 @@ def _within_own_trace() -> AbstractContextManager[None]:
 
 
 def _show_misuse(error: click.ClickException) -> None:
-    """Say on standard error how the command is used, where to read more, and what is wrong."""
+    """Print usage, help pointer and problem on standard error."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is not None:
         echo(f"{context.get_usage()}\nTry '{context.command_path} --help' for help.\n", err=True)
@@ -203,14 +203,14 @@ def _show_misuse(error: click.ClickException) -> None:
 def _show_crash(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
-    """Print a traceback, which may quote foreign text, the way everything else is printed."""
+    """Print a traceback, escaping foreign text in it."""
     import traceback
 
     echo("".join(traceback.format_exception(kind, error, trace)), err=True, nl=False)
 
 
 def _open_closed_streams() -> None:
-    """Open streams that were closed before we started; standard output refuses what is written.
+    """Replace streams closed before the start; writes to standard output fail.
 
     In this order they take the descriptors that they should have: else a file opened later would.
     """
@@ -218,14 +218,14 @@ def _open_closed_streams() -> None:
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115
     if sys.stdout is None:
         # Opened for reading, so that a lost answer ends the command as on a full disk.
-        nowhere = os.open(os.devnull, os.O_RDONLY)
-        sys.stdout = open(nowhere, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+        null_device = os.open(os.devnull, os.O_RDONLY)
+        sys.stdout = open(null_device, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
 
 
 def _is_misspelt(error: click.ClickException) -> bool:
-    """Check that the usage would help: for options, arguments and commands, not for values."""
+    """Check that the error concerns an option, argument or command."""
     kinds = (click.NoSuchOption, click.BadOptionUsage, click.MissingParameter)
     if isinstance(error, click.UsageError) and error.ctx is not None:
         return isinstance(error, kinds) or error.ctx.command is cli
@@ -236,14 +236,14 @@ def _cannot_write(error: OSError) -> int:
     """Say what the system said, and drop what cannot be written anyway."""
     is_stream = error.filename is None and error.errno in WRITE_ERRORS
     what = "standard output cannot be written" if is_stream else "the system refused"
-    where = f" {error.filename}" if error.filename else ""
-    echo(clean(f"witan: {what}{where}: {error.strerror or error}"), err=True)
+    file_text = f" {error.filename}" if error.filename else ""
+    echo(clean(f"witan: {what}{file_text}: {error.strerror or error}"), err=True)
     _close_output()
     return Status.UNWRITTEN if is_stream else Status.MISUSED
 
 
 def _close_output() -> int:
-    """Let what is still buffered go nowhere, so that leaving makes no noise."""
+    """Discard the buffered output, so that exit stays silent."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

@@ -1,4 +1,4 @@
-"""Arms on the command line: their options, their jury, and what comes of them."""
+"""Define the options, jury and results of arms."""
 
 import shlex
 import sys
@@ -55,28 +55,28 @@ arms_options = section(
         "--arms",
         type=ArmsType(),
         metavar="LIST",
-        help="Compare the council with its best member's one answer, and with that member asked as "
-        "often: council,best,self.",
+        help="Compare the council with its best member's single answer, and with repeated answers "
+        "of that member: council,best,self.",
     ),
     click.option(
         "--judge",
         "judges",
         multiple=True,
         metavar="SEAT",
-        help="Have this seat judge the arms blind; at least two, none of which has another seat.",
+        help="Judge of the arms, blind; give at least two that hold no other seat.",
     ),
     click.option(
         "--best",
         metavar="NAME",
-        help="Name the best member; by default the leader of earlier sessions, or the best on "
-        "half of the questions, which then measure nothing.",
+        help="Best member; by default the leader of earlier sessions, else the best on half of "
+        "the questions, which are then not measured.",
     ),
     click.option(
         "--margin",
         type=click.FloatRange(min=0, min_open=True),
         metavar="NUMBER",
-        help="Report no difference if the whole interval is within this; by default half a grade "
-        "point.",
+        help='Margin of equivalence: "no difference" if the whole interval is within it; by '
+        "default half a grade point.",
     ),
 )
 """Options of a comparison of arms."""
@@ -133,15 +133,15 @@ def make_arm_batch(  # noqa: PLR0917 - the last by name
     councils = LocalCouncils(
         options["config"], prices, history=history, say=say, for_plan=options.get("dry_run", False)
     )
-    own = {"jury": options["judges"], "texts": {"council": "?"}, "question": None}
-    given = fill(JudgeRequest, {**options, **own})
-    jury = councils.council_of_jurors(take_parameters(JudgeRequest, given))
+    jury_options = {"jury": options["judges"], "texts": {"council": "?"}, "question": None}
+    judge_request = fill(JudgeRequest, {**options, **jury_options})
+    jury = councils.council_of_jurors(take_parameters(JudgeRequest, judge_request))
     arms = ArmOptions(options["arms"], options["best"], options["margin"])
     return ArmBatch(council, jury, history, tasks, chosen, arms=arms, sessions=sessions)
 
 
 def check_prices(batch: "Batch | ArmBatch") -> None:
-    """Refuse a ceiling on seats without a known price, while there are calls to make."""
+    """Refuse a ceiling on unpriced seats if calls remain."""
     if batch.options.max_cost_usd is None:
         return
     jury = getattr(batch, "jury", None)
@@ -153,8 +153,8 @@ def check_prices(batch: "Batch | ArmBatch") -> None:
         return
     options = " ".join(f"--price {shlex.quote(seat)}=IN,OUT" for seat in seats)
     raise click.UsageError(
-        f"the price of {list_text(seats)} is unknown, so --max-cost cannot be kept; set it with "
-        f"{options} (US dollars per million tokens)"
+        f"the price of {list_text(seats)} is unknown, so --max-cost cannot be enforced; set it "
+        f"with {options} (US dollars per million tokens)"
     )
 
 
@@ -163,7 +163,7 @@ def run_batch(
     on_result: "Callable[[RowResult], None]",
     on_progress: "Callable[[Progress], None]" = lambda _: None,
 ) -> "BatchReport":
-    """Run a batch with its council, and its jury if it has one, open."""
+    """Run a batch with its council and any jury open."""
 
     async def run() -> "BatchReport":
         async with AsyncExitStack() as stack:
@@ -182,22 +182,22 @@ def batch_of_one(
     history: "History | None",
     session: str = "",
 ) -> "ArmBatch":
-    """Make the arms of one question, which the council answers in a session of that name."""
+    """Make the arms of one question, answered in the named session."""
     from witan.service.batch import BatchOptions, BatchRow
 
     if request.parent is not None or request.conversation:
-        raise click.UsageError("--arms is for a question by itself, without what was said before")
+        raise click.UsageError("--arms does not support a conversation")
     if history is None:
         raise click.UsageError("--arms needs a history; name it by --history")
     task = BatchRow(1, None, request.question, category=request.category, sources=request.files)
-    chosen = BatchOptions(max_cost_usd=options["max_cost_usd"])
-    return make_arm_batch(council, history, [task], chosen, options, sessions=[session])
+    batch_options = BatchOptions(max_cost_usd=options["max_cost_usd"])
+    return make_arm_batch(council, history, [task], batch_options, options, sessions=[session])
 
 
 def compare_answer(
     session: "Session", request: "QuestionRequest", options: Mapping[str, Any]
 ) -> bool:
-    """Compare the final answer of a session with its controls; return False if interrupted."""
+    """Compare a session's answer with its controls; False if interrupted."""
     if session.text is None or session.status == "interrupted":
         echo("there is no final answer to compare with others", err=True)
         return True
@@ -215,7 +215,7 @@ def compare_answer(
             echo("interrupted; the answer stands, its arms are not compared", err=True)
             return False
     if report.unaffordable or getattr(report, "unfinished", 0):
-        problems.append("the ceiling cannot hold the other arms; raise --max-cost")
+        problems.append("the ceiling is too low for the other arms; raise --max-cost")
     for problem in problems:
         echo(clean(problem), err=True)
     comparison = getattr(report, "comparison", None)

@@ -79,12 +79,12 @@ class PriceType(ParamType):
             return value
         seat, _, rate = str(value).rpartition("=")
         try:
-            read, written = (float(part) for part in rate.split(","))
+            input_usd, output_usd = (float(part) for part in rate.split(","))
         except ValueError:
-            read = written = -1.0
-        if not seat.strip() or not (0 <= read < inf and 0 <= written < inf):
+            input_usd = output_usd = -1.0
+        if not seat.strip() or not (0 <= input_usd < inf and 0 <= output_usd < inf):
             self.fail(f"{value!r} is no price; write SEAT=IN,OUT such as critic=3,15", param, ctx)
-        return seat.strip(), (read, written)
+        return seat.strip(), (input_usd, output_usd)
 
 
 RECORD_FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
@@ -94,7 +94,7 @@ save_option = click.option(
     "--save",
     type=RECORD_FILE,
     metavar="FILE.json",
-    help="Write the record of the session here; an interrupted one, too.",
+    help="Save the session record to this file, even if interrupted.",
 )
 
 output_options = section(
@@ -104,13 +104,13 @@ output_options = section(
     click.option(
         "--legend",
         is_flag=True,
-        help="Print the legend and the trust line below the text, on standard output, too.",
+        help="Also print the legend and the trust line on standard output, below the text.",
     ),
     click.option(
         "-q",
         "--quiet",
         is_flag=True,
-        help="Show no progress, legend or trust line; only what is missing.",
+        help="Hide progress, legend and trust line; show only what is missing.",
     ),
 )
 
@@ -134,7 +134,7 @@ def _one_question(
     param: click.Parameter,  # noqa: ARG001 - as every callback
     words: tuple[str, ...],
 ) -> str | None:
-    """Return the one argument; refuse several, which are a question without its quotes."""
+    """Return the single argument; refuse an unquoted question."""
     if len(words) > 1:
         question = shlex.quote(" ".join(words))
         raise click.UsageError(
@@ -150,7 +150,7 @@ file_option = click.option(
     multiple=True,
     type=click.Path(allow_dash=True),
     metavar="FILE",
-    help="Give the council this text file with the question; - is standard input.",
+    help="Text file to attach to the question; - is standard input.",
 )
 
 _question_options = section(
@@ -161,7 +161,7 @@ _question_options = section(
         "--conversation",
         type=click.Path(allow_dash=True),
         metavar="FILE.json",
-        help="What was said before, oldest first: a list of objects with role and content.",
+        help="Earlier messages, oldest first: a list of objects with role and content.",
     ),
 )
 
@@ -200,14 +200,14 @@ def take_question(
     files: Mapping[str, str],
     before: "Session | None",
 ) -> QuestionRequest:
-    """Make the request of `council_options`, of a question that goes on from a session or not."""
+    """Make the request from `council_options`, with any parent session."""
     parent = None if before is None else before.id
-    given = {"question": question, "conversation": turns, "files": files, "parent": parent}
-    return take_parameters(QuestionRequest, {**options, **given})
+    fields = {"question": question, "conversation": turns, "files": files, "parent": parent}
+    return take_parameters(QuestionRequest, {**options, **fields})
 
 
 def say_separation(council: "Council", say: Say, place: "RecordingPlace | None") -> None:
-    """Say how far apart answers must be for this council to separate them.
+    """Print the difference between answers that this council can detect.
 
     Nothing is said where scripts answer alone: then nothing is spent.
     """
@@ -221,8 +221,8 @@ def say_separation(council: "Council", say: Say, place: "RecordingPlace | None")
     if all(seat.simulated for seat in (*council.members, *council.jury)):
         return
     if place is not None and procedure.asks_grades and procedure.counting.prior == "learn":
-        learned = place.history.learn()
-        counting = apply_lessons(procedure.counting, learned, "grades")
+        lessons = place.history.learn()
+        counting = apply_lessons(procedure.counting, lessons, "grades")
         procedure = replace(procedure, counting=counting)
     separation = panel_separation(council.members, procedure, council.jury)
     if separation is not None:
@@ -238,10 +238,11 @@ STATUSES = "Exit status: as for witan ask."
     'git diff | witan ask "Is this change safe?" -f - --mode verdict',
     'ask "Which?" --member openai:gpt-5 --member ollama:qwen3 --save session.json',
     'ask "Why?" --arms council,best,self --judge openai:gpt-5 --judge anthropic:claude-opus-4',
-    notes="""Without QUESTION, or with -, the question is read from standard input. Ctrl-C keeps
-what came in, and says how to go on. Exit status: 0 answered, 1 not approved (--mode verdict),
-2 misuse, 3 no quorum, 4 over budget, 5 tied under --require-winner, 6 not kept by the history,
-7 not written to standard output, 130 interrupted, 141 the reader of standard output has left.""",
+    notes="""Without QUESTION, or with -, the question is read from standard input. Ctrl-C saves
+the session so far and prints how to resume. Exit status: 0 answered, 1 not approved
+(--mode verdict), 2 misuse, 3 no quorum, 4 over budget, 5 tied under --require-winner, 6 not
+recorded in the history, 7 not written to standard output, 130 interrupted, 141 the reader of
+standard output has left.""",
 )
 @council_options
 @arms_options
@@ -250,23 +251,23 @@ def ask_command(**options: Any) -> int:
     """Ask a question before the eyes of the user."""
     output = SessionOutput.of(options)
     has_arms = wants_arms(options)
-    read = _question_reader(options)
-    followed: list[tuple[LiveSession, QuestionRequest]] = []
+    question_reader = _question_reader(options)
+    sessions_to_compare: list[tuple[LiveSession, QuestionRequest]] = []
 
     def prepare(live: "LiveSession") -> SessionStart:
-        request, before = read()
+        request, before = question_reader()
         councils = live.councils(options["config"], council_prices(options))
         council = councils.council(request)
         if has_arms:  # what cannot be compared is refused before anybody is asked
             history = None if live.place is None else live.place.history
             check_prices(batch_of_one(request, council, options, history))
-            followed.append((live, request))
+            sessions_to_compare.append((live, request))
         if not output.quiet:
             say_separation(council, live.say, live.place)
         return SessionStart(find_operation("ask"), request, councils, before)
 
     status = run_session(output, partial(open_record, options), prepare)
-    for live, request in followed:
+    for live, request in sessions_to_compare:
         if live.session is not None and not compare_answer(live.session, request, options):
             return Status.INTERRUPTED
     return status
@@ -321,7 +322,7 @@ plan_option = section(
 def _planned_councils(
     options: Mapping[str, Any], history: "History | None" = None
 ) -> "LocalCouncils":
-    """Make the councils that options mean, which need no key as they are not asked."""
+    """Make councils for planning, without keys."""
     from witan.service.local_councils import LocalCouncils
 
     return LocalCouncils(
@@ -362,7 +363,7 @@ def _print_plan(
     "rejudge last --member openai:gpt-5 --member anthropic:claude-opus-4",
     "rejudge session.json --rubric coding --mirrored --save again.json",
     "rejudge last --rubric coding --plan",
-    notes=f"Who is seated is the jury; no juror sees what its own model wrote. {STATUSES}",
+    notes=f"The seats given are the jury; no juror sees its own model's answer. {STATUSES}",
 )
 @click.argument("session", metavar="ID|FILE")
 @jury_options
@@ -377,7 +378,7 @@ def rejudge_command(**options: Any) -> int:
     def seat(councils: "LocalCouncils", _: "Session") -> None:
         councils.council_of_jurors(request)
 
-    return _run_again("rejudge", request, options, seat, ": no council gave its answers")
+    return _run_again("rejudge", request, options, seat, ": its answers are not from a council")
 
 
 @command(
@@ -386,7 +387,7 @@ def rejudge_command(**options: Any) -> int:
     "judge new.md old.md --expected new.md",
     "judge - --reference right.txt --json < reply.txt",
     notes="""Each FILE is one text, and its name is that of the file; - is standard input. Exit
-status: 0 passed, or nothing was to pass, 1 failed, 5 too close to call; others as for witan
+status: 0 passed, or nothing had to pass, 1 failed, 5 too close to call; others as for witan
 ask.""",
 )
 @click.argument(
@@ -398,7 +399,7 @@ ask.""",
         "--reference",
         type=click.Path(allow_dash=True),
         metavar="FILE",
-        help="A right answer to judge by.",
+        help="Reference answer for the jury.",
     ),
     file_option,
 )
@@ -443,7 +444,7 @@ def _take_texts(paths: tuple[str, ...], options: Mapping[str, Any]) -> JudgeRequ
 trust_option = click.option(
     "--trust",
     is_flag=True,
-    help="Run the programs, and use the keys and addresses, that the record names.",
+    help="Trust the record: run its programs and use its keys and addresses.",
 )
 
 
@@ -468,7 +469,7 @@ def retry_command(**options: Any) -> int:
         if not options["plan"]:
             councils.council_of(parent, max_cost_usd=request.max_cost_usd)
 
-    return _run_again("retry", request, options, seat, ": no council can be asked again")
+    return _run_again("retry", request, options, seat, ": it cannot be retried")
 
 
 def _run_again(
@@ -496,12 +497,12 @@ def _run_again(
     if options["plan"]:
         if output.events or output.save is not None:
             option = "--events" if output.events else "--save"
-            raise click.UsageError(f"{option} is of a session; with --plan there is none")
+            raise click.UsageError(f"{option} cannot be combined with --plan")
         parent, _ = find()
         councils = _planned_councils(options)
         seat(councils, parent)
-        chosen = replace(request, session=parent.id)
-        _print_plan(f"plan_{name}", chosen, councils, [parent], as_json=output.as_json)
+        request_for_parent = replace(request, session=parent.id)
+        _print_plan(f"plan_{name}", request_for_parent, councils, [parent], as_json=output.as_json)
         return 0
 
     def prepare(live: "LiveSession") -> SessionStart:
@@ -510,8 +511,8 @@ def _run_again(
             refuse_untrusted(parent.opening.callable_seats)
         councils = live.councils(config, dict(options.get("prices", ())))
         seat(councils, parent)
-        chosen = replace(request, session=parent.id)
-        return SessionStart(find_operation(name), chosen, councils, (parent,))
+        request_for_parent = replace(request, session=parent.id)
+        return SessionStart(find_operation(name), request_for_parent, councils, (parent,))
 
     return run_session(output, partial(open_record, options), prepare)
 
@@ -543,13 +544,13 @@ def resume_command(**options: Any) -> int:
     from witan.surfaces.cli.stored_sessions import is_file
 
     request, config = take_parameters(ResumeRequest, {**options}), options["config"]
-    named = is_file(request.session, config, options["history"])
-    file = Path(request.session) if named else None
+    is_file_name = is_file(request.session, config, options["history"])
+    file = Path(request.session) if is_file_name else None
     if request.session == "-":
-        raise click.UsageError("a session to be taken up cannot be read from standard input")
+        raise click.UsageError("resume cannot read a session from standard input; give a FILE")
     if file is None and options["no_history"]:
         raise click.UsageError(
-            "a session of the history is taken up in it; without it, give a FILE"
+            "resuming a stored session needs the history; without it, give a FILE"
         )
     output = SessionOutput.of(options, save=file)
 
@@ -570,12 +571,12 @@ def resume_command(**options: Any) -> int:
             and live.place is not None
             and _is_closed(live.place.history, record.id)
         ):
-            live.say("the history has this session whole: what follows is kept in the file alone")
+            live.say("the history already has this session; further events go to the file only")
             live.leave_history()
         councils = live.councils(config)
         councils.council_of(record, max_cost_usd=request.max_cost_usd)
-        chosen = replace(request, session=record.id)
-        return SessionStart(find_operation("resume"), chosen, councils, (record,), file)
+        request_for_record = replace(request, session=record.id)
+        return SessionStart(find_operation("resume"), request_for_record, councils, (record,), file)
 
     status = run_session(output, open_place, prepare)
     _clear_away(file, config, options)
@@ -583,7 +584,7 @@ def resume_command(**options: Any) -> int:
 
 
 def _clear_away(file: Path | None, config: Path | None, options: Mapping[str, Any]) -> None:
-    """Delete a record that was set aside, once the history has all of it."""
+    """Delete a rescue file already imported in full."""
     from witan.files.session_files import read_session
     from witan.service.history_access import is_rescued, load_history_config
     from witan.surfaces.cli.stored_sessions import open_history
@@ -602,7 +603,7 @@ def _clear_away(file: Path | None, config: Path | None, options: Mapping[str, An
 def _find_session(
     request: ResumeRequest, file: Path | None, place: "RecordingPlace | None"
 ) -> "tuple[Session, bool]":
-    """Find a session, and whether its seats are those that the user himself once configured."""
+    """Find a session; check that the user's configuration seated it."""
     from witan.surfaces.cli.stored_sessions import whole_name
 
     if file is not None:
@@ -625,9 +626,11 @@ def _is_closed(history: "History", session: str) -> bool:
 
 
 @command("demo", "demo", "demo --degraded", "witan demo --save demo.json && witan show demo.json")
-@click.option("--fast", is_flag=True, help="Play the scripts without their pauses.")
+@click.option("--fast", is_flag=True, help="Skip the pauses of the demonstration.")
 @click.option(
-    "--degraded", is_flag=True, help="Seat a reviewer that never casts a ballot, to see what then."
+    "--degraded",
+    is_flag=True,
+    help="Add a reviewer that never casts a ballot, to show a degraded session.",
 )
 @output_options
 @recording_options

@@ -43,7 +43,7 @@ BETWEEN_LOOKS = 512
 
 
 class Body:
-    """The ballots of files, and of sessions of the history, to be read once.
+    """Ballots from files and stored sessions, readable once.
 
     A name is that of a file where one is called so, else of a session. It keeps count of what it
     saw.
@@ -74,7 +74,7 @@ class Body:
         self.unread_lines: list[Unread] = []
 
     def read(self, parameters: object, settings: "Settings") -> Sequence["Ballot"]:  # noqa: ARG002
-        """Read them as the options say, and say which settings are of no effect."""
+        """Read the ballots; report settings without effect."""
         from witan.core.ballot import Ballot
 
         self.rubric = settings.counting.rubric
@@ -167,7 +167,7 @@ class Body:
         return list_text(["standard input" if path == "-" else path for path in self.files])
 
     def match(self, settings: "Settings") -> None:
-        """Say which weights and answers belong to nobody: a misspelt name must not pass unseen."""
+        """Report weights and answers with unknown, perhaps misspelt, names."""
         for kind, given, known in (
             ("reviewer", settings.weights, self.reviewers),
             ("session", settings.gates, self.sessions),
@@ -226,7 +226,7 @@ class Body:
         (self.odd if problem.is_read else self.problems)[problem.path] += 1
 
     def _close(self) -> None:
-        """Say what could not be read; stop if there is nothing to count, or not under --strict."""
+        """Report unreadable lines; stop without ballots, or under --strict."""
         unread, odd = (
             list_text([f"{count_noun(n, 'line')} of {clean(path)}" for path, n in problems.items()])
             for problems in (self.problems, self.odd)
@@ -244,7 +244,7 @@ class Body:
             echo(f"{names}: nothing is counted under --strict", err=True)
             raise click.exceptions.Exit(Status.FAILED)
         if (self.problems + self.odd).total() > PROBLEMS_SHOWN and odd:
-            echo(f"{odd} came with what does not count", err=True)
+            echo(f"{odd} came with values that were ignored", err=True)
         if not self.n_ballots:
             names = self.name
             raise NothingToCount(f"there is no ballot to count in {names}")

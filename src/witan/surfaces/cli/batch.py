@@ -103,15 +103,14 @@ rows are complete, 3 some are not, 4 the ceiling was reached, 130 interrupted.""
         multiple=True,
         type=ColumnType(),
         metavar="NAME=COLUMN",
-        help="Take this from that column: question, text, texts, reference, expected, category "
-        "or id.",
+        help="Column for a field: question, text, texts, reference, expected, category or id.",
     ),
     click.option(
         "--text",
         "texts",
         multiple=True,
         metavar="COLUMN",
-        help="Take a text to be judged from this column, and its name from the heading.",
+        help="Column with a text to judge; its heading is the text's name.",
     ),
     parameter_options(JudgeRequest, exclude=_other_names(JudgeRequest, OF_TEXTS)),
 )
@@ -130,10 +129,10 @@ rows are complete, 3 some are not, 4 the ceiling was reached, 130 interrupted.""
         default=8,
         show_default=True,
         metavar="NUMBER",
-        help="Sessions at a time.",
+        help="Maximum concurrent sessions.",
     ),
     click.option(
-        "--dry-run", is_flag=True, help="Print what is to be done and its cost; make no call."
+        "--dry-run", is_flag=True, help="Print the work and its cost without calling a model."
     ),
 )
 @parameter_options(QuestionRequest, exclude=OF_A_ROW)
@@ -205,7 +204,7 @@ def _lock(stream: TextIO) -> None:
     try:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        problem = f"another run of witan writes {stream.name}; let it end or name another with -o"
+        problem = f"another run of witan is writing {stream.name}; wait, or choose another -o"
         raise click.UsageError(problem) from None
     except OSError:
         return  # a file system without locks
@@ -225,7 +224,7 @@ def _check_results(stream: TextIO) -> None:
 
 
 def _is_result(line: str) -> bool:
-    """Say if a batch wrote a line, or the beginning of a last one."""
+    """Check that a batch wrote this line, perhaps only in part."""
     if not line.endswith("\n"):
         return line.startswith('{"row":')
     try:
@@ -243,21 +242,21 @@ def _unwritable(path: str, error: OSError) -> click.BadParameter:
 def _seat(
     councils: "LocalCouncils", tasks: "list[BatchRow]", options: Mapping[str, Any]
 ) -> "Council":
-    """Seat the council of all rows: who answers them, or who judges their texts."""
+    """Seat the council or jury of all rows."""
     first = tasks[0]
     if not first.texts:
         for name in OF_TEXTS:
             if options[name] is not None:
                 option = f"--{name.replace('_', '-')}"
                 raise click.UsageError(f"{option} is for texts, and these rows are questions")
-        given = {**options, "question": first.question}
-        return councils.council(take_parameters(QuestionRequest, fill(QuestionRequest, given)))
+        fields = {**options, "question": first.question}
+        return councils.council(take_parameters(QuestionRequest, fill(QuestionRequest, fields)))
     own = {each.name for each in parameters_of(JudgeRequest)}
     for each in parameters_of(QuestionRequest):
         if each.name not in own and options.get(each.name) not in (None, ()):
             raise click.UsageError(f"{each.option} is for questions, and these rows are texts")
-    given = {**options, "texts": first.texts, "question": first.question}
-    return councils.council_of_jurors(take_parameters(JudgeRequest, fill(JudgeRequest, given)))
+    fields = {**options, "texts": first.texts, "question": first.question}
+    return councils.council_of_jurors(take_parameters(JudgeRequest, fill(JudgeRequest, fields)))
 
 
 def _make_batch(
@@ -275,10 +274,12 @@ def _make_batch(
     councils = LocalCouncils(options["config"], prices, history=history, say=say, for_plan=planning)
     council = _seat(councils, tasks, options)
     names = ("concurrency", "max_cost_usd", *OF_TEXTS)
-    chosen = BatchOptions(**{name: options[name] for name in names}, write_error=word_problem)
+    batch_options = BatchOptions(
+        **{name: options[name] for name in names}, write_error=word_problem
+    )
     if has_arms:
-        return make_arm_batch(council, history, tasks, chosen, options, say)
-    return Batch(council, history, tasks, chosen)
+        return make_arm_batch(council, history, tasks, batch_options, options, say)
+    return Batch(council, history, tasks, batch_options)
 
 
 def _write_row(stream: TextIO | None, result: "RowResult") -> None:
@@ -317,7 +318,7 @@ def _run(batch: "Batch | ArmBatch", stream: TextIO | None, *, as_json: bool) -> 
         except KeyboardInterrupt:
             rows = f"{view.n_done:,} of {count_noun(len(batch.tasks), 'row')}"
             stage = f" ({view.stage})" if view.stage else ""
-            echo(f"interrupted{stage}; {rows} done: the same command goes on", err=True)
+            echo(f"interrupted{stage}; {rows} done; run the same command to continue", err=True)
             return Status.INTERRUPTED
     if as_json:
         echo(to_json(report), err=stream is None)
@@ -330,7 +331,7 @@ def _run(batch: "Batch | ArmBatch", stream: TextIO | None, *, as_json: bool) -> 
 
 
 class _ProgressView:
-    """A line that moves on a terminal; elsewhere a line now and then."""
+    """Progress as one moving line, or occasional lines without a terminal."""
 
     def __init__(self, rows: int) -> None:
         self.n_done, self.stage = 0, ""

@@ -1,4 +1,4 @@
-"""Commands made from the catalogue: an option for each parameter, text or JSON for the result."""
+"""Make commands, options and output from the catalogue."""
 
 import re
 import shlex
@@ -77,9 +77,9 @@ def command(name: str, *examples: str, notes: str = "") -> Callable[[Any], click
     def make(function: Any) -> click.Command:
         lines = (each if "witan " in each else f"witan {each}" for each in examples)
         epilog = "".join(["\b\nExamples:", *(f"\n  {line}" for line in lines)])
-        made = click.command(name, cls=_Command, epilog=epilog)(function)
-        made.notes = notes
-        return made
+        new_command = click.command(name, cls=_Command, epilog=epilog)(function)
+        new_command.notes = notes
+        return new_command
 
     return make
 
@@ -124,21 +124,21 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
         paths = {
             name: path for name in charts if (path := values.pop(name.lstrip("-"))) is not None
         }
-        wanted = [name for name in formats if values.pop(name.lstrip("-"))]
-        if len(wanted) + as_json > 1:
-            raise click.UsageError(f"Choose {' or '.join([*wanted, '--json'])}, not both.")
+        chosen_formats = [name for name in formats if values.pop(name.lstrip("-"))]
+        if len(chosen_formats) + as_json > 1:
+            raise click.UsageError(f"Choose {' or '.join([*chosen_formats, '--json'])}, not both.")
         with named_options(operation.parameters):
             parameters = (take or take_parameters)(operation.parameters, values)
             with open_service(values) as service:
                 result = operation.handler(service, parameters)
-        if wanted:
-            echo(formats[wanted[0]][1](result))
+        if chosen_formats:
+            echo(formats[chosen_formats[0]][1](result))
         elif write is not None and not as_json:
             echo("\n".join(write(Page.of(sys.stdout), result, parameters, values)))
         else:
             print_result(result, as_json=as_json)
-        drawn = [(charts[name][1](result), path) for name, path in paths.items()]
-        for chart, path in drawn:
+        charts_and_paths = [(charts[name][1](result), path) for name, path in paths.items()]
+        for chart, path in charts_and_paths:
             from witan.surfaces.report.drawing import save_chart
 
             save_chart(chart, path)
@@ -182,7 +182,7 @@ def render_report(page: Page, result: object) -> Iterator[str]:
 
 
 def with_options(text: str, declaration: type[Parameters]) -> str:
-    """Call the parameters that stand in backticks in a text by their options."""
+    """Replace parameters in backticks by their options in a text."""
     options = {each.name: each.option for each in parameters_of(declaration)}
     return re.sub(r"`(\w+)`", lambda match: options.get(match[1], match[0]), text)
 
@@ -198,9 +198,9 @@ def word_problem(problem: "WitanError | LineProblem") -> str:
     remedy = getattr(problem, "remedy", None)
     if not isinstance(remedy, Remedy):
         return str(problem)
-    worded = copy(problem)
-    object.__setattr__(worded, "remedy", write_remedy(remedy))  # a problem is frozen
-    return str(worded)
+    worded_problem = copy(problem)
+    object.__setattr__(worded_problem, "remedy", write_remedy(remedy))  # a problem is frozen
+    return str(worded_problem)
 
 
 def write_remedy(remedy: Remedy | str) -> str:
@@ -209,10 +209,10 @@ def write_remedy(remedy: Remedy | str) -> str:
 
 
 def _write_way(way: Way) -> str:
-    declared: type[Parameters] = BallotFormat
+    parameters_type: type[Parameters] = BallotFormat
     if way.operation in CATALOGUE:
-        declared = find_operation(way.operation).parameters
-    options = {each.name: each.option for each in parameters_of(declared)}
+        parameters_type = find_operation(way.operation).parameters
+    options = {each.name: each.option for each in parameters_of(parameters_type)}
     words = [f"witan {way.operation}"] if way.operation else []
     for name, value in way.arguments.items():
         option = options.get(name, f"--{name.replace('_', '-')}")
@@ -292,7 +292,7 @@ def _list(parameter: Parameter) -> Callable[..., Any]:
 
 
 def _mapping(parameter: Parameter) -> Callable[..., Any]:
-    """Read ``NAME=VALUE`` as often as given; before a number, names may hold the sign, too."""
+    """Read repeated ``NAME=VALUE``; before a number, names may contain "="."""
     kind = _type(parameter)
     split = str.rpartition if parameter.kind in (int, float) else str.partition
 
@@ -329,7 +329,7 @@ def _metavar(parameter: Parameter) -> str:
 
 
 def _type(parameter: Parameter) -> Any:
-    """Return the click type of a value; None: a `Scalar`, of which any text is one."""
+    """Return the click type of a value, or None for a `Scalar`."""
     if parameter.kind == Scalar:
         return None
     if parameter.parser is not None:

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 @config_option
 @history_option
 @json_option
-@click.option("--offline", is_flag=True, help="Ask no endpoint and look for no server.")
+@click.option("--offline", is_flag=True, help="Do not contact endpoints or look for local servers.")
 def doctor_command(
     config: Path | None, history: str | None, *, as_json: bool, offline: bool
 ) -> int:
-    """Say whether a council could sit, and what stops it.
+    """Check whether the council can run, and what stops it.
 
     Below that stand every seat with its key and endpoint, servers, history, server and profiles,
     and every setting that is not a default, with its source. Keys and tokens are never shown, only
@@ -45,8 +45,8 @@ def doctor_command(
     from witan.service.doctor import diagnose
     from witan.service.history_access import load_history_config
 
-    read = load_history_config(config, history)
-    result = anyio.run(partial(diagnose, read, os.environ, offline=offline))
+    history_config = load_history_config(config, history)
+    result = anyio.run(partial(diagnose, history_config, os.environ, offline=offline))
     if as_json:
         print_result(result, as_json=True)
     else:
@@ -55,7 +55,7 @@ def doctor_command(
 
 
 def _write(page: Page, diagnosis: "Diagnosis") -> Iterator[str]:
-    """Yield the verdict first, then seats, servers, history and settings, and the versions."""
+    """Yield verdict, seats, servers, history, settings and versions, in order."""
     yield page.sentence(_verdict(diagnosis), "bold")
     for problem in diagnosis.problems:
         yield page.sentence(f"  {problem}", "warning", hang=4)
@@ -94,9 +94,9 @@ def _write(page: Page, diagnosis: "Diagnosis") -> Iterator[str]:
 
 def _verdict(diagnosis: "Diagnosis") -> str:
     if not diagnosis.can_sit:
-        return "No council could sit:"
+        return "The council is not ready:"
     names = ([seat.name for seat in seats] for seats in (diagnosis.members, diagnosis.jury))
-    return f"A council could sit: {_council(*names)}."
+    return f"The council is ready: {_council(*names)}."
 
 
 def _council(members: Sequence[str], jury: Sequence[str]) -> str:
@@ -111,7 +111,7 @@ def _profile(page: Page, profile: "ProfileFinding") -> Iterator[str]:
     if profile.problem is None:
         yield page.sentence(_council(profile.members, profile.jury), hang=2)
     else:
-        yield page.sentence(f"It cannot be taken: {profile.problem}.", "warning", hang=2)
+        yield page.sentence(f"Not usable: {profile.problem}.", "warning", hang=2)
 
 
 def _settings(page: Page, diagnosis: "Diagnosis") -> Iterator[str]:
@@ -130,7 +130,7 @@ def _settings(page: Page, diagnosis: "Diagnosis") -> Iterator[str]:
 
 
 def write_seats(page: Page, title: str, seats: "Sequence[SeatFinding]") -> Iterator[str]:
-    """Write seats as a table, and below it what was found out about each."""
+    """Write seats as a table, then the findings about each."""
     from witan.models.providers import PROVIDERS
     from witan.surfaces.report.document import Column
     from witan.surfaces.report.text import table
@@ -167,9 +167,9 @@ def _history(finding: "HistoryFinding") -> Iterator[str]:
         yield f"{finding.note[0].upper()}{finding.note[1:]}."
     if (history := finding.found) is not None:
         journal = "" if history.kind == "PostgreSQL" else f", journal {history.journal}"
-        migrated = f"{history.migrated_at:%Y-%m-%d} by Witan {history.migrated_by}"
+        migration_text = f"{history.migrated_at:%Y-%m-%d} by Witan {history.migrated_by}"
         size = f"{history.n_bytes / 1e6:,.1f} MB"
-        yield f"{history.kind}{journal}, version {history.version} since {migrated}, {size}"
+        yield f"{history.kind}{journal}, version {history.version} since {migration_text}, {size}"
         parts = [count_noun(history.n_sessions, "session")]
         parts += [f"{history.n_simulated:,} simulated"] if history.n_simulated else []
         parts += [f"{history.n_interrupted:,} interrupted"] if history.n_interrupted else []
@@ -184,7 +184,7 @@ def _serve(finding: "ServeFinding") -> Iterator[str]:
     if not finding.tokens and not finding.problems:
         yield "Whoever works on this machine may ask; there is no token."
     for problem in finding.problems:
-        yield f"It would not start: {problem}."
+        yield f"The server would not start: {problem}."
 
 
 def _key(seat: "SeatFinding") -> str:

@@ -43,7 +43,7 @@ KINDS = ("sessions", "ballots", "battles")
 @click.option(
     "--kind",
     type=click.Choice(KINDS),
-    help="What is written; whole sessions, unless --format or the name of the file means ballots.",
+    help="What to export; sessions by default, ballots if --format or the file name says so.",
 )
 @click.option("--format", "format_", metavar="NAME", help="Write ballots in this format.")
 @click.option(
@@ -59,7 +59,9 @@ KINDS = ("sessions", "ballots", "battles")
     metavar="FOLDER",
     help="Write the whole history into a lake: Parquet files by day.",
 )
-@click.option("--all", "everything", is_flag=True, help="Ballots and battles of scripts, too.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Include ballots and battles of simulated sessions."
+)
 @config_option
 @history_option
 @json_option
@@ -70,8 +72,8 @@ def export_command(sessions: tuple[str, ...], config: Path | None, **options: An
     the window holds are written, the oldest first. The file changes as a whole or not at all. What
     was written whole comes back with witan import.
     """
-    chosen = any(options[name] is not None for name in ("since", "until", "category"))
-    _check(options, has_names=bool(sessions), has_window=chosen)
+    has_filter = any(options[name] is not None for name in ("since", "until", "category"))
+    _check(options, has_names=bool(sessions), has_window=has_filter)
     from witan.service.history_access import load_history_config
     from witan.surfaces.cli.stored_sessions import open_history
 
@@ -79,28 +81,28 @@ def export_command(sessions: tuple[str, ...], config: Path | None, **options: An
         if options["lake"] is not None:
             _write_lake(history, options)
             return Status.ANSWERED
-        nothing = Counter[str]()
-        kind, write = _writer(options, nothing)
+        counts_of_nothing = Counter[str]()
+        kind, write = _writer(options, counts_of_nothing)
         summaries = _find_sessions(history, sessions, options)
-        picked, left_out = _pick(
+        chosen_sessions, left_out = _pick(
             summaries, kind, everything=options["everything"] or bool(sessions)
         )
-        if not picked:
+        if not chosen_sessions:
             raise NothingToCount(_describe_nothing(left_out, kind))
         damaged: list[str] = []
-        whole = _read_whole(history, picked, damaged)
+        whole = _read_whole(history, chosen_sessions, damaged)
         written = write(whole, "-" if _is_piped(options) else options["output"])
         where = history.url
-    of_others = sum(one.relation in ("retried", "rejudged") for one in picked)
+    of_others = sum(one.relation in ("retried", "rejudged") for one in chosen_sessions)
     _report_counts(
-        _ExportCounts(kind, written, len(left_out), nothing, of_others, len(damaged)),
+        _ExportCounts(kind, written, len(left_out), counts_of_nothing, of_others, len(damaged)),
         options,
         where,
     )
     if damaged:
         names = clean(list_text(damaged, most=MOST_NAMED))
         echo(
-            f"damaged, and not in the file: {count_noun(len(damaged), 'session')}: {names}",
+            f"damaged, not exported: {count_noun(len(damaged), 'session')}: {names}",
             err=True,
         )
         return Status.FAILED
@@ -143,7 +145,7 @@ def _is_piped(options: dict[str, Any]) -> bool:
 def _writer(
     options: dict[str, Any], empty_sessions: "Counter[str]"
 ) -> tuple[str, "Callable[[Iterator[SessionImport], str], int]"]:
-    """Choose the kind of export and its writer, which counts why sessions give nothing."""
+    """Choose the kind of export and its counting writer."""
     from witan.files.exports import write_battles, write_session_ballots, write_sessions
 
     kind, format_ = options["kind"], options["format_"]
@@ -223,7 +225,7 @@ def _read_whole(
 def _describe_nothing(left_out: "Sequence[SessionSummary]", kind: str) -> str:
     if left_out:
         n = count_noun(len(left_out), "simulated session")
-        return f"there is nothing but {n}; --all writes their {kind}, too"
+        return f"there is nothing but {n}; use --all to export their {kind}"
     return "no matching session to write; witan sessions lists what there is"
 
 
@@ -231,21 +233,22 @@ def _write_lake(history: "History", options: dict[str, Any]) -> None:
     from witan.analytics.lake import write_lake
 
     lake = options["lake"]
-    done = write_lake(history, lake)
+    lake_result = write_lake(history, lake)
     if options["as_json"]:
         from witan.service.json_output import to_json
 
-        result = {"history": history.url, "lake": str(lake), "sessions": done.sessions}
-        echo(to_json({**result, "days": done.days}))
-    if not done.sessions:
+        result = {"history": history.url, "lake": str(lake), "sessions": lake_result.sessions}
+        echo(to_json({**result, "days": lake_result.days}))
+    if not lake_result.sessions:
         where = history.database.location
-        nothing = f"the history {where} holds no session; {lake} has none of it either"
+        nothing = f"the history {where} has no sessions, and {lake} has none from it"
         raise NothingToCount(nothing)
     if options["as_json"]:
         return
-    days = count_noun(done.days, "day")
+    days = count_noun(lake_result.days, "day")
     echo(
-        f"{count_noun(done.sessions, 'session')} of {days} written to {clean(str(lake))}", err=True
+        f"{count_noun(lake_result.sessions, 'session')} of {days} written to {clean(str(lake))}",
+        err=True,
     )
 
 
@@ -274,12 +277,17 @@ def _report_counts(counts: _ExportCounts, options: dict[str, Any], destination: 
         echo(f"{n} left out; --all writes them, too", err=True)
     if counts.nothing:
         n = count_noun(sum(counts.nothing.values()), "session")
-        why = list_text([f"{held:,} with {instead}" for instead, held in counts.nothing.items()])
-        echo(f"{n} gave no {counts.kind[:-1]}: {why}", err=True)
+        reasons = list_text(
+            [f"{n_sessions:,} with {instead}" for instead, n_sessions in counts.nothing.items()]
+        )
+        echo(f"{n} gave no {counts.kind[:-1]}: {reasons}", err=True)
     if counts.of_others and counts.kind != "sessions":
         n = count_noun(counts.of_others, "session")
         of = f"{n} retried or rejudged {'another' if counts.of_others == 1 else 'others'}"
-        echo(f"{of}, which {counts.kind} do not say: imported, each counts by itself", err=True)
+        echo(
+            f"{of}; {counts.kind} do not record this, so each counts separately after an import",
+            err=True,
+        )
     if options["as_json"]:
         from witan.service.json_output import to_json
 

@@ -67,32 +67,27 @@ beside_type = click.Path(exists=True, dir_okay=False)
         multiple=True,
         type=beside_type,
         metavar="FILE.jsonl",
-        help="Take the texts of answers from here (session, candidate, text); may be repeated.",
+        help="File with answer texts (session, candidate, text); repeatable.",
     ),
     click.option(
         "--questions",
         multiple=True,
         type=beside_type,
         metavar="FILE.jsonl",
-        help="Take the texts of questions from here (session, text, category); may be repeated.",
+        help="File with question texts (session, text, category); repeatable.",
     ),
-    click.option(
-        "--strict", is_flag=True, help="Take nothing of a file with unreadable lines; exit 1."
-    ),
+    click.option("--strict", is_flag=True, help="Reject a file with unreadable lines; exit 1."),
 )
 @section(
     "Sessions",
-    click.option("--category", metavar="NAME", help="Of sessions whose category the file lacks."),
+    click.option("--category", metavar="NAME", help="Category for sessions without one."),
     click.option(
         "--at",
         type=ParsedType(MOMENT),
         metavar="TIME",
-        help="When sessions were asked whose time the file lacks; the time of the import by "
-        "default.",
+        help="Time for sessions without one; by default the time of the import.",
     ),
-    click.option(
-        "--prefix", default="", metavar="TEXT", help="Put this before the name of sessions."
-    ),
+    click.option("--prefix", default="", metavar="TEXT", help="Prefix for session names."),
 )
 @config_option
 @history_option
@@ -122,25 +117,25 @@ def import_command(files: tuple[str, ...], config: Path | None, **options: Any) 
         session_prefix=options["prefix"],
     )
     with open_history(load_history_config(config, options["history"])) as history:
-        taking = _Importer(history, meaning, strict=options["strict"], quiet=options["as_json"])
+        importer = _Importer(history, meaning, strict=options["strict"], quiet=options["as_json"])
         try:
             for file in files:
-                taking.take(file)
+                importer.take(file)
         except KeyboardInterrupt:
-            echo(taking.broken_off(), err=True)
+            echo(importer.broken_off(), err=True)
             raise click.exceptions.Exit(Status.INTERRUPTED) from None
         forget_expired(history)
-        where = history.url
+        location = history.url
     if options["as_json"]:
         from witan.service.json_output import to_json
 
-        echo(to_json({"history": where, "files": [tally.plain() for tally in taking.done]}))
-    taking.close()
+        echo(to_json({"history": location, "files": [tally.plain() for tally in importer.done]}))
+    importer.close()
 
 
 def _with_remedy(problem: "BallotFileError | LineProblem") -> str:
-    written = write_remedy(problem.remedy)
-    return f"{problem.problem}; {written}" if written else problem.problem
+    remedy_text = write_remedy(problem.remedy)
+    return f"{problem.problem}; {remedy_text}" if remedy_text else problem.problem
 
 
 @dataclass(slots=True)
@@ -175,19 +170,19 @@ class _Tally:
     def sentence(self) -> str:
         """Say what is new, and what is not."""
         if not self.sessions + self.already + self.ballots:
-            return f"{self.name}: nothing came in"
+            return f"{self.name}: nothing imported"
         if not self.sessions + self.ballots:
             return f"{self.name}: nothing new; {self._count_known()}"
         parts = [count_noun(self.sessions, "session"), _ballots(self.ballots, self.by_people)]
         if self.already:
-            parts.append(f"{count_noun(self.already, 'session')} there already")
+            parts.append(f"{count_noun(self.already, 'session')} already stored")
         return f"{self.name}: {' · '.join(parts)}"
 
     def _count_known(self) -> str:
         n = count_noun(self.already, "session")
         if self.before == self.files:
-            return f"{'it' if self.files == 1 else 'all of it'} came in before, with {n}"
-        return f"{n} {'is' if self.already == 1 else 'are'} there already"
+            return f"imported before, with {n}"
+        return f"{n} already stored"
 
     def plain(self) -> dict[str, Any]:
         """Return the same for a program."""
@@ -232,7 +227,7 @@ class _Importer:
         self._n_files = 0
 
     def take(self, name: str) -> None:
-        """Take in a file or a folder; one that cannot be read does not stop the others."""
+        """Import a file or folder; continue after an unreadable one."""
         from witan.files.imports import import_files
 
         tally = _Tally("standard input" if name == "-" else name)
@@ -250,10 +245,10 @@ class _Importer:
         """Say which files came in before the interruption."""
         words = ["interrupted"]
         if self._n_files:
-            words.append(f"{count_noun(self._n_files, 'file')} came in")
+            words.append(f"{count_noun(self._n_files, 'file')} imported")
         if self._at:
-            words.append(f"{clean(self._at)} comes in wholly or not at all")
-        return "; ".join([*words, "the same command again takes in what is missing"])
+            words.append(f"{clean(self._at)} is imported completely or not at all")
+        return "; ".join([*words, "run the same command again for the rest"])
 
     def _take(self, tally: _Tally, path: str) -> None:
         from witan.service.operations.imports import import_file
@@ -277,7 +272,7 @@ class _Importer:
         self._n_files += 1
 
     def _call_and_report(self, tally: _Tally, call: Any) -> Any:
-        """Call, and tell what is wrong with the file; trouble with the history ends it all."""
+        """Call, and report file errors; history errors end the import."""
         try:
             return call()
         except (HistoryError, MissingExtra, UnknownName):
@@ -296,39 +291,39 @@ class _Importer:
             echo(clean(word_problem(problem)), err=True)
 
     def _say_unread(self, tally: _Tally) -> None:
-        """Say how many lines could not be read, and what that means for the rest."""
+        """Report the number of unreadable lines and the consequence."""
         came = tally.sessions + tally.already + tally.ballots
-        others = "; the others are taken in" if came else ", and there are no others"
-        none = "nothing is taken in under --strict"
-        outcome = f"; {none}" if self.strict else others
+        others = "; the others are imported" if came else ", and there are no others"
+        nothing_text = "nothing is imported under --strict"
+        outcome = f"; {nothing_text}" if self.strict else others
         beside = {*self.options.answers, *self.options.questions}
         # Those of a folder are counted together; a file beside them is another.
         left_out = [problem for problem in tally.problems if not problem.is_read]
         files = Counter(p.path if p.path in beside else tally.name for p in left_out)
         for name, n in files.items():
-            unread = f"{count_noun(n, 'line')} of {clean(name)} could not be read"
-            echo(f"{unread}{outcome}", err=True)
-        odd = len(tally.problems) - len(left_out)
-        if odd and self._n_shown > PROBLEMS_SHOWN and not self.strict:
-            of = f"{count_noun(odd, 'line')} of {clean(tally.name)}"
-            echo(f"{of} came in with what does not count", err=True)
+            unread_text = f"{count_noun(n, 'line')} of {clean(name)} could not be read"
+            echo(f"{unread_text}{outcome}", err=True)
+        n_odd = len(tally.problems) - len(left_out)
+        if n_odd and self._n_shown > PROBLEMS_SHOWN and not self.strict:
+            of = f"{count_noun(n_odd, 'line')} of {clean(tally.name)}"
+            echo(f"{of} came with values that were ignored", err=True)
         if tally.problems and self.strict:
             if not files:
-                echo(f"{clean(tally.name)}: {none}", err=True)
+                echo(f"{clean(tally.name)}: {nothing_text}", err=True)
             self.status = self.status or Status.FAILED
 
     def close(self) -> None:
-        """Say what all files brought together, and end with what they come to."""
+        """Report the sum of all files; set the exit status."""
         if len(self.done) > 1 and not self.quiet:
-            whole = _Tally("in all")
+            total = _Tally("in all")
             for tally in self.done:
-                whole.files += tally.files
-                whole.before += tally.before
-                whole.sessions += tally.sessions
-                whole.already += tally.already
-                whole.ballots += tally.ballots
-                whole.by_people += tally.by_people
-            echo(whole.sentence())
+                total.files += tally.files
+                total.before += tally.before
+                total.sessions += tally.sessions
+                total.already += tally.already
+                total.ballots += tally.ballots
+                total.by_people += tally.by_people
+            echo(total.sentence())
         if self.status:
             raise click.exceptions.Exit(self.status)
         if not any(tally.sessions + tally.already for tally in self.done):

@@ -38,11 +38,13 @@ OFFERED = 8
 )
 @click.option("--user", is_flag=True, help="Write your own configuration, which may hold prices.")
 @click.option(
-    "--member", "members", multiple=True, metavar="SEAT", help="Seat this member; ask for none."
+    "--member", "members", multiple=True, metavar="SEAT", help="Member to seat; skips the question."
 )
-@click.option("--max-cost", type=float, metavar="NUMBER", help="US dollars for one question.")
-@click.option("--yes", is_flag=True, help="Take every default and ask nothing.")
-@click.option("--force", is_flag=True, help="Overwrite a file that is there.")
+@click.option(
+    "--max-cost", type=float, metavar="NUMBER", help="Cost ceiling per question, in US dollars."
+)
+@click.option("--yes", is_flag=True, help="Use all defaults without asking.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 def init_command(output: Path | None, user: bool, **options: Any) -> int:
     """Ask which keys, which members and which ceiling, then write witan.toml.
 
@@ -63,20 +65,22 @@ def init_command(output: Path | None, user: bool, **options: Any) -> int:
     if ceiling is not None and not 0 <= ceiling < float("inf"):
         raise click.UsageError(f"--max-cost cannot be {ceiling}; expected US dollars, 0 or more")
     lengths = _lengths()
-    made = draft(seats, os.environ, ceiling=ceiling, is_trusted=user, lengths=lengths)
-    if ceiling is None and made.ceiling is not None:
-        given = _ask_ceiling(made, asking)
-        made = draft(seats, os.environ, ceiling=given, is_trusted=user, lengths=lengths)
+    draft_config = draft(seats, os.environ, ceiling=ceiling, is_trusted=user, lengths=lengths)
+    if ceiling is None and draft_config.ceiling is not None:
+        ceiling_usd = _ask_ceiling(draft_config, asking)
+        draft_config = draft(
+            seats, os.environ, ceiling=ceiling_usd, is_trusted=user, lengths=lengths
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(made.text.encode(), path)
-    for note in made.notes:
+    write_whole(draft_config.text.encode(), path)
+    for note in draft_config.notes:
         echo(clean(note), err=True)
     echo(f"wrote {clean(str(path))}; witan doctor checks it, witan ask uses it", err=True)
     return Status.ANSWERED
 
 
 def _lengths() -> "Lengths":
-    """Return the lengths of earlier replies, by which `witan plan` expects a cost, too."""
+    """Return lengths of earlier replies, for estimating costs."""
     from witan.deliberation.plan import TYPICAL
     from witan.errors import ConfigError, WitanError
     from witan.service.history_access import load_history_config
@@ -107,7 +111,7 @@ class _Dialogue:
         line = sys.stdin.readline()
         if not line:
             echo("", err=True)
-            problem = "the input ended before the last question; --yes takes the defaults"
+            problem = "the input ended before the last question; use --yes for the defaults"
             raise click.UsageError(problem)
         return line.strip() or default
 
@@ -146,7 +150,7 @@ def _with_prices(seats: "tuple[SeatSpec, ...]") -> "tuple[SeatSpec, ...]":
 
 
 def _choose_providers(dialogue: _Dialogue) -> "tuple[SeatSpec, ...]":
-    """Return the members that are chosen of what the keys and servers found here offer."""
+    """Let the user choose members among available providers' models."""
     from functools import partial
 
     import anyio
@@ -167,16 +171,18 @@ def _choose_providers(dialogue: _Dialogue) -> "tuple[SeatSpec, ...]":
         if p.listing(None) is not None
         and (variable := (find_key(p.variables, os.environ) or ("",))[0])
     }
-    used = list(keys)
+    provider_names = list(keys)
     if keys:
         dialogue.say(f"Keys found: {list_text([*dict.fromkeys(keys.values())], most=len(keys))}")
         names = dialogue.ask("Which providers to use, with commas between?", ",".join(keys))
-        used = [name.strip() for name in names.split(",") if name.strip()]
-        for name in used:
+        provider_names = [name.strip() for name in names.split(",") if name.strip()]
+        for name in provider_names:
             if name not in keys:
-                known = list_text([*keys], most=len(keys))
-                raise click.UsageError(f"there is no key for {name!r}; there is one for {known}")
-    providers = {n: p for n, p in PROVIDERS.items() if n in used or n not in keys}
+                key_names = list_text([*keys], most=len(keys))
+                raise click.UsageError(
+                    f"there is no key for {name!r}; there is one for {key_names}"
+                )
+    providers = {n: p for n, p in PROVIDERS.items() if n in provider_names or n not in keys}
     sources, problems = anyio.run(partial(find_sources, os.environ, providers=providers))
     if not sources:
         raise NoCouncil(
@@ -196,7 +202,7 @@ def _choose_providers(dialogue: _Dialogue) -> "tuple[SeatSpec, ...]":
 def _pick(
     offers: "list[SeatSpec]", default: "list[SeatSpec]", dialogue: _Dialogue
 ) -> "list[SeatSpec]":
-    """Return the offers whose numbers are given, or seats as they are written."""
+    """Return the offers chosen by number, or seats written out."""
     from witan.models.seats import parse_seat
     from witan.service.council_discovery import format_price
 
@@ -204,9 +210,9 @@ def _pick(
     for number, spec in enumerate(offers, start=1):
         dialogue.say(f"{number:4}  {spec.source}  {format_price(spec, os.environ)}")
     numbers = ",".join(str(offers.index(seat) + 1) for seat in default)
-    given = dialogue.ask("Which members, as numbers or seats with commas between?", numbers)
+    reply = dialogue.ask("Which members, as numbers or seats with commas between?", numbers)
     chosen = []
-    for word in (word.strip() for word in given.split(",") if word.strip()):
+    for word in (word.strip() for word in reply.split(",") if word.strip()):
         if word.isdecimal():
             if not 1 <= int(word) <= len(offers):
                 raise click.UsageError(f"there is no model {word}; expected 1 to {len(offers)}")

@@ -111,7 +111,7 @@ class LiveSession:
                 exporting.close()
 
     def _open_exporter(self) -> SpanExport | None:
-        """Open what sends spans; None: it is not configured, or cannot be opened."""
+        """Open the exporter of spans, or None if impossible."""
         if not is_configured():
             return None
         try:
@@ -131,8 +131,8 @@ class LiveSession:
             raise self._failure
         assert self.session is not None  # noqa: S101 - it ended neither early nor badly
         status = self._finish(self.session)
-        if (left := self.recorder.left_open) is not None:
-            self._leave_open(left, start)
+        if (open_session := self.recorder.left_open) is not None:
+            self._leave_open(open_session, start)
         return status
 
     async def _follow(self, start: "SessionStart", export: SpanExport | None) -> None:
@@ -158,14 +158,14 @@ class LiveSession:
             group.cancel_scope.cancel()
 
     async def _wait_for_signal(self) -> None:
-        """Wait for Ctrl-C or its like; the first ends the session in order, a second at once."""
+        """Wait for Ctrl-C; the first cancels in order, the second at once."""
         # Who has it ignored, as nohup does, wants to go on when the terminal is gone.
         ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        heeded = [n for n in ending if signal.getsignal(n) is not signal.SIG_IGN]
-        with anyio.open_signal_receiver(*heeded) as signals:
+        heeded_signals = [n for n in ending if signal.getsignal(n) is not signal.SIG_IGN]
+        with anyio.open_signal_receiver(*heeded_signals) as signals:
             async for _ in signals:
                 break
-        for number in heeded:
+        for number in heeded_signals:
             signal.signal(number, signal.SIG_DFL)
         self._interrupt()
         self._stop()
@@ -215,7 +215,7 @@ class LiveSession:
             self.panel.close(keep=bool(self.recorder.events))
 
     def _interrupt(self) -> None:
-        """Keep what came in, and say how to go on; the calls are cancelled after that."""
+        """Save the session, print the resume command, then cancel calls."""
         if self.is_interrupted:
             return
         self.is_interrupted = True
@@ -229,24 +229,28 @@ class LiveSession:
                 _print_record(Session.of(self.recorder.events))
 
     def _say_remains(self, reason: str) -> str:
-        """Keep what came in; say where it is, and how to go on."""
+        """Save the session so far and print the resume command."""
         place = self.recorder.interrupt()
         if place is None:
             return f"{reason} before the session was opened"
-        unkept = "" if place.problem is None else f"the history did not keep it ({place.problem}); "
+        history_problem = (
+            "" if place.problem is None else f"it was not recorded ({place.problem}); "
+        )
         if place.failure is not None:
             if not place.in_history:
-                return f"{reason}; {unkept}nothing is kept: {place.failure}"
-            unkept = f"{place.failure}; "
-        again = place.session.id if place.file is None else shlex.quote(str(place.file))
+                return f"{reason}; {history_problem}nothing was saved: {place.failure}"
+            history_problem = f"{place.failure}; "
+        resume_name = place.session.id if place.file is None else shlex.quote(str(place.file))
         own = place.in_history and self.place is not None and self.place.own
         trust = (
             ""
             if own or not any(map(describe_risk, place.session.opening.callable_seats))
             else " --trust"
         )
-        again = f"witan resume {again}{self._history_option}{trust}"
-        return f"{reason}; {unkept}{place.session.progress} kept; resume with: {again}"
+        resume_name = f"witan resume {resume_name}{self._history_option}{trust}"
+        return (
+            f"{reason}; {history_problem}{place.session.progress} saved; resume with: {resume_name}"
+        )
 
     @property
     def _history_option(self) -> str:
@@ -271,24 +275,26 @@ class LiveSession:
         elif self.place is not None and self.recorder.events and self._on_terminal():
             page = Page.of(sys.stderr)
             again = f"witan show {session.id}{self.place.option}"
-            echo(page.sentence(f"to see it again: {again}", "dim"), err=True)
+            echo(page.sentence(f"to show it again: {again}", "dim"), err=True)
 
     def _unkept_text(self, problem: str) -> str:
-        unkept = f"the history did not keep the session: {problem}"
+        unkept = f"the session was not recorded: {problem}"
         rescued = self.recorder.rescued
         if not isinstance(rescued, Path):
             return f"{unkept}; nor could its record be written: {clean(str(rescued))}"
         again = f"witan import {shlex.quote(str(rescued))}{self._history_option}"
-        return f"{unkept}; its record is {rescued}; put it in with: {again}"
+        return f"{unkept}; its record is {rescued}; import it with: {again}"
 
     def _leave_open(self, session: Session, start: "SessionStart") -> None:
-        """Leave a session open that was resumed in vain: closed, it could never be resumed."""
+        """Leave a session without new results open, so it stays resumable."""
         if start.file is not None and self.output.save == start.file:
             write_session(session, start.file)
-        where = session.id if start.file is None else start.file
-        spent = session.cost != start.sessions[0].cost
-        came = "nothing more came of it but its cost" if spent else "nothing more came of it"
-        echo(f"{came}: {where} stays interrupted, to be resumed", err=True)
+        location = session.id if start.file is None else start.file
+        has_new_cost = session.cost != start.sessions[0].cost
+        result_text = (
+            "resuming produced only cost" if has_new_cost else "resuming produced nothing new"
+        )
+        echo(f"{result_text}: {location} is still interrupted, and can be resumed", err=True)
 
     def _on_terminal(self) -> bool:
         return sys.stderr.isatty() and not self.output.quiet
@@ -301,12 +307,12 @@ class LiveSession:
         self._print_trust(session)
 
     def _print_trust(self, session: Session) -> None:
-        """Print legend and trust line on standard error; with --quiet, what is missing."""
+        """Print legend and trust line, or with --quiet only gaps."""
         page = Page.of(sys.stderr)
         if self.output.quiet:
             voice = self.voice
-            unmarked = session.is_simulated and voice.wanted and not (voice.mark or voice.legend)
-            if parts := [*filter(None, ["simulated" if unmarked else "", missing_text(session)])]:
+            needs_mark = session.is_simulated and voice.wanted and not (voice.mark or voice.legend)
+            if parts := [*filter(None, ["simulated" if needs_mark else "", missing_text(session)])]:
                 echo(page.sentence(" · ".join(parts), hang=2), err=True)
             return
         if self.output.legend and sys.stdout.isatty() and sys.stderr.isatty():
@@ -320,7 +326,7 @@ class LiveSession:
 
 
 class _Voice:
-    """Says the final answer: on a terminal as it is written, elsewhere once it is whole."""
+    """Prints the final answer, streamed on a terminal, else at the end."""
 
     def __init__(self, output: "SessionOutput", panel: Panel | None) -> None:
         self.mark, self.legend, self.panel = output.mark, output.legend, panel
@@ -332,12 +338,12 @@ class _Voice:
         self.folding = Folding(self.page.width)
 
     def _page(self) -> Page:
-        """Make the page; the mark before every line takes its part of the width."""
+        """Make the page, leaving room for the mark before every line."""
         page = Page.of(sys.stdout)
         return page if page.width is None else replace(page, width=page.width - span(self.mark))
 
     def take(self, event: e.Event) -> None:
-        """Go on with the text, or say that what was said of it is void."""
+        """Print the next text, or report that earlier text is void."""
         if not self.streams:
             return
         piece, void = self.final.take(event)
@@ -346,7 +352,7 @@ class _Voice:
             self._say(piece)
 
     def finish(self, session: Session) -> None:
-        """Say what of the text was not said yet; without a text, the standings."""
+        """Print the remaining text; without a text, the standings."""
         text = session.text
         if text is None:
             if session.verdict is not None:

@@ -1,4 +1,4 @@
-"""Options and exit statuses that commands share, and the headings of options in help."""
+"""Define the shared options, exit statuses and help sections."""
 
 from collections.abc import Callable, Mapping
 from enum import IntEnum
@@ -61,7 +61,7 @@ FEW_OPTIONS = 12
 
 
 def stack_options(*decorators: Decorator[Any]) -> Decorator[Any]:
-    """Apply decorators so that their options stand in the help in this order."""
+    """Apply decorators, listing their options in this order in help."""
 
     def apply(command: F) -> F:
         for decorate in reversed(decorators):
@@ -85,16 +85,16 @@ def section(heading: str, *decorators: Decorator[Any]) -> Decorator[Any]:
 
 
 def _parameters_of(command: Callable[..., Any]) -> list[click.Parameter]:
-    """Return the parameters that click's decorators have attached to a function so far."""
+    """Return the click parameters attached to a function so far."""
     result: list[click.Parameter] = getattr(command, "__click_params__", [])
     return result
 
 
 class SectionedCommand(click.Command):
-    """A command whose long help lists options under headings; those without one come last."""
+    """A command with options under headings in its long help."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write each section in the order in which its first option was declared."""
+        """Write each section in order of its first option."""
         if sum(isinstance(each, click.Option) for each in self.get_params(ctx)) <= FEW_OPTIONS:
             super().format_options(ctx, formatter)
             return
@@ -150,7 +150,7 @@ record_options = stack_options(
 )
 
 fast_demo_option = click.option(
-    "--fast-demo", is_flag=True, help="Play the demonstration without its pauses."
+    "--fast-demo", is_flag=True, help="Skip the pauses of the demonstration."
 )
 
 
@@ -187,7 +187,7 @@ def limit_option(default: int, words: str) -> Decorator[Any]:
 strict_option = click.option(
     "--strict",
     is_flag=True,
-    help="Take none of the ballots, and exit 1, if any line cannot be read.",
+    help="Reject all ballots if any line cannot be read; exit 1.",
 )
 
 
@@ -211,7 +211,7 @@ history_option = section(
 )
 
 no_history_option = click.option(
-    "--no-history", is_flag=True, help="Keep nothing of the session in the history."
+    "--no-history", is_flag=True, help="Do not record the session in the history."
 )
 
 recording_options = section("History", history_option, no_history_option)
@@ -219,7 +219,7 @@ recording_options = section("History", history_option, no_history_option)
 
 
 def open_record(options: Mapping[str, Any], say: Callable[[str], None]) -> "RecordingPlace | None":
-    """Open the history that the options of `recording_options` mean; None: it is not to be kept."""
+    """Open the history to record in, or None."""
     from witan.service.history_access import load_history_config, open_recording
 
     if options["no_history"] and options["history"] is not None:

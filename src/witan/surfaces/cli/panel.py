@@ -1,4 +1,4 @@
-"""The live view of a session on a terminal; drawn before anything heavy is imported."""
+"""Show a session live on a terminal, importing little at first."""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -51,7 +51,7 @@ def _now() -> datetime:
 
 
 class Panel:
-    """A line per seat, the ranking so far, and what went wrong, redrawn as it happens.
+    """Live view of seats, ranking and problems, redrawn on changes.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class Panel:
         self._console.print(style_line(text))
 
     def close(self, *, keep: bool = True) -> None:
-        """Stop drawing; the last picture stays and stays true, unless it is not worth keeping."""
+        """Stop drawing; keep the last picture if it is useful."""
         if self._live.is_started:
             self._is_settled = True
             self._live.transient = not keep
@@ -107,7 +107,7 @@ class Panel:
 
     def __rich_console__(self, console: "Console", options: ConsoleOptions) -> RenderResult:
         if self._board is None:
-            yield style_line(f"witan · seating the council · {self._since(self._began)}", "bold")
+            yield style_line(f"witan · preparing the council · {self._since(self._began)}", "bold")
             return
         board = self._board.settle() if self._is_settled else self._board
         # What is drawn for the last time may scroll; before, it has to fit the screen.
@@ -122,8 +122,8 @@ class Panel:
         visible, n_standings = _fit_seats(board, room)
         yield style_line(self._title(board), "bold", one_line=True)
         yield self._seats(visible, board.writer, options)
-        if hidden := len(board.seats) - len(visible):
-            more = f"… and {count_noun(hidden, 'more seat')}, none of them waited for"
+        if n_hidden := len(board.seats) - len(visible):
+            more = f"… and {count_noun(n_hidden, 'more seat')}, none of them pending"
             yield style_line(more, "dim", one_line=True)
         if board.outcome is not None and n_standings:
             yield from _ranking(board.outcome, board.n_counted, options, n_standings)
@@ -178,22 +178,22 @@ def _longest_name(options: ConsoleOptions) -> int:
 
 
 def _fit_seats(board: "Board", room: int | None) -> "tuple[Sequence[LiveLine], int]":
-    """Return the seats, and how many standings, that so many lines hold: those at work go last."""
+    """Fit seats and standings into the available lines, keeping working seats."""
     outcome = board.outcome
     n_standings = 0 if outcome is None or not outcome.leaders else len(outcome.standings)
     if room is None:
         return board.seats, n_standings
     ranking = 1 + n_standings if n_standings else 0
-    around = 1 + (board.writer is not None) + len(board.news[-NEWS_SHOWN:])
-    excess = around + len(board.seats) + ranking - room
+    n_other_lines = 1 + (board.writer is not None) + len(board.news[-NEWS_SHOWN:])
+    excess = n_other_lines + len(board.seats) + ranking - room
     if excess <= 0:
         return board.seats, n_standings
     at_rest = [line.name for line in board.seats if not line.is_running]
     hidden = set(at_rest[: excess + 1])  # one more, for the line that says how many
     visible = [line for line in board.seats if line.name not in hidden]
-    left = room - around - len(visible) - 1
+    n_lines_left = room - n_other_lines - len(visible) - 1
     # The ranking has its title, and a line that says how many it leaves out.
-    return visible, n_standings if left >= ranking else max(left - 2, 0)
+    return visible, n_standings if n_lines_left >= ranking else max(n_lines_left - 2, 0)
 
 
 def _ranking(

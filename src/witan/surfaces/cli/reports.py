@@ -40,7 +40,7 @@ lake_option = click.option(
 engine_option = click.option(
     "--engine",
     type=click.Choice(["duckdb", "spark"]),
-    help="What sums a lake; DuckDB by default.",
+    help="Engine for reading a lake; DuckDB by default.",
 )
 
 
@@ -54,7 +54,7 @@ source_options = stack_options(
 
 @contextmanager
 def open_source(options: Mapping[str, Any]) -> "Iterator[tuple[Source, Config]]":
-    """Open what the options of `source_options` mean, for the time of the block."""
+    """Open the source of `source_options` for the block."""
     lake, engine = options["lake"], options["engine"]
     if lake is not None and options["history"] is not None:
         raise click.UsageError("choose --history or --lake, not both")
@@ -86,7 +86,7 @@ def open_source(options: Mapping[str, Any]) -> "Iterator[tuple[Source, Config]]"
 
 @contextmanager
 def _of_files(options: Mapping[str, Any], config: "Config") -> "Iterator[Source]":
-    """Open a history of files and sessions that lasts as long as the block."""
+    """Open a temporary history of files and sessions for the block."""
     from tempfile import TemporaryDirectory
 
     from witan.analytics.sources import HistorySource
@@ -196,8 +196,11 @@ def _leaderboard_charts() -> Mapping[str, Any]:
             "Draw the leaderboard to an .svg, .png or .html file.",
             leaderboard_chart,
         ),
-        "--matchups": ("Draw how surely one model is stronger than another.", strength_chart),
-        "--costs": ("Draw the score beside what an answer costs.", cost_chart),
+        "--matchups": (
+            "Chart the probability that one model is stronger than another.",
+            strength_chart,
+        ),
+        "--costs": ("Chart the score against the cost per answer.", cost_chart),
     }
 
 
@@ -248,7 +251,8 @@ NOTES: Mapping[str, str] = MappingProxyType(
         "leaderboard": SOURCE_NOTES,
         "audit": SOURCE_NOTES,
         "sessions": "The first column is a name that other commands take.",
-        "profiles": "Nobody is called. A key that is missing is a reason; see `witan doctor`.",
+        "profiles": "No model is called. A missing key makes a profile unavailable; see `witan "
+        "doctor`.",
     }
 )
 
@@ -257,7 +261,7 @@ def operation_command(name: str) -> click.Command:
     """Make the command of an operation that lists or reports."""
     operation = find_operation(name)
     options, open_subject = SUBJECTS[operation.needs.__name__]
-    toml = {"--toml": ("Print NAME as TOML, to start your own from.", _toml)}
+    toml = {"--toml": ("Print NAME as TOML, as a template.", _toml)}
     return value_command(
         operation,
         open_subject,

@@ -35,16 +35,23 @@ if TYPE_CHECKING:
     "serve --port 9000 --config council.toml",
     "WITAN_TOKEN=... witan serve --host 0.0.0.0",
 )
-@click.option("--host", metavar="ADDRESS", help="Listen here; beyond this machine with a token.")
-@click.option("--port", type=click.IntRange(0, 65535), metavar="NUMBER", help="0: any free one.")
 @click.option(
-    "--max-sessions", type=click.IntRange(min=1), metavar="NUMBER", help="Sessions at once."
+    "--host", metavar="ADDRESS", help="Address to listen on; beyond this machine with a token."
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), metavar="NUMBER", help="Port; 0 picks a free one."
+)
+@click.option(
+    "--max-sessions",
+    type=click.IntRange(min=1),
+    metavar="NUMBER",
+    help="Maximum concurrent sessions.",
 )
 @click.option(
     "--max-connections",
     type=click.IntRange(min=1),
     metavar="NUMBER",
-    help="Open connections at once.",
+    help="Maximum open connections.",
 )
 @fast_demo_option
 @config_option
@@ -134,7 +141,7 @@ def _welcome(service: "Service", settings: "ServeSettings", say: "Say") -> None:
     mcp = f" · MCP {settings.url}/mcp" if find_spec("mcp") is not None else ""
     say(f"  page {settings.url}/ · OpenAI clients {settings.url}/v1{mcp}")
     if council.problem is not None:
-        say(f"  only the demonstration can be asked: {council.failure}")
+        say(f"  only the demonstration is available: {council.failure}")
     else:
         seats = ", ".join(seat.source or seat.name for seat in council.seats)
         jury = ", ".join(seat.source or seat.name for seat in council.jury)
@@ -144,10 +151,10 @@ def _welcome(service: "Service", settings: "ServeSettings", say: "Say") -> None:
     for name, profile in service.profiles.items():
         if name and profile.problem is not None:
             say(f"  the profile {name} cannot be asked: {profile.failure}")
-    storage = "nowhere, and are gone with the server"
-    say(
-        f"  sessions are kept {storage if service.history is None else 'in ' + service.history.url}"
-    )
+    storage = "not recorded, and end with the server"
+    if service.history is not None:
+        storage = f"stored in {service.history.url}"
+    say(f"  sessions are {storage}")
 
 
 @command(
@@ -160,10 +167,10 @@ def _welcome(service: "Service", settings: "ServeSettings", say: "Say") -> None:
     "--print-config",
     "client",
     metavar="CLIENT",
-    help="Print what this client wants in its configuration, such as claude-desktop, and end.",
+    help="Print the configuration for this client, such as claude-desktop, and exit.",
 )
 @click.option(
-    "--http", is_flag=True, help="Print how it reaches `witan serve` instead of starting us."
+    "--http", is_flag=True, help="Print the configuration for reaching `witan serve` over HTTP."
 )
 @fast_demo_option
 @config_option
@@ -177,7 +184,7 @@ def mcp_command(client: str | None, http: bool, **options: Any) -> int:
     from witan.service.history_access import load_history_config
 
     if http and client is None:
-        raise click.UsageError("--http says what to print: choose a client with --print-config")
+        raise click.UsageError("--http needs --print-config CLIENT")
     config = load_history_config(options["config"], options["history"])
     if client is not None:
         _print_config(client, config, options, http=http)
@@ -216,22 +223,24 @@ async def _serve_client(config: "Config", place: "RecordingPlace | None", fast_d
     async with open_service(councils, config.serve) as service:
         council = service.profiles[""]
         if council.problem is not None:
-            _say(f"only the demonstration can be asked: {council.failure}")
+            _say(f"only the demonstration is available: {council.failure}")
         await serve_stdio(service)
 
 
 def _print_config(name: str, config: "Config", options: dict[str, Any], *, http: bool) -> None:
-    """Print what a client wants written; where it goes is said on standard error."""
+    """Print a client's configuration; explain its place on standard error."""
     from witan.surfaces.mcp.clients import find_client
 
     client = find_client(name)
-    shown = client.http(_endpoint(config)) if http else client.stdio(_launch(config, options))
-    echo(shown)
+    client_config = (
+        client.http(_endpoint(config)) if http else client.stdio(_launch(config, options))
+    )
+    echo(client_config)
     _say(f"for {client.file}")
     if client.note:
         _say(client.note)
-    if not client.reads_variables and "<" in shown:
-        _say("put the values themselves in place of what stands in <>: it reads no variables")
+    if not client.reads_variables and "<" in client_config:
+        _say("replace each <...> by its value: this client does not read variables")
 
 
 def _launch(config: "Config", options: dict[str, Any]) -> "Launch":
@@ -255,7 +264,7 @@ def _launch(config: "Config", options: dict[str, Any]) -> "Launch":
 
 
 def _keys(config: "Config") -> list[str]:
-    """Return the variables of keys and addresses of who may sit: most clients hand on no others.
+    """List the environment variables an MCP client must pass on.
 
     Where a seat looks in several places, it is the one that is set, or the first; where nobody is
     configured, those are that are set.
@@ -272,11 +281,17 @@ def _keys(config: "Config") -> list[str]:
         for council in councils
         for seat in (*council.members, *council.jury, *council.chairmen)
     ]
-    looked = [key_variables(seat) for seat in seats]
-    chosen = [next((v for v in keys if os.environ.get(v)), keys[0]) for keys in looked if keys]
+    key_variables_by_seat = [key_variables(seat) for seat in seats]
+    chosen = [
+        next((v for v in keys if os.environ.get(v)), keys[0])
+        for keys in key_variables_by_seat
+        if keys
+    ]
     if not seats:
-        known = (name for provider in PROVIDERS.values() for name in provider.variables)
-        chosen = [name for name in known if os.environ.get(name)]
+        provider_variables = (
+            name for provider in PROVIDERS.values() for name in provider.variables
+        )
+        chosen = [name for name in provider_variables if os.environ.get(name)]
     called = {seat.provider for seat in seats if seat.url is None} if seats else PROVIDERS.keys()
     moving = (v for p in PROVIDERS.values() if p.name in called for v in p.url_variables)
     # Without its gateway the key would go to the provider's public address.
@@ -289,7 +304,7 @@ def _endpoint(config: "Config") -> "ServerEndpoint":
 
     settings = config.serve
     url = (settings.public_url or settings.url).rstrip("/")
-    named = [token.key for token in settings.tokens.values() if token.key is not None]
+    token_variables = [token.key for token in settings.tokens.values() if token.key is not None]
     # A token of which only the digest is known is in a variable of the client's own.
-    token = next(iter(named), "WITAN_TOKEN") if settings.tokens else None
+    token = next(iter(token_variables), "WITAN_TOKEN") if settings.tokens else None
     return ServerEndpoint(f"{url}/mcp", token)

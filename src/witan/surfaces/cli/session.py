@@ -1,4 +1,4 @@
-"""A session on the command line: its inputs, its output, and the live view."""
+"""Define inputs, output and live view of a session."""
 
 import os
 import sys
@@ -86,7 +86,7 @@ class SessionOutput:
                 raise click.BadParameter(problem, param_hint="--save")
 
     def panel(self, stack: ExitStack) -> "Panel | None":
-        """Open the live view, where there is a terminal for it; `stack` closes it."""
+        """Open the live view if there is a terminal."""
         if self.quiet or not sys.stderr.isatty() or (self.events and sys.stdout.isatty()):
             return None
         from witan.surfaces.cli.panel import Panel
@@ -95,7 +95,7 @@ class SessionOutput:
 
 
 def read_question(question: str | None, inputs: tuple[str, ...]) -> str:
-    """Return the question as given, or from standard input where it is ``-`` or missing.
+    """Return the question, read from standard input if missing or ``-``.
 
     `inputs` are the files that are read besides; only one of all may be standard input.
     """
@@ -172,7 +172,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class SessionStart:
-    """The start of a session: an operation, its request, and who is seated.
+    """Start of a session: an operation, its request and the seats.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def run_session(
     open_place: "Callable[[Say], RecordingPlace | None]",
     prepare: "Callable[[LiveSession], SessionStart | Session]",
 ) -> int:
-    """Run one session before the eyes of the user; return the exit status.
+    """Run one session with live output; return the exit status.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ goes into a FILE that any browser opens, with its own styles, no script, and not
     "--html",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the session as a page that stands alone.",
+    help="Write the session as a standalone HTML file.",
 )
 def show_command(
     session: str,
@@ -84,9 +84,9 @@ def show_command(
                 return
             if isinstance(result, CouncilSession) and result.session.status == "interrupted":
                 is_kept = store.shared_history is not None
-                name, given = (result.session.id, options) if is_kept else (session, {})
+                name, session_options = (result.session.id, options) if is_kept else (session, {})
                 if session != "-":
-                    _say_how_to_go_on(name, {**given, "config": config})
+                    _say_how_to_go_on(name, {**session_options, "config": config})
 
 
 def _print_events(result: CouncilSession | ImportedSession) -> None:
@@ -97,9 +97,11 @@ def _print_events(result: CouncilSession | ImportedSession) -> None:
 
 
 def _say_how_to_go_on(name: str, options: Mapping[str, object]) -> None:
-    given = [f"--{option} {shlex.quote(str(value))}" for option, value in options.items() if value]
-    again = " ".join(["witan resume", shlex.quote(name), *given])
-    echo(Page.of(sys.stdout).sentence(f"to take it up: {again}", "dim"))
+    arguments = [
+        f"--{option} {shlex.quote(str(value))}" for option, value in options.items() if value
+    ]
+    resume_command = " ".join(["witan resume", shlex.quote(name), *arguments])
+    echo(Page.of(sys.stdout).sentence(f"to resume: {resume_command}", "dim"))
 
 
 SHOWN = 10
@@ -118,11 +120,11 @@ latest. On a terminal it asks first; elsewhere nothing is deleted without --yes.
     "--before",
     type=ParsedType(MOMENT),
     metavar="TIME",
-    help="Every session asked before then: 90d, 12h and 2w are ago, 2026-01-31 is a day.",
+    help="Sessions asked before this time: an age (90d, 12h, 2w) or a day (2026-01-31).",
 )
-@click.option("--all", "everything", is_flag=True, help="Every session there is.")
+@click.option("--all", "everything", is_flag=True, help="All sessions.")
 @parameter_options(forget.parameters, exclude=["session"])
-@click.option("--yes", is_flag=True, help="Do not ask first.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @config_option
 @history_option
 @json_option
@@ -139,25 +141,27 @@ def forget_command(
 ) -> None:
     """Delete sessions, many in one go."""
     if (bool(sessions) + (before is not None) + everything) != 1:
-        raise click.UsageError("say what to forget: an ID, --before TIME or --all, one of them")
+        raise click.UsageError("give only one of IDs, --before TIME or --all")
     with open_sessions(config, history) as store:
         place = store.history
         if sessions:
-            chosen = [*dict.fromkeys(store.whole_name(name) for name in sessions)]
+            session_names = [*dict.fromkeys(store.whole_name(name) for name in sessions)]
         else:
-            chosen = [summary.session for summary in place.find(until=before)]
+            session_names = [summary.session for summary in place.find(until=before)]
         if with_children:
-            chosen += descendants(place, chosen)
-        if chosen and not yes:
-            _confirm(chosen, place)
+            session_names += descendants(place, session_names)
+        if session_names and not yes:
+            _confirm(session_names, place)
         by_age = before is not None and not with_children
         deleting = store if before is None else _SessionsBefore(place, before)
-        done = delete_sessions(deleting if by_age else store, chosen, with_children=False)
-    print_result(done, as_json=as_json)
+        deletion = delete_sessions(
+            deleting if by_age else store, session_names, with_children=False
+        )
+    print_result(deletion, as_json=as_json)
 
 
 class _SessionsBefore(LocalSessions):
-    """The sessions before a time: they are deleted a few at a time."""
+    """Sessions before a time, to be deleted in small batches."""
 
     def __init__(self, history: "History", at: datetime) -> None:
         super().__init__(history)
@@ -172,12 +176,12 @@ def _confirm(sessions: Sequence[str], place: "History") -> None:
     """Have the user confirm; without a terminal, refuse."""
     n = count_noun(len(sessions), "session")
     if not sys.stdin.isatty():
-        which = f" ({clean(sessions[0])})" if len(sessions) == 1 else ""
-        raise click.UsageError(f"{n}{which} would be deleted for good; add --yes to delete")
+        name_text = f" ({clean(sessions[0])})" if len(sessions) == 1 else ""
+        raise click.UsageError(f"{n}{name_text} would be deleted for good; add --yes to delete")
     for name in sessions[:SHOWN]:
         question = clean(" ".join(place.summary(name).question.split()))
-        beginning = question if len(question) <= SHOWN * 6 else f"{question[: SHOWN * 6]}…"
-        echo(f"  {clean(name)}  {beginning}", err=True)
+        question_start = question if len(question) <= SHOWN * 6 else f"{question[: SHOWN * 6]}…"
+        echo(f"  {clean(name)}  {question_start}", err=True)
     if len(sessions) > SHOWN:
         echo(f"  … and {len(sessions) - SHOWN:,} more", err=True)
     if not confirm(f"Delete {n} from {place.database.location} for good?"):

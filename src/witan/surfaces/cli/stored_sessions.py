@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def open_history(config: "Config", *, reading: bool = False) -> "History":
-    """Open the configured history; waiting for another process is said on standard error."""
+    """Open the configured history; report waiting on standard error."""
     from witan.history import LockWait
 
     lock_wait = LockWait(lambda text: echo(clean(text), err=True))
@@ -44,7 +44,7 @@ _SUFFIXES = frozenset(
 
 @contextmanager
 def open_history_if_any(config: "Config") -> "Iterator[History | None]":
-    """Open the configured history for what can do without; None: it cannot be read."""
+    """Open the configured history, or return None if it is unreadable."""
     with ExitStack() as stack:
         history = None
         if config.history.enabled:
@@ -99,7 +99,7 @@ class LocalSessions:
         return self.history
 
     def record(self, session: str) -> "Session | None":
-        """Return a session by its whole name; None: it came in as ballots."""
+        """Return a session by full name; None for imported ballots."""
         return self.history.session(session) if self.history.has_record(session) else None
 
     def describe(self, session: "Session") -> "CouncilSession":
@@ -112,7 +112,7 @@ class LocalSessions:
 
 
 class NamedSessions(LocalSessions):
-    """Sessions by their names in the history, or by the names of their files.
+    """Sessions by name in the history, or by file name.
 
     The history is opened once a name is no file's.
     """
@@ -133,7 +133,7 @@ class NamedSessions(LocalSessions):
         return None if self._files else self.history
 
     def whole_name(self, name: str) -> str:
-        """Read the file of that name, or complete the name of a session."""
+        """Read the named file, or complete a session name."""
         if is_file(name, self._config, self._url):
             from witan.files.session_files import read_session
 
@@ -196,12 +196,12 @@ def whole_name(history: "History", name: str, *, or_file: bool = False) -> str:
         return history.resolve_name(name)
     except UnknownName as error:
         hint = lists if error.nearest is None else f"did you mean {error.nearest}?"
-        nor = ", nor a file of that name" if or_file else ""
-        raise HistoryError(where, f"there is no session {name!r} here{nor}", hint) from None
+        kind = "session or file" if or_file else "session"
+        raise HistoryError(where, f"no {kind} is named {name!r}", hint) from None
 
 
 def stored_session(name: str, config: Path | None, url: str | None) -> "SessionImport":
-    """Return a session of the history with all its ballots, people's as well."""
+    """Return a stored session with all ballots, including people's."""
     where = load_history_config(config, url)
     if not history_exists(history_place(where)):
         from witan.errors import BallotFileError
@@ -225,5 +225,5 @@ def council_session(
         session = whole_name(history, name, or_file=True)
         if not history.has_record(session):
             raise SessionFileError(name, f"came in as ballots{lacks}")
-        trusted = where.history.is_own and not history.summary(session).imported
-        return history.session(session), trusted
+        is_trusted = where.history.is_own and not history.summary(session).imported
+        return history.session(session), is_trusted

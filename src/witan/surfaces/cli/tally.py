@@ -82,7 +82,7 @@ own_ballot_options = stack_options(
 
 
 def take_own_ballots(declaration: type[Any], options: dict[str, Any]) -> Any:
-    """Make parameters whose ballots are files and stored sessions, or all of the history."""
+    """Make ballot parameters from files and sessions, or the whole history."""
     files = options["ballots"]
     options["ballots"] = Body({**options, "files": files}) if files else None
     return take_parameters(declaration, options)
@@ -103,18 +103,19 @@ def take_settings(declaration: type[Any], options: dict[str, Any]) -> Any:
 
 def _weights_in(path: str) -> dict[str, float]:
     try:
-        read = json.loads(Path(path).read_text(encoding="utf-8"))
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise click.BadParameter(
             f"{path} is no JSON file: {error}", param_hint="--weights"
         ) from None
-    if not isinstance(read, dict) or not all(
-        isinstance(weight, int | float) and not isinstance(weight, bool) for weight in read.values()
+    if not isinstance(document, dict) or not all(
+        isinstance(weight, int | float) and not isinstance(weight, bool)
+        for weight in document.values()
     ):
         raise click.BadParameter(
             f'{path} must hold one object such as {{"reviewer": 2}}', param_hint="--weights"
         )
-    return {name: float(weight) for name, weight in read.items()}
+    return {name: float(weight) for name, weight in document.items()}
 
 
 PROBLEMS_SHOWN = 20
@@ -142,7 +143,7 @@ PROBLEMS_SHOWN = 20
 )
 @limit_option(10, "Show up to this many sessions in full, more of them as one line each.")
 def tally_command(**options: Any) -> int:
-    """Count session by session: what is printed never has to be held as a whole."""
+    """Count session by session, without holding all results in memory."""
     with named_options(TallyParameters):
         parameters = take_ballots(TallyParameters, options)
         count = _Count(parameters.ballots, parameters, options)
@@ -226,7 +227,7 @@ class _Count:
             echo(sentence, err=True)
         lent = self.first.prior if self.first else None
         if self.given.prior == "learn" and self.first and (not lent or lent.source == "public"):
-            echo("no prior was learned: that takes fifty sessions at least", err=True)
+            echo("no prior was learned: at least fifty sessions are needed", err=True)
         if self.not_counted:
             echo(
                 f"{count_noun(len(self.not_counted), 'session')} could not be counted; "
@@ -236,7 +237,7 @@ class _Count:
 
 
 def _show(count: _Count, limit: int) -> None:
-    """Print each in full, or one line each if there are more than `limit`."""
+    """Print each session in full, or as lines beyond `limit`."""
     from witan.surfaces.report.tally import Digest, digests_report, outcomes_report
     from witan.surfaces.report.text import report_text
 
@@ -313,7 +314,7 @@ def calibrate_command() -> click.Command:
     from witan.service.operations.calibrate import calibrate
     from witan.surfaces.report.calibration import calibration_chart
 
-    words = "Draw stated against found to an .svg, .png or .html file."
+    words = "Chart stated against observed probabilities, to an .svg, .png or .html file."
     return value_command(
         calibrate,
         open_named_sessions,

@@ -52,21 +52,21 @@ with --show first; a vote is cast under the name of your login unless --as gives
     metavar="TEXT",
     help="Every label, best first: > between better and worse, = between equals; or names.",
 )
-@click.option("--show", is_flag=True, help="Print the answers under their labels, and end.")
+@click.option("--show", is_flag=True, help="Print the answers under their labels, and exit.")
 @config_option
 @history_option
 @json_option
 def vote_command(
     config: Path | None, history: str | None, *, show: bool, as_json: bool, **parameters: Any
 ) -> None:
-    """Print a paper, or cast a vote: by `--ranking`, or asked for on a terminal."""
+    """Print a paper, or cast a vote by option or dialogue."""
     if show and parameters["ranking"] is not None:
         raise click.UsageError("choose --show or --ranking, not both")
     if parameters["paper"] is not None and parameters["ranking"] is None:
         raise click.UsageError("--paper belongs to --ranking")
-    asking = not show and parameters["ranking"] is None
-    if asking and (as_json or not sys.stdin.isatty()):
-        raise click.UsageError("without a terminal to ask on, give --show, then --ranking TEXT")
+    is_interactive = not show and parameters["ranking"] is None
+    if is_interactive and (as_json or not sys.stdin.isatty()):
+        raise click.UsageError("no terminal to ask on; use --show, then --ranking TEXT")
     with open_sessions(config, history) as store:
         prepared = paper_for(store, parameters["session"], parameters["as"])
         command_line = _command_line(prepared, {"history": history, "config": config})
@@ -74,7 +74,7 @@ def vote_command(
             _show(VotingPaper.of(prepared), command_line, as_json=as_json)
             return
         _check_earlier(prepared, replace=parameters["replace"])
-        if asking:
+        if is_interactive:
             result = cast_vote(store, prepared, HumanVote(_ask(prepared)))
         else:
             with _explain_labels(prepared, command_line):
@@ -87,14 +87,14 @@ def _check_earlier(paper: Paper, *, replace: bool) -> None:
     if paper.earlier is None:
         return
     if not replace:
-        raise click.UsageError(f"{person} has voted on it; to take that vote back, add --replace")
-    echo(f"this vote takes the place of the earlier one by {person}", err=True)
+        raise click.UsageError(f"{person} has already voted; add --replace to change the vote")
+    echo(f"this replaces the earlier vote by {person}", err=True)
 
 
 def _command_line(paper: Paper, options: Mapping[str, object]) -> str:
-    """Return the command by which this person votes on this session, but for its last options."""
-    given = [f"--{option}={value}" for option, value in options.items() if value]
-    words = ["witan", "vote", paper.session, "--as", paper.sheet.reviewer, *given]
+    """Return the start of the command for this person's vote."""
+    option_texts = [f"--{option}={value}" for option, value in options.items() if value]
+    words = ["witan", "vote", paper.session, "--as", paper.sheet.reviewer, *option_texts]
     return shlex.join(words)
 
 
@@ -133,9 +133,9 @@ def _ask(paper: Paper) -> Groups:
         echo(text)
     while True:
         # An example would suggest an order.
-        given = ask("Your ranking, the best first (> better, = equal)")
+        reply = ask("Your ranking, the best first (> better, = equal)")
         try:
-            groups = read_ranking(given, paper.sheet)
+            groups = read_ranking(reply, paper.sheet)
         except InvalidBallot as error:
             echo(clean(str(error)), err=True)
             continue

@@ -60,9 +60,9 @@ async def known_parameters(request: Request) -> None:
     if not request.query_params:
         return
     fields = get_flat_params(request.scope["route"].dependant)
-    known = [field.alias for field in fields if isinstance(field.field_info, Query)]
-    several = [field.alias for field in fields if _holds_many(field.field_info.annotation)]
-    check_parameters(request, known, several)
+    parameter_names = [field.alias for field in fields if isinstance(field.field_info, Query)]
+    repeatable_names = [field.alias for field in fields if _holds_many(field.field_info.annotation)]
+    check_parameters(request, parameter_names, repeatable_names)
 
 
 def check_parameters(request: Request, names: Collection[str], several: Collection[str]) -> None:

@@ -384,8 +384,8 @@ class Connection(HttpToolsProtocol):
         """
         n_unsent = self.n_unsent
         n_taken = self._counting.n_written - n_unsent
-        lost = (now - self._checked_at) - (n_taken - self._n_taken) / LEAST_RATE
-        self._behind_seconds = max(0.0, self._behind_seconds + lost) if n_unsent else 0.0
+        seconds_lost = (now - self._checked_at) - (n_taken - self._n_taken) / LEAST_RATE
+        self._behind_seconds = max(0.0, self._behind_seconds + seconds_lost) if n_unsent else 0.0
         self._checked_at, self._n_taken = now, n_taken
         self._all.mark_behind(self, self._behind_seconds >= BEHIND_SECONDS)
         return self._behind_seconds >= self._limits.send_seconds
@@ -434,8 +434,8 @@ class Connection(HttpToolsProtocol):
     @property
     def _unanswered_alone(self) -> bool:
         """Return true if only the last request is unanswered."""
-        begun = self._last_cycle is None or self._last_cycle.response_started
-        return not begun and not self.pipeline
+        has_begun = self._last_cycle is None or self._last_cycle.response_started
+        return not has_begun and not self.pipeline
 
     @property
     def _last_cycle(self) -> RequestResponseCycle | None:
@@ -460,7 +460,7 @@ def _reply(status: int, detail: str, headers: Sequence[tuple[bytes, bytes]]) -> 
 
 
 def _surplus(app: Any, connections: ServerConnections) -> Any:
-    """Return the application for a connection beyond the limit: its health, and refusals."""
+    """Return the application for surplus connections: health and refusals."""
     served: App = app
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:

@@ -50,7 +50,7 @@ PUBLIC = ("/healthz", "/assets/", "/sign-in")
 GONE = 499
 """The status logged for a client that disconnected before the answer."""
 
-MISTAKE = "a mistake within Witan; the log of the server says more"
+MISTAKE = "internal error; see the server log"
 
 STRANGER_BYTES = 16 * 1024
 """Longest body of a request without a token, which only signs in."""
@@ -125,8 +125,8 @@ class Clients:
         """Return the owner of a token, in constant time."""
         digest = sha256(token.encode()).digest()
         owner = None
-        for name, known in self._digests.items():
-            if hmac.compare_digest(digest, known):
+        for name, known_digest in self._digests.items():
+            if hmac.compare_digest(digest, known_digest):
                 owner = name
         return None if owner is None else self._clients[owner]
 
@@ -234,8 +234,8 @@ class Door:
             await send(message)
 
         try:
-            alone = scope["method"] == "HEAD"
-            await self._pass(scope, receive, _headers_alone(forward) if alone else forward)
+            is_head = scope["method"] == "HEAD"
+            await self._pass(scope, receive, _headers_alone(forward) if is_head else forward)
             status = status or GONE
         finally:
             client = scope.get("witan.client")
@@ -258,9 +258,9 @@ class Door:
             headers.getlist("traceparent"), headers.getlist("tracestate")
         )
         TRACE.set(scope["witan.trace"])
-        refused = self._refuse(scope, headers)
-        if refused is not None:
-            await refused(scope, receive, send)
+        refusal_response = self._refuse(scope, headers)
+        if refusal_response is not None:
+            await refusal_response(scope, receive, send)
             return
         started_body = exceeded = False
         left = self._most_bytes(scope)
@@ -284,21 +284,21 @@ class Door:
 
         # What listens writes the path of its own scope down, which is to stay as it was sent.
         within = {**scope, "path": matched_path(scope), "method": _routed_method(scope["method"])}
-        instead: Response | None = None
+        replacement: Response | None = None
         fields = {"request": scope["request"], "path": scope["path"]}
         try:
             with contain_errors(_log, "a request failed within", fields=fields) as mishap:
                 with suppress(_TooLarge, ClientDisconnect):
                     await self._app(within, receive_within_limit, forward)
-                instead = self._too_large(scope) if exceeded else None
+                replacement = self._too_large(scope) if exceeded else None
         finally:
             scope["route"] = within.get("route")
         if mishap.failure is not None:
-            instead = refusal(scope, 500, MISTAKE)
+            replacement = refusal(scope, 500, MISTAKE)
             if started_body:
                 raise mishap.failure
-        if instead is not None and not started_body:
-            await instead(scope, receive, send)
+        if replacement is not None and not started_body:
+            await replacement(scope, receive, send)
 
     def _refuse(self, scope: Scope, headers: Headers) -> Response | None:
         """Refuse a request, or note its client in the scope."""
@@ -319,7 +319,7 @@ class Door:
         host = _host("".join(hosts))
         if self._hosts is None or host in self._hosts:
             return None
-        detail = f"the server does not go by the name {host!r}; add it to serve.allowed_hosts"
+        detail = f"unknown host name {host!r}; add it to serve.allowed_hosts"
         return refusal(scope, 403, detail)
 
     def _strange_origin(self, scope: Scope, headers: Headers) -> Response | None:
@@ -327,12 +327,12 @@ class Door:
         origin = headers.get("origin")
         if scope["method"] in SAFE or origin is None:
             return None
-        own = {headers.get("host", "").lower()}
+        own_hosts = {headers.get("host", "").lower()}
         if self._settings.public_url is not None:
-            own.add(urlsplit(self._settings.public_url).netloc.lower())
-        if urlsplit(origin).netloc.lower() in own:
+            own_hosts.add(urlsplit(self._settings.public_url).netloc.lower())
+        if urlsplit(origin).netloc.lower() in own_hosts:
             return None
-        return refusal(scope, 403, f"a page of {origin} may not ask this")
+        return refusal(scope, 403, f"requests from pages of {origin} are not allowed")
 
     def _refuse_length(self, scope: Scope, headers: Headers) -> Response | None:
         length = headers.get("content-length", "")
@@ -354,8 +354,8 @@ class Door:
         hops = read_hops(",".join(headers.getlist(VIA_HEADER)))
         scope["witan.hops"] = hops
         if self._name in hops or len(hops) > MOST_HOPS:
-            shown = " → ".join((*hops[:MOST_HOPS], self._name))
-            detail = f"this council would be a member of itself: {shown}; seat another model"
+            hop_text = " → ".join((*hops[:MOST_HOPS], self._name))
+            detail = f"this council would be a member of itself: {hop_text}; seat another model"
             return refusal(scope, 508, detail)
         return None
 

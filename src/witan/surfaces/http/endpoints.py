@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 TOKEN = HTTPBearer(
     scheme_name="token",
-    description="Where the server has tokens: one of them. `X-Api-Key` takes it, too.",
+    description="A token, if the server has tokens; also accepted as `X-Api-Key`.",
     auto_error=False,
 )
 """The token by which clients identify themselves, checked by the door."""
@@ -173,22 +173,20 @@ def _parameters(operation: Operation[Any, Any], values: dict[str, Any]) -> Any:
     return operation.parameters(**values)
 
 
-Wait = Annotated[
-    float, Query(ge=0, le=600, description="Seconds to wait for the end of the session.")
-]
+Wait = Annotated[float, Query(ge=0, le=600, description="Seconds to wait for the session to end.")]
 
 
 def _file_route(operation: Operation[Any, Any], file: Declared) -> type[APIRoute]:
     """Make a route whose body may also be a file."""
-    declared = operation.parameters
-    others = [each for each in parameters_of(declared) if each is not file]
+    parameters_type = operation.parameters
+    others = [each for each in parameters_of(parameters_type) if each is not file]
 
     async def take_file(request: Request) -> Response:
-        several = [each.name for each in others if each.many]
-        check_parameters(request, [each.name for each in others], several)
+        repeatable_names = [each.name for each in others if each.many]
+        check_parameters(request, [each.name for each in others], repeatable_names)
         query = {name: request.query_params.getlist(name) for name in request.query_params}
         content: Any = file.content
-        parameters = read_texts(declared, query, {file.name: content(await request.body())})
+        parameters = read_texts(parameters_type, query, {file.name: content(await request.body())})
         service, client = request.app.state.service, request.scope["witan.client"]
         return await run_while_connected(
             request, lambda: dispatch(operation, service, client, parameters, reply)
@@ -253,9 +251,9 @@ BODY = "body"
 
 def _signature(operation: Operation[Any, Any], endpoint: Callable[..., Any]) -> Signature:
     """Make the signature of an endpoint from the fields of a dataclass."""
-    ours = get_type_hints(endpoint, include_extras=True)
-    fixed = [
-        each.replace(kind=Parameter.KEYWORD_ONLY, annotation=ours[each.name])
+    type_hints = get_type_hints(endpoint, include_extras=True)
+    own_parameters = [
+        each.replace(kind=Parameter.KEYWORD_ONLY, annotation=type_hints[each.name])
         for each in Signature.from_callable(endpoint).parameters.values()
         if each.kind is not Parameter.VAR_KEYWORD
     ]
@@ -268,7 +266,7 @@ def _signature(operation: Operation[Any, Any], endpoint: Callable[..., Any]) -> 
         names += [_argument(declared, each, Query, hints[each.name]) for each in others]
     elif others:
         names.append(_body_argument(operation, others, hints))
-    return Signature([*fixed, *names], return_annotation=Response)
+    return Signature([*own_parameters, *names], return_annotation=Response)
 
 
 def _argument(
@@ -302,11 +300,11 @@ def _body_argument(
         kw_only=True,
         namespace={"__doc__": operation.parameters.__doc__},
     )
-    needed = any(_default(each) is Parameter.empty for each in others)
+    is_required = any(_default(each) is Parameter.empty for each in others)
     return Parameter(
         BODY,
         Parameter.KEYWORD_ONLY,
-        default=Parameter.empty if needed else body(),
+        default=Parameter.empty if is_required else body(),
         annotation=Annotated[body, Body()],
     )
 

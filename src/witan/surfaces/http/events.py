@@ -44,8 +44,8 @@ def stream_response(request: Request, pieces: AsyncGenerator[bytes, None]) -> Re
 
 def stream_admitted(request: Request, pieces: AsyncGenerator[bytes, None]) -> Response:
     """Stream a response for which `check_room` found room."""
-    counted = request.app.state.streams.count_stream(pieces)
-    return StreamingResponse(counted, media_type=MEDIA_TYPE, headers=HEADERS)
+    counted_stream = request.app.state.streams.count_stream(pieces)
+    return StreamingResponse(counted_stream, media_type=MEDIA_TYPE, headers=HEADERS)
 
 
 def check_room(request: Request) -> None:
@@ -58,7 +58,7 @@ def check_room(request: Request) -> None:
     """
     gauge, most = request.app.state.streams, request.app.state.settings.max_streams
     if gauge.open >= most:
-        problem = f"{most:,} streams are being read, as many as the server bears"
+        problem = f"the limit of {most:,} open streams is reached"
         raise Busy(problem, "read again later, or raise serve.max_streams", 5.0)
 
 
@@ -106,8 +106,8 @@ async def frames(
                 due = anyio.current_time() + heartbeat_seconds
             continue
         if stream.has_ended:
-            if last := make_ending(running_session):
-                yield last
+            if last_frame := make_ending(running_session):
+                yield last_frame
             return
         with anyio.CancelScope(deadline=due):
             await stream.wait_for_change()

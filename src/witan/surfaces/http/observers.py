@@ -103,7 +103,7 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 REQUEST_SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0, 600.0)
 
-_ENDED = (
+_END_EVENTS = (
     e.AnswerDone,
     e.AnswerFailed,
     e.BallotCast,
@@ -140,7 +140,7 @@ class Metrics:
         self._requests = counter("witan_requests", "Requests.", "method", "route", "status")
         self._request_seconds = histogram(
             "witan_request_seconds",
-            "From first byte to last; streams too.",
+            "Duration of requests, streams included.",
             REQUEST_SECONDS,
             "route",
         )
@@ -150,14 +150,14 @@ class Metrics:
             "witan_connections_closed", "Connections closed by the server.", "reason"
         )
         self.connections: Callable[[], int] = lambda: 0
-        self._under_way = gauge("witan_sessions_under_way", "Sessions that go on.")
+        self._under_way = gauge("witan_sessions_under_way", "Running sessions.")
         self._sessions = counter("witan_sessions", "Sessions that are over.", "status", "simulated")
         self._session_seconds = histogram(
             "witan_session_seconds", "How long sessions took.", SESSION_SECONDS
         )
         self._ballots = counter("witan_ballots", "Awaited ballots, by what came of them.", "came")
-        self._retries = counter("witan_retries", "Attempts that another followed.", "stage")
-        self._cost = counter("witan_cost_usd", "Dollars that are known to be spent.", "client")
+        self._retries = counter("witan_retries", "Retried attempts.", "stage")
+        self._cost = counter("witan_cost_usd", "Known spending in US dollars.", "client")
         self._unknown = counter(
             "witan_sessions_of_unknown_cost", "Sessions with a call of unknown cost.", "client"
         )
@@ -179,7 +179,7 @@ class Metrics:
 
         def listen(event: e.Event) -> None:
             nonlocal simulated
-            if isinstance(event, _ENDED) and event.spent.cost_usd:
+            if isinstance(event, _END_EVENTS) and event.spent.cost_usd:
                 self._cost.labels(running_session.client.name).inc(event.spent.cost_usd)
             match event:
                 case e.SessionOpened():

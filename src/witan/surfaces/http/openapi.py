@@ -109,14 +109,14 @@ DETAILS: Mapping[int, str] = {
     400: "There was an error parsing the body",
     401: "a token is needed; send one: Authorization: Bearer TOKEN",
     402: "the calls that this needs could cost $0.31, more than the $0.25 that are left",
-    403: "a page of https://elsewhere.example may not ask this",
+    403: "requests from pages of https://elsewhere.example are not allowed",
     404: "unknown session 'nope'; none are known",
     409: "the session 20261122-043640-acfc3ee97f is under way; let it end, or cancel it, first",
     413: "the request is longer than 4,194,304 bytes; send less, or raise serve.body_bytes",
     422: "question: Field required",
     429: "ada may begin 60 sessions in a minute; ask again in 12 s",
     501: "the server needs an extra: pip install 'witan[serve]'",
-    502: "the session came to no text: ada: the call failed",
+    502: "the session produced no text: ada: the call failed",
     503: "the server is about to stop; ask again when it is back",
     508: "this council would be a member of itself: a → b → a; seat another model",
 }
@@ -190,9 +190,9 @@ def complete_document(document: dict[str, Any]) -> dict[str, Any]:
         components.setdefault(name, schema)
     components |= RULE_DETAILS
     document["components"]["responses"] = _share_refusals(document["paths"])
-    completed: dict[str, Any] = describe_fields(document)
-    _simplify(completed)
-    return completed
+    document_with_fields: dict[str, Any] = describe_fields(document)
+    _simplify(document_with_fields)
+    return document_with_fields
 
 
 def describe_fields(schema: Any) -> Any:
@@ -207,9 +207,9 @@ def describe_fields(schema: Any) -> Any:
         about, *headings = _HEADING.split(text)
         texts = dict(zip(headings[::2], headings[1::2], strict=True))
         result["description"] = " ".join(about.split()).replace("None", "null")
-        own = _field_texts(texts.get("Parameters", ""))
-        shared = _OF_EVENTS if "seq" in result["properties"] else {}
-        for names, words in (*own.items(), *shared.items()):
+        own_texts = _field_texts(texts.get("Parameters", ""))
+        shared_texts = _OF_EVENTS if "seq" in result["properties"] else {}
+        for names, words in (*own_texts.items(), *shared_texts.items()):
             for name in names.split(", "):
                 if isinstance(field := result["properties"].get(name), dict):
                     field.setdefault("description", words)

@@ -62,21 +62,21 @@ STATUSES: Mapping[type[WitanError], int] = {
 
 TITLES: Mapping[int, str] = {
     400: "Bad request",
-    401: "Who asks is not known",
+    401: "Unauthorized",
     402: "Over budget",
     403: "Refused",
     404: "Not found",
     405: "Method not allowed",
-    409: "Not in this state",
+    409: "Conflict",
     413: "Too large",
-    415: "Not in this format",
-    422: "Not accepted",
-    429: "Not now",
-    500: "A mistake within Witan",
+    415: "Unsupported format",
+    422: "Invalid request",
+    429: "Too many requests",
+    500: "Internal error",
     501: "Not installed",
     502: "A model failed",
-    503: "Not served now",
-    508: "A council in a circle",
+    503: "Unavailable",
+    508: "Loop detected",
 }
 
 METHODS = ("DELETE", "GET", "HEAD", "POST", "PUT")
@@ -186,8 +186,8 @@ async def respond_to_invalid(request: Request, error: Exception) -> Response:
         return openai_invalid(error)
     if wants_page(request.scope):
         return _page(request, 422, first_fault(error))
-    named = map(fault_of, error.errors())
-    faults: list[Fault] = [{"where": where, "problem": words} for where, words in named]
+    all_faults = map(fault_of, error.errors())
+    faults: list[Fault] = [{"where": where, "problem": words} for where, words in all_faults]
     return problem(422, first_fault(error), faults=faults)
 
 
@@ -199,7 +199,7 @@ async def respond_to_refused(request: Request, error: Exception) -> Response:
     if speaks_openai(request.url.path):
         return openai_problem(error.status_code, detail, headers)
     if wants_page(request.scope):
-        detail = "there is no such page" if error.status_code == 404 else error.detail
+        detail = "page not found" if error.status_code == 404 else error.detail
         return _page(request, error.status_code, detail, headers)
     return problem(error.status_code, detail, headers)
 
@@ -211,7 +211,7 @@ def _word_route_error(
     path, look = shown_path(request.scope["path"]), "GET /openapi.json lists every operation"
     if status == 404:
         slash = "; a slash in the name of a session is written %2F" if _has_parts(path) else ""
-        return f"there is nothing at {path}{slash}; {look}"
+        return f"{path} does not exist{slash}; {look}"
     if status == 405:
         allowed = headers.get("Allow")
         other = f"; it takes {allowed}" if allowed else ""

@@ -1,4 +1,4 @@
-"""The native API: operations of the catalogue, streams of events, health and metrics."""
+"""Serve the native API: operations, event streams, health and metrics."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ server_router = APIRouter(tags=["server"])
 SessionNamed = Annotated[
     str,
     Path(
-        description="Its name, an unambiguous beginning of it, or `last`.",
+        description="Session name, an unambiguous prefix, or `last`.",
         openapi_examples={"the latest": {"value": "last"}},
     ),
 ]
@@ -98,7 +98,7 @@ STARTED: Responses = {
 
 EVENTS: Responses = {
     200: {
-        "description": "Every event, and at last how the session ended.",
+        "description": "Every event, then the end of the session.",
         "content": event_stream(
             "StreamedEvent",
             "SessionEnd",
@@ -136,7 +136,7 @@ After = Annotated[
     str,
     Query(
         pattern=AFTER,
-        description="Tell only of events after this one: its `id`, or its number.",
+        description="Only events after this one, by `id` or number.",
         openapi_examples={"an id": {"value": "17-9f31ab02"}, "a number": {"value": "17"}},
     ),
 ]
@@ -156,7 +156,7 @@ async def follow(
     service: ServiceOf,
     after: After = "0",
     last_event_id: Annotated[
-        str | None, Header(description="Likewise, by a browser; stronger than `after`.")
+        str | None, Header(description="Same, as browsers send it; takes precedence over `after`.")
     ] = None,
 ) -> Response:
     """Stream server-sent events: what has happened, then what happens.
@@ -167,10 +167,10 @@ async def follow(
     it was resumed from before it, everything is told from the beginning.
     """
     last = last_event_id or after
-    whole = await service.resolve_session(session)
-    running_session = service.find_running(whole)
+    session_name = await service.resolve_session(session)
+    running_session = service.find_running(session_name)
     if running_session is None:
-        return stream_response(request, _stored_events(await service.session(whole), last))
+        return stream_response(request, _stored_events(await service.session(session_name), last))
     heartbeat: float = request.app.state.settings.heartbeat_seconds
     start = running_session.stream.resume_point(last)
     return stream_response(request, frames(running_session, start, heartbeat, make_ending=_ending))
@@ -181,10 +181,10 @@ async def _respond_to_start(running_session: RunningSession, wait: float) -> Res
     with anyio.move_on_after(wait):
         return _record(await running_session.wait_for_session(), running_session)
     page = f"/sessions/{quote(running_session.id, safe='')}"
-    here = f"/api{page}"
-    links = SessionLinks(here, f"{here}/events", f"{here}/cancel", page)
-    started = StartedSession(running_session.id, under_way=True, links=links)
-    return Response(to_json(started), 202, {"Location": here}, "application/json")
+    address = f"/api{page}"
+    links = SessionLinks(address, f"{address}/events", f"{address}/cancel", page)
+    started_session = StartedSession(running_session.id, under_way=True, links=links)
+    return Response(to_json(started_session), 202, {"Location": address}, "application/json")
 
 
 def _record(session: Session, running_session: RunningSession) -> Response:
@@ -250,7 +250,7 @@ def _file(html: str, session: str) -> Response:
 @server_router.get(
     "/healthz",
     operation_id="health",
-    summary="Whether the server takes questions",
+    summary="Readiness of the server",
     response_class=Response,
     responses=HEALTH,
 )
@@ -265,7 +265,7 @@ async def health(service: ServiceOf) -> Response:
 @server_router.get(
     "/metrics",
     operation_id="metrics",
-    summary="What the server has counted",
+    summary="Metrics of the server",
     response_class=Response,
     responses=METRICS,
 )

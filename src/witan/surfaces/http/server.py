@@ -270,16 +270,18 @@ def connection_room(settings: ServeSettings) -> int:
     import resource
 
     beside = FILES_BESIDE + FILES_A_SESSION * settings.max_sessions
-    wanted = settings.max_connections + MOST_SURPLUS + beside
+    n_files_wanted = settings.max_connections + MOST_SURPLUS + beside
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < n_files_wanted:
+        n_files_allowed = (
+            n_files_wanted if hard == resource.RLIM_INFINITY else min(n_files_wanted, hard)
+        )
         try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, allowed), hard))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, n_files_allowed), hard))
         except (OSError, ValueError):
-            allowed = soft
-        soft = max(soft, allowed)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
+            n_files_allowed = soft
+        soft = max(soft, n_files_allowed)
+    if soft == resource.RLIM_INFINITY or soft >= n_files_wanted:
         return settings.max_connections
     # Where there are few, half of them are for sessions.
     room = soft - MOST_SURPLUS - min(beside, soft // 2)
@@ -368,15 +370,15 @@ def _say_room(server: Server, settings: ServeSettings, say: Say) -> None:
     most = server.open_connections.most
     if most < settings.max_connections:
         say(
-            f"  takes {most:,} connections at a time, not {settings.max_connections:,}: "
-            "the limit of open files allows no more (ulimit -n)"
+            f"  accepts {most:,} connections instead of {settings.max_connections:,}, "
+            "because of the limit of open files (ulimit -n)"
         )
 
 
 async def _serve_until_signal(
     service: Service, grace_seconds: float, say: Say, announce: Callable[[], None]
 ) -> Sequence[RunningSession]:
-    """Announce the server, wait for a signal, end every session; return those under way."""
+    """Serve until a signal; end every session and return the unfinished."""
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         announce()
         async for _ in signals:
@@ -384,8 +386,8 @@ async def _serve_until_signal(
         under_way = service.under_way
         if under_way:
             say(
-                f"stopping: {len(under_way)} under way, given {grace_seconds:g} s to end; "
-                "once more to break off"
+                f"stopping: {len(under_way)} running, with {grace_seconds:g} s to finish; "
+                "press Ctrl-C again to cancel"
             )
         async with anyio.create_task_group() as group:
 
@@ -403,15 +405,15 @@ async def _serve_until_signal(
 
 def _broken_off(under_way: Sequence[RunningSession], option: str | None) -> Iterator[str]:
     """Word what became of sessions that did not end."""
-    left = [
+    lost_sessions = [
         running_session.id for running_session in under_way if running_session.stream.is_interrupted
     ]
-    if option is None and left:
-        yield f"interrupted, and kept nowhere: {count_noun(len(left), 'session')}"
+    if option is None and lost_sessions:
+        yield f"interrupted and not recorded: {count_noun(len(lost_sessions), 'session')}"
         return
-    for session in left[:MOST_NAMED]:
+    for session in lost_sessions[:MOST_NAMED]:
         yield f"interrupted; resume with: witan resume {session}{option}"
-    more = len(left) - MOST_NAMED
+    more = len(lost_sessions) - MOST_NAMED
     if more > 0:
         listing = f"witan sessions --status interrupted{option}"
         yield f"interrupted: {more} more; list them with: {listing}"

@@ -100,8 +100,8 @@ def _launch_member(launch: Launch, variable: str, hops: str) -> Entry:
 
 def _headers(server: ServerEndpoint, variable: str, **more: str) -> Entry:
     token = server.token
-    authorized = {} if token is None else {"Authorization": f"Bearer {variable.format(token)}"}
-    headers = {**authorized, **more}
+    auth_headers = {} if token is None else {"Authorization": f"Bearer {variable.format(token)}"}
+    headers = {**auth_headers, **more}
     return {"headers": headers} if headers else {}
 
 
@@ -148,7 +148,7 @@ def _codex_http(server: ServerEndpoint) -> str:
     return f'{table}\nenv_http_headers = {{ "{HEADER}" = "{VARIABLE}" }}'
 
 
-_KNOWN = (
+_CLIENTS = (
     AgentProgram(
         "claude-code",
         ".mcp.json in the project; for yourself: claude mcp add-json witan 'the inner object'",
@@ -208,7 +208,7 @@ _KNOWN = (
     ),
     AgentProgram(
         "windsurf",
-        "~/.codeium/windsurf/mcp_config.json, of Devin Desktop, too, as it is called now",
+        "~/.codeium/windsurf/mcp_config.json (also of Devin Desktop, its new name)",
         lambda server: _servers(_launch(server, "${{env:{}}}")),
         lambda server: _servers({"serverUrl": server.url, **_headers(server, "${{env:{}}}")}),
     ),
@@ -223,5 +223,5 @@ _KNOWN = (
     ),
 )
 
-CLIENTS: Mapping[str, AgentProgram] = MappingProxyType({client.name: client for client in _KNOWN})
+CLIENTS: Mapping[str, AgentProgram] = MappingProxyType({client.name: client for client in _CLIENTS})
 """Clients by name."""

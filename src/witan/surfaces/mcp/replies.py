@@ -123,12 +123,12 @@ def progress_text(result: Found) -> str:
         return _imported_text(result)
     session, under_way = result.session, result.under_way
     opened, outcome = session.opening, session.outcome
-    voted = sum(not ballot.abstained for ballot in session.ballots)
+    n_ballots = sum(not ballot.abstained for ballot in session.ballots)
     parts = [
         *(["simulated"] if session.is_simulated else []),
         f"session {session.id} is {'under way' if under_way else session.status}",
         f"{len(session.answers)} of {count_noun(len(opened.seats), 'answer')}",
-        f"{voted} of {count_noun(len(opened.reviewers), 'ballot')}",
+        f"{n_ballots} of {count_noun(len(opened.reviewers), 'ballot')}",
     ]
     if outcome is not None and outcome.leaders:
         lead = "lead" if len(outcome.leaders) > 1 else "leads"
@@ -143,8 +143,8 @@ def _next_step(session: Session) -> str:
     if session.verdict is not None:
         return "`result` has its verdict."
     if session.status == "interrupted":
-        return "It has no final answer; `resume` takes it up."
-    return "It came to no final answer; `result` says why."
+        return "It has no final answer; `resume` continues it."
+    return "It has no final answer; `result` explains why."
 
 
 def whole_text(result: Found) -> str:

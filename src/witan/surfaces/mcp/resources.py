@@ -56,8 +56,8 @@ TEMPLATES = [
         uri_template=f"{SESSION}{{session}}{PAGE}",
         name="page",
         title="A session as one HTML file",
-        description="A page that stands alone, with styles of its own and no script: save it "
-        "to a file for whoever shall read the session.",
+        description="A self-contained page without scripts; save it to a file to share the "
+        "session.",
         mime_type=HTML,
     ),
 ]
@@ -176,15 +176,16 @@ def count_ballots(
 
 
 def review_leaderboard(
-    since: Annotated[str, "Only sessions from then on: 30d, 12h or 2026-01-31."] = "",
+    since: Annotated[str, "Only sessions since this time: 30d, 12h or 2026-01-31."] = "",
     category: Annotated[str, "Only sessions of this category."] = "",
 ) -> str:
     """Explain how models fare, and how far to trust their reviewers."""
-    chosen = {"since": since, "category": category}
-    given = " and ".join(f"`{name}` {value}" for name, value in chosen.items() if value)
+    filters = {"since": since, "category": category}
+    filter_text = " and ".join(f"`{name}` {value}" for name, value in filters.items() if value)
     return (
-        f"Call `leaderboard` and `audit`{f' with {given}' if given else ''}. Tell me which models "
-        "are ahead, and which of the differences exceed their intervals; which models have too few "
+        f"Call `leaderboard` and `audit`{f' with {filter_text}' if filter_text else ''}. Tell "
+        "me which models are ahead, and which of the differences exceed their intervals; "
+        "which models have too few "
         "sessions to say; and which reviewers prefer their own family, are harsh, or disagree with "
         "the others. Recommend changes to the council only where the intervals support them."
     )

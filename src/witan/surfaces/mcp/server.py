@@ -1,4 +1,4 @@
-"""The server of the protocol: on standard input and output, and mounted over HTTP."""
+"""Serve MCP on standard input and output, and over HTTP."""
 
 import json
 import logging
@@ -44,8 +44,8 @@ INSTRUCTIONS = (
     "A council of models: `ask` puts a question to several of them, has each review the others' "
     "answers blind, counts the ballots, and returns a final answer with how sure it is. Use it "
     "for questions where one model's answer is not enough; it takes minutes and costs money, which "
-    "`plan` true says beforehand. Where calls are cut short, `ask` with a `wait` of 0 and fetch "
-    "the `result` later. "
+    "`plan` true says beforehand. If your client limits call time, `ask` with a `wait` of 0 and "
+    "fetch the `result` later. "
     "Tell the user what the line of trust says: ties, missing seats, and that a session is "
     "simulated. `judge` has texts judged that you have; `tally` and `compare` count ballots that "
     "you have, without any model."
@@ -102,10 +102,10 @@ class _Handlers:
         name, tool = params.name, TOOLS.get(params.name)
         if tool is None:
             raise _invalid(UnknownName("tool", name, TOOLS))
-        result = _failure(f"a mistake within Witan: {name} failed; the server's log has more")
-        passing = (ValidationError, WitanError, MCPError)
+        result = _failure(f"internal error: {name} failed; see the server log")
+        expected_errors = (ValidationError, WitanError, MCPError)
         try:
-            with contain_errors(_log, "the tool %s failed within", name, reraise=passing):
+            with contain_errors(_log, "the tool %s failed within", name, reraise=expected_errors):
                 result = _result(await tool.run(self._call(context), params.arguments or {}))
         except ValidationError as error:
             return _failure(describe_faults(name, tool.arguments, error))

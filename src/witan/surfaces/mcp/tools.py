@@ -101,8 +101,8 @@ def read_arguments(arguments: Any, values: Mapping[str, Any]) -> Any:
         If they are not what the tool takes.
     """
     shapes = _shapes_of(arguments)
-    read = {name: _parse(value, shapes.get(name, {})) for name, value in values.items()}
-    return validate_parameters(arguments, read)
+    parsed_values = {name: _parse(value, shapes.get(name, {})) for name, value in values.items()}
+    return validate_parameters(arguments, parsed_values)
 
 
 @cache
@@ -161,8 +161,8 @@ class ArgumentSchemas:
         required = {"required": schema["required"]} if "required" in schema else {}
         properties = self._shorten(schema)["properties"]
         for name, shape in properties.items():
-            first, described = self._first_shapes.setdefault(name, (tool, shape))
-            if first != tool and described == shape:
+            first, first_shape = self._first_shapes.setdefault(name, (tool, shape))
+            if first != tool and first_shape == shape:
                 properties[name] = {key: shape[key] for key in shape if key != "description"}
         return {"type": "object", "properties": properties, **required}
 
@@ -251,12 +251,14 @@ def _lean_result(node: Any, shapes: Mapping[str, Any]) -> Any:
 Text = Callable[[Any], str]
 
 Wait = Annotated[
-    float | None, Constraint(ge=0, le=600), Doc("Seconds to wait for its end; null: until it ends.")
+    float | None,
+    Constraint(ge=0, le=600),
+    Doc("Seconds to wait for its end; null waits until it ends."),
 ]
 
-Full = Annotated[bool, Doc("Everything, not the final answer alone.")]
+Full = Annotated[bool, Doc("Return the whole result, not only the final answer.")]
 
-Plan = Annotated[bool, Doc("Only say what it would cost.")]
+Plan = Annotated[bool, Doc("Only estimate the cost.")]
 
 WAIT_SECONDS = 45
 """Shorter than the minute after which some clients cut a call."""
@@ -375,8 +377,8 @@ def value_tool(operation: Operation[Any, Any]) -> Tool:
 def _renderer(
     kind: Any, reduce: Callable[[Any], Any] | None = None, text: Text = replies.report_text
 ) -> Callable[[Any], ToolReply]:
-    reduced = partial(reduce_to, kind) if reduce is None else reduce
-    return lambda result: ToolReply(text(result), reduced(result))
+    reduce_result = partial(reduce_to, kind) if reduce is None else reduce
+    return lambda result: ToolReply(text(result), reduce_result(result))
 
 
 def session_tool(
@@ -432,8 +434,8 @@ async def _wait_for_result(
     call: ToolCall, session: str, wait: float | None, *, full: bool = False
 ) -> ToolReply:
     """Report progress while a session runs; then show its result."""
-    whole = await call.service.resolve_session(session)
-    running_session = call.service.find_running(whole)
+    session_name = await call.service.resolve_session(session)
+    running_session = call.service.find_running(session_name)
     if running_session is not None:
         with anyio.move_on_after(inf if wait is None else wait):
             await _report_progress(running_session, call.report)
@@ -442,11 +444,11 @@ async def _wait_for_result(
 
     def render(result: replies.Found) -> ToolReply:
         brief = replies.brief_session(result)
-        over = isinstance(result, CouncilSession) and not result.under_way
-        return ToolReply(write(result), brief, over and not full and brief.text is None)
+        has_ended = isinstance(result, CouncilSession) and not result.under_way
+        return ToolReply(write(result), brief, has_ended and not full and brief.text is None)
 
     return await dispatch(
-        result, call.service, call.client, ResultParameters(whole, wait=0), render
+        result, call.service, call.client, ResultParameters(session_name, wait=0), render
     )
 
 

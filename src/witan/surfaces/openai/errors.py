@@ -101,7 +101,7 @@ def openai_error(
     if isinstance(error, UnknownName) and error.kind == "model":
         return openai_problem(404, words, headers, "model_not_found", "model")
     if isinstance(error, UnknownName) and error.kind in ("response", "item"):
-        words = f"there is no {error.kind} {error.name!r}: it was deleted, or never stored"
+        words = f"{error.kind} {error.name!r} was not found: it was deleted or never stored"
         return openai_problem(404, words, headers, f"{error.kind}_not_found")
     if isinstance(error, UnknownName | InvalidParameter):
         param = error.kind if isinstance(error, UnknownName) else error.name
@@ -117,7 +117,7 @@ def openai_invalid(error: RequestValidationError) -> Response:
     """Respond with a sentence for each field that is not accepted."""
     faults = [fault_of(each) for each in error.errors()]
     message = "; ".join(
-        f"{where}: {words}" if where else words for where, words in faults[:MOST_FAULTS]
+        f"{location}: {words}" if location else words for location, words in faults[:MOST_FAULTS]
     )
     param = faults[0][0].partition(".")[0] or None
     return openai_problem(400, message, code="invalid_value", param=param)
@@ -126,9 +126,12 @@ def openai_invalid(error: RequestValidationError) -> Response:
 def fault_of(fault: Mapping[str, Any]) -> tuple[str, str]:
     """Return the place of a fault, and its words."""
     if fault["type"] == "json_invalid":
-        return "", f"the body is no JSON: {fault['ctx']['error']} at character {fault['loc'][-1]}"
+        return (
+            "",
+            f"the body is not valid JSON: {fault['ctx']['error']} at character {fault['loc'][-1]}",
+        )
     if len(fault["loc"]) == 1:
-        return "", "the body is to be a JSON object, sent with Content-Type: application/json"
+        return "", "the body must be a JSON object, sent with Content-Type: application/json"
     words = fault_words(fault["type"], fault["msg"], fault.get("ctx"))
     return fault_place(fault["loc"][1:]), words
 

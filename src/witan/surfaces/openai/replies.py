@@ -179,7 +179,7 @@ class ReplyForm:
 
 
 class StopFilter:
-    """Ends a text before the first of some others, however it is cut into pieces."""
+    """Ends a text before the first stop sequence, across pieces."""
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = tuple(stops)
@@ -194,12 +194,12 @@ class StopFilter:
         text, self._withheld = self._withheld + piece, ""
         if self._stopped:
             return ""
-        if found := [text.index(stop) for stop in self._stops if stop in text]:
+        if stop_places := [text.index(stop) for stop in self._stops if stop in text]:
             self._stopped = True
-            return text[: min(found)]
-        held = 0 if last else max((_overlap(text, stop) for stop in self._stops), default=0)
-        self._withheld = text[len(text) - held :]
-        return text[: len(text) - held]
+            return text[: min(stop_places)]
+        n_held_back = 0 if last else max((_overlap(text, stop) for stop in self._stops), default=0)
+        self._withheld = text[len(text) - n_held_back :]
+        return text[: len(text) - n_held_back]
 
 
 def _overlap(text: str, stop: str) -> int:
@@ -209,14 +209,10 @@ def _overlap(text: str, stop: str) -> int:
 
 
 def refusal(session: Session, failure: Exception | None = None) -> Refusal | None:
-    """Return why a session that is over has no text; None: it has one."""
+    """Return the reason a finished session has no text, or None."""
     if failure is not None:
         is_ours = isinstance(failure, WitanError)
-        words = (
-            public_error(failure)
-            if is_ours
-            else "a mistake within Witan; the log of the server says more"
-        )
+        words = public_error(failure) if is_ours else "internal error; see the server log"
         return Refusal(status_of(failure), words, "session_failed")
     if session.status == "interrupted" and session.synthesis is None:
         words = f"the session {session.id} was interrupted before its final answer; resume it"
@@ -226,11 +222,11 @@ def refusal(session: Session, failure: Exception | None = None) -> Refusal | Non
     if session.opening.judging is not None:
         words = f"the session {session.id} judged texts, and has no final answer"
         return Refusal(502, words, "no_text")
-    words = f"the session {session.id} came to no text: {'; '.join(session.missing)}"
+    words = f"the session {session.id} produced no text: {'; '.join(session.missing)}"
     if session.over_budget:
         return Refusal(402, words, "over_budget")
-    unmet = session.opening.procedure.json_schema is not None and session.answers
-    return Refusal(502, words, "schema_not_met" if unmet else "no_text")
+    lacks_json = session.opening.procedure.json_schema is not None and session.answers
+    return Refusal(502, words, "schema_not_met" if lacks_json else "no_text")
 
 
 def trust_headers(session: Session) -> dict[str, str]:
@@ -281,7 +277,7 @@ class ReplyStream:
         self._board, self._final = Board(), FinalText()
 
     def take(self, event: e.Event) -> tuple[str, str]:
-        """Return the line of an event, and the text that it brings; both may be empty."""
+        """Return an event's narration line and text; both may be empty."""
         line = ""
         if self._form.narration:
             self._board = self._board.apply_event(event)

@@ -46,7 +46,7 @@ CALLS_NOTHING = (
     "the council calls no tools and no functions; leave this out, or send tool_choice: none"
 )
 
-NO_ODDS = "a text of several models has no probabilities of tokens; leave this out"
+NO_ODDS = "token probabilities are not available for a text of several models; leave this out"
 
 IMAGES = ("image_url", "input_image")
 
@@ -66,7 +66,7 @@ def _part(part: object) -> str:
         words = "holds an image, and members see none yet; describe it in words"
         raise PydanticCustomError("not_text", words)
     if not isinstance(part, dict) or kind not in TEXT_PARTS:
-        words = "holds a part of the type {kind}; the council reads text alone"
+        words = "holds a part of the type {kind}; only text is supported"
         raise PydanticCustomError("not_text", words, {"kind": repr(kind)})
     text = part.get(TEXT_PARTS[kind])
     if not isinstance(text, str):
@@ -75,7 +75,7 @@ def _part(part: object) -> str:
 
 
 class ContentPart(TypedDict):
-    """A part of a message; the council reads text alone.
+    """A part of a message; only text is supported.
 
     Parameters
     ----------
@@ -199,15 +199,13 @@ class CouncilBody(CouncilRequest):
 
     category: Category = None
     files: Files = field(default_factory=dict)
-    mark: Annotated[
-        bool, Doc("Whether a text that is simulated or lacks something says so at its end.")
-    ] = True
+    mark: Annotated[bool, Doc("Append a note to simulated or incomplete texts.")] = True
     legend: Annotated[
         bool, Doc("Put the legend of the labels and the trust line below every text.")
     ] = False
     narration: Annotated[
         bool | None,
-        Doc("Say what the council does; by default only streams of prose do."),
+        Doc("Report progress; on by default for streamed prose only."),
     ] = None
     options: Options = field(default_factory=CouncilSettings)
 
@@ -232,13 +230,13 @@ class FusionPlugin(BaseModel):
 
     @field_validator("id")
     @classmethod
-    def _known(cls, name: object) -> object:
-        return _check(name, name == "fusion", "is to be fusion: the council has no other plugin")
+    def _check_plugin(cls, name: object) -> object:
+        return _check(name, name == "fusion", "must be fusion: the council has no other plugin")
 
     @field_validator("preset")
     @classmethod
     def _no_preset(cls, preset: object) -> object:
-        words = "the council knows no presets; name configured models in analysis_models"
+        words = "presets are not supported; name configured models in analysis_models"
         return _check(preset, preset is None, words)
 
     @field_validator("tools")
@@ -257,14 +255,14 @@ class CouncilCallBody(BaseModel):
     seed: Annotated[int, Field(ge=0, lt=2**53)] | None = None
     store: Annotated[
         bool | None,
-        Field(description="False: the session is not recorded, and gone once it has ended."),
+        Field(description="If false, the session is not recorded, and gone once it has ended."),
     ] = None
     tool_choice: ToolChoice = None
     tools: Tools = None
     plugins: Annotated[list[FusionPlugin] | None, Field(max_length=1)] = None
-    witan: Annotated[
-        CouncilBody, Field(description="Counts before what the name of the model says.")
-    ] = CouncilBody()
+    witan: Annotated[CouncilBody, Field(description="Takes precedence over the model name.")] = (
+        CouncilBody()
+    )
 
     @field_validator("tools")
     @classmethod
@@ -278,7 +276,7 @@ class CouncilCallBody(BaseModel):
 
     @property
     def json_schema(self) -> str | None:
-        """The JSON Schema of the final answer as text; None: it is prose."""
+        """The final answer's JSON Schema as text, or None for prose."""
         raise NotImplementedError
 
     @property
@@ -295,8 +293,8 @@ class CouncilCallBody(BaseModel):
     def ignored_parameters(self) -> list[str]:
         """Parameters of the request that have no effect on a council."""
         plugins = [plugin for plugin in self.plugins or () if plugin.enabled]
-        within = {f"plugins.{name}" for plugin in plugins for name in _extra(plugin)}
-        return sorted(_extra(self) | within)
+        plugin_fields = {f"plugins.{name}" for plugin in plugins for name in _extra(plugin)}
+        return sorted(_extra(self) | plugin_fields)
 
     @property
     def fusion(self) -> FusionPlugin:
@@ -349,8 +347,8 @@ class CouncilCallBody(BaseModel):
         """
         turns = self.turns
         last = max(i for i, message in enumerate(turns) if message.role == "user")
-        before = [*turns[:last], *turns[last + 1 :]]
-        return turns[last].content, tuple(_turns(before))
+        earlier_turns = [*turns[:last], *turns[last + 1 :]]
+        return turns[last].content, tuple(_turns(earlier_turns))
 
 
 class ChatBody(CouncilCallBody):
@@ -380,7 +378,7 @@ class ChatBody(CouncilCallBody):
     n: Annotated[Any, _accept_only(Literal[1] | None)] = None
     stop: Annotated[
         Stops | None,
-        Field(description="End the final answer before any of these; JSON is not cut."),
+        Field(description="Stop sequences for the final answer; ignored for JSON."),
     ] = None
     function_call: ToolChoice = None
     functions: Tools = None
@@ -432,7 +430,7 @@ class ChatBody(CouncilCallBody):
 
     @property
     def json_schema(self) -> str | None:
-        """The JSON Schema of the final answer as text; None: it is prose."""
+        """The final answer's JSON Schema as text, or None for prose."""
         return schema_of(self.response_format)
 
     @property
@@ -448,8 +446,8 @@ class ChatBody(CouncilCallBody):
     @property
     def ignored_parameters(self) -> list[str]:
         """Parameters of the request that have no effect on a council."""
-        uncut = {"stop"} if self.stop and self.json_schema is not None else set[str]()
-        return sorted({*super().ignored_parameters, *uncut})
+        unsupported = {"stop"} if self.stop and self.json_schema is not None else set[str]()
+        return sorted({*super().ignored_parameters, *unsupported})
 
 
 class TextFormat(TypedDict):
@@ -475,7 +473,7 @@ class TextBody(_Lenient):
 
 
 class InputItem(TypedDict):
-    """A message, or the call of a function and its result; reasoning is passed over.
+    """A message, or a function call with its result, without reasoning.
 
     Parameters
     ----------
@@ -502,25 +500,25 @@ class InputItem(TypedDict):
 
 
 class InputBody(MessageBody):
-    """One message of the input of a response, or a reference to one."""
+    """One message of a response's input, or a message reference."""
 
     item_id: str | None = None
 
 
 def _read_items(value: object) -> object:
-    """Read the items of an input as messages; a text is one of the user."""
+    """Read input items as messages; plain text is the user's."""
     if isinstance(value, str):
         return [{"role": "user", "content": value}]
     if not isinstance(value, list):
-        raise PydanticCustomError("not_taken", "is to be text, or a list of messages")
+        raise PydanticCustomError("not_taken", "must be text, or a list of messages")
     return [_read_item(item) for item in value if not _is_reasoning(item)]
 
 
 def _is_reasoning(item: object) -> bool:
     """Return true for what a council did, or a reference to that."""
     kind = _kind_of(item)
-    own = isinstance(item, dict) and str(item.get("id")).startswith(REASONING_ID)
-    return kind == "reasoning" or (kind == "item_reference" and own)
+    is_own_item = isinstance(item, dict) and str(item.get("id")).startswith(REASONING_ID)
+    return kind == "reasoning" or (kind == "item_reference" and is_own_item)
 
 
 def _kind_of(item: object) -> object:
@@ -552,11 +550,11 @@ RESPONSE_ID, MESSAGE_ID, REASONING_ID = "resp_", "msg_", "rs_"
 
 REFUSALS: Mapping[str, str] = MappingProxyType(
     {
-        "background": "a response ends with its request; POST /api/sessions goes on without one",
+        "background": "background responses are not supported; use POST /api/sessions",
         "conversation": "the server keeps no conversations; send previous_response_id",
         "prompt": "the server keeps no prompts; send its text as instructions and input",
         "context_management": "a conversation is never shortened; leave this out",
-        "moderation": "the council moderates nothing; leave this out",
+        "moderation": "moderation is not supported; leave this out",
         "top_logprobs": NO_ODDS,
     }
 )
@@ -594,7 +592,7 @@ class ResponseBody(CouncilCallBody):
         int | None, Field(ge=1, description="The most tokens of every reply, reviews included.")
     ] = None
     previous_response_id: Annotated[
-        Name | None, Field(description="Go on from the final answer of this response.")
+        Name | None, Field(description="Continue from the final answer of this response.")
     ] = None
     text: Annotated[
         TextBody | None, Field(description="Have the chairman write JSON, and check it.")
@@ -632,7 +630,7 @@ class ResponseBody(CouncilCallBody):
 
     @property
     def json_schema(self) -> str | None:
-        """The JSON Schema of the final answer as text; None: it is prose."""
+        """The final answer's JSON Schema as text, or None for prose."""
         return _schema_of_text(self.text)
 
     @property
@@ -682,7 +680,7 @@ def read_chat(values: Mapping[str, Any]) -> tuple[ChatBody, QuestionRequest]:
 
 
 def schema_of(form: ResponseFormat | None) -> str | None:
-    """Return the JSON Schema of a reply as text; None: it is prose."""
+    """Return a reply's JSON Schema as text, or None for prose."""
     if form is None or form["type"] == "text":
         return None
     return _schema_text((form.get("json_schema") or {}).get("schema"))
@@ -705,11 +703,11 @@ def _check_question(messages: Sequence[MessageBody]) -> None:
     if all(message.role != "user" for message in messages):
         raise PydanticCustomError("no_question", "hold no message of the user: ask something")
     if messages[-1].role == "assistant":
-        words = "end with a text of the assistant; the last one is to be the user's"
+        words = "end with a text of the assistant; the last one must be the user's"
         raise PydanticCustomError("no_question", words)
-    asked = [message.content for message in messages if message.role == "user"]
-    if not asked[-1].strip():
-        words = "hold no text in the last message of the user; expected something to ask"
+    user_texts = [message.content for message in messages if message.role == "user"]
+    if not user_texts[-1].strip():
+        words = "no text in the last user message; expected a question"
         raise PydanticCustomError("no_question", words)
 
 

@@ -44,7 +44,7 @@ class OutputPart(TypedDict):
 
 
 class OutputItem(TypedDict):
-    """An item of a response: what the council did, or its final answer.
+    """An item of a response: council narration, or final answer.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class OutputItem(TypedDict):
 
 
 class CachedTokens(TypedDict):
-    """Tokens read from a cache; the protocol wants them, and nobody counts them.
+    """Tokens read from a cache; required by the protocol, never counted.
 
     Parameters
     ----------
@@ -322,7 +322,7 @@ class ResponseEvent(TypedDict):
 
 
 def response_of(running_session: RunningSession, model: str, form: ReplyForm) -> ResponseObject:
-    """Return the whole response of a session that runs here, or has run."""
+    """Return the response of a session run by this server."""
     return past_response(
         running_session.session,
         model,
@@ -335,7 +335,7 @@ def response_of(running_session: RunningSession, model: str, form: ReplyForm) ->
 def past_response(
     session: Session, model: str, form: ReplyForm, *, under_way: bool, problem: str | None
 ) -> ResponseObject:
-    """Return the response of a session of the past, or of one that is under way.
+    """Return the response of a past or running session.
 
     Parameters
     ----------
@@ -353,10 +353,10 @@ def past_response(
 
 
 def open_response(session: Session, model: str, form: ReplyForm) -> ResponseObject:
-    """Return a response without output, as it is while its session is under way."""
+    """Return the response of a running session, without output."""
     opened = session.opening
     system = next((m.text for m in opened.conversation[:1] if m.role == "system"), None)
-    follows = opened.relation == "continued"
+    is_continuation = opened.relation == "continued"
     return {
         "id": f"{RESPONSE_ID}{session.id}",
         "object": "response",
@@ -368,7 +368,7 @@ def open_response(session: Session, model: str, form: ReplyForm) -> ResponseObje
         "incomplete_details": None,
         "output": [],
         "instructions": system,
-        "previous_response_id": f"{RESPONSE_ID}{opened.parent}" if follows else None,
+        "previous_response_id": f"{RESPONSE_ID}{opened.parent}" if is_continuation else None,
         "max_output_tokens": opened.procedure.limits.max_tokens,
         "text": {"format": _format(opened.procedure.json_schema)},
         "usage": None,
@@ -492,14 +492,14 @@ class ResponseFrames:
         )
 
     def frame(self, message: StreamMessage) -> bytes:
-        """Write the events that an event of the session brings: a line, text, or nothing."""
+        """Write the response events for one session event, if any."""
         line, text = self._reply.take(message.event)
         events = self._narrate(f"{line}\n") if line and not self._pieces else []
         events += self._write(text) if text else []
         return b"".join(events)
 
     def ending(self, running_session: RunningSession) -> bytes:
-        """Write the last events: the response, with its text or the reason that it has none."""
+        """Write the last events, with the text or its failure."""
         session = running_session.session
         if refusal(session, running_session.failure) is not None:
             events = self._end_narration()
@@ -530,7 +530,7 @@ class ResponseFrames:
         return [*events, delta]
 
     def _end_narration(self) -> list[bytes]:
-        """End the item of the narration, if it has begun and not ended."""
+        """End the narration item if it is open."""
         if not self._lines or self._items:
             return []
         place: Any = {"item_id": f"{REASONING_ID}{self._id}", "output_index": 0, "summary_index": 0}

@@ -205,9 +205,9 @@ async def respond(
     question = body.question_for(model, service.profiles)
     parent = None
     if body.previous_response_id is not None:
-        before = await _load_answer(service, body.previous_response_id, RESPONSE_ID)
-        parent = before.id
-        question = body.continue_conversation(before.conversation, question)
+        parent_session = await _load_answer(service, body.previous_response_id, RESPONSE_ID)
+        parent = parent_session.id
+        question = body.continue_conversation(parent_session.conversation, question)
     if body.stream:
         check_room(request)
     store = body.store is not False
@@ -223,14 +223,14 @@ async def respond(
 @router.get(
     "/responses/{response_id}",
     operation_id="response",
-    summary="A response of the past, or as far as it has come",
+    summary="A stored response, or a running one so far",
     responses=ONE_RESPONSE,
 )
 async def response(
     request: Request,
     response_id: ResponseName,
     service: ServiceOf,
-    stream: Annotated[Literal["false"], Query(description="It comes whole.")] = "false",  # noqa: ARG001 - refused where it is true
+    stream: Annotated[Literal["false"], Query(description="Returned complete.")] = "false",  # noqa: ARG001 - refused where it is true
 ) -> Response:
     """Show a session as a response; its name is that of the response without ``resp_``."""
     name = await _find_session(service, response_id)
@@ -281,7 +281,7 @@ async def delete_response(response_id: ResponseName, service: ServiceOf) -> Resp
 
 
 async def _find_session(service: Service, public_id: str, prefix: str = RESPONSE_ID) -> str:
-    """Find the session of a response, or of an item of it, by its whole name.
+    """Find the session of a response or item by full name.
 
     Raises
     ------
@@ -296,7 +296,7 @@ async def _find_session(service: Service, public_id: str, prefix: str = RESPONSE
 
 
 async def _load_answer(service: Service, public_id: str, prefix: str) -> Session:
-    """Load a session that is over and came to a final answer; others are refused."""
+    """Load a finished session with a final answer; refuse others."""
     session = await service.record_at_rest(await _find_session(service, public_id, prefix))
     check_continued(public_id, session)
     return session
@@ -324,14 +324,14 @@ def _past_response(
 
 
 def _name_model(service: Service, session: Session) -> str:
-    """Name the model whose seats a session has; requests that choose seats have the first."""
+    """Name the model of a session's seats, or the first model."""
     opened = session.opening
     seats = [(seat.name, seat.source) for seat in opened.seats]
     for model in _askable(service):
         profile = service.profiles[model.profile]
         mode = None if profile.procedure is None else profile.procedure.mode
-        same = [(seat.name, seat.source) for seat in profile.seats] == seats
-        if same and model.options.get("mode", mode) == opened.procedure.mode:
+        matching_profiles = [(seat.name, seat.source) for seat in profile.seats] == seats
+        if matching_profiles and model.options.get("mode", mode) == opened.procedure.mode:
             return model.name
     return NAME
 
@@ -345,7 +345,7 @@ def _form(request: Request, body: CouncilCallBody, *, store: bool) -> ReplyForm:
 async def _reply_whole(
     request: Request, running_session: RunningSession, write: Callable[[], object]
 ) -> Response:
-    """Reply once a session has ended, or say why it has no text."""
+    """Reply when a session ends, with its text or its failure."""
     await _wait_for_end(request, running_session)
     reason = refusal(running_session.session, running_session.failure)
     if reason is not None:

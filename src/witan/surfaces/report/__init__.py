@@ -1,4 +1,4 @@
-"""Reports: what a result says, written once; each surface renders it in its own form."""
+"""Write each result as one report for all surfaces."""
 
 from importlib import import_module
 

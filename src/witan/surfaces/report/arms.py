@@ -1,4 +1,4 @@
-"""The report of a comparison of arms: whether a council was worth its price."""
+"""Write the report of a comparison of arms."""
 
 from collections.abc import Iterator, Sequence
 

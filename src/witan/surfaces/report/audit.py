@@ -1,4 +1,4 @@
-"""The report of an audit: what stands out, the reviewers, the panel, the criteria, reliability."""
+"""Write the report of an audit."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -75,7 +75,7 @@ class Word:
         return value
 
     def stands_out(self, line: Measured) -> bool:
-        """Tell whether a reviewer's measure is beyond noise of what one would wish."""
+        """Tell whether a measure differs from the ideal beyond noise."""
         check = _CHECKED.get(self.measure)
         if check is None or not isinstance(line, ReviewerAudit | GradingAudit):
             return False
@@ -303,7 +303,7 @@ def audit_title(reviewer: str | None, criterion: str | None) -> str:
 
 
 def audit_report(report: AuditReport) -> Report:
-    """Write the report of an audit: of all reviewers, of one, or on one criterion."""
+    """Write an audit report on all reviewers, one, or one criterion."""
     sessions, on = count_noun(report.sessions, "session"), report.criterion
     about: tuple[str, ...]
     blocks: tuple[Block, ...]
@@ -329,7 +329,7 @@ def audit_report(report: AuditReport) -> Report:
 
 
 def audit_chart(report: AuditReport) -> Chart:
-    """Chart the measures of every reviewer, or of one, each on an axis of its own.
+    """Chart every reviewer's or one's measures, each on its axis.
 
     A report on a criterion draws how they grade on it, in place of how they judge as a whole.
 
@@ -338,16 +338,16 @@ def audit_chart(report: AuditReport) -> Chart:
     NothingToCount
         If no measure of them has a value.
     """
-    known: Sequence[Word] = REVIEWER_WORDS
+    known_words: Sequence[Word] = REVIEWER_WORDS
     finding = _list_outliers(report)
     lines: Measures = [(line.reviewer, line) for line in report.overview]
     if (on := report.criterion) is not None:
-        known = GRADING_WORDS
+        known_words = GRADING_WORDS
         finding = f"How {report.only or 'reviewers'} graded {on.criterion}"
         lines = [(grader.reviewer, grader.grading) for grader in on.graders]
     words = [
         word
-        for word in known
+        for word in known_words
         if word.strip and any(word.of(line).value is not None for _, line in lines)
     ]
     if not words:
@@ -383,14 +383,16 @@ def _value(measure: Measure) -> tuple[float | None, Interval | None]:
 
 
 def _draw(name: str, line: ReviewerAudit | GradingAudit, words: Sequence[Word]) -> DotLine:
-    dots, spoken = [], []
+    dots, measure_texts = [], []
     for word in words:
         value, interval = _value(word.of(line))
         mark: Literal["circle", "diamond"] = "diamond" if word.stands_out(line) else "circle"
         dots.append(None if value is None else Dot(value, interval, mark))
         if value is not None:
-            spoken.append(f"{word.strip} {signed_number(value)}, interval {ends(interval, 2)}")
-    return DotLine(name, f"{name}: {'; '.join(spoken) or 'no data'}", tuple(dots))
+            measure_texts.append(
+                f"{word.strip} {signed_number(value)}, interval {ends(interval, 2)}"
+            )
+    return DotLine(name, f"{name}: {'; '.join(measure_texts) or 'no data'}", tuple(dots))
 
 
 def _kind(line: Audited) -> str:
@@ -425,14 +427,14 @@ def _whole_report(
 
 
 def _concerns(report: AuditReport) -> Iterator[Block]:
-    """List what is beyond noise, reviewer by reviewer, or say that nothing is."""
+    """List deviations beyond noise by reviewer, or state their absence."""
     level = f"{report.level * 100:g}%"
     if report.concerns:
         for reviewer, concerns in report.concerns.items():
             yield Note("; ".join(each.sentence for each in concerns), "concern", reviewer)
         yield Sentence(f"So say the {level} intervals.", quiet=True)
     elif any(word.of(line).interval for line in report.lines for word in REVIEWER_WORDS):
-        yield Sentence(f"Nothing stands out at {level}, which is no proof that nothing is there.")
+        yield Sentence(f"Nothing stands out at {level}; that does not prove there is no bias.")
     else:
         yield Sentence("No measure of a reviewer has enough data for an interval yet.")
 
@@ -467,7 +469,7 @@ def _comparison(
     lines: Sequence[tuple[Audited, ReviewerAudit | GradingAudit]],
     criterion: str = "",
 ) -> Iterator[Block]:
-    """Put reviewers side by side, models first; who has too little data for any measure last."""
+    """Compare reviewers: models first, those without enough data last."""
 
     def place(pair: tuple[Audited, ReviewerAudit | GradingAudit]) -> tuple[bool, bool]:
         return all(word.of(pair[1]).value is None for word in words), pair[0].human
@@ -475,8 +477,10 @@ def _comparison(
     ordered = sorted(lines, key=place)
     places = [place(pair) for pair in ordered]
     breaks = {at for at in range(1, len(ordered)) if places[at] != places[at - 1]}
-    few = next((at for at, (few, _) in enumerate(places) if few), None)
-    labels = {} if few is None else {few: "not enough data for any of these yet"}
+    first_with_few = next(
+        (at for at, (first_with_few, _) in enumerate(places) if first_with_few), None
+    )
+    labels = {} if first_with_few is None else {first_with_few: "not enough data yet"}
     columns: list[tuple[Column, list[Cell]]] = [
         (
             Column("reviewer", "left", fit="middle", heads=True),
@@ -507,7 +511,7 @@ def _name(line: Audited, criterion: str) -> Cell:
 
 
 def _cell(word: Word, line: Measured) -> Cell:
-    """Print a measure, or how much data it has where these are too few."""
+    """Print a measure, or its amount of data if too small."""
     measure = word.of(line)
     if measure.value is None:
         if not measure.n:
@@ -525,11 +529,11 @@ def _cell(word: Word, line: Measured) -> Cell:
 
 
 def _value_text(measure: Measure, value: float) -> str:
-    """Print a value as its unit is written, with a sign where 0 is in the middle."""
-    shown = number(value, 1 if measure.unit == "votes" else 2)
-    if measure.unit not in SIGNED or value < 0 or float(shown) == 0:
-        return shown
-    return f"+{shown}"
+    """Print a value in its unit, signed around 0."""
+    value_text = number(value, 1 if measure.unit == "votes" else 2)
+    if measure.unit not in SIGNED or value < 0 or float(value_text) == 0:
+        return value_text
+    return f"+{value_text}"
 
 
 def _interval(measure: Measure) -> str:
@@ -549,7 +553,7 @@ def _basis(measure: Measure) -> str:
 def _measure_list(
     title: str, words: Sequence[Word], line: Measured, *, every: bool = False
 ) -> Table:
-    """List measures, one a row; those without any data only where `every` one is wanted."""
+    """List measures one per row; empty ones only under `every`."""
     words = words if every else [word for word in words if word.of(line).n or
                                  word.of(line).value is not None]  # fmt: skip
     cells = [_cell(word, line) for word in words]

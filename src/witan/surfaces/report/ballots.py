@@ -1,4 +1,4 @@
-"""The ballots of a session in its report: a row per reviewer, a column per candidate."""
+"""Write the ballots of a session as a matrix."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -33,41 +33,46 @@ class _ReviewerEvents:
 def ballot_matrix(
     session: Session, names: SeatNames, *, without: tuple[str, ...] = (), is_closed: bool = True
 ) -> BallotMatrix:
-    """Write the ballots of a session as far as it came; unless `is_closed`, more may come."""
+    """Write the ballots so far; more may come unless `is_closed`."""
     events = _fold_events(session)
     counted_notes = () if session.outcome is None else names.order_outcome(session.outcome).ballots
     notes = {note.reviewer: note for note in counted_notes}
-    own = Authorship.of(session.opening).candidates_by_author
-    cast = {ballot.reviewer: ballot for ballot in session.ballots}
+    own_candidates = Authorship.of(session.opening).candidates_by_author
+    ballot_by_reviewer = {ballot.reviewer: ballot for ballot in session.ballots}
     reviews = []
-    for reviewer in names.order(cast):
-        ballot, seen = cast[reviewer], events.get(reviewer, _ReviewerEvents())
-        note, authored = notes.get(reviewer), own.get(reviewer, ())
-        groups = note.ranking if note else _remove_own(ballot, authored)
+    for reviewer in names.order(ballot_by_reviewer):
+        ballot, reviewer_events = (
+            ballot_by_reviewer[reviewer],
+            events.get(reviewer, _ReviewerEvents()),
+        )
+        note, own_answers = notes.get(reviewer), own_candidates.get(reviewer, ())
+        groups = note.ranking if note else _remove_own(ballot, own_answers)
         # Who did not answer reviews nobody; who fails in a debate keeps the answer it had.
-        mute = seen.failed and reviewer not in session.answers
-        pending = not (is_closed or mute) and ballot.abstained and seen.abstention is None
+        mute = reviewer_events.failed and reviewer not in session.answers
+        pending = (
+            not (is_closed or mute) and ballot.abstained and reviewer_events.abstention is None
+        )
         reviews.append(
             ReviewRow(
                 names.name(reviewer),
                 _state(session, ballot, is_pending=pending),
                 names.sentence(ballot.reason or "no reason given") if ballot.abstained else "",
-                tuple(_cells(session, ballot, groups, authored, names)),
+                tuple(_cells(session, ballot, groups, own_answers, names)),
                 tuple(tuple(map(names.name, names.order(group))) for group in groups),
                 "" if note is None or note.weight == 1 else f"{note.weight:.2f}",
                 None
                 if ballot.abstained or reviewer in without
                 else _recount_link(session, reviewer, names),
-                tuple(map(names.sentence, _remarks(seen, note))),
-                tuple(map(names.sentence, _facts(seen, note))),
+                tuple(map(names.sentence, _remarks(reviewer_events, note))),
+                tuple(map(names.sentence, _facts(reviewer_events, note))),
                 names.quote_notes(ballot.notes or ""),
-                tuple(_sheets(seen, names)),
-                tuple(_replies(seen, names)),
+                tuple(_sheets(reviewer_events, names)),
+                tuple(_replies(reviewer_events, names)),
             )
         )
     candidates = names.order(session.answers)
-    shown = tuple((names.name(each), names.anchor(each)) for each in candidates)
-    return BallotMatrix(shown, tuple(reviews), session.is_simulated)
+    names_and_anchors = tuple((names.name(each), names.anchor(each)) for each in candidates)
+    return BallotMatrix(names_and_anchors, tuple(reviews), session.is_simulated)
 
 
 def _state(session: Session, ballot: Ballot, *, is_pending: bool) -> ReviewState:
@@ -84,23 +89,25 @@ def _recount_link(session: Session, reviewer: str, names: SeatNames) -> Link:
 
 
 def _fold_events(session: Session) -> Mapping[str, _ReviewerEvents]:
-    folded: dict[str, _ReviewerEvents] = {}
+    events_by_reviewer: dict[str, _ReviewerEvents] = {}
     for event in session.events:
         match event:
             case e.SheetDrawn():
-                folded.setdefault(event.sheet.reviewer, _ReviewerEvents()).sheets.append(event)
+                events_by_reviewer.setdefault(
+                    event.sheet.reviewer, _ReviewerEvents()
+                ).sheets.append(event)
             case e.BallotRepaired():
-                folded.setdefault(event.seat, _ReviewerEvents()).repairs.append(event)
+                events_by_reviewer.setdefault(event.seat, _ReviewerEvents()).repairs.append(event)
             case e.BallotCast():
-                folded.setdefault(event.seat, _ReviewerEvents()).ballot = event
+                events_by_reviewer.setdefault(event.seat, _ReviewerEvents()).ballot = event
             case e.BallotAbstained():
-                folded.setdefault(event.seat, _ReviewerEvents()).abstention = event
+                events_by_reviewer.setdefault(event.seat, _ReviewerEvents()).abstention = event
             case e.AnswerStarted() | e.AnswerFailed():
                 failed = isinstance(event, e.AnswerFailed)
-                folded.setdefault(event.seat, _ReviewerEvents()).failed = failed
+                events_by_reviewer.setdefault(event.seat, _ReviewerEvents()).failed = failed
             case _:
                 pass
-    return folded
+    return events_by_reviewer
 
 
 def _remove_own(ballot: Ballot, own: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
@@ -143,8 +150,10 @@ def overall_grade(ballot: Ballot, candidate: str, rubric: Rubric) -> float | Non
     if not isinstance(grades, Mapping):
         return None if grades is None else read_grade(grades, scale.whole)
     names = [criterion.name for criterion in rubric.criteria if criterion.name in grades]
-    read = {name: read_grade(grades[name], scale.of(name)) for name in names}
-    weighed = overall(rubric, {name: grade for name, grade in read.items() if grade is not None})
+    grade_by_name = {name: read_grade(grades[name], scale.of(name)) for name in names}
+    weighed = overall(
+        rubric, {name: grade for name, grade in grade_by_name.items() if grade is not None}
+    )
     if weighed.value is not None:
         return weighed.value
     return read_grade(grades.get(HOLISTIC), scale.whole)
@@ -155,7 +164,7 @@ def _remarks(events: _ReviewerEvents, note: BallotNote | None) -> Iterator[str]:
         yield from (f"reader: {each}" for each in cast.notes)
         if cast.compared:
             pairs = f"{cast.flipped} of {count_noun(cast.compared, 'pair')}"
-            yield f"judged {pairs} otherwise when its sheet was turned round"
+            yield f"judged {pairs} differently on the mirrored sheet"
         if cast.lost:
             yield f"only one of its two orders could be read: {cast.lost}"
     yield from (f"asked again: {each.problem}" for each in events.repairs)

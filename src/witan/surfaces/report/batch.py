@@ -1,4 +1,4 @@
-"""A batch: its progress, its bill, and its report by status and decision."""
+"""Write the progress, bill and report of a batch."""
 
 from collections.abc import Iterator
 
@@ -27,10 +27,10 @@ def _blocks(result: BatchReport) -> Iterator[Block]:
         yield Sentence(f"{count_noun(result.earlier, 'row')} of an earlier run.", quiet=True)
     if result.unaffordable:
         rows = count_noun(result.unaffordable, "row")
-        why = "cannot hold another"
+        reason = "is too low for another"
         if isinstance(result, ArmBatchReport):
-            why = "is not expected to hold another with all its arms"
-        yield Note(f"{rows} not begun: the ceiling {why}; raise --max-cost", "warning")
+            reason = "is probably too low for another with all its arms"
+        yield Note(f"{rows} not started: the ceiling {reason}; raise --max-cost", "warning")
     if result.passed is not None:
         n_passed, n_failed = (result.decisions.get(name, 0) for name in ("passed", "failed"))
         share = number(100 * n_passed / (n_passed + n_failed), 0)
@@ -60,7 +60,8 @@ def _gaps(result: ArmBatchReport) -> Iterator[Block]:
     if result.unfinished:
         rows = count_noun(result.unfinished, "row")
         yield Note(
-            f"{rows} answered by the council but not compared: no money left; raise --max-cost",
+            f"{rows} answered by the council but not compared: the ceiling is reached; "
+            "raise --max-cost",
             "warning",
         )
     if result.unanswered:
@@ -79,11 +80,11 @@ def bill_report(result: BatchBill) -> Report:
     ceiling = result.max_cost_usd
     blocks: list[Block] = []
     if result.earlier:
-        spent = f"{count_noun(result.earlier, 'row')} done before, for"
-        blocks.append(Sentence(f"{spent} {cost_sum_text(result.spent_usd)}."))
+        earlier_text = f"{count_noun(result.earlier, 'row')} done before, for"
+        blocks.append(Sentence(f"{earlier_text} {cost_sum_text(result.spent_usd)}."))
     if isinstance(result, ArmBill):
         parts = ", ".join(f"{name} {n:,}" for name, n in result.parts.items() if n)
-        blocks.append(Sentence(f"Calls of {parts}." if parts else "Nothing is left to call."))
+        blocks.append(Sentence(f"Calls of {parts}." if parts else "Nothing left to do."))
     expected, worst = (cost_sum_text(usd) for usd in (result.expected_usd, result.worst_usd))
     blocks.append(Sentence(f"Expected when nothing fails: {expected}; at the very most: {worst}."))
     blocks.append(
@@ -110,8 +111,8 @@ def progress_text(progress: Progress, width: int | None = None) -> str:
         Characters that there is room for: the bar goes first, then the sessions under way, then
         words; None: there is room for all.
     """
-    filled = BAR_WIDTH * progress.n_done // max(1, progress.rows)
-    bar = f"{'█' * filled}{'░' * (BAR_WIDTH - filled)} "
+    n_filled = BAR_WIDTH * progress.n_done // max(1, progress.rows)
+    bar = f"{'█' * n_filled}{'░' * (BAR_WIDTH - n_filled)} "
     stage = f"{progress.stage} · " if progress.stage else ""
     done, rows = f"{progress.n_done:,}", f"{progress.rows:,}"
     counted = f"{done} of {rows} rows"

@@ -1,4 +1,4 @@
-"""The report of a calibration check: stated, expected and found, by number of reviewers."""
+"""Write the report of a calibration check."""
 
 from collections.abc import Iterator, Sequence
 from typing import Literal
@@ -30,11 +30,11 @@ KINDS = {
 
 
 def calibration_report(check: CalibrationCheck) -> Report:
-    """Write the report of a check: its conclusion, then leaders, pairs and scores."""
+    """Write the conclusion, then leaders, pairs and scores of a check."""
     others = {"reviewers": "reviewers held out", "truth": "the truth"}.get(check.against, "people")
     unread = check.not_read if isinstance(check, CalibrationResult) else ()
     return Report(
-        "Do the probabilities hold?",
+        "Are the probabilities calibrated?",
         (count_noun(check.sessions, "session"), f"against {others}", f"seed {check.seed}"),
         _finding(check),
         (*_curves(check), *_scores(check), *unread_blocks(unread)),
@@ -49,13 +49,13 @@ def calibration_chart(check: CalibrationCheck, field: str = "p_best") -> Chart:
     NothingToCount
         If no tenth has sessions enough.
     """
-    shown = [
+    drawn_tenths = [
         (panel, [tenth for tenth in _curve(panel, field).tenths if tenth.share.value is not None])
         for panel in check.panels
     ]
-    tenths = [tenth for _, each in shown for tenth in each]
+    tenths = [tenth for _, each in drawn_tenths for tenth in each]
     if not tenths:
-        raise NothingToCount("no tenth has sessions enough to be drawn")
+        raise NothingToCount("too few sessions to draw a chart")
     axis = Axis("Stated", 0.5, 1.0)
     least = min(min(tenth.expectation, _low(tenth.share)) for tenth in tenths)
     up = Axis(f"Found {_among(check)}", min(0.5, least), 1.0)
@@ -65,7 +65,7 @@ def calibration_chart(check: CalibrationCheck, field: str = "p_best") -> Chart:
             tuple((tenth.probability, _dot(tenth), _alt_text(tenth)) for tenth in each),
             tuple((tenth.probability, tenth.expectation) for tenth in each),
         )
-        for panel, each in shown
+        for panel, each in drawn_tenths
         if each
     )
     return Chart(
@@ -123,13 +123,13 @@ def _bracket(measure: Measure) -> str:
 
 
 def _finding(check: CalibrationCheck) -> str:
-    """Say how often the surest leaders of the smallest panels were right, and the verdict."""
+    """Report the accuracy of the surest leaders, and the verdict."""
     panel = check.panels[0]
-    known = [tenth for tenth in panel.p_best.tenths if tenth.share.value is not None]
+    tenths_with_share = [tenth for tenth in panel.p_best.tenths if tenth.share.value is not None]
     verdict = _verdict(panel.p_best, "leaders")
-    if not known:
+    if not tenths_with_share:
         return f"With {panel.reviewers} reviewers, {verdict}."
-    surest = known[-1]
+    surest = tenths_with_share[-1]
     right = " ".join(filter(None, (_percent(surest.share.value), _bracket(surest.share))))
     return (
         f"With {panel.reviewers} reviewers, leaders stated at {_percent(surest.probability)} led "
@@ -142,7 +142,7 @@ def _verdict(curve: CalibrationCurve, subject: str) -> str:
     """Say whether found and expected differ more than chance."""
     gap = curve.gap
     if gap.value is None or gap.interval is None:
-        return f"{count_noun(gap.n, 'session')} cannot tell how often {subject} are right"
+        return f"{count_noun(gap.n, 'session')} cannot show how often {subject} are right"
     low, high = sorted(100 * abs(end) for end in (gap.interval.low, gap.interval.high))
     points = f"{number(100 * abs(gap.value), 0)} points [{number(low, 0)}, {number(high, 0)}]"
     if gap.interval.high < 0:
@@ -150,10 +150,10 @@ def _verdict(curve: CalibrationCurve, subject: str) -> str:
     if gap.interval.low > 0:
         return f"{subject} are stated {points} too low"
     start, end = (signed_number(100 * end, 0) for end in (gap.interval.low, gap.interval.high))
-    away = f"{signed_number(100 * gap.value, 0)} points [{start}, {end}]"
+    gap_text = f"{signed_number(100 * gap.value, 0)} points [{start}, {end}]"
     single = any(tenth.deviates for tenth in curve.tenths)
     more = ", though some tenths differ more" if single else ""
-    return f"found and expected of {subject} differ by {away}, no more than chance{more}"
+    return f"found and expected of {subject} differ by {gap_text}, no more than chance{more}"
 
 
 def _curves(check: CalibrationCheck) -> Iterator[Block]:
@@ -171,10 +171,12 @@ def _tenths(check: CalibrationCheck, field: str) -> Table:
     labels: dict[int, str] = {}
     for at, (panel, _) in enumerate(rows):
         if not at or rows[at - 1][0] is not panel:
-            drawn = count_noun(panel.draws, "draw")
+            draw_count = count_noun(panel.draws, "draw")
             sessions = count_noun(panel.sessions, "session")
-            compared = _compared_text(check, panel)
-            labels[at] = f"{panel.reviewers} reviewers{compared}: {drawn} from {sessions}"
+            comparison_text = _compared_text(check, panel)
+            labels[at] = (
+                f"{panel.reviewers} reviewers{comparison_text}: {draw_count} from {sessions}"
+            )
     title = f"{KINDS[field][0]}, stated and found"
     drawable = any(tenth.share.value is not None for _, tenth in rows)
     return table_of(
@@ -219,7 +221,7 @@ def _scores(check: CalibrationCheck) -> Iterator[Block]:
             (Column("reviewers"), [str(panel.reviewers) for panel, _, _ in curves]),
             (
                 Column(
-                    "log score", meaning="mean −ln of the expected probability of what was found"
+                    "log score", meaning="mean −ln of the expected probability of what was observed"
                 ),
                 [_score(curve.log_score, curve.log_floor) for _, _, curve in curves],
             ),

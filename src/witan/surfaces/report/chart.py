@@ -68,7 +68,7 @@ class Axis:
         is_reversed: bool = False,
         line: float | None = None,
     ) -> "Axis":
-        """Return the axis that holds all of these that are finite, their intervals and its line."""
+        """Return the axis covering all finite numbers, intervals and its line."""
         values = [] if line is None else [line]
         for value, interval in numbers:
             values += [] if value is None else [value]
@@ -144,7 +144,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class DotPlot:
-    """Dots with intervals in rows; `heads` are the titles of the printed numbers."""
+    """Dots with intervals in rows; `heads` title the printed numbers."""
 
     axes: tuple[Axis, ...]
     heads: tuple[str, ...]
@@ -199,7 +199,7 @@ class Scatter:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One line over time: a dot for each part of the time, None where it has none."""
+    """One line over time, with a dot or None per period."""
 
     name: str
     alt_text: str
@@ -209,7 +209,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Strips:
-    """A strip for each series on one axis, between the first and the last day."""
+    """One strip per series on a common axis and time span."""
 
     axis: Axis
     first: str

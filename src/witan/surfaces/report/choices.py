@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """A rule that suits a council, and what speaks for it and against it."""
+    """A rule for a kind of council, with reasons and objections."""
 
     when: str
     take: str
@@ -55,8 +55,9 @@ SITUATIONS = (
         speaks_for="under it a leader is declared between true equals in 1 of 100 councils of 3 to "
         "7, and in 2 to 6 where models share a third of their noise; overlapping intervals of each "
         "candidate do so in 7 to 12.",
-        speaks_against="three ballots say little: a lead of 3 σ is found in 36 of 100 councils of "
-        "three with grades and 13 without, and in 14 and none where the leader is of the three.",
+        speaks_against="three ballots say little: councils of three find a lead of 3 σ in 36 of "
+        "100 sessions with grades and 13 without; where the leader is one of the three reviewers, "
+        "in 14 and none.",
     ),
     Situation(
         when="there are more than ten reviewers",
@@ -85,7 +86,7 @@ SITUATIONS = (
 
 
 def rules_report(rules: "RuleList") -> Report:
-    """Write the report of all rules, of one, or of how ``auto`` chooses."""
+    """Write the report of all rules, one rule, or ``auto``."""
     if not rules.rules:
         first, *others = rules.auto
         return Report("Rule", ("auto",), first, tuple(map(Sentence, others)))
@@ -146,7 +147,7 @@ def _tie_break(rule: "RuleEntry") -> str:
 
 
 def rubrics_report(rubrics: "RubricList") -> Report:
-    """Write the report of all rubrics, or of one with weights, anchors and ceilings."""
+    """Write the report of all rubrics, or one in detail."""
     if len(rubrics.rubrics) == 1:
         [rubric] = rubrics.rubrics
         return Report("Rubric", (rubric.name,), "", tuple(_criteria(rubric)))
@@ -191,7 +192,7 @@ def _criteria(rubric: "RubricEntry") -> Iterator[Block]:
 
 
 def profiles_report(result: "Profiles") -> Report:
-    """Write the report of councils: who sits in each, and why one cannot be asked."""
+    """Write the report of councils, their seats and any problems."""
     profiles = result.profiles
     if not profiles:
         return Report("Councils", (), "No council is configured.", ())

@@ -1,4 +1,4 @@
-"""The report of a comparison: every rule on the same ballots, side by side."""
+"""Write the report comparing rules on the same ballots."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ def comparison_report(result: "Comparison | RuleComparison", most: int = IN_FULL
         Sessions that have a table each, unless there are more.
     """
     comparison = result if isinstance(result, Comparison) else result.comparison
-    not_read, unused = (
+    not_read, unused_options = (
         ((), ()) if isinstance(result, Comparison) else (result.not_read, result.without_effect)
     )
     several = count_noun(len(comparison.sessions), "session")
@@ -59,7 +59,7 @@ def comparison_report(result: "Comparison | RuleComparison", most: int = IN_FULL
             *_agreement(comparison),
             *_list_skipped(comparison),
             *unread_blocks(not_read),
-            *problem_blocks("Without effect", "without-effect", unused),
+            *problem_blocks("Without effect", "without-effect", unused_options),
         ),
     )
 
@@ -195,7 +195,7 @@ def _list_leads(leads: Leads) -> str:
 
 
 def _agreement(comparison: Comparison) -> Iterator[Block]:
-    """Compare the rankings of every two rules, and their leaders over several sessions."""
+    """Compare rules in pairs: rankings, and leaders over several sessions."""
     if len(comparison.rules) < 2:
         return
     yield Heading("How alike the rankings are", "alike")
@@ -240,7 +240,7 @@ def _pairs(
 
 
 def comparison_chart(comparison: Comparison) -> Chart:
-    """Chart rules side by side: ranks within one session, or their agreement over several.
+    """Chart rules side by side: ranks, or agreement over several sessions.
 
     Raises
     ------
@@ -274,7 +274,7 @@ def _ranks_chart(comparison: Comparison, session: str) -> Chart:
 
 
 def _rank_square(ranks: Mapping[str, int], name: str, rule: str) -> Square:
-    """Print a rank, the darker the better; an equals sign marks a shared one."""
+    """Print a rank, darker for better, with "=" if shared."""
     rank = ranks.get(name)
     if rank is None:
         return Square(UNKNOWN, f"{name} under {rule}: unknown", None)
@@ -288,7 +288,7 @@ def _left_out(comparison: Comparison) -> list[str]:
 
 
 def _agreement_chart(comparison: Comparison) -> Chart:
-    """Chart the mean τ between rules, and in how many sessions their leaders differ."""
+    """Chart mean τ between rules and how often leaders differ."""
     rules, total = comparison.rules, len(comparison.sessions)
     if len(rules) < 2:
         raise NothingToCount(f"there is nothing to compare {list_text(rules)} with: no other rule")

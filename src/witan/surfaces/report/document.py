@@ -36,7 +36,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The report of an operation with other parameters, where a surface has links."""
+    """A link to another report, for surfaces with links."""
 
     operation: str
     parameters: Mapping[str, str]
@@ -53,7 +53,7 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A text of several lines that a model or a person wrote; `is_aside`: beside what counts."""
+    """Quoted text of a model or person; `is_aside` for secondary text."""
 
     text: str
     is_aside: bool = False
@@ -165,7 +165,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Rows that belong together, under a label or none; a line parts them from the next."""
+    """Rows under an optional label, separated from the next group."""
 
     rows: tuple[Row, ...]
     label: str = ""
@@ -220,7 +220,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A drawing, for surfaces that draw; its numbers are also in a table.
+    """A drawing for graphical surfaces, with its numbers in a table.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Numbers that must not be mixed up: name, value, meaning; a surface without cards has none."""
+    """Key figures with name, value and meaning, for surfaces with cards."""
 
     items: tuple[tuple[str, str | None, str], ...]
 
@@ -381,7 +381,7 @@ ReviewState = Literal["cast", "abstained", "out", "pending"]
 
 @dataclass(frozen=True, slots=True)
 class ReviewRow:
-    """One reviewer's ballot, and all that is known of how it came about.
+    """One reviewer's ballot, with its circumstances.
 
     Parameters
     ----------
@@ -435,7 +435,7 @@ class ReviewRow:
 
 @dataclass(frozen=True, slots=True)
 class BallotMatrix:
-    """The ballots: a row per reviewer, a column per candidate, which has a name and an anchor."""
+    """Ballots: one row per reviewer, one column per candidate."""
 
     candidates: tuple[tuple[str, str], ...]
     reviews: tuple[ReviewRow, ...]
@@ -498,7 +498,7 @@ Block: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and the blocks under it; None: they stand before the first heading."""
+    """A heading with its blocks; None before the first heading."""
 
     heading: Heading | None
     blocks: tuple[Block, ...]
@@ -536,7 +536,7 @@ class Report:
         return (*([Section(None, before)] if before else []), *result)
 
     def section(self, key: str) -> Section | None:
-        """Return the section under a heading; without a key, what stands before the first."""
+        """Return the section under a heading, or the blocks before any."""
         matches = (
             each for each in self.sections if (each.heading.key if each.heading else "") == key
         )
@@ -603,7 +603,7 @@ NOTES_SHOWN = 10
 
 
 def limit_notes(blocks: Sequence[Block], most: int = NOTES_SHOWN) -> Iterator[Block]:
-    """Yield blocks, counting notes of one kind in a row beyond `most`; concerns all stay."""
+    """Yield blocks, summarizing notes of one kind beyond `most`, except concerns."""
 
     def look(block: Block) -> str:
         return block.kind if isinstance(block, Note) and block.kind != "concern" else ""

@@ -110,13 +110,13 @@ def _frame(body: _Body, headline: str, about: str) -> _Body:
     for words, ink, size, most in ((headline, "ink", 16, HEADLINE), (about, "quiet", 12, 8)):
         for line in _wrap(words, int(width / (0.61 * size)), most):
             weight = ' font-weight="bold"' * (ink == "ink")
-            shown = line.strip(" ·") if words is about else line
-            parts.append(_text(PADDING, top, shown, ink, size=size, style=weight))
+            line_text = line.strip(" ·") if words is about else line
+            parts.append(_text(PADDING, top, line_text, ink, size=size, style=weight))
             top += 1.35 * size
     full = width + 2 * PADDING, top + body.height + PADDING
     ground = f'<rect width="{_px(full[0])}" height="{_px(full[1])}" fill="#ffffff"/>'
-    moved = f'<g transform="translate({PADDING} {_px(top)})">'
-    return _Body([ground, *parts, moved, *body.parts, "</g>"], *full)
+    group_tag = f'<g transform="translate({PADDING} {_px(top)})">'
+    return _Body([ground, *parts, group_tag, *body.parts, "</g>"], *full)
 
 
 def _wrap(words: str, columns: int, most: int) -> list[str]:
@@ -154,11 +154,11 @@ class _Columns:
 
 
 def _draw_rows(rows: DotPlot) -> _Body:
-    """Draw bands of lines: rank and name, dots on each axis, printed numbers."""
+    """Draw bands of lines with rank, name, dots and numbers."""
     columns = _Columns.of(rows)
     several, dense = len(rows.axes) > 1, sum(len(band.lines) for band in rows.bands) >= DENSE_FROM
     ground: list[str] = []
-    front = [
+    left_columns = [
         _text(x, 9, head, "quiet", "end", size=NOTE_SIZE)
         for x, head in zip(columns.cells, rows.heads, strict=True)
     ]
@@ -166,10 +166,10 @@ def _draw_rows(rows: DotPlot) -> _Body:
     for band in rows.bands:
         began, top = top, top + 16 * bool(band.label)
         if band.label:
-            front.append(_text(columns.name, began + 9, band.label, "quiet", size=NOTE_SIZE))
+            left_columns.append(_text(columns.name, began + 9, band.label, "quiet", size=NOTE_SIZE))
         for line in band.lines:
             height = DENSE_ROW_HEIGHT if dense else ROW_HEIGHT
-            front += _draw_line(line, rows.axes, columns, top + height / 2)
+            left_columns += _draw_line(line, rows.axes, columns, top + height / 2)
             top += height + 13 * bool(line.remark)
         if band.has_box:
             ground.append(_rect((0.5, began), (columns.width - 1, top - began), "box", 6))
@@ -178,9 +178,11 @@ def _draw_rows(rows: DotPlot) -> _Body:
     for x, axis in zip(columns.plots, rows.axes, strict=True):
         ground += _axis(axis, x, columns.plot, 20, bottom, above=dense and not several)
         at = (x + columns.plot / 2, 9.0, "middle") if several else (x, bottom + 32, "start")
-        front.append(_text(at[0], at[1], axis.title, "quiet", at[2], size=NOTE_SIZE))
+        left_columns.append(_text(at[0], at[1], axis.title, "quiet", at[2], size=NOTE_SIZE))
     ends = 0 if several else columns.plots[0] + _width(rows.axes[0].title, NOTE_SIZE)
-    return _Body([*ground, *front], max(columns.width, ends), bottom + (20 if several else 42))
+    return _Body(
+        [*ground, *left_columns], max(columns.width, ends), bottom + (20 if several else 42)
+    )
 
 
 def _draw_line(line: DotLine, axes: Sequence[Axis], columns: _Columns, y: float) -> Iterator[str]:
@@ -209,7 +211,7 @@ def _scale_axis(axis: Axis, start: float, length: float) -> Callable[[float], fl
 def _axis(
     axis: Axis, x: float, width: float, top: float, bottom: float, *, above: bool = False
 ) -> Iterator[str]:
-    """Draw fine lines at round values, and their numbers below, or above as well."""
+    """Draw grid lines at round values, numbered below or above."""
     place = _scale_axis(axis, x, width)
     for value, words in _ticks(axis, place, lambda words: _width(words, NOTE_SIZE) + 8):
         yield _rule(place(value), top, place(value), bottom, "tick")
@@ -273,7 +275,7 @@ def _square(square: Any, x: float, y: float, size: tuple[float, float]) -> Itera
 
 
 def _shade(share: float | None) -> str:
-    """Choose the colour class of a cell from −1 (behind) to 1 (ahead)."""
+    """Choose a cell's colour class, from −1 (behind) to 1 (ahead)."""
     if not share:
         return "s0"
     depth = min(max(int(abs(share) * 3.999), 1), 3)
@@ -285,7 +287,7 @@ LABEL = 17
 
 
 def _draw_scatter(scatter: Scatter) -> _Body:
-    """Draw named dots, their names in a column beside the plot, each joined to its dot."""
+    """Draw dots, joined to their names in a column beside them."""
     wide, tall = 1.4 * PLOT, max(PLOT, LABEL * len(scatter.points))
     rise = _scale_axis(scatter.up, 24 + tall, -tall)
     ticks = _ticks(scatter.up, rise, lambda _: 24)
@@ -314,7 +316,7 @@ def _draw_scatter(scatter: Scatter) -> _Body:
 
 
 def _spread(positions: Sequence[float], least: float, most: float) -> list[float]:
-    """Move places, in order, as far apart as names need, and as little as that allows."""
+    """Move places apart for names, in order and minimally."""
     places: list[float] = []
     for place in positions:
         places.append(max(place, places[-1] + LABEL if places else least))
@@ -325,7 +327,7 @@ def _spread(positions: Sequence[float], least: float, most: float) -> list[float
 
 
 def _draw_strips(strips: Strips) -> _Body:
-    """Draw a strip for each series, its dots joined from one to the next."""
+    """Draw a strip for each series, joining its dots."""
     room = min(_widest(each.name for each in strips.series), NAME)
     ticks = _ticks(strips.axis, _scale_axis(strips.axis, 0, 36), lambda _: 13)
     left = room + 2 * GAP + _widest((words for _, words in ticks), NOTE_SIZE)
@@ -403,7 +405,7 @@ _DRAWERS: dict[type, Callable[[Any], _Body]] = {
 def _dot(
     dot: Dot, place: Callable[[float], float], across: float, *, upright: bool = False, r: float = 5
 ) -> Iterator[str]:
-    """Draw a dot and its interval on an axis; `across`: the other coordinate of all of it."""
+    """Draw a dot and its interval at `across` on an axis."""
     if dot.interval is not None:
         ink = "bar bad" if dot.mark in ("cross", "diamond") else "bar"
         low, high = place(dot.interval.low), place(dot.interval.high)
@@ -449,12 +451,12 @@ def _text(
 ) -> str:
     """Write a text with its middle at `y`, cut to its room."""
     words = clean(words)
-    shown = words if room is None else _shorten(words, room, size)
-    whole = f"<title>{_safe(words)}</title>" if shown != words else ""
+    visible_text = words if room is None else _shorten(words, room, size)
+    whole = f"<title>{_safe(words)}</title>" if visible_text != words else ""
     look = f' text-anchor="{anchor}"' * (anchor != "start")
     look += f' font-size="{_px(size)}"' * (size != TEXT_SIZE)
     place = f'x="{_px(x)}" y="{_px(y + 0.36 * size)}"'
-    return f"<text {place}{look}{style}{_ink(ink)}>{whole}{_safe(shown)}</text>"
+    return f"<text {place}{look}{style}{_ink(ink)}>{whole}{_safe(visible_text)}</text>"
 
 
 def _ink(name: str) -> str:
@@ -483,7 +485,7 @@ LEAST_EMS = 0.39
 
 
 def _width(words: str, size: float = TEXT_SIZE) -> float:
-    """Estimate the pixels of a text, for the widest of the usual fonts."""
+    """Estimate a text's width in pixels, for the widest usual font."""
     return size * sum(map(_ems, words))
 
 
@@ -522,7 +524,7 @@ def check_chart(path: str | os.PathLike[str]) -> str:
 
 
 def save_chart(chart: Chart, path: str | os.PathLike[str]) -> Path:
-    """Draw a chart to a file of one of `KINDS`, and return its path.
+    """Draw a chart to a file; return its path.
 
     Raises
     ------

@@ -50,31 +50,31 @@ def estimates_report(estimates: Estimates) -> Report:
 
 
 def _finding(estimates: Estimates) -> str:
-    """Say the best system's numbers, and whether the next is apart from it."""
+    """Report the best system, and whether the next one differs."""
     quantity = estimates.systems[-1].quantity
     lines = [each for each in estimates.systems if each.quantity == quantity and each.system]
     best = lines[0]
     mean, name = best.mean, best.system
     if estimates.panel is not None:
-        said = f"The jury alone gives {name} the highest {quantity}, {_text(mean.jury)}."
+        sentence = f"The jury alone gives {name} the highest {quantity}, {_text(mean.jury)}."
         for rate in estimates.panel.rates:
             if rate.system == name:
                 error = f"{estimates.panel.shared_error:g}"
-                said += (
+                sentence += (
                     f" Allowing for a shared error of up to {error}, it is {_text(rate.shared)}."
                 )
-        return said
+        return sentence
     if mean.corrected.value is None:
         return (
             f"The jury alone gives {name} the highest {quantity}, {_text(mean.jury)}; people's "
             f"votes are too few to correct it."
         )
-    said = (
+    sentence = (
         f"Corrected by people's votes, {name} has the highest {quantity}, "
         f"{_text(mean.corrected)}; the jury alone says {_text(mean.jury)}, people alone "
         f"{_text(mean.people)}."
     )
-    return f"{said}{_lead(estimates, best, lines)}"
+    return f"{sentence}{_lead(estimates, best, lines)}"
 
 
 def _lead(estimates: Estimates, best: SystemEstimate, lines: Sequence[SystemEstimate]) -> str:

@@ -21,7 +21,7 @@ from witan.surfaces.report.document import (
 
 
 def explanation_report(explanation: Explanation | OutcomeExplanation) -> Report:
-    """Write the report of an explanation, and of what could not be read."""
+    """Write the report of an explanation, with unreadable lines."""
     outcome = explanation.outcome
     parts = (outcome.session, outcome.rule, outcome.why)
     about = tuple(part for part in parts if part)

@@ -1,4 +1,4 @@
-"""The report of a session that came in as ballots: question, answers, ballots, ranking."""
+"""Write the report of a session imported as ballots."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -36,20 +36,20 @@ REVIEWERS_SHOWN = 200
 
 
 def imported_report(session: ImportedSession, without: tuple[str, ...] = ()) -> Report:
-    """Write the report of a session that came in as ballots, `without` those of some reviewers."""
+    """Write the report of imported ballots, `without` some reviewers."""
     about, record, outcome = session.about, session.session_import, session.outcome
     names = CandidateNames({name: at for at, name in enumerate(record.answers)})
     mark = record.simulated
     blocks: list[Block] = [Quote(record.question)] if record.question else []
-    known = "It came in as ballots: answers and question are known as far as the file has them."
+    note = "Imported ballots: question and answers are shown if the file has them."
     blocks += [
-        Sentence(known, quiet=True),
+        Sentence(note, quiet=True),
         section_heading("answers", "answers", is_simulated=mark),
     ]
     for name, text in record.answers.items():
         blocks.append(AnswerText(names.anchor(name)[1:], text, author=name))
     if not record.answers:
-        blocks.append(Sentence("No text of an answer came with the ballots.", quiet=True))
+        blocks.append(Sentence("The file has no answer texts.", quiet=True))
     blocks += _ballots(session, without)
     votes = votes_beside(record.ballots)
     blocks += vote_blocks(votes, "models'", names)
@@ -80,8 +80,8 @@ def _ballots(session: ImportedSession, without: tuple[str, ...]) -> Iterator[Blo
 
     def recount(ballots: Sequence[Ballot]) -> Cell:
         reviewer, by_person = ballots[0].reviewer, ballots[0].kind == "human"
-        cast = any(not each.abstained for each in ballots)
-        if not cast or reviewer in without or (people_wait and by_person):
+        has_ballots = any(not each.abstained for each in ballots)
+        if not has_ballots or reviewer in without or (people_wait and by_person):
             return Cell("")
         link = Link("show", {"session": session.about.session, "without": reviewer})
         return Cell("without", link=link)
@@ -99,19 +99,19 @@ def _ballots(session: ImportedSession, without: tuple[str, ...]) -> Iterator[Blo
         len(each[:REVIEWERS_SHOWN]) for each in shown
     )
     if n_more:
-        yield Sentence(f"And {n_more:,} more, which an export has.", quiet=True)
+        yield Sentence(f"And {n_more:,} more; export the session to see them.", quiet=True)
 
 
 def _reviewer(ballots: Sequence[Ballot]) -> Cell:
-    cast = sum(not each.abstained for each in ballots)
-    amount = [count_noun(cast, "ballot")] if cast > 1 else []
+    n_ballots = sum(not each.abstained for each in ballots)
+    amount = [count_noun(n_ballots, "ballot")] if n_ballots > 1 else []
     kind = ["a person"] if ballots[0].kind == "human" else []
     return Cell(ballots[0].reviewer, basis=", ".join((*kind, *amount)))
 
 
 def _orders(ballots: Sequence[Ballot]) -> str:
-    cast = [each for each in ballots if not each.abstained]
-    if not cast:
+    counted_ballots = [each for each in ballots if not each.abstained]
+    if not counted_ballots:
         return f"abstained: {ballots[0].reason or 'no reason given'}"
-    orders = Counter(map(ballot_line, cast[:REVIEWERS_SHOWN]))
+    orders = Counter(map(ballot_line, counted_ballots[:REVIEWERS_SHOWN]))
     return "; ".join(f"{order} (×{n})" if n > 1 else order for order, n in orders.items())

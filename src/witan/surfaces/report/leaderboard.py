@@ -1,4 +1,4 @@
-"""The report of a leaderboard: standings, head to head, cost against quality, scores over time."""
+"""Write the report of a leaderboard."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -101,7 +101,7 @@ def _explain_unranked(board: Leaderboard) -> str:
 
 
 def _breaks(lines: Sequence[LeaderboardLine]) -> set[int]:
-    """Find the lines that differ beyond noise from the one above, or were never compared."""
+    """Find lines that differ from the previous one, or lack comparison."""
     return {
         index
         for index, (above, below) in enumerate(pairwise(lines), start=1)
@@ -134,7 +134,7 @@ def _numbers(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> Shown:
     interval = f"{board.terms.level * 100:g}% interval"
     several = ", and groups" if len(board.groups) > 1 else ""
     may = (
-        "the ranks that noise leaves; a ruled line parts neighbours that differ beyond it" + several
+        "the ranks that noise allows; a ruled line parts neighbours that differ beyond it" + several
     )
     pairs = count_noun(int(f"{board.n_comparisons:.0f}"), "comparison")
     rating = f"strength in logits ± its error, from {pairs} of two models"
@@ -202,8 +202,10 @@ def _rank_change(line: LeaderboardLine) -> str:
 
 
 def _signed_text(value: float, digits: int) -> str:
-    shown = number(value, digits)
-    return shown if shown.startswith("-") or float(shown) == 0 else f"+{shown}"
+    number_text = number(value, digits)
+    return (
+        number_text if number_text.startswith("-") or float(number_text) == 0 else f"+{number_text}"
+    )
 
 
 def _failure_rate(line: LeaderboardLine) -> str:
@@ -253,8 +255,8 @@ def _axis(board: Leaderboard, lines: Sequence[LeaderboardLine], arrow: str = "")
 
 def _describe_basis(board: Leaderboard) -> tuple[str, ...]:
     """Say what any chart of a leaderboard depends on."""
-    whose = "ballots of models" if board.terms.kind == "model" else "ballots of people"
-    return (f"rule {board.terms.rule}", whose, str(board.terms.window))
+    ballot_text = "ballots of models" if board.terms.kind == "model" else "ballots of people"
+    return (f"rule {board.terms.rule}", ballot_text, str(board.terms.window))
 
 
 def _marks(board: Leaderboard, *, boxes: bool = False) -> str:
@@ -268,12 +270,12 @@ def _marks(board: Leaderboard, *, boxes: bool = False) -> str:
         notes.append("groups of models that never met cannot be compared")
     if board.provisional:
         few = count_noun(board.terms.min_sessions, "scored session")
-        notes.append(f"rings: without a rank, for want of {few}")
+        notes.append(f"rings: unranked, with fewer than {few}")
     return f"{'; '.join(notes)}."
 
 
 def leaderboard_chart(board: Leaderboard) -> Chart:
-    """Chart each model's number with its interval, best on top, neighbours alike in one box."""
+    """Chart each model's number with its interval, boxing similar neighbours."""
     axis = _axis(board, (*board.lines, *board.provisional), " →")
     rows = DotPlot((axis,), ("value", "may rank", "sessions"), tuple(_bands(board)))
     marks = _marks(board, boxes=True)
@@ -281,7 +283,7 @@ def leaderboard_chart(board: Leaderboard) -> Chart:
 
 
 def _bands(board: Leaderboard) -> Iterator[Band]:
-    """Part each group into neighbours that are too close to call; models without a rank last."""
+    """Group neighbours too close to call; unranked models come last."""
     for lines in board.groups:
         label = [f"group {lines[0].group}"] * (len(board.groups) > 1)
         band: list[LeaderboardLine] = []
@@ -292,24 +294,24 @@ def _bands(board: Leaderboard) -> Iterator[Band]:
                 yield Band(tuple(_row(board, each) for each in band), " · ".join(label))
                 band, label = [], []
     if board.provisional:
-        apart = tuple(_row(board, line) for line in board.provisional)
-        yield Band(apart, "without a rank", has_box=False)
+        provisional_rows = tuple(_row(board, line) for line in board.provisional)
+        yield Band(provisional_rows, "without a rank", has_box=False)
 
 
 def _row(board: Leaderboard, line: LeaderboardLine) -> DotLine:
-    printed, may = _value_text(board, line), _ranks_text(line)
+    value_text, may = _value_text(board, line), _ranks_text(line)
     interval = ends(_number(board, line)[1], 3 if board.terms.order_by == "score" else 2)
     return DotLine(
         line.model,
-        f"{line.model}: {printed}, interval {interval}, may rank {may}",
+        f"{line.model}: {value_text}, interval {interval}, may rank {may}",
         (_dot(board, line),),
         _integer_text(line.rank),
-        (printed, may, f"{line.sessions:,}"),
+        (value_text, may, f"{line.sessions:,}"),
     )
 
 
 def strength_chart(board: Leaderboard, most: int | None = None) -> Chart:
-    """Chart how surely the model of a row is stronger than that of a column.
+    """Chart the probability that a row's model is stronger.
 
     Parameters
     ----------
@@ -344,7 +346,7 @@ def _square(p: float | None, name: str, rival: str) -> Square:
 
 
 def _probability(p: float | None) -> str:
-    """Two digits without the zero before them; nearly sure is no more than nearly."""
+    """Print two digits without the leading zero, never rounding to certainty."""
     if p is None:
         return UNKNOWN
     return "<.01" if p < 0.005 else ">.99" if p >= 0.995 else f"{p:.2f}"[1:]
@@ -362,7 +364,7 @@ def _strength(board: Leaderboard) -> Iterator[Block]:
 
 
 def cost_chart(board: Leaderboard) -> Chart:
-    """Chart each model's number with its interval over what an answer of it costs.
+    """Chart each model's number against its cost per answer.
 
     Raises
     ------
@@ -426,9 +428,11 @@ def _trend(board: Leaderboard, parts: Parts) -> Iterator[Block]:
         return
     models = [line.model for line in (*board.lines, *board.provisional)]
     lines = {model: [_scored_line(part, model) for _, part in parts] for model in models}
-    scored = [line for each in lines.values() for line in each if line is not None]
+    lines_with_score = [line for each in lines.values() for line in each if line is not None]
     turned = RULES[board.terms.rule].lower_is_better
-    axis = Axis.of_numbers("", ((line.score, line.interval) for line in scored), is_reversed=turned)
+    axis = Axis.of_numbers(
+        "", ((line.score, line.interval) for line in lines_with_score), is_reversed=turned
+    )
     more = f" Not drawn: {count_noun(len(models) - FIRST, 'more model')}." * (len(models) > FIRST)
     series = tuple(_series(model, lines[model]) for model in models[:FIRST])
     columns = [
@@ -461,8 +465,8 @@ def _series(model: str, lines: Sequence[LeaderboardLine | None]) -> Series:
         None if line is None or line.score is None else Dot(line.score, line.interval)
         for line in lines
     )
-    spoken = f"{model}: {', '.join(scores) or 'no score'}"
-    return Series(model, spoken, tuple(dots), scores[-1] if scores else UNKNOWN)
+    description = f"{model}: {', '.join(scores) or 'no score'}"
+    return Series(model, description, tuple(dots), scores[-1] if scores else UNKNOWN)
 
 
 def _mean_score(line: LeaderboardLine | None) -> str:

@@ -24,7 +24,7 @@ _MARKUP = re.compile(
 
 
 def to_markdown(text: str) -> str:
-    """Escape a text of one line: its markup, and the characters that steer or hide."""
+    """Escape markup, control and invisible characters in one line."""
     return _MARKUP.sub(_escape, clean(text))
 
 
@@ -33,7 +33,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def report_markdown(report: Report) -> str:
-    """Write a report as Markdown; charts are left out, and sections of nothing else."""
+    """Write a report as Markdown, without charts or chart-only sections."""
     return "\n".join(_lines(report))
 
 

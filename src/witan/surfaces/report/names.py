@@ -1,4 +1,4 @@
-"""Names of candidates, reviewers and seats in a report; labels until the reveal."""
+"""Name candidates, reviewers and seats, by labels until the reveal."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -88,9 +88,9 @@ class SeatNames(CandidateNames):
         for seat in opened.chairmen:
             if seat.name not in labels:
                 others.setdefault(seat.name, CHAIRMAN)
-        shown = sorted(seats, key=labels.__getitem__) if hides_names else seats
+        seats_in_order = sorted(seats, key=labels.__getitem__) if hides_names else seats
         return cls(
-            {name: at for at, name in enumerate(shown)},
+            {name: at for at, name in enumerate(seats_in_order)},
             hides_names=hides_names,
             labels=labels,
             others=others,
@@ -104,7 +104,7 @@ class SeatNames(CandidateNames):
         return self.labels.get(name) or self.others.get(name, "another")
 
     def value(self, seat: str) -> str:
-        """Value of a seat in forms and addresses; its label until the reveal."""
+        """A seat's value in forms and addresses, or its label."""
         return f"#{self.name(seat)}" if self.hides_names else seat
 
     def order_outcome(self, outcome: Outcome) -> Outcome:
@@ -116,10 +116,10 @@ class SeatNames(CandidateNames):
         if not self.hides_names:
             return outcome
         lines = outcome.standings
-        ranked = groupby(range(len(lines)), key=lambda at: lines[at].rank)
+        groups_by_rank = groupby(range(len(lines)), key=lambda at: lines[at].rank)
         rows = [
             at
-            for _, equal in ranked
+            for _, equal in groups_by_rank
             for at in sorted(equal, key=lambda at: self.name(lines[at].candidate))
         ]
         row = {lines[at].candidate: number for number, at in enumerate(rows)}
@@ -144,11 +144,11 @@ class SeatNames(CandidateNames):
         return tuple(sorted(seats, key=self.name) if self.hides_names else seats)
 
     def sort(self, texts: Sequence[_Text]) -> Sequence[_Text]:
-        """Sort texts of seats while names are hidden; else they stay as given."""
+        """Sort texts of seats while names are hidden."""
         return sorted(texts) if self.hides_names else texts
 
     def name_list(self, seats: Iterable[str], *, most: int = MANY_NAMES) -> str:
-        """Seats as a list of words; while names are hidden, in the order of the labels."""
+        """List seats in words; in label order while names are hidden."""
         return list_text([*map(self.name, self.order(seats))], most=most)
 
     def sentence(self, sentence: str) -> str:
@@ -171,9 +171,11 @@ class SeatNames(CandidateNames):
         if not self.hides_names:
             return text
         one = self._one()
-        named = re.compile(rf"\[{one}(?: ?[,;&/] ?{one})*\]")
+        label_list = re.compile(rf"\[{one}(?: ?[,;&/] ?{one})*\]")
         return self.quote(
-            named.sub(lambda match: re.sub(one, lambda each: self.name(each[0]), match[0]), text)
+            label_list.sub(
+                lambda match: re.sub(one, lambda each: self.name(each[0]), match[0]), text
+            )
         )
 
     def quote_partial(self, text: str) -> str:
@@ -210,11 +212,11 @@ def find_seat(session: "Session", value: str) -> str:
 
     What is neither is returned as it is, for whoever looks it up to refuse.
     """
-    everyone = _everyone(session.opening)
-    if value in everyone:
+    seat_names = _everyone(session.opening)
+    if value in seat_names:
         return value
     naming = SeatNames.of(session, hides_names=True)
-    return {naming.value(seat): seat for seat in everyone}.get(value, value)
+    return {naming.value(seat): seat for seat in seat_names}.get(value, value)
 
 
 def _everyone(opening: "SessionOpened") -> list[str]:
@@ -226,9 +228,11 @@ def _labels(session: "Session", seats: list[str]) -> dict[str, str]:
 
     Those are drawn too, as the order of the seats would tell who is who.
     """
-    over = any(not ballot.abstained for ballot in session.ballots)
-    shown = [name for name in session.answers if name not in session.failed] if over else seats
-    labels = _draw_labels(session, shown)
+    has_ballots = any(not ballot.abstained for ballot in session.ballots)
+    visible_seats = (
+        [name for name in session.answers if name not in session.failed] if has_ballots else seats
+    )
+    labels = _draw_labels(session, visible_seats)
     cited = {} if session.synthesis is None else session.synthesis.labels
     if any(labels.get(seat) != label for label, seat in cited.items()):
         labels = {seat: label for label, seat in cited.items()}
@@ -249,7 +253,7 @@ def _draw_labels(session: "Session", seats: list[str]) -> dict[str, str]:
 def _permute(
     square: tuple[tuple[_Cell, ...], ...], rows: Sequence[int]
 ) -> tuple[tuple[_Cell, ...], ...]:
-    """Rows and columns in another order; what is no square of them stays."""
+    """Reorder rows and columns; leave other shapes unchanged."""
     if len(square) != len(rows):
         return square
     return tuple(tuple(square[i][j] for j in rows) for i in rows)

@@ -47,12 +47,12 @@ def outcome_report(
     outcome = result if isinstance(result, Outcome) else result.outcome
     mark = bool(outcome.details.get("simulated") if is_simulated is None else is_simulated)
     verdict = None if isinstance(result, Outcome) else result.verdict
-    decided = () if verdict is None else verdict_blocks(verdict, BY_NAME, is_simulated=mark)
+    verdict_parts = () if verdict is None else verdict_blocks(verdict, BY_NAME, is_simulated=mark)
     return Report(
         "Simulated outcome" if mark else "Outcome",
         (outcome.session,) if outcome.session else (),
         outcome.interpretation,
-        (*decided, Heading("Ranking", "ranking"), *outcome_blocks(outcome, BY_NAME)),
+        (*verdict_parts, Heading("Ranking", "ranking"), *outcome_blocks(outcome, BY_NAME)),
     )
 
 
@@ -68,8 +68,8 @@ def outcome_blocks(outcome: Outcome, names: CandidateNames) -> Iterator[Block]:
 def order_note(outcome: Outcome, names: CandidateNames) -> Iterator[Note]:
     """Say how steady reviewers were when their sheets were turned round."""
     if outcome.order_kept:
-        both = [f"{name} {alike} of {n}" for name, (alike, n) in outcome.order_kept.items()]
-        text = f"Pairs judged alike in both orders, a flip being a tie: {list_text(both)}."
+        both = [f"{name} {n_alike} of {n}" for name, (n_alike, n) in outcome.order_kept.items()]
+        text = f"Pairs judged the same in both orders (a flip counts as a tie): {list_text(both)}."
         yield Note(names.sentence(text), "reason")
 
 
@@ -198,7 +198,7 @@ def _kendall_w(value: float) -> str:
 
 
 def _separation_sentences(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
-    """Say who stands above whom: of two tiers not every pair need be separated."""
+    """Report which candidates of two tiers are separated."""
     placed = [line for line in outcome.standings if line.votes > 0 and not line.failed]
     if len({line.tier for line in placed}) < 2:
         return
@@ -211,8 +211,8 @@ def _separation_sentences(outcome: Outcome, names: CandidateNames) -> Iterator[s
             above.setdefault(tuple(surely), []).append(line.candidate)
     for below, upper_names in above.items():
         stands = "stands" if len(upper_names) == 1 else "stand"
-        upper, under = (list_text([*map(names.name, each)]) for each in (upper_names, below))
-        yield f"{upper} {stands} above {under}, beyond noise at {outcome.level * 100:g}%."
+        upper, lower_text = (list_text([*map(names.name, each)]) for each in (upper_names, below))
+        yield f"{upper} {stands} above {lower_text}, beyond noise at {outcome.level * 100:g}%."
 
 
 def _condorcet_sentences(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
@@ -222,7 +222,8 @@ def _condorcet_sentences(outcome: Outcome, names: CandidateNames) -> Iterator[st
         yield f"{beats}, yet does not lead under {outcome.rule}."
     if outcome.disputed_by:
         above, below = (
-            list_text([*map(names.name, who)]) for who in (outcome.disputed_by, outcome.leaders)
+            list_text([*map(names.name, name_list)])
+            for name_list in (outcome.disputed_by, outcome.leaders)
         )
         yield f"The fit of the same ballots places {above} above {below}, beyond noise."
     for cycle in outcome.cycles:

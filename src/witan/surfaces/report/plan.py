@@ -1,4 +1,4 @@
-"""The report of a plan: what a question would ask for, and cost."""
+"""Write the report of a plan: calls and cost."""
 
 from collections.abc import Iterator, Sequence
 from math import fsum
@@ -44,8 +44,8 @@ def _remarks(plan: "PlanSummary") -> Iterator[Block]:
         likely = fsum(line.probability * line.calls for line in reviews)
         n_reviews = sum(line.calls for line in reviews)
         yield Sentence(
-            f"About {likely:.1f} of {n_reviews} reviews are expected: they are asked for one after "
-            "the other while it is too close to call."
+            f"About {likely:.1f} of {n_reviews} reviews are expected: reviewers are asked one by "
+            "one while the result is too close to call."
         )
     if plan.separation is not None:
         yield Sentence(separation_sentence(plan.separation))
@@ -55,7 +55,7 @@ def _remarks(plan: "PlanSummary") -> Iterator[Block]:
 
 def _warnings(plan: "PlanSummary") -> Iterator[str]:
     if plan.unpriced:
-        unknown = f"the price of {list_text(plan.unpriced)} is unknown, and with it the cost"
+        unknown = f"the price of {list_text(plan.unpriced)} is unknown, so the cost is unknown"
         yield (
             f"{unknown}; state it in your own configuration, or on the command line as "
             f"--price {plan.unpriced[0]}=IN,OUT (US dollars per million tokens)"

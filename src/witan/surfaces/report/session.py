@@ -59,21 +59,21 @@ def session_report(
     recount, without
         The ballots counted again, and whose were left out; None: as the session counted them.
     """
-    beside = None if isinstance(result, Session) else result
+    council_session = None if isinstance(result, Session) else result
     session = result if isinstance(result, Session) else result.session
     names = names or SeatNames.of(session, hides_names=False)
     before, again = None, ""
     if recount is not None:  # one count all over the report
         before, session = session.outcome, replace(session, outcome=recount)
         again = recount_text(recount, without, names)
-    closed = beside is None or not beside.under_way
+    closed = council_session is None or not council_session.under_way
     mark = session.is_simulated
     blocks = [
-        *_opening(session, {} if beside is None else beside.children, names),
+        *_opening(session, {} if council_session is None else council_session.children, names),
         *_verdict(session, names),
         *_answers(session, names, is_closed=closed),
         *_ballots(session, names, without, is_closed=closed),
-        *vote_blocks(() if beside is None else beside.votes, "members'", names),
+        *vote_blocks(() if council_session is None else council_session.votes, "members'", names),
     ]
     judges = session.opening.judging is not None
     if not judges or len(session.answers) > 1:
@@ -141,7 +141,7 @@ def _verdict(session: Session, names: SeatNames) -> Iterator[Block]:
 
 
 def judgment_report(session: Session) -> Report:
-    """Write the verdict of a jury alone, and the ranking of several texts."""
+    """Write a jury's verdict, with the ranking of several texts."""
     names, mark = SeatNames.of(session, hides_names=False), session.is_simulated
     blocks = [*_verdict(session, names)]
     if len(session.answers) > 1:
@@ -150,7 +150,7 @@ def judgment_report(session: Session) -> Report:
 
 
 def judgment_text(session: Session) -> str:
-    """Write the verdict of a jury as text, its sentence first; without one, what is missing."""
+    """Write a jury's verdict as text, or the missing parts."""
     names, mark = SeatNames.of(session, hides_names=False), session.is_simulated
     about = f"{report_title(is_simulated=mark).lower()} {session.id} · {session_trust(session)}"
     if session.verdict is None:
@@ -160,7 +160,7 @@ def judgment_text(session: Session) -> str:
 
 
 def _source(seat: Seat, names: SeatNames, form: str = "{}") -> str:
-    """Return the model of a seat, where its name does not say so."""
+    """Return the model of a seat not named after it."""
     differs = seat.source and not seat.simulated and not seat.source.endswith(seat.name)
     return form.format(seat.source) if differs and not names.hides_names else ""
 
@@ -218,13 +218,15 @@ def vote_blocks(votes: Sequence[Ballot], kind: str, names: CandidateNames) -> It
     yield Heading("People's votes", "votes")
     for ballot in votes[:VOTES_SHOWN]:
         if names.hides_names:  # whoever is still to vote is told no order
-            yield Sentence(f"{ballot.reviewer} voted; how is shown with the names")
+            yield Sentence(f"{ballot.reviewer} has voted; the ranking is shown with the names")
             continue
         yield Sentence(f"{ballot.reviewer}: {ballot_line(ballot)}")
         if notes := "\n".join(quote_notes(ballot.notes)):
             yield Quote(notes, is_aside=True)
     if (more := len(votes) - VOTES_SHOWN) > 0:
-        yield Sentence(f"And {count_noun(more, 'more vote')}; an export has them.", quiet=True)
+        yield Sentence(
+            f"And {count_noun(more, 'more vote')}; export the session to see them.", quiet=True
+        )
     yield Sentence(
         f"The standings are by the {kind} ballots; a recount of all kinds counts both.",
         quiet=True,
@@ -263,7 +265,7 @@ def _final_answer(session: Session, names: SeatNames, *, is_recount: bool) -> It
 def final_answer(
     session: Session, names: SeatNames, *, is_recount: bool = False
 ) -> FinalAnswer | None:
-    """Return the final answer; without one, the only answer there is; None: neither.
+    """Return the final answer, the only answer, or None.
 
     Parameters
     ----------
@@ -290,7 +292,7 @@ def final_answer(
 
 
 def legend_text(session: Session) -> str:
-    """List the member behind each label; empty if the final answer has no label."""
+    """List the member behind each label in the final answer."""
     final = final_answer(session, SeatNames.of(session, hides_names=False))
     return "" if final is None else final.legend
 
@@ -315,8 +317,10 @@ class ReplyFooter:
         if session.opening.procedure.json_schema is not None:
             return ""
         legend = legend_text(session) if self.legend else ""
-        lacking = session.status != "complete" or session.is_simulated
-        trust = f"[{session_trust(session)}]" if self.legend or (self.mark and lacking) else ""
+        is_incomplete = session.status != "complete" or session.is_simulated
+        trust = (
+            f"[{session_trust(session)}]" if self.legend or (self.mark and is_incomplete) else ""
+        )
         return "".join(f"\n\n{part}" for part in (legend, trust) if part)
 
 
@@ -335,18 +339,18 @@ def _seats(session: Session, names: SeatNames) -> Iterator[Block]:
         remarks: list[str | Cell] = [names.sentence(line.note) for line in seats]
         columns.append((Column("remark", "left", keep=30, fit="fold"), remarks))
     yield table_of("Seats", columns)
-    spent = "Seconds and tokens are of all that a seat did, its answers and its reviews."
-    yield Sentence(spent, quiet=True)
+    usage_note = "Seconds and tokens cover all calls of a seat, for answers and reviews."
+    yield Sentence(usage_note, quiet=True)
 
 
 def _figures(session: Session) -> Iterator[Block]:
-    """Yield the two numbers that are never one, and what the votes are worth."""
+    """Yield agreement, reliability and effective votes."""
     outcome = session.outcome
     if outcome is None or not outcome.leaders:
         return
     sure, reliable = outcome.standings[0].p_best, session.reliability.value
     *_, reliability = reliability_text(session)
-    worth = "what they are worth is unknown: reviewers may share their mistakes"
+    worth = "effective number unknown: reviewers may share mistakes"
     if outcome.effective_votes is not None:
         votes = number(outcome.effective_votes, 1)
         worth = f"worth {votes} independent ones, {_shared_error_text(outcome)}"
@@ -361,7 +365,7 @@ def _figures(session: Session) -> Iterator[Block]:
             (
                 "reliability",
                 None if reliable is None else f"{number(100 * reliable, 0)}%",
-                "until there are votes of people to compare with"
+                "unknown until people vote on the same answers"
                 if reliable is None
                 else reliability,
             ),
@@ -372,7 +376,7 @@ def _figures(session: Session) -> Iterator[Block]:
 
 def _shared_error_text(outcome: Outcome) -> str:
     if outcome.rho is None:
-        return "as nothing is shared"
+        return "assuming no shared error"
     how = "assuming" if outcome.rho_is_assumed else "at"
     return f"{how} a shared error of {number(outcome.rho)}"
 

@@ -11,7 +11,7 @@ from witan.service.trust import cost_text
 from witan.surfaces.report.document import Block, Column, Note, Report, Table, table_of
 
 AS_CHILD: Mapping[str | None, str] = {
-    "rejudged": "rejudges the answers of",
+    "rejudged": "rejudges",
     "retried": "retries",
     "continued": "goes on from",
     "compared": "comes of comparing",
@@ -68,7 +68,7 @@ def _status(line: SessionSummary) -> str:
 
 
 def question_beginning(question: str, most: int = BEGINNING) -> str:
-    """Put a question on one line, and cut it where it is long."""
+    """Shorten a question to one line."""
     plain = " ".join(question.split())
     return plain if len(plain) <= most else f"{plain[: most - 1]}…"
 
@@ -115,8 +115,8 @@ def _notes(result: Deletion) -> Iterator[Note]:
         alone = len(result.children) == 1
         hold, them = ("holds", "it") if alone else ("hold", "them")
         yield Note(
-            f"{_children(result.children)} still {hold} text of what was forgotten: "
-            f"forget {them} as well",
+            f"{_children(result.children)} still {hold} text that was deleted: "
+            f"delete {them} as well",
             "warning",
         )
 

@@ -29,7 +29,7 @@ BOXES = "Boxes are separated; inside one, some pairs are too close to call."
 def standings_chart(
     outcome: Outcome, names: CandidateNames = BY_NAME, before: Outcome | None = None
 ) -> Chart:
-    """Chart the score of each candidate with its interval, best on top, tiers boxed.
+    """Chart candidates' scores with intervals, best on top, tiers boxed.
 
     Parameters
     ----------
@@ -62,27 +62,27 @@ def _circumstances(outcome: Outcome) -> Iterator[str]:
     """Say what any chart of one outcome depends on."""
     if outcome.session:
         yield f"session {outcome.session}"
-    abstained = f" ({count_noun(outcome.n_abstentions, 'abstention')})" * (
+    abstention_text = f" ({count_noun(outcome.n_abstentions, 'abstention')})" * (
         outcome.n_abstentions > 0
     )
     yield f"rule {outcome.rule}"
-    yield f"{count_noun(outcome.n_ballots, 'ballot')}{abstained}"
+    yield f"{count_noun(outcome.n_ballots, 'ballot')}{abstention_text}"
     if outcome.effective_votes is not None:
         worth = number(outcome.effective_votes, 1).removesuffix(".0")
         yield f"worth {worth} independent ones"
 
 
 def _tiers(outcome: Outcome, names: CandidateNames, before: Outcome | None) -> Iterator[Band]:
-    """Box the tiers, best first; whoever no tier may hold stands without a box."""
+    """Box the tiers, best first, without candidates excluded from tiers."""
     ranks = {} if before is None else {line.candidate: line.rank for line in before.standings}
     several = sum(line.votes > 0 for line in outcome.standings) > 1
     # Whom nobody is compared with leads nobody.
     leader = outcome.clear_leader if several else None
     digits = decimals([line.score for line in outcome.standings])
-    boxed = not ignores_chance(outcome)
+    has_boxes = not ignores_chance(outcome)
     for (in_play, _), tier in groupby(outcome.standings, key=lambda s: (_in_tier(s), s.tier)):
         members = list(tier)
-        label = _box_label(outcome, members) if boxed and in_play else ""
+        label = _box_label(outcome, members) if has_boxes and in_play else ""
         lines = []
         for each in members:
             was = ranks.get(each.candidate, each.rank)
@@ -93,11 +93,11 @@ def _tiers(outcome: Outcome, names: CandidateNames, before: Outcome | None) -> I
                 *["no votes" if each.votes == 0 else "no score"] * (not _has_score(each)),
             ]
             lines.append(_line(each, names, digits, "; ".join(remarks)))
-        yield Band(tuple(lines), label, boxed and in_play)
+        yield Band(tuple(lines), label, has_boxes and in_play)
 
 
 def _box_label(outcome: Outcome, members: Sequence[Standing]) -> str:
-    """Say whether all pairs of a tier are too close to call, or some."""
+    """State whether all or some pairs of a tier are close."""
     unresolved = {*map(frozenset, outcome.unresolved)}
     pairs = combinations([each.candidate for each in members], 2)
     close = [frozenset(pair) in unresolved for pair in pairs]
@@ -107,7 +107,7 @@ def _box_label(outcome: Outcome, members: Sequence[Standing]) -> str:
 
 
 def _in_tier(standing: Standing) -> bool:
-    """Tell whether a tier may hold it: it has votes, and the safety gate passed it."""
+    """Return true if it has votes and passed the safety gate."""
     return standing.votes > 0 and not standing.failed
 
 
@@ -119,20 +119,21 @@ def _line(line: Standing, names: CandidateNames, digits: int, remark: str) -> Do
     name = names.name(line.candidate)
     score, interval = (line.score, line.interval) if _has_score(line) else (None, None)
     level = f"{100 * interval.level:.4g}% interval" if interval else "interval"
-    printed = signed_number(score, digits)
+    score_text = signed_number(score, digits)
     return DotLine(
         name,
-        f"{name}: score {printed}, {level} {ends(interval, digits)}{f', {remark}' * bool(remark)}",
+        f"{name}: score {score_text}, {level} {ends(interval, digits)}"
+        f"{f', {remark}' * bool(remark)}",
         (None if score is None else Dot(score, interval, "cross" if line.failed else "circle"),),
         str(line.rank) if line.votes else UNKNOWN,
-        (printed, p_best_text(line.p_best), str(line.votes)),
+        (score_text, p_best_text(line.p_best), str(line.votes)),
         remark,
         names.anchor(line.candidate) if names.places else "",
     )
 
 
 def matchup_chart(outcome: Outcome) -> Chart:
-    """Chart who beats whom: ballots for the row over the column, less the reverse."""
+    """Chart head-to-head ballots: row over column, minus the reverse."""
     names = tuple(line.candidate for line in outcome.standings)
     most = max((abs(margin) for row in outcome.margins for margin in row), default=0.0) or 1.0
     weighs = any(ballot.weight != 1 for ballot in outcome.ballots)
@@ -165,5 +166,5 @@ def _head_to_head(outcome: Outcome) -> str:
         return f"{outcome.condorcet_winner} beats every rival head to head."
     if outcome.cycles:
         rings = "; ".join(list_text(ring) for ring in outcome.cycles)
-        return f"Nobody beats every rival: the majorities run in a circle among {rings}."
-    return "Nobody beats every rival head to head."
+        return f"No candidate beats every rival: the majorities form a cycle among {rings}."
+    return "No candidate beats every rival head to head."

@@ -1,4 +1,4 @@
-"""The report of a tally: one session in full, some in sections, many in a line each."""
+"""Write the report of a tally, shorter for more sessions."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -95,7 +95,7 @@ def _problems(tally: Tally) -> Iterator[Block]:
 
 
 def unread_blocks(unread: Sequence[Unread]) -> Iterator[Block]:
-    """Write the section on lines that could not be read; nothing if all could."""
+    """Write the section on unreadable lines, if any."""
     lines = [f"line {each.line:,}: {each.problem}" for each in unread]
     yield from problem_blocks("Not read", "not-read", lines)
 
@@ -192,9 +192,9 @@ def _remarks(digests: Sequence[Digest], most: int | None) -> Iterator[Block]:
         yield Sentence(f"And {count_noun(len(digests) - most, 'more session')}.", quiet=True)
     for sentence in dict.fromkeys(scale.sentence for one in digests for scale in one.scales):
         yield Note(sentence, "warning", option="scale")
-    if noted := sum(one.has_notes for one in digests):
-        carry = "carries a note" if noted == 1 else "carry notes"
-        yield Note(f"{count_noun(noted, 'session')} {carry}.", "warning")
+    if n_with_notes := sum(one.has_notes for one in digests):
+        carry = "carries a note" if n_with_notes == 1 else "carry notes"
+        yield Note(f"{count_noun(n_with_notes, 'session')} {carry}.", "warning")
 
 
 def _total(digests: Sequence[Digest]) -> str:
@@ -212,7 +212,7 @@ def _total(digests: Sequence[Digest]) -> str:
 
 
 def _leads(digests: Sequence[Digest]) -> Iterator[Block]:
-    """Count how often each candidate leads: clearly, alone at all, or sharing the first place."""
+    """Count each candidate's clear, sole and shared leads."""
     counts: dict[str, list[int]] = {}
     for one in digests:
         for leader in one.leaders:
@@ -221,15 +221,15 @@ def _leads(digests: Sequence[Digest]) -> Iterator[Block]:
             lead[1] += one.clear
             lead[2] += len(one.leaders) > 1
     order = sorted(counts, key=lambda name: (-counts[name][0], -counts[name][2], name))
-    shown = order[:CANDIDATES_SHOWN]
+    candidates = order[:CANDIDATES_SHOWN]
     titles = ("leads", "of these clearly", "shares the lead")
     yield table_of(
         "Leaders",
         [
-            (Column("candidate", "left", fit="middle", heads=True), shown),
+            (Column("candidate", "left", fit="middle", heads=True), candidates),
             *(
-                (Column(title), [f"{counts[name][which]:,}" for name in shown])
-                for which, title in enumerate(titles)
+                (Column(title), [f"{counts[name][column]:,}" for name in candidates])
+                for column, title in enumerate(titles)
             ),
         ],
     )

@@ -36,7 +36,7 @@ MARK = "!"
 
 
 def report_text(page: Page, report: Report) -> Iterator[str]:
-    """Yield the lines of a report; charts are left out, and sections of nothing else."""
+    """Yield the lines of a report, without charts or chart-only sections."""
     yield page.sentence(
         " · ".join(filter(None, (_uncapitalize(report.title), *report.about))), "bold", hang=2
     )
@@ -185,14 +185,14 @@ def table(
         for index, title in enumerate(titles)
     ]
     visible = list(range(len(columns)))
-    dropped: list[int] = []
+    dropped_columns: list[int] = []
     while page.width is not None and _least_width(columns, natural, visible) > page.width:
         spare = [index for index in visible if columns[index].keep < ALWAYS]
         if not spare:
             break
-        goes = min(spare, key=lambda index: (columns[index].keep, -index))
-        visible.remove(goes)
-        dropped.append(goes)
+        dropped_column = min(spare, key=lambda index: (columns[index].keep, -index))
+        visible.remove(dropped_column)
+        dropped_columns.append(dropped_column)
     widths = _widths(page, columns, natural, visible)
     if any(titles):
         yield from (page.paint(line, "dim") for line in _lines(columns, titles, visible, widths))
@@ -204,8 +204,8 @@ def table(
             yield page.sentence(labels[number], "dim", hang=2)
         style = "bold" if number in bold else "plain"
         yield from (page.paint(line, style) for line in _lines(columns, row, visible, widths))
-    if dropped and any(titles):
-        names = ", ".join(titles[index] for index in sorted(dropped))
+    if dropped_columns and any(titles):
+        names = ", ".join(titles[index] for index in sorted(dropped_columns))
         yield page.sentence(f"(too narrow to show: {names})", "dim")
 
 
@@ -222,7 +222,7 @@ def _narrowest(column: Column, natural: int) -> int:
 def _widths(
     page: Page, columns: Sequence[Column], natural: Sequence[int], visible: Sequence[int]
 ) -> dict[int, int]:
-    """Width per column kept; the widest that can give way do, until the line fits."""
+    """Compute widths of columns, narrowing the widest until lines fit."""
     widths = {index: natural[index] for index in visible}
     if page.width is None:
         return widths
@@ -240,13 +240,15 @@ def _lines(
     columns: Sequence[Column], cells: Sequence[str], visible: Sequence[int], widths: dict[int, int]
 ) -> Iterator[str]:
     """Yield the line of a row; further ones where cells are folded."""
-    fitted = [_fit(columns[index], cells[index], widths[index]) for index in visible]
-    for parts in zip_longest(*fitted, fillvalue=""):
-        padded = []
+    fitted_cells = [_fit(columns[index], cells[index], widths[index]) for index in visible]
+    for parts in zip_longest(*fitted_cells, fillvalue=""):
+        padded_cells = []
         for index, part in zip(visible, parts, strict=True):
             padding = " " * (widths[index] - span(part))
-            padded.append(part + padding if columns[index].align == "left" else padding + part)
-        yield GAP.join(padded).rstrip()
+            padded_cells.append(
+                part + padding if columns[index].align == "left" else padding + part
+            )
+        yield GAP.join(padded_cells).rstrip()
 
 
 def _fit(column: Column, cell: str, width: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""The report of a verdict: its decision, and each text's grades with their intervals."""
+"""Write the report of a verdict: decision, grades and intervals."""
 
 from collections.abc import Iterator
 
@@ -25,14 +25,14 @@ SIDE_BY_SIDE = 3
 def verdict_blocks(
     verdict: Verdict, names: CandidateNames, *, is_simulated: bool
 ) -> Iterator[Block]:
-    """Write the decision, and a table of grades: a line for each text."""
+    """Write the decision, and a table of grades by text."""
     yield Heading("Simulated verdict" if is_simulated else "Verdict", "verdict")
     yield Sentence(names.sentence(verdict_sentence(verdict)))
     yield _grades_table(verdict, names)
-    sure = f"{verdict.level * 100:g} %"
+    level_text = f"{verdict.level * 100:g} %"
     yield Sentence(
-        f"Intervals hold the mean grade of reviewers like these in {sure} of cases; how severe "
-        "these are is not known, and counted as chance.",
+        f"Intervals cover the mean grade of such reviewers in {level_text} of cases; the unknown "
+        "severity of reviewers counts as noise.",
         quiet=True,
     )
 

@@ -85,8 +85,6 @@ def _agreement(agreement: Agreement | None) -> str:
     best = "the same answer" if agreement.same_best else "different answers"
     sentence = f"You and the panel picked {best}"
     if not agreement.pairs_decided:
-        return f"{sentence}; there is no pair that both of you place apart."
+        return f"{sentence}; there is no pair that both of you order."
     pairs = count_noun(agreement.pairs_decided, "pair")
-    return (
-        f"{sentence}; you agree on {agreement.pairs_alike} of {pairs} that both of you place apart."
-    )
+    return f"{sentence}; you agree on {agreement.pairs_alike} of {pairs} that both of you order."

@@ -127,10 +127,10 @@ def council_sections(
 
 
 def _field(parameter: Parameter, value: str, choices: Collection[str], unchosen: str) -> Field:
-    named: Collection[str] = parameter.choices or choices
+    allowed_values: Collection[str] = parameter.choices or choices
     if parameter.kind is bool and parameter.nullable:
-        named = ("yes", "no")
-    if named and not parameter.many:
+        allowed_values = ("yes", "no")
+    if allowed_values and not parameter.many:
         kind = "choice"
     elif parameter.kind is bool:
         kind = "tick"
@@ -147,7 +147,7 @@ def _field(parameter: Parameter, value: str, choices: Collection[str], unchosen:
         parameter.doc.text.replace("`", ""),
         _placeholder(parameter),
         value or str(default),
-        (*empty, *((each, each) for each in named)) if kind == "choice" else (),
+        (*empty, *((each, each) for each in allowed_values)) if kind == "choice" else (),
         {int: "numeric", float: "decimal"}.get(parameter.kind, "text"),
     )
 
@@ -217,18 +217,18 @@ def takes_query(
 
     def declare(page: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         hints = get_type_hints(page, include_extras=True)
-        own = [
+        own_fields = [
             each.replace(annotation=hints[each.name], kind=Argument.KEYWORD_ONLY)
             for each in Signature.from_callable(page).parameters.values()
             if each.kind is not Argument.VAR_KEYWORD
         ]
-        queried = [
+        query_fields = [
             Argument(
                 each.name, Argument.KEYWORD_ONLY, default="", annotation=Annotated[str, Query()]
             )
             for each in parameters_of(operation.parameters)
         ]
-        page.__signature__ = Signature([*own, *queried])  # type: ignore[attr-defined]
+        page.__signature__ = Signature([*own_fields, *query_fields])  # type: ignore[attr-defined]
         return page
 
     return declare
@@ -282,7 +282,7 @@ async def read_form(request: Request) -> Form:
         for name, value in body.multi_items():
             if isinstance(value, str):
                 if "\0" in value:
-                    expected = "text that can be kept"
+                    expected = "text without NUL characters"
                     raise InvalidParameter(name, "a text with a NUL character", expected)
                 # Browsers send every line end as two characters.
                 texts[name] = (*texts.get(name, ()), value.replace("\r\n", "\n"))

@@ -127,7 +127,7 @@ class LivePage:
             self.mark_visible()
 
     def take(self, event: e.Event) -> None:
-        """Hear of an event; what it changes waits for the next patch."""
+        """Apply an event; its changes go into the next patch."""
         self.seq = event.seq
         self.board = self.board.apply_event(event)
         if not isinstance(event, e.AnswerDelta | e.SynthesisDelta):
@@ -346,12 +346,14 @@ class LivePage:
 
     def _text_changes(self, target: str, of: str, text: str) -> Iterator[Change]:
         """Yield the part of a growing text that was not sent."""
-        before, now = self._visible.get(of, ""), self.seat_names.quote_partial(text)
-        self._visible[of] = now
-        if before is None or not now.startswith(before):  # what was sent is void, or a name
-            yield target, "outerHTML", lambda: part(LIVE, "stream", target, now)
-        elif len(now) > len(before):
-            yield target, "beforeend", lambda: to_html(now[len(before) :])
+        old_text, new_text = self._visible.get(of, ""), self.seat_names.quote_partial(text)
+        self._visible[of] = new_text
+        if old_text is None or not new_text.startswith(
+            old_text
+        ):  # what was sent is void, or a name
+            yield target, "outerHTML", lambda: part(LIVE, "stream", target, new_text)
+        elif len(new_text) > len(old_text):
+            yield target, "beforeend", lambda: to_html(new_text[len(old_text) :])
 
 
 def _part(name: str, *values: object) -> str:

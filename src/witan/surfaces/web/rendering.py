@@ -137,11 +137,11 @@ def _is_overlong(text: str) -> bool:
 
 
 def _render_prose(text: str, final: FinalAnswer | None = None) -> Markup:
-    """Render a model's text, with the citations of a final answer as links."""
+    """Render a model's text, linking the citations of final answers."""
     if final is None:
         return render_html(text)
-    cited = {label: anchor for label, anchor, _ in final.citations}
-    return render_html(text, cited, final.unresolved_labels)
+    anchor_by_label = {label: anchor for label, anchor, _ in final.citations}
+    return render_html(text, anchor_by_label, final.unresolved_labels)
 
 
 def _address(link: Link, site: Site, values: Mapping[str, str]) -> str:
@@ -196,7 +196,7 @@ def render_session(
     problem: str = "",
     misnamed: str = "",
 ) -> str:
-    """Render a session that is over, was interrupted, or came in as ballots.
+    """Render a finished, interrupted or imported session.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ def render_ask(
     latest: Sequence[ListedSession] = (),
     site: Site = SITE,
 ) -> str:
-    """Render the form that asks a question, with its cost after a `plan`."""
+    """Render the form for a question, with any planned cost."""
     councils = [
         replace(each, words=clean(each.words), problem=clean(each.problem)) for each in profiles
     ]

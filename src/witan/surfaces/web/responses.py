@@ -43,12 +43,12 @@ def site_of(request: Request) -> Site:
     """Return the site of a request."""
     public = request.app.state.settings.public_url
     client = request.scope.get("witan.client")
-    known = not request.app.state.clients.open
+    has_clients = not request.app.state.clients.open
     base = "" if public is None else urlsplit(public).path.rstrip("/")
     service: Service = request.app.state.service
     keeps = service.history is not None
     councils = tuple(redact(each) for each in service.profiles.values() if not each.problem)
-    name = client.name if client is not None and known else ""
+    name = client.name if client is not None and has_clients else ""
     return Site(base, keeps=keeps, client=name, councils=councils)
 
 

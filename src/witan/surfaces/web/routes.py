@@ -53,7 +53,7 @@ async def sign_in(request: Request) -> Response:
     client = clients.by_token(form.get("token"))
     if client is None:
         waits = clients.count_guess(request.client.host if request.client else "")
-        problem = "too many wrong tokens; wait a minute" if waits else "that is no token of anybody"
+        problem = "too many wrong tokens; wait a minute" if waits else "unknown token"
         html = render("sign_in.html", site=site, problem=problem, to=to)
         return HtmlPage(html, 429 if waits else 401, {"Retry-After": "60"} if waits else None)
     response = RedirectResponse(to or site.at(), 303)
@@ -91,8 +91,8 @@ def _secure(request: Request) -> bool:
 
 def _own_path(to: str) -> str:
     """Return a path if it is one of our pages, else nothing."""
-    there = to.startswith("/") and to[1:2] not in ("/", "\\")
-    return to if there and to.isascii() and to.isprintable() else ""
+    target_is_local = to.startswith("/") and to[1:2] not in ("/", "\\")
+    return to if target_is_local and to.isascii() and to.isprintable() else ""
 
 
 router.routes += [

@@ -86,14 +86,14 @@ async def plan(request: Request, service: ServiceOf, client: ClientOf) -> Respon
     try:
         form = await read_form(request)
         values = form.values
-        planned = await planning.plan.handler(
+        session_plan = await planning.plan.handler(
             planning.Planner(service, client), read_question(form)
         )
     except (WitanError, ValidationError) as error:
         return await _form(request, service, refuse_form(request, values, error))
-    report = plan_report(planned)
+    report = plan_report(session_plan)
     if form.contents:
-        note = Note("The files were counted; choose them again to ask with them.", "hint")
+        note = Note("The estimate includes the files; choose them again before you ask.", "hint")
         report = replace(report, blocks=(note, *report.blocks))
     return await _form(request, service, FilledForm(values), plan=report)
 
@@ -143,11 +143,11 @@ def _councils(service: Service) -> list[Choice]:
         about = profile.about or seats
         words = ": ".join(filter(None, [name, about])) or "the configured council"
         if name != DEMO:
-            who, writers = (
+            reviewers, writers = (
                 _name_seats((*profile.seats, *profile.jury)),
                 _name_seats(profile.chairmen),
             )
-            result.append(Choice(name, words, profile.problem or "", who, writers))
+            result.append(Choice(name, words, profile.problem or "", reviewers, writers))
     return result
 
 
@@ -184,8 +184,8 @@ async def resume(request: Request, session: str, service: ServiceOf, client: Cli
         )
     except (HistoryConflict, NothingToCount):
         running_session = service.find_running(session_id)
-        resumed = running_session is not None and running_session.under_way
-        if not resumed and (await service.session(session_id)).status == "interrupted":
+        is_running = running_session is not None and running_session.under_way
+        if not is_running and (await service.session(session_id)).status == "interrupted":
             raise
     return redirect(site_of(request), "sessions", session_id)
 

@@ -78,9 +78,9 @@ def read_judgment(form: Form) -> JudgeRequest:
     WitanError, ValidationError
         If a field is not accepted.
     """
-    given = {name: text for name, text in form.texts.items() if name not in TEXTS}
+    options = {name: text for name, text in form.texts.items() if name not in TEXTS}
     texts = {name.replace("_", " "): form.get(name) for name in TEXTS if form.get(name)}
-    parameters = parse_texts(JudgeRequest, given)
+    parameters = parse_texts(JudgeRequest, options)
     return validate_parameters(JudgeRequest, {**parameters, "texts": texts})
 
 

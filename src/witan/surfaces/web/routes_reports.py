@@ -1,4 +1,4 @@
-"""The pages of reports: history, leaderboard, audit, and counts of ballots that are not stored."""
+"""Show pages of reports, and counts of ballots not stored."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -79,8 +79,8 @@ class ReportPage:
     def render(self, template: str, site: Site, **values: Any) -> str:
         """Render a template, with values that are not given empty."""
         empty = {"view": None, "empty": "", "problem": "", "waiting": None}
-        own = {"body": self.body, "title": self.title}
-        return render(template, site=site, **{**empty, **own, **self.values, **values})
+        page_values = {"body": self.body, "title": self.title}
+        return render(template, site=site, **{**empty, **page_values, **self.values, **values})
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +261,7 @@ FIRST_FIELDS = ("rule", "rules", "session", "against", "reviewers", "pass_mark")
 def add_counting_page(
     operation: Operation[Any, Any], title: str, button: str, *, of_history: bool = False
 ) -> None:
-    """Add the page of an operation on ballots; `of_history`: without any, on those of it."""
+    """Add the page of a ballot operation; `of_history` defaults to the history."""
 
     def write(request: Request, values: Mapping[str, str] = NOTHING, **result: Any) -> str:
         fields = form_fields(operation.parameters, values, exclude=["ballots"])
@@ -290,8 +290,10 @@ def add_counting_page(
             form = await read_form(request)
             values = form.fields
             ballots = _ballots(values.get("ballots", ""), form.contents.values())
-            given = {"ballots": ballots} if ballots.content.strip() or not of_history else {}
-            parameters = read_texts(operation.parameters, form.texts, given)
+            ballot_arguments = (
+                {"ballots": ballots} if ballots.content.strip() or not of_history else {}
+            )
+            parameters = read_texts(operation.parameters, form.texts, ballot_arguments)
 
             def work() -> Awaitable[str]:
                 return dispatch(

@@ -108,10 +108,10 @@ async def live(
 async def state(session: str, service: ServiceOf) -> Response:
     """Answer 204 while a session is interrupted, else 205 to reload."""
     try:
-        waiting = await _is_interrupted(service, await service.resolve_session(session))
+        is_interrupted = await _is_interrupted(service, await service.resolve_session(session))
     except UnknownName:  # it was deleted, which its page says
-        waiting = False
-    return Response(status_code=204 if waiting else 205, headers=UNKEPT)
+        is_interrupted = False
+    return Response(status_code=204 if is_interrupted else 205, headers=UNKEPT)
 
 
 async def _is_interrupted(service: Service, session_id: str) -> bool:
@@ -164,19 +164,19 @@ async def paper(
     cast: bool = False,
     seen: bool = False,
 ) -> Response:
-    """Give a person's paper; once it is `cast`, what is behind it."""
+    """Show a voting paper, or its authors once it is `cast`."""
     store, site, name = ServedSessions(service, client), site_of(request), person.strip()
     if not name:
         _ = store.history
         session_id = await service.resolve_session(session)
         known = "" if request.app.state.clients.open else client.name
         return HtmlPage(render("voter.html", site=site, session=session_id, known=known, seen=seen))
-    prepared = await anyio.to_thread.run_sync(paper_for, store, session, name)
-    if not cast or prepared.earlier is None:
-        return HtmlPage(render_vote(prepared, seen=seen, site=site))
-    groups = prepared.earlier.groups
-    result = redact(await anyio.to_thread.run_sync(reveal_paper, store, prepared, groups))
-    return HtmlPage(render_reveal(prepared.question, result, site=site))
+    voting_paper = await anyio.to_thread.run_sync(paper_for, store, session, name)
+    if not cast or voting_paper.earlier is None:
+        return HtmlPage(render_vote(voting_paper, seen=seen, site=site))
+    groups = voting_paper.earlier.groups
+    result = redact(await anyio.to_thread.run_sync(reveal_paper, store, voting_paper, groups))
+    return HtmlPage(render_reveal(voting_paper.question, result, site=site))
 
 
 @router.post("/sessions/{session:path}/vote")
@@ -207,7 +207,7 @@ def _cast_vote(store: SessionStore, paper: Paper, fields: Mapping[str, str]) -> 
     try:
         check_code(paper, fields.get("paper"))
     except InvalidParameter:
-        problem = "answers another paper; this one is yours, so please rank it anew"
+        problem = "belongs to another voting paper; please rank the answers on this one"
         raise InvalidBallot(paper.sheet.reviewer, problem) from None
     cast_vote(store, paper, HumanVote(groups), has_seen_ranking="seen" in fields)
 
@@ -271,13 +271,15 @@ async def _show_session(
     seats = query.without
     if not isinstance(result, ImportedSession):
         seats = tuple(find_seat(result.session, each) for each in seats)
-    recounted, failure = None, None
+    recount_outcome, failure = None, None
     try:
         if query.rule or seats:
             parameters = RecountParameters(
                 session=session_id, rule=query.rule or None, without=seats
             )
-            recounted = (await dispatch(recount, service, LOCAL, parameters, keep_typed)).outcome
+            recount_outcome = (
+                await dispatch(recount, service, LOCAL, parameters, keep_typed)
+            ).outcome
     except WitanError as error:
         failure, seats = error, ()
     if not isinstance(result, ImportedSession):
@@ -287,7 +289,7 @@ async def _show_session(
         render_session,
         result,
         show_names=query.reveal,
-        recount=recounted,
+        recount=recount_outcome,
         without=seats,
         site=site,
         problem=_word_failure(request, failure) or _running_problem(running_session),
@@ -299,11 +301,11 @@ async def _show_session(
 
 def _word_failure(request: Request, error: WitanError | None) -> str:
     """Say why a session cannot be recounted; empty: it can."""
-    return "" if error is None else f"It is not counted so: {word_error(request, error)}"
+    return "" if error is None else f"The recount failed: {word_error(request, error)}"
 
 
 def _running_problem(running_session: RunningSession | None) -> str:
-    """Say what befell a session beside its record."""
+    """Describe the failure of a running session."""
     if running_session is None:
         return ""
     if running_session.problem is not None:

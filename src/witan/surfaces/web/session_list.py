@@ -26,11 +26,11 @@ def latest_sessions(
     summaries: Sequence[SessionSummary], local: Sequence[RunningSession], *, most: int
 ) -> list[ListedSession]:
     """List the latest sessions, those that no history has yet first."""
-    stored = {each.session for each in summaries}
+    stored_names = {each.session for each in summaries}
     new = [
         (_summarize(each), each.under_way)
         for each in reversed(local)
-        if each.has_name and each.id not in stored
+        if each.has_name and each.id not in stored_names
     ]
     running_session = [each for each in local if each.under_way]
     return [*new, *list_sessions([*map(redact, summaries)], running_session)][:most]

@@ -27,7 +27,7 @@ TITLE_CHARS = 80
 
 @dataclass(frozen=True, slots=True)
 class RecountNote:
-    """Another count, its leader beside that of the count before, and whether that changed."""
+    """A recount, its leader, the previous leader and any change."""
 
     how: str
     leader: str
@@ -153,7 +153,7 @@ def _imported_page(
     if recount is not None:
         session = replace(session, outcome=recount, not_counted=None)
     outcome = session.outcome
-    how = f"Without {', '.join(without)}" if without else "Counted otherwise than usual"
+    how = f"Without {', '.join(without)}" if without else "Counted with other settings"
     return SessionPage(
         imported_report(session, without),
         session.about.session,
@@ -198,10 +198,10 @@ def session_rules() -> tuple[str, ...]:
 
 
 def _failed_seats(session: Session, names: SeatNames) -> tuple[tuple[str, str], ...]:
-    """Seats that did not answer, and reviewers that cast no ballot though they were awaited."""
-    silent = [ballot.reviewer for ballot in session.ballots if ballot.abstained]
-    failed = dict.fromkeys((*session.unanswered, *silent))
-    return tuple((names.value(seat), names.name(seat)) for seat in names.order(failed))
+    """Seats without an answer, and reviewers without an awaited ballot."""
+    abstaining_seats = [ballot.reviewer for ballot in session.ballots if ballot.abstained]
+    failed_seats = dict.fromkeys((*session.unanswered, *abstaining_seats))
+    return tuple((names.value(seat), names.name(seat)) for seat in names.order(failed_seats))
 
 
 def find_council(opening: SessionOpened, councils: Sequence["CouncilProfile"]) -> str:

@@ -261,26 +261,50 @@ def test_a_page_waits_for_a_server_that_is_busy_after_a_restart(context, tmp_pat
     assert n_refused <= 2
 
 
-def test_a_restart_that_signs_out_asks_to_sign_in(context, tmp_path):
-    """The cookie is invalid; the token leads back to the session."""
-    token = "a-token-of-the-tests"  # noqa: S105 - of this test
+TOKEN = "a-token-of-the-tests"  # noqa: S105 - of this test
+
+
+@pytest.fixture
+def signed_in(context, tmp_path):
+    """A server with a token, and a page that is signed in and waits for its reviewers."""
     more = '[serve.tokens.team]\nkey = "TEAM_TOKEN"\n'
-
-    def sign_in(page):
-        page.get_by_label("Token").fill(token)
-        page.locator("main form button").click()
-
-    with started(tmp_path, more, TEAM_TOKEN=token) as place:
+    with started(tmp_path, more, TEAM_TOKEN=TOKEN) as place:
         page = context.new_page()
         page.goto(place.url)
         sign_in(page)
         ask(page)
-        place.kill()
-        shows_loss(page)
-        place.start(TEAM_TOKEN=token)
-        expect(page.get_by_label("Token")).to_be_visible(timeout=SECONDS)
-        sign_in(page)
-        shows_interrupted(page)
+        yield place, page
+
+
+def sign_in(page):
+    """Fill the form that asks for the token."""
+    page.get_by_label("Token").fill(TOKEN)
+    page.locator("main form button").click()
+
+
+def restart_signed_out(place, page):
+    """Restart the server, which forgets who is signed in; the page asks, and continues."""
+    place.kill()
+    shows_loss(page)
+    place.start(TEAM_TOKEN=TOKEN)
+    expect(page.get_by_label("Token")).to_be_visible(timeout=SECONDS)
+    page.unroute("**/live?*")
+    sign_in(page)
+    shows_interrupted(page)
+
+
+def test_a_restart_that_signs_out_asks_to_sign_in(signed_in):
+    """The cookie is invalid; the token leads back to the session."""
+    restart_signed_out(*signed_in)
+
+
+def test_a_page_without_a_first_connection_asks_to_sign_in(signed_in):
+    """The server was lost before the page could follow its session."""
+    place, page = signed_in
+    page.route("**/live?*", lambda route: route.abort())
+    page.reload()
+    expect(page.locator("#connection")).to_be_visible()
+    restart_signed_out(place, page)
 
 
 @pytest.mark.slow

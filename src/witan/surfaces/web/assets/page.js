@@ -72,8 +72,9 @@ function waitForServer() {
 function reloadOnceThere() {
   const asked = fetch(location.href, { method: "HEAD", signal: AbortSignal.timeout(RETRY_MS) });
   asked.catch(() => null).then((response) => {
-    if (response?.ok) location.reload();
-    else waitForServer();
+    if (!response || response.status >= 500 || PASSING.includes(response.status)) waitForServer();
+    // A refusal, too, is for the page to show: sign in, or there is no such session.
+    else location.reload();
   });
 }
 

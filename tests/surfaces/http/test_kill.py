@@ -154,7 +154,7 @@ class TestStopped:
         assert read.status_code == 200
         assert status == 0
         assert statuses(tmp_path) == {session: "complete"}
-        assert any("stopping: 1 under way" in line for line in heard)
+        assert any("stopping: 1 running" in line for line in heard)
         assert sum("warning: request" in line for line in heard) == 2
         assert not any(" error: " in line for line in heard)
         assert not any("Traceback" in line for line in heard)

@@ -3,9 +3,9 @@
 A jury that is right in nine of ten judges 500 texts, people 50 of them; 200 times for each share of
 texts that pass. Packages that are not installed are left out.
 
-``--pairs FILE`` checks panels without people's votes on real pairs with known answers (a column
-``gold``, or people's majority): of each pair, one text passes if it is the better one, drawn so
-that a stated share passes.
+``--pairs FILE`` checks panels without people's votes, beside judgepanel, on real pairs with known
+answers (a column ``gold``, or people's majority): of each pair, one text passes if it is the better
+one, drawn so that a stated share passes.
 """
 
 import argparse
@@ -82,6 +82,23 @@ def peers() -> Iterator[tuple[str, Callable[[np.ndarray, np.ndarray], tuple[floa
         pass
 
 
+def panel_peer() -> Callable[[np.ndarray], tuple[float, float]] | None:
+    """Return how judgepanel bootstraps the interval of a pass rate, if installed."""
+    try:
+        judgepanel = importlib.import_module("judgepanel")
+    except ImportError:
+        return None
+
+    def estimate(votes: np.ndarray) -> tuple[float, float]:
+        labels = np.where(np.isnan(votes), judgepanel.MISSING, np.nan_to_num(votes)).astype(int)
+        items, judges = ([*map(str, range(n))] for n in votes.shape)
+        panel = judgepanel.Panel(labels, tuple(items), tuple(judges), ("fail", "pass"))
+        low, high = judgepanel.bootstrap_judges(panel, n_boot=100).prevalence["pass"]
+        return low, high
+
+    return estimate
+
+
 def read_right(path: str) -> np.ndarray:
     """Read whether each judge chose the better text of each pair, (pairs, judges)."""
     rng = np.random.default_rng(0)
@@ -114,6 +131,7 @@ def check_panel(path: str) -> None:
     """Print how often panels without people's votes cover the share of texts that pass."""
     right = read_right(path)
     rng = np.random.default_rng(1)
+    peer = panel_peer()
     rows = []
     for share in SHARES:
         found: dict[str, list[tuple[float, float]]] = {}
@@ -125,6 +143,8 @@ def check_panel(path: str) -> None:
                 np.isnan(some), np.nan, np.where(passes[:, np.newaxis], some, 1 - some)
             )
             values.append(np.nanmean(votes))
+            if peer is not None:
+                found.setdefault("judgepanel", []).append(peer(votes))
             system, bounds = np.zeros(len(some), dtype=np.intp), []
             for error in (0.0, SHARED_ERROR):
                 drawn = sample_votes(system, votes, error)

@@ -214,7 +214,7 @@ class TestUnknownTables:
                 "better",
                 "add a column for reviewer (reviewer, judge, voter) and outcome (outcome, winner, "
                 "preference), or name the existing ones with columns reviewer=HEADER, "
-                "outcome=HEADER, session=HEADER (session if the table holds several questions)",
+                "outcome=HEADER, session=HEADER (session if the table contains several questions)",
             ),
             (
                 "prompt_id,model,by,score\n1,x,ann,3\n1,y,ann,5\n",

@@ -284,8 +284,8 @@ def audit(
     InvalidParameter
         If a model is in two families, aliases form a cycle, or the level is invalid.
     """
-    with open_source(source) as opened:
-        return audit_of(opened, window, aliases=aliases, families=families, level=level)
+    with open_source(source) as opened_source:
+        return audit_of(opened_source, window, aliases=aliases, families=families, level=level)
 
 
 def audit_of(
@@ -380,6 +380,6 @@ def _family_of(
         for model in models:
             name = present_name(model, aliases)
             if family_of.setdefault(name, family) != family:
-                both = f"in {family_of[name]} and in {family}"
-                raise InvalidParameter("families", f"{name} {both}", "each model in one family")
+                problem = f"in {family_of[name]} and in {family}"
+                raise InvalidParameter("families", f"{name} {problem}", "each model in one family")
     return family_of

@@ -147,14 +147,18 @@ def constants(files: Iterable[Path], columns: Collection[str]) -> Mapping[str, i
 
 
 def _constants_of_group(group: Any, columns: Collection[str]) -> Iterable[tuple[str, int | None]]:
-    """Yield each column's only value in a row group, or None if unknown."""
+    """Yield each column's single value in a row group, or None."""
     for at in range(group.num_columns if group.num_rows else 0):
         column = group.column(at)
         if column.path_in_schema in columns:
             statistics = column.statistics
-            known = statistics is not None and statistics.has_min_max and statistics.has_null_count
-            alone = known and statistics.null_count == 0 and statistics.min == statistics.max
-            yield column.path_in_schema, int(statistics.min) if alone else None
+            has_limits = (
+                statistics is not None and statistics.has_min_max and statistics.has_null_count
+            )
+            is_single = (
+                has_limits and statistics.null_count == 0 and statistics.min == statistics.max
+            )
+            yield column.path_in_schema, int(statistics.min) if is_single else None
 
 
 FOLDER = "_exports"
@@ -163,7 +167,7 @@ FOLDER = "_exports"
 
 @dataclass(frozen=True, slots=True)
 class FileSummary:
-    """A file's number of rows, and the mark of its export if any."""
+    """A file's number of rows, and any mark of its export."""
 
     rows: int
     export: str | None
@@ -269,17 +273,17 @@ def check_complete(root: Path, lists: Lists, files: Mapping[str, FileSummary]) -
         if (lack := _missing_rows(one, files, path)) is not None
     ]
     listed_files = {one.file for file_list in lists.values() for one in file_list.files}
-    others = Counter[str]()
+    rows_elsewhere = Counter[str]()
     for file, summary in files.items():
         if file not in listed_files:
-            others[_table(file)] += summary.rows
+            rows_elsewhere[_table(file)] += summary.rows
     lost_files = [
         lack
         for table in TABLES_BY_DAY
-        for lack in _uncovered_files(gaps_in_exports, table, others[table])
+        for lack in _uncovered_files(gaps_in_exports, table, rows_elsewhere[table])
     ]
     if lost_files:
-        raise _error(root, lost_files, others)
+        raise _error(root, lost_files, rows_elsewhere)
 
 
 def check_exports(root: Path, lists: Lists, files: Mapping[str, FileSummary]) -> None:
@@ -289,19 +293,19 @@ def check_exports(root: Path, lists: Lists, files: Mapping[str, FileSummary]) ->
     compared its rows; otherwise nothing is compared.
     """
     marks = {(_table(file), one.export): file for file, one in files.items() if one.export}
-    listed = {
+    file_by_mark = {
         (_table(one.file), one.export): one.file for list_ in lists.values() for one in list_.files
     }
     unmarked = {_table(file) for file, one in files.items() if one.export is None}
     for (_, mark), file in sorted(marks.items()):
         for table in (table for table in TABLES_BY_DAY if (table, mark) not in marks):
             if lists:
-                known = listed.get((table, mark))
-                is_listed = known is not None
+                expected_file = file_by_mark.get((table, mark))
+                is_listed = expected_file is not None
             else:
-                known = table + file.removeprefix(_table(file))
+                expected_file = table + file.removeprefix(_table(file))
                 is_listed = table in unmarked
-            file_rows = None if known is None else files.get(known)
+            file_rows = None if expected_file is None else files.get(expected_file)
             if not is_listed or (file_rows is not None and file_rows.export is not None):
                 raise _mixed_error(root, file, table)
 
@@ -328,9 +332,9 @@ def _uncovered_files(
     gaps: Sequence[_MissingFile], table: str, n_other_rows: int
 ) -> list[_MissingFile]:
     """Return a table's files whose rows are in no other file."""
-    here = [lack for lack in gaps if _table(lack.file.file) == table]
-    n = sum(lack.rows for lack in here)
-    return [] if n in (0, n_other_rows) else [lack for lack in here if lack.rows > 0]
+    gaps_of_table = [lack for lack in gaps if _table(lack.file.file) == table]
+    n = sum(lack.rows for lack in gaps_of_table)
+    return [] if n in (0, n_other_rows) else [lack for lack in gaps_of_table if lack.rows > 0]
 
 
 def _error(root: Path, gaps: Sequence[_MissingFile], other_rows: Mapping[str, int]) -> HistoryError:
@@ -340,11 +344,11 @@ def _error(root: Path, gaps: Sequence[_MissingFile], other_rows: Mapping[str, in
     if n > 0 and other_rows[table]:
         problem = f"lacks {_rows(n)} of {table} that an export wrote"
     else:
-        whole = first.rows == first.file.rows
+        is_whole_file = first.rows == first.file.rows
         place = first.file.file
         problem = (
             f"lacks {place} with its {_rows(first.rows)}"
-            if whole
+            if is_whole_file
             else f"lacks {_rows(first.rows)} of {place}"
         )
         more = len(gaps) - 1
@@ -749,9 +753,9 @@ def _join(table: str) -> str:
 
 
 def _columns_by_name(names: Iterable[str], rows: Sequence[tuple[Any, ...]]) -> Columns:
-    listed = list(names)
-    tables = zip(*rows, strict=True) if rows else [()] * len(listed)
-    return {name: list(values) for name, values in zip(listed, tables, strict=True)}
+    list_columns = list(names)
+    tables = zip(*rows, strict=True) if rows else [()] * len(list_columns)
+    return {name: list(values) for name, values in zip(list_columns, tables, strict=True)}
 
 
 def _parse_lists(texts: Sequence[str]) -> list[Any]:

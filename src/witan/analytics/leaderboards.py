@@ -78,10 +78,10 @@ def leaderboard(
     """
     terms = Terms() if terms is None else terms
     check_rule(terms.rule)
-    with open_source(source) as opened:
-        opened.recount(terms.rule, aliases)
+    with open_source(source) as opened_source:
+        opened_source.recount(terms.rule, aliases)
         at = SystemClock().now() if now is None else now
-        return board_of(opened, terms, with_elo=with_elo, aliases=aliases, now=at)
+        return board_of(opened_source, terms, with_elo=with_elo, aliases=aliases, now=at)
 
 
 def board_of(
@@ -98,11 +98,13 @@ def board_of(
     with source.moment():
         names = source.sums(terms.window).names()
         previous = None
-        before = _previous_window(terms.window, now)
-        if before is not None:
+        previous_window = _previous_window(terms.window, now)
+        if previous_window is not None:
             try:
-                earlier = replace(terms, window=before)
-                previous = _board(source, earlier, names, with_elo=needs_elo, aliases=aliases)
+                previous_terms = replace(terms, window=previous_window)
+                previous = _board(
+                    source, previous_terms, names, with_elo=needs_elo, aliases=aliases
+                )
             except NothingToCount:
                 previous = None
         try:
@@ -277,7 +279,7 @@ def rename_standings(
 
 
 def _same_session(matchups: MatchupSums, new_codes: Mapping[int, int]) -> Mapping[int, int]:
-    """Map the codes of models with two names in a session to the current code."""
+    """Map codes of models named twice in a session to one code."""
     pairs = np.unique(np.stack([matchups.first, matchups.second]), axis=1).T.tolist()
     return {
         code: new_codes.get(code, code)
@@ -310,10 +312,10 @@ def rename_matches(matches: Iterable[Match], new_codes: Mapping[int, int]) -> It
             wins, losses = match.wins, match.losses
             if one > two:
                 one, two, wins, losses = two, one, losses, wins
-            before = pairs.get((one, two), Match(session, one, two, 0.0, 0.0, 0.0))
-            pairs[one, two] = before._replace(
-                wins=before.wins + wins,
-                losses=before.losses + losses,
-                ties=before.ties + match.ties,
+            total = pairs.get((one, two), Match(session, one, two, 0.0, 0.0, 0.0))
+            pairs[one, two] = total._replace(
+                wins=total.wins + wins,
+                losses=total.losses + losses,
+                ties=total.ties + match.ties,
             )
         yield from pairs.values()

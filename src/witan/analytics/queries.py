@@ -187,12 +187,12 @@ _SHARES_AND_GRADES = """
         COUNT(grade) AS n_grades, SUM(grade) AS grades"""
 
 
-def _sum_products(one: str, other: str, before: str = "") -> str:
+def _sum_products(one: str, other: str, prefix: str = "") -> str:
     """Sum two columns, their squares and their products."""
     products = {"x": one, "y": other}
     products |= {"xx": f"{one} * {one}", "yy": f"{other} * {other}", "xy": f"{one} * {other}"}
     return ",\n    ".join(
-        f"COALESCE(SUM({text}), 0.0) AS {before}{name}" for name, text in products.items()
+        f"COALESCE(SUM({text}), 0.0) AS {prefix}{name}" for name, text in products.items()
     )
 
 

@@ -114,9 +114,9 @@ class LakeEngine(ABC):
     def _check_codes(self, columns: Columns, codes: Set[int]) -> None:
         """Refuse codes without a name, whose file was removed."""
         for name in _CODES & columns.keys():
-            strange = set(np.unique(columns[name]).tolist()) - codes
-            if strange:
-                problem = f"has no name for the {name} with the code {min(strange)}"
+            unnamed = set(np.unique(columns[name]).tolist()) - codes
+            if unnamed:
+                problem = f"has no name for the {name} with the code {min(unnamed)}"
                 remedy = "export all of its histories again"
                 raise HistoryError(str(self.lake.folder), problem, remedy)
 
@@ -364,12 +364,12 @@ class SparkLake(LakeEngine):
 
     def __init__(self, folder: str | Path | Lake, *, session: Any = None) -> None:
         super().__init__(folder, "Spark")
-        running: Any = running_session() if session is None else session
+        parent_session: Any = running_session() if session is None else session
         self._own_session: Any = None
-        if running is None:
-            running = self._own_session = local_session()
+        if parent_session is None:
+            parent_session = self._own_session = local_session()
         # Keeps the views of two lakes in one Spark session separate.
-        self._session = running.newSession()
+        self._session = parent_session.newSession()
         self._clients = ThreadPoolExecutor(MAX_PARALLEL_QUERIES, thread_name_prefix="witan-spark")
         try:
             for table, paths in self.lake.files.items():
@@ -378,8 +378,10 @@ class SparkLake(LakeEngine):
                 ]
                 # With a schema, Spark does not have to read it from the files.
                 rows = self._session.read.schema(_columns_of(table)).parquet(*files)
-                same = constants(paths, FILTER_COLUMNS & TABLES[table].keys())
-                _replace_constants(rows, table, same).createOrReplaceTempView(f"lake_{table}")
+                constant_columns = constants(paths, FILTER_COLUMNS & TABLES[table].keys())
+                _replace_constants(rows, table, constant_columns).createOrReplaceTempView(
+                    f"lake_{table}"
+                )
             for name, view in SPARK_VIEWS.items():
                 self._session.sql(view).createOrReplaceTempView(name)
         except spark_errors() as error:
@@ -408,7 +410,7 @@ class SparkLake(LakeEngine):
                 one.cancel()
 
     def _bind(self, query: Query) -> Callable[[], dict[str, NDArray[Any]]]:
-        """Bind a query in a thread to the caller's pool and job group."""
+        """Bind a threaded query to the caller's pool and job group."""
         from pyspark import inheritable_thread_target
 
         bound: Callable[[], dict[str, NDArray[Any]]] = inheritable_thread_target(self._session)(

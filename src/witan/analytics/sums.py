@@ -255,12 +255,12 @@ class WindowSums:
             SumQuery(query.sql, {name: params[name] for name in query.params}, query.by_span)
             for query in needed_queries
         ]
-        running = {kind: RunningSums(kind) for kind in kinds}
+        running_sums = {kind: RunningSums(kind) for kind in kinds}
         for number, columns in self._engine.sums(queries, self._window):
             for kind, select in needed_queries[number].fills.items():
-                if kind in running:
-                    running[kind].add(select(columns))
-        return Tables(sums.table() for sums in running.values())
+                if kind in running_sums:
+                    running_sums[kind].add(select(columns))
+        return Tables(sums.table() for sums in running_sums.values())
 
     def table(self, kind: type[Table], *, rule: str = "", human: int = 0) -> Table:
         """Sum one table; see `tables`."""
@@ -283,11 +283,11 @@ class WindowSums:
         )
         sql = queries.DUPLICATES.replace("{now}", f"CASE model {cases} END")
         sql = sql.replace("{codes}", ", ".join(str(int(code)) for code in sorted(current_codes)))
-        running = RunningSums(StandingSums)
+        running_sums = RunningSums(StandingSums)
         query = SumQuery(sql, {"rule": rule, "human": human})
         for _, columns in self._engine.sums([query], self._window):
-            running.add(columns)
-        return running.table()
+            running_sums.add(columns)
+        return running_sums.table()
 
     def coverage(self, rule: str, *, human: int = 0) -> int:
         """Count sessions with standings under a rule, for one ballot kind."""
@@ -335,7 +335,7 @@ class CacheCell(NamedTuple):
 
 
 def _begin(span: int) -> datetime | None:
-    """Return the first moment of a span, or None if out of range."""
+    """Return the start of a span, or None if out of range."""
     try:
         return EPOCH + timedelta(days=span * CACHE_DAYS)
     except OverflowError:
@@ -371,7 +371,7 @@ ORDER BY s.session
 
 
 def _days(first: int, last: int) -> dict[str, int]:
-    """Return the first day of the spans, and the day after the last."""
+    """Return the first day of spans, and the day after the last."""
     return {"since": first * CACHE_DAYS, "until": (last + 1) * CACHE_DAYS}
 
 
@@ -558,11 +558,11 @@ def _store(database: Database, moment: _Moment) -> None:
     with suppress(HistoryError), database.transaction(wait=WAIT_SECONDS):
         lock_cached_sums(database)
         spans = [cell.span for cell, *_ in moment.new_results]
-        now = _Moment(database, min(spans), max(spans)).states
+        current_states = _Moment(database, min(spans), max(spans)).states
         rows = [
             (*cell, query, moment.states[cell], body)
             for cell, query, body in moment.new_results
-            if now.get(cell) == moment.states[cell]
+            if current_states.get(cell) == moment.states[cell]
         ]
         for span, shard, query, *_ in rows:
             database.execute(sql, {"query": query, "span": span, "shard": shard})
@@ -605,9 +605,9 @@ class _Packed(NamedTuple):
 
     def select(self, states: Mapping[int, int]) -> "_Packed":
         """Return the buckets with these states."""
-        same = dict(self.states.items() & states.items())
-        rows = np.isin(self.columns()["bucket"], [*same])
-        return _Packed(self.head, same, self.numbers[:, rows])
+        unchanged = dict(self.states.items() & states.items())
+        rows = np.isin(self.columns()["bucket"], [*unchanged])
+        return _Packed(self.head, unchanged, self.numbers[:, rows])
 
 
 def _pack(columns: Columns, states: Mapping[int, int]) -> _Packed:

@@ -210,15 +210,15 @@ def with_views(sql: str, dialect: Dialect) -> str:
     if not view_names:
         return sql
     views = ",\n".join(f"{name} AS ({view_sql[name]})" for name in view_names)
-    rest = sql.lstrip()
-    own = rest.removeprefix("WITH ")
-    if own == rest:
-        return f"WITH {views}\n{rest}"
+    query = sql.lstrip()
+    own_views = query.removeprefix("WITH ")
+    if own_views == query:
+        return f"WITH {views}\n{query}"
     if dialect == "sqlite":
         # Otherwise a query parses the text of a list wherever it uses an item, and a group
         # copies the text of each of its rows.
-        own = _READS_A_VIEW.sub(r" AS MATERIALIZED (\1", own)
-    return f"WITH {views},\n{own}"
+        own_views = _READS_A_VIEW.sub(r" AS MATERIALIZED (\1", own_views)
+    return f"WITH {views},\n{own_views}"
 
 
 _LAKE_SESSION = "session, at_us, bucket, category, simulated, rejudged"
@@ -387,9 +387,9 @@ def columns_of(table: type[Any], **expressions: str) -> str:
     are decimals on one engine and integers of 128 bits on another.
     """
     columns = {column.name: _ZEROS[column.type] for column in fields(table)}
-    strange = expressions.keys() - columns.keys()
-    if strange:
-        raise TypeError(f"{table.__name__} has no column {min(strange)!r}")
+    unknown = expressions.keys() - columns.keys()
+    if unknown:
+        raise TypeError(f"{table.__name__} has no column {min(unknown)!r}")
     return ",\n    ".join(f"{text} AS {name}" for name, text in {**columns, **expressions}.items())
 
 

@@ -1,4 +1,4 @@
-"""Battles in the format of arenas: two answers and a winner per row."""
+"""Battles as in arenas: two answers and a winner per row."""
 
 import json
 import re
@@ -202,7 +202,7 @@ def _ballot(record: Mapping[str, Any], first: str, second: str) -> Ballot:
 
 
 def _judge(record: Mapping[str, Any]) -> str:
-    """Return the voter: a judge (the first of a list), or a person."""
+    """Return the voter: the first judge, or a person."""
     for field in ("judge", "reviewer"):
         value = record.get(field)
         if isinstance(value, list) and value:
@@ -234,13 +234,13 @@ def _outcome(record: Mapping[str, Any], first: str, second: str) -> tuple[str, b
     """Return the outcome, and whether both answers are rated bad."""
     if "winner_model_a" in record:
         flags = ("winner_model_a", "winner_model_b", "winner_tie")
-        won = [str(record.get(flag)).casefold() in ("1", "1.0", "true") for flag in flags]
-        if sum(won) != 1:
+        winner_flags = [str(record.get(flag)).casefold() in ("1", "1.0", "true") for flag in flags]
+        if sum(winner_flags) != 1:
             raise Unreadable(
                 "winner_model_a",
                 "and the other winner flags are inconsistent; expected exactly one 1",
             )
-        return ("first", "second", "tie")[won.index(True)], False
+        return ("first", "second", "tie")[winner_flags.index(True)], False
     value = next((record[n] for n in ("winner", "outcome") if _has_field(record, n)), None)
     if value is None and record.get("score") in _SCORES:
         return _SCORES[record["score"]], False
@@ -305,7 +305,7 @@ def _conversations(record: Mapping[str, Any]) -> tuple[_Conversation, _Conversat
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    """Return the texts of a list, a JSON list, or one text, without blanks."""
+    """Return texts of a list, a JSON list, or one text."""
     parsed_value = _parse_json(value)
     if isinstance(parsed_value, list):
         return tuple(text for text in parsed_value if isinstance(text, str))
@@ -419,7 +419,7 @@ def _has_session(record: Mapping[str, Any], columns: Mapping[str, str]) -> bool:
 
 
 def _name(side: str, fields: Mapping[str, Any], value: object) -> str:
-    """Return the author of an answer: a model's field, or a text that is a name."""
+    """Return an answer's author: a model's field, or the answer itself."""
     for name in (f"{side}_{name}" for name in _NAME_FIELDS):
         value = fields.get(name) if value is None else value
     for name in (f"{name}_{side}" for name in _NAME_FIELDS):

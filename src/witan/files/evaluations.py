@@ -162,7 +162,7 @@ def _test(one: Mapping[str, Any]) -> int:
 
 
 def _prompt(one: Mapping[str, Any]) -> str:
-    """Return the name of a result's prompt, by default its number, from 1."""
+    """Return a result's prompt: its label, text or number, from 1."""
     number = one.get("promptIdx")
     label = one.get("prompt")
     text = label.get("label") if isinstance(label, dict) else None
@@ -224,14 +224,14 @@ def _score(entry: Mapping[str, Any]) -> float | None:
     score = entry.get("score")
     if isinstance(score, int | float) and not isinstance(score, bool):
         return float(score)
-    passed = entry.get("pass", entry.get("success"))
-    return float(passed) if isinstance(passed, bool) else None
+    has_passed = entry.get("pass", entry.get("success"))
+    return float(has_passed) if isinstance(has_passed, bool) else None
 
 
 def read_inspect(records: Records, report: ProblemReport) -> Iterator[SessionImport]:
-    """Read samples: task and id name the session, the model is a candidate.
+    """Read samples as sessions, named by task and id.
 
-    Every scorer is a reviewer. A further epoch of a sample is a separate session.
+    The model is a candidate, every scorer a reviewer. A further epoch is a separate session.
     """
     for line, record in records:
         about = record.get("eval")
@@ -271,7 +271,9 @@ def _piece_of_sample(sample: object, task: str, model: str, at: datetime | None)
     session = session_name("samples.id", f"{task}/{sample['id']}{epoch_suffix}")
     scores = sample.get("scores")
     by_scorer = scores if isinstance(scores, dict) else {}
-    graded = {who: grade for who, one in by_scorer.items() if (grade := _value(one)) is not None}
+    graded = {
+        reviewer: grade for reviewer, one in by_scorer.items() if (grade := _value(one)) is not None
+    }
     answer = _completion(sample.get("output"))
     return SessionImport(
         session=session,
@@ -509,7 +511,7 @@ def _ballot(review: object, answer_set: _AnswerSet, bare: SessionImport, locatio
 def _read_reply(
     review: Mapping[str, Any], reviewer: str, answer_set: _AnswerSet
 ) -> tuple[tuple[str, ...], ...] | str:
-    """Return the ranking of a review, or the reason why it has none.
+    """Return the ranking of a review, or the reason for none.
 
     A stored reply is parsed again, because without a ranking at the end the app uses the labels
     that occur anywhere in it.
@@ -528,8 +530,8 @@ def _read_reply(
     if not isinstance(parsed, list) or not parsed:
         return "the file contains no ranking"
     labels = list(map(str, parsed))
-    if strange := [label for label in labels if label not in answer_set.labels]:
-        return f"ranks {strange[0]}, which is not the label of an answer"
+    if unknown_labels := [label for label in labels if label not in answer_set.labels]:
+        return f"ranks {unknown_labels[0]}, which is not the label of an answer"
     if repeated := [label for at, label in enumerate(labels) if label in labels[:at]]:
         return f"ranks {repeated[0]} more than once"
     return tuple((answer_set.labels[label],) for label in labels)

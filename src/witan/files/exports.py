@@ -116,7 +116,7 @@ def write_sessions(sessions: Iterable[SessionImport], path: str | Path) -> int:
 
 
 def session_line(one: SessionImport) -> str:
-    """Return one whole session as a JSON line, with its events if any."""
+    """Return one whole session as a JSON line, with any events."""
     return _dumps(imported_object(one)) if one.session_record is None else _council_line(one)
 
 
@@ -171,7 +171,7 @@ def write_battles(
 
 
 def _council_line(one: SessionImport) -> str:
-    """Return a council session as a line, followed by people's votes on it."""
+    """Return a council session as a line, with people's votes."""
     assert one.session_record is not None  # noqa: S101 - checked before
     return record_with_votes(one.session_record, one.ballots)
 

@@ -157,7 +157,7 @@ def _imported_session(record: Mapping[str, Any]) -> SessionImport:
 
 
 def _order_count(pair: list[Any]) -> tuple[int, int]:
-    """Return the number of pairs judged alike in both orders, and of pairs."""
+    """Return the numbers of consistent pairs, and of pairs."""
     if len(pair) != 2 or not all(_is_whole(n) for n in pair) or pair[0] > pair[1]:
         raise Unreadable(
             "kept", f"contains {pair!r}; expected the number of pairs judged alike, and of pairs"
@@ -251,11 +251,11 @@ class SessionExtras:
         self._extras: dict[str, _Extra] = {}
 
     def answers(self, path: str | Path | IO[Any], on_problem: Any) -> None:
-        """Read a file of answers: session, candidate, and a text or its length."""
+        """Read answers: session, candidate, and a text or its length."""
         self._read_lines(path, on_problem, self._answer)
 
     def questions(self, path: str | Path | IO[Any], on_problem: Any) -> None:
-        """Read a file of questions: session, and a text or a category."""
+        """Read questions: session, and a text or a category."""
         self._read_lines(path, on_problem, self._question)
 
     def _read_lines(
@@ -359,7 +359,7 @@ def read_ballot_pieces(
 
 
 def _piece(source: OpenedFile) -> Any:
-    """Return a function to convert ballots of one session to a partial session."""
+    """Return a function to convert ballots to a partial session."""
     stem = source.stem
 
     def of(*ballots: Ballot) -> SessionImport:
@@ -658,13 +658,13 @@ class _Finish:
         """Return the session with defaults and prefix."""
         at = self.at if one.at is None else one.at
         category = self.category if one.category is None else one.category
-        is_same_session = at is one.at and category is one.category
-        whole = one if is_same_session else replace(one, at=at, category=category)
+        is_unchanged = at is one.at and category is one.category
+        complete = one if is_unchanged else replace(one, at=at, category=category)
         if not self.prefix or one.session_record is not None:
-            return whole
+            return complete
         session = self.prefix + one.session
         ballots = tuple(replace(ballot, session=session) for ballot in one.ballots)
-        return replace(whole, session=session, ballots=ballots)
+        return replace(complete, session=session, ballots=ballots)
 
 
 def read_sessions(
@@ -686,8 +686,8 @@ def read_sessions(
     """
     if content.format == "sessions":
         refuse_columns(content, columns)
-        whole = scales[0], Scale()  # their writer named every scale except 1-10
-        return _scale(read_session_lines(content.source, report), report, whole)
+        session_scales = scales[0], Scale()  # their writer named every scale except 1-10
+        return _scale(read_session_lines(content.source, report), report, session_scales)
     if content.format == "conversations":
         refuse_columns(content, columns)
         return read_conversations(content.source, report)
@@ -722,7 +722,7 @@ _CHUNK = 1 << 20
 
 
 def import_files(path: str | Path) -> tuple[str, ...]:
-    """Return the file of a name, or the files in a folder of conversations."""
+    """Return a file, or the files in a folder of conversations."""
     folder = Path(path)
     if str(path) == "-" or not folder.is_dir():
         return (str(path),)
@@ -761,28 +761,28 @@ def rereadable_file(path: str | Path) -> Iterator[str | Path | IO[bytes]]:
 
 
 def digest_of(sources: Iterable[str | Path | IO[bytes]], **options: object) -> str:
-    """Return a digest of contents in order, and of options affecting their meaning.
+    """Return a digest of contents and of options affecting their meaning.
 
     An option that is None, empty or False is ignored. A stream is rewound.
     """
-    whole = hashlib.sha256()
+    total = hashlib.sha256()
     for source in sources:
-        one = hashlib.sha256()
+        digest = hashlib.sha256()
         if isinstance(source, str | Path):
             try:
                 with Path(source).open("rb") as file:
-                    _take(one, file)
+                    _take(digest, file)
             except OSError as error:
                 raise unreadable_file("be read", str(source), error) from error
         else:
             source.seek(0)
-            _take(one, source)
+            _take(digest, source)
             source.seek(0)
-        whole.update(one.digest())
+        total.update(digest.digest())
     for option, value in sorted(options.items()):
         if value not in (None, False, "", (), []):
-            whole.update(f"\0{option}={value!r}".encode())
-    return whole.hexdigest()
+            total.update(f"\0{option}={value!r}".encode())
+    return total.hexdigest()
 
 
 def _take(digest: Any, file: IO[bytes]) -> None:

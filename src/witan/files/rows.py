@@ -1,4 +1,4 @@
-"""Rows of a data set in JSON, CSV or Parquet, plain or compressed."""
+"""Rows of a data set in JSON, CSV or Parquet."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -120,10 +120,10 @@ class _Table:
             return InvalidRubric(self.path, f"lacks {full}; expected {expected}")
         return InvalidRubric(self.path, f"has {full} = {self.data[key]!r}; expected {expected}")
 
-    def refuse_others(self, *known: str) -> None:
+    def refuse_others(self, *allowed_keys: str) -> None:
         for key in self.data:
-            if key not in known:
-                raise self.refuse(key, f"only {', '.join(known)}")
+            if key not in allowed_keys:
+                raise self.refuse(key, f"only {', '.join(allowed_keys)}")
 
     def text(self, key: str) -> str:
         value = self.data.get(key)

@@ -382,7 +382,7 @@ def _is_vote_on_all(ballot: Ballot) -> bool:
 
 
 def check_votes(
-    session: str, stored: Sequence[Ballot], new: Sequence[Ballot], seats: Collection[str]
+    session: str, earlier_ballots: Sequence[Ballot], new: Sequence[Ballot], seats: Collection[str]
 ) -> None:
     """Refuse people's ballots incompatible with the stored ones.
 
@@ -397,8 +397,11 @@ def check_votes(
         If one is not a person's, belongs to another session, names an unknown answer, is cast under
         the name of a candidate, or is its reviewer's second one.
     """
-    candidate_names = {*seats, *(name for ballot in stored for name in ballot.candidate_names())}
-    voters = {ballot.reviewer for ballot in stored if _is_vote_on_all(ballot)}
+    candidate_names = {
+        *seats,
+        *(name for ballot in earlier_ballots for name in ballot.candidate_names()),
+    }
+    voters = {ballot.reviewer for ballot in earlier_ballots if _is_vote_on_all(ballot)}
     for ballot in new:
         if ballot.kind != "human":
             raise InvalidBallot(
@@ -566,18 +569,18 @@ def _write(
     rows = Rows()
     all_rows = []
     for one, entries in zip(new, _entries(new, at), strict=True):
-        own = _session_rows(one, entries, source, at)
-        all_rows.append(own)
-        own.add_to(rows)
-    insert_sessions(database, [own.row for own in all_rows])
+        session_rows = _session_rows(one, entries, source, at)
+        all_rows.append(session_rows)
+        session_rows.add_to(rows)
+    insert_sessions(database, [session_rows.row for session_rows in all_rows])
     for one in new:
         if one.session_record is not None:
             insert_events(database, event_rows(one.session, one.session_record.events))
     rows.write(database)
     n_by_kind = Counter[str]()
-    for own in all_rows:
-        if own.entries is not None:
-            n_by_kind.update(map(_KIND, own.entries.ballots))
+    for session_rows in all_rows:
+        if session_rows.entries is not None:
+            n_by_kind.update(map(_KIND, session_rows.entries.ballots))
     return n_by_kind
 
 
@@ -671,7 +674,7 @@ def complete_record(database: Database, record: Session, rows: Rows) -> bool:
             database.location, problem, "wait until it ends, then import the file again"
         )
     insert_events(database, event_rows(record.id, record.events[len(stored_events) :]))
-    own = count_session(record)
-    close_session(database, own.row.closing_values())
-    own.add_to(rows)
+    session_rows = count_session(record)
+    close_session(database, session_rows.row.closing_values())
+    session_rows.add_to(rows)
     return True

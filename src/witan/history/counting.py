@@ -63,8 +63,8 @@ def _count_alike(
 ) -> list[Entries]:
     """Count sessions with equal rules and settings together, which is faster."""
     groups: list[tuple[tuple[str, ...], Settings, dict[str, int]]] = []
-    for number, (one_session, rules, own) in enumerate(sessions):
-        settings = replace(own, gates={})
+    for number, (one_session, rules, own_settings) in enumerate(sessions):
+        settings = replace(own_settings, gates={})
         for other_rules, other_settings, names in groups:
             if (
                 other_rules == rules
@@ -78,7 +78,9 @@ def _count_alike(
     entries: dict[int, Entries] = {}
     for rules, settings, names in groups:
         group = [sessions[number] for number in names.values()]
-        gates = {name: gate for *_, own in group for name, gate in own.gates.items()}
+        gates = {
+            name: gate for *_, own_settings in group for name, gate in own_settings.gates.items()
+        }
         sessions_of_group = (one_session for one_session, *_ in group)
         all_entries = entries_of_many(
             sessions_of_group, rules=rules, settings=replace(settings, gates=gates)
@@ -88,8 +90,8 @@ def _count_alike(
 
 
 def _rules(session: Session) -> tuple[str, ...]:
-    own = session.settings.rule if session.outcome is None else session.outcome.rule
-    return ("borda", *(() if own == AUTO else (own,)))
+    session_rule = session.settings.rule if session.outcome is None else session.outcome.rule
+    return ("borda", *(() if session_rule == AUTO else (session_rule,)))
 
 
 def session_ballots(session: Session, votes: Sequence[Ballot] = ()) -> SessionBallots:
@@ -412,10 +414,12 @@ ORDER BY s.session LIMIT :size
 
 def _read_uncounted(database: Database, rule: str) -> Iterator[list[_UncountedSession]]:
     """Read sessions not yet counted under a rule, in blocks."""
-    after = ""
+    last_session = ""
     while True:
         with database.snapshot():
-            rows = database.rows(_UNCOUNTED_SQL, {"rule": rule, "after": after, "size": BLOCK_SIZE})
+            rows = database.rows(
+                _UNCOUNTED_SQL, {"rule": rule, "after": last_session, "size": BLOCK_SIZE}
+            )
             block = [
                 _UncountedSession(*_read_session(database, *row), state=(added_us, revision))
                 for *row, added_us, revision in rows
@@ -423,7 +427,7 @@ def _read_uncounted(database: Database, rule: str) -> Iterator[list[_UncountedSe
         if not block:
             return
         yield block
-        after = block[-1].ballots.session
+        last_session = block[-1].ballots.session
 
 
 def _read_session(

@@ -58,7 +58,7 @@ class Database(ABC):
         self.location = location
         self._lock = RLock()
         self._depth = 0
-        self._closed = False
+        self._is_closed = False
 
     @property
     @abstractmethod
@@ -67,7 +67,7 @@ class Database(ABC):
 
     def close(self) -> None:
         """Close the connection; roll back an open transaction."""
-        self._closed = True
+        self._is_closed = True
         self._disconnect()
 
     @abstractmethod
@@ -155,7 +155,7 @@ class Database(ABC):
 
     @property
     def in_transaction(self) -> bool:
-        """True if a transaction or a snapshot is open; another would join it."""
+        """True if a transaction or snapshot is open; another would join it."""
         with self._lock:
             return self._depth > 0
 
@@ -186,7 +186,7 @@ class Database(ABC):
             yield
 
     def _require_open(self) -> None:
-        if self._closed:
+        if self._is_closed:
             raise HistoryError(self.location, "was closed", "open the history again")
 
     @contextmanager
@@ -350,7 +350,7 @@ class LockWait:
         return max(0.0, self._remaining)
 
     def deduct(self, seconds: float) -> None:
-        """Subtract a wait, unless it is too short to be a wait for a lock."""
+        """Subtract a wait, unless too short to be for a lock."""
         if seconds > QUIET_SECONDS:
             self._remaining -= seconds
 

@@ -390,7 +390,7 @@ def is_damage(error: HistoryError, path: Path) -> bool:
 
 
 def _was_database(path: Path) -> bool:
-    """True if the first page shows that a damaged file was a history."""
+    """True if a damaged file was a history, by its first page."""
     try:
         with path.open("rb") as file:
             start = file.read(_SCHEMA_BYTES)
@@ -427,7 +427,7 @@ def back_up_damaged_file(path: Path, at: datetime) -> Path:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy in another process: closing a file in this one would drop its locks."""
+    """Copy in another process: closing a file here would drop its locks."""
     process = subprocess.run(  # noqa: S603 - our own interpreter on our own line
         [sys.executable, "-I", "-c", _COPY, os.fspath(source), os.fspath(target)],
         capture_output=True,
@@ -583,8 +583,8 @@ class PostgresDatabase(Database):
             return int(cursor.rowcount)
 
     def _begin(self, *, write: bool, wait: float | None) -> None:
-        how = "READ COMMITTED" if write else "REPEATABLE READ READ ONLY"
-        begin = f"BEGIN ISOLATION LEVEL {how}"
+        isolation = "READ COMMITTED" if write else "REPEATABLE READ READ ONLY"
+        begin = f"BEGIN ISOLATION LEVEL {isolation}"
         if wait is not None:
             begin += f"; SET LOCAL lock_timeout = {max(1, round(1000 * wait))}"
         self._run_with_reconnect(begin, NO_PARAMS)

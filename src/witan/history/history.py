@@ -137,7 +137,7 @@ def _delete(database: Database, sessions: Sequence[str]) -> list[tuple[int, int]
 
 
 def _delete_imports(database: Database, digests: Sequence[str]) -> None:
-    """Delete the digests of files without sessions, so they can be imported again."""
+    """Delete digests of files without sessions, to allow another import."""
     for digest in sorted(digests):
         # The lock lets the second of two processes see what the first deleted.
         sql = "SELECT digest FROM imports WHERE digest = :digest" + database.locking  # noqa: S608
@@ -338,7 +338,7 @@ class History:
         HistoryError
             If it was imported as ballots, or another process still records it.
         """
-        own = new_holder()
+        new_token = new_holder()
         with self.database.transaction():
             require_session(self.database, session)
             holder = lock_session(self.database, session) or NO_HOLDER
@@ -351,12 +351,12 @@ class History:
             self.database.execute(
                 "UPDATE sessions SET holder = :holder"
                 " WHERE session = :session AND status = 'interrupted'",
-                {"holder": own, "session": session},
+                {"holder": new_token, "session": session},
             )
             session_state = self.session(session)
         if session_state.status == "interrupted":
             with self._claim_lock:
-                self._claims[session] = own
+                self._claims[session] = new_token
         return session_state
 
     def _pop_claim(self, session: str) -> str | None:
@@ -377,16 +377,16 @@ class History:
 
     def sessions(self, size: int = 200) -> Iterator[Session]:
         """Yield every council session by name, reading a few at a time."""
-        after = ""
+        last_session = ""
         sql = (
             "SELECT session FROM sessions s WHERE session > :after"
             " AND EXISTS (SELECT 1 FROM events e WHERE e.session = s.session)"
             " ORDER BY session LIMIT :size"
         )
-        while names := self.database.rows(sql, {"after": after, "size": size}):
-            for (after,) in names:
+        while names := self.database.rows(sql, {"after": last_session, "size": size}):
+            for (last_session,) in names:
                 # Another process may have deleted it meanwhile.
-                if events := read_events(self.database, after):
+                if events := read_events(self.database, last_session):
                     yield Session.of(events)
 
     def find(
@@ -439,7 +439,7 @@ class History:
         return summary
 
     def has_record(self, session: str) -> bool:
-        """True if a session has events, false if it was imported as ballots."""
+        """True if a session has events instead of imported ballots only."""
         sql = "SELECT 1 FROM events WHERE session = :session LIMIT 1"
         return is_storable(session) and bool(self.database.rows(sql, {"session": session}))
 

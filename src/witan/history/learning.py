@@ -233,7 +233,7 @@ def _present(models: list[int], current_codes: Mapping[int, int]) -> list[int]:
 
 
 def _parse_lists(texts: Sequence[str]) -> list[Any]:
-    """Parse JSON texts as one text, which is faster than one by one."""
+    """Parse JSON texts together, which is faster than one by one."""
     lists: list[Any] = json.loads(f"[{','.join(texts)}]")
     return lists
 
@@ -271,11 +271,11 @@ def _count_order_kept(
 ) -> dict[str, tuple[int, int]]:
     rows = session_filter.rows(database, _ORDER_KEPT_SQL, MAX_MIRRORED_SESSIONS)
     counts: dict[str, tuple[int, int]] = {}
-    for code, same, n in rows:
+    for code, n_same, n in rows:
         name = codes.get(session_filter.current_codes.get(code, code))
         if name is not None:
             earlier = counts.get(name, (0, 0))
-            counts[name] = (earlier[0] + int(same), earlier[1] + int(n))
+            counts[name] = (earlier[0] + int(n_same), earlier[1] + int(n))
     return counts
 
 

@@ -194,9 +194,9 @@ def export_session(database: Database, session: str) -> SessionImport:
         closing=closing,
         models=_models(ballots, entries, [name for name, *_ in ballot_facts]),
         kept={
-            ballot.reviewer: (same, compared)
-            for ballot, (_, same, compared, _) in zip(ballots, ballot_facts, strict=True)
-            if compared and not ballot.paired
+            ballot.reviewer: (n_same, n_compared)
+            for ballot, (_, n_same, n_compared, _) in zip(ballots, ballot_facts, strict=True)
+            if n_compared and not ballot.paired
         },
         repaired=tuple(
             ballot.reviewer for ballot, row in zip(ballots, ballot_facts, strict=True) if row[3]
@@ -406,8 +406,8 @@ def find(database: Database, search: Search) -> list[SessionSummary]:
         "SELECT session, at_us, status, category, simulated, question, rule, cost_usd, source,"  # noqa: S608
         f" parent, relation, {HAS_EVENTS}, holder FROM sessions"
     )
-    if search.status == "interrupted" and (running := _read_running(database)):
-        names = {f"running{k}": name for k, name in enumerate(running)}
+    if search.status == "interrupted" and (running_sessions := _read_running(database)):
+        names = {f"running{k}": name for k, name in enumerate(running_sessions)}
         conditions.append(f"session NOT IN ({', '.join(f':{name}' for name in names)})")
         params |= names
     sql += f" WHERE {' AND '.join(conditions)}" if conditions else ""

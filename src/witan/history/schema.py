@@ -483,7 +483,7 @@ def _require_file(path: Path) -> None:
 
 
 def _open_current(path: Path, wait: float, *, reading: bool) -> SqliteDatabase | None:
-    """Open a file of this version, or return None if it is older."""
+    """Open a file of this version; None if it is older."""
     with ExitStack() as stack:
         database = stack.enter_context(closing(SqliteDatabase(path, str(path), busy_seconds=wait)))
         if read_version(database) < len(MIGRATIONS):
@@ -612,7 +612,7 @@ def _open_in_mode(path: Path, wait: float, mode: str) -> SqliteDatabase:
 
 
 def _mode(path: Path) -> str:
-    """Return the mode to open a file in: immutable if no process can write.
+    """Return the mode to open a file: immutable if write-protected.
 
     Only in this mode SQLite creates no files next to it.
     """

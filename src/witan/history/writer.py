@@ -169,7 +169,7 @@ def _commit(database: Database, pending: Sequence[tuple[SessionQueue, int]]) -> 
 
 
 class _Write:
-    """The next events of a session as rows, with its count at closing."""
+    """The next events of a session as rows, with its final count."""
 
     def __init__(self, batch: EventBatch) -> None:
         self.batch = batch

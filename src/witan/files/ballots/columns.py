@@ -136,8 +136,8 @@ class Header:
             for name in reversed(self.names)
             if not name.casefold().startswith(CRITERION_PREFIX)
         }
-        listed = columns.get("criteria", "")
-        self._listed_criteria = [name.strip() for name in listed.split(",") if name.strip()]
+        criteria_names = columns.get("criteria", "")
+        self._listed_criteria = [name.strip() for name in criteria_names.split(",") if name.strip()]
         self._field_places = {
             field: column for field in ALIASES if (column := self._find(field, columns))
         }
@@ -317,22 +317,21 @@ class CellDialect:
     @classmethod
     def of(cls, first: str, columns: Mapping[str, str]) -> "CellDialect":
         """Detect a file's dialect by its first line's known columns."""
-        if named := _SEPARATOR_LINE.match(first):
-            return cls(named[1], separator_line=True)
-        bare = _QUOTED_TEXT.sub("", first)
-        present = [mark for mark in _DELIMITERS if mark in bare]
+        if match := _SEPARATOR_LINE.match(first):
+            return cls(match[1], separator_line=True)
+        unquoted = _QUOTED_TEXT.sub("", first)
+        present = [mark for mark in _DELIMITERS if mark in unquoted]
         names = {part.strip() for name in columns.values() for part in name.split("+")}
         known_names = _KNOWN_HEADERS | {fold_name(name) for name in names}
 
         def fit(mark: str) -> tuple[int, int]:
             cells = split_cells(first, mark)
             prefixed = (cell.casefold().startswith(CRITERION_PREFIX) for cell in cells)
-            return sum(fold_name(cell) in known_names for cell in cells) + sum(
-                prefixed
-            ), bare.count(mark)
+            n_known = sum(fold_name(cell) in known_names for cell in cells)
+            return n_known + sum(prefixed), unquoted.count(mark)
 
         delimiter = max(present, key=fit) if len(present) > 1 else next(iter(present), ",")
-        return cls(delimiter, skips_blanks=f"{delimiter} " in bare)
+        return cls(delimiter, skips_blanks=f"{delimiter} " in unquoted)
 
     def rows(self, lines: Sequence[str], width: int) -> list[list[str]]:
         """Return the cells of a few lines, skipping incomplete ones."""
@@ -417,12 +416,12 @@ def _candidates(text: str) -> tuple[str, ...]:
     if not text.startswith("["):
         return tuple(name("candidates", part) for part in text.split("|"))
     try:
-        listed = json.loads(text)
+        names = json.loads(text)
     except (ValueError, RecursionError):
         raise Unreadable(
             "candidates", "is not a JSON list; expected names separated by |"
         ) from None
-    return tuple(name("candidates", part) for part in listed)
+    return tuple(name("candidates", part) for part in names)
 
 
 def _scale(text: str) -> Scale:
@@ -512,8 +511,8 @@ def csv_rows(
                     width = len(row)
                     numeric = dialect.numeric(row, columns, source.path)
                 skipping = skipping and not row
-                over = any(cell.strip() for cell in row[width:])
-                if over and not blank:
+                overflow = any(cell.strip() for cell in row[width:])
+                if overflow and not blank:
                     report(start, _too_wide(len(row), width))
                 elif not blank:
                     yield start, replace_commas(_pad(row, width), numeric)
@@ -529,8 +528,8 @@ def _pad(row: list[str], width: int) -> list[str]:
 
 
 def _unescape_row(row: list[str]) -> list[str]:
-    whole = "".join(row)
-    return list(map(plain_cell, row)) if "'" in whole or "\\" in whole else row
+    text = "".join(row)
+    return list(map(plain_cell, row)) if "'" in text or "\\" in text else row
 
 
 def _too_wide(cells: int, width: int) -> Unreadable:

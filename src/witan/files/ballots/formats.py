@@ -97,10 +97,10 @@ def unknown_table(path: str, names: Sequence[str], columns: Mapping[str, str]) -
     field_hints = [f"{field} ({', '.join(ALIASES[field][:3])})" for field in missing]
     has_sessions = bool(_session_places(header, nearest))
     column_arguments = dict.fromkeys(missing if has_sessions else (*missing, "session"), "HEADER")
-    after = "" if has_sessions else " (session if the table holds several questions)"
+    session_hint = "" if has_sessions else " (session if the table contains several questions)"
     remedy = Remedy(
         f"add a column for {' and '.join(field_hints)}",
-        Way("name the existing ones with ", {"columns": column_arguments}, after=after),
+        Way("name the existing ones with ", {"columns": column_arguments}, after=session_hint),
     )
     return BallotFileError(path, problem, remedy=remedy)
 
@@ -239,7 +239,7 @@ def _object(line: str) -> Mapping[str, Any]:
 
 
 def _record_format(record: Mapping[str, Any]) -> str | None:
-    """Return the format of a file of such objects; None if they are ballots."""
+    """Return the format of a file of such objects; None for ballots."""
     compared = record.keys() >= _PAIR_FIELDS and ("outcome" in record or "score" in record)
     about = record.get("eval")
     marks = {
@@ -266,9 +266,9 @@ def _is_promptfoo(record: Mapping[str, Any]) -> bool:
 def _prefers(header: Header) -> bool:
     """True if there are columns of chosen and of rejected answers."""
     return any(
-        header.place(chosen) is not None
-        and header.place(chosen.replace("chosen", "rejected")) is not None
-        for chosen in ("chosen", "chosen_model")
+        header.place(name) is not None
+        and header.place(name.replace("chosen", "rejected")) is not None
+        for name in ("chosen", "chosen_model")
     )
 
 
@@ -315,7 +315,7 @@ class Content:
         return csv_rows(self.source, report, self.columns)
 
     def long_rows(self, report: ProblemReport) -> tuple[Rows, Mapping[str, str]]:
-        """Return rows and columns of a long table, converted from a wide one."""
+        """Return rows and columns of a long table, converted if wide."""
         return long_rows(self.rows(report), self.format, self.columns, self.source.stem, report)
 
     def records(self, report: ProblemReport) -> Records:
@@ -336,7 +336,7 @@ def content_of(
     format: str | None,  # noqa: A002
     columns: Mapping[str, str],
 ) -> Content | None:
-    """Detect a file's format, or use the caller's; None if the file is empty."""
+    """Detect a file's format, or use the caller's; None if empty."""
     if source.is_empty:
         return None
     if source.is_sqlite:
@@ -367,7 +367,7 @@ def content_of(
 
 
 def _table_format(table: Any, columns: Mapping[str, str], path: str) -> str | None:
-    """Return the format of a Parquet table; None means one ballot per row."""
+    """Return the format of a Parquet table; None for ballots by row."""
     names = list(table.schema_arrow.names)
     if not {"ranking", "grades"}.isdisjoint(names):
         return None
@@ -376,7 +376,7 @@ def _table_format(table: Any, columns: Mapping[str, str], path: str) -> str | No
 
 
 def _cells(records: Records, report: ProblemReport) -> Rows:
-    """Yield objects as rows of a table, with the columns of the first one.
+    """Yield objects as rows of a table, with the first one's columns.
 
     A note names the first field that only later objects have.
     """
@@ -435,7 +435,7 @@ def scaled_ballots(
     *,
     by_session: bool = False,
 ) -> Iterator[Ballot | BallotTable]:
-    """Read `plain_ballots` on their scale, or one table if the file only grades."""
+    """Read `plain_ballots` on their scale, or a table if all only grade."""
     table = read_table(content.source) if content.format == "jsonl" and not columns else None
     if table is None:
         ballots = plain_ballots(content, columns, report, by_session=by_session)

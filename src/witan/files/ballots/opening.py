@@ -250,7 +250,7 @@ def unreadable_file(do: str, path: str, error: BaseException) -> BallotFileError
     elif isinstance(error, IsADirectoryError):
         problem = "is a folder; name a file in it"
     elif isinstance(error, PermissionError):
-        problem = f"may not {do}; check its permissions"
+        problem = f"cannot {do}: permission denied; check its permissions"
     elif isinstance(error, EOFError):
         problem = "is truncated; download or compress it again"
     elif isinstance(error, gzip.BadGzipFile | zlib.error | _DamagedError):
@@ -337,8 +337,8 @@ def _encode(path: str, stream: BinaryIO, encoding: str) -> Iterator[bytes]:
 
 
 def _pieces(stream: BinaryIO, size: int = _CHUNK) -> Iterator[bytes]:
-    read = getattr(stream, "read1", stream.read)
-    return iter(lambda: read(size), b"")
+    read_chunk = getattr(stream, "read1", stream.read)
+    return iter(lambda: read_chunk(size), b"")
 
 
 def _unpack_zstd(path: str, stream: BinaryIO) -> Iterator[bytes]:
@@ -455,7 +455,7 @@ def _tap(source: OpenedFile, on_object: Callable[[dict[str, Any]], None]) -> Ite
 
 
 def _values(source: OpenedFile) -> Iterator[object]:
-    """Yield the values of a document, each as soon as it is complete."""
+    """Yield the values of a document, each as soon as complete."""
     parts: list[str] = []
     size, n_open, n_passed = 0, 0, 0
     for part in _text_pieces(source):
@@ -475,19 +475,19 @@ def _values(source: OpenedFile) -> Iterator[object]:
 
 
 def _text_pieces(source: OpenedFile) -> Iterator[str]:
-    """Yield chunks of text, because an array may be one line of any length."""
+    """Yield chunks of text, because an array may be one line."""
     if source.head:
         yield from source.lines()
         return
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
-    passed, data = 1, b" "
+    n_lines, data = 1, b" "
     try:
         while data:
             data = source.stream.read(_TEXT_CHUNK)
             yield decoder.decode(data, final=not data)
-            passed += data.count(b"\n")
+            n_lines += data.count(b"\n")
     except UnicodeDecodeError:
-        raise BallotFileError(source.path, "is not UTF-8; save it as UTF-8", passed) from None
+        raise BallotFileError(source.path, "is not UTF-8; save it as UTF-8", n_lines) from None
     except (OSError, EOFError, zlib.error) as error:
         raise unreadable_file("be read", source.path, error) from error
 
@@ -505,8 +505,8 @@ def _parse_rest(text: str, path: str, n_lines: int) -> Iterator[object]:
     except json.JSONDecodeError as error:
         line = n_lines + text.count("\n", 0, error.pos) + 1
         cut = not text[error.pos :].strip() or error.msg.startswith("Unterminated")
-        why = "it ends there, as a truncated file does" if cut else error.msg
-        raise BallotFileError(path, f"is not JSON: {why}", line) from error
+        reason = "it ends there, as a truncated file does" if cut else error.msg
+        raise BallotFileError(path, f"is not JSON: {reason}", line) from error
     except (RecursionError, ValueError) as error:
         problem = "is not readable JSON: too deeply nested, or a number too long"
         raise BallotFileError(path, problem, n_lines + text.count("\n", 0, start) + 1) from error
@@ -537,7 +537,7 @@ _REMEDY = "write it as JSON: inspect log convert --to json"
 
 
 def inspect_samples(source: OpenedFile) -> OpenedFile:
-    """Return the samples of a log, one per line, with the evaluation's header."""
+    """Return a log's samples, one per line, with the evaluation's header."""
     archive = source.closing.enter_context(_open_archive(source))
     members = archive.infolist()
     names = [member.filename for member in members]

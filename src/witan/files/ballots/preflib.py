@@ -41,7 +41,7 @@ class _Election:
     def ballots(
         self, numbered_lines: Iterator[tuple[int, str]], report: ProblemReport
     ) -> Iterator[Ballot]:
-        """Yield the ballots of all lines; an unreadable line loses only its voters."""
+        """Yield the ballots of all lines; unreadable lines are reported."""
         for line, text in numbered_lines:
             try:
                 if text.startswith("#"):

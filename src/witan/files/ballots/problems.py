@@ -1,4 +1,4 @@
-"""Problems of a ballot file by line, and the scale of its grades."""
+"""Problems of a ballot file by line, and its grades' scale."""
 
 import pickle
 import tempfile
@@ -142,8 +142,8 @@ class RepeatDetector:
             return
         self._keys.append(hash((ballot.session, ballot.reviewer, *order)))
         self._lines.append(line)
-        won = ballot.groups[0][0] == order[0] if len(ballot.groups) == 2 else None
-        self._results.append(len(ballot.groups) if won is None else 2 + won)
+        first_won = ballot.groups[0][0] == order[0] if len(ballot.groups) == 2 else None
+        self._results.append(len(ballot.groups) if first_won is None else 2 + first_won)
 
     def report_repeats(self, report: ProblemReport) -> None:
         """Report the number of repeats at the end of the file."""
@@ -203,7 +203,7 @@ MAX_EXACT_INTEGER = 2.0**53
 def scale_table(
     table: BallotTable, scale: Scale | None = None, fallback: Scale | None = None
 ) -> BallotTable | None:
-    """Set a table's scale as `scale_ballots`; None if ballots must be checked singly."""
+    """Set a table's scale as `scale_ballots`; None if ballots need checks."""
     low, high = table.range()
     if not -MAX_EXACT_INTEGER < low <= high < MAX_EXACT_INTEGER or (
         scale is None and fallback is not None
@@ -273,12 +273,12 @@ def _apply_scales(
     line: int,
     report: ProblemReport,
 ) -> tuple[Ballot, ...]:
-    declared, recognised = scales
+    stated_scale, recognised = scales
     ballots_with_scale = tuple([_set_scale(ballot, *scales) for ballot in ballots])
-    fits = declared is None and recognised is not None and recognised.takes_all
+    fits = stated_scale is None and recognised is not None and recognised.takes_all
     if report.reports_doubts:
-        for ballot, before in zip(ballots_with_scale, ballots, strict=True):
-            if not fits or before.scale is not None:
+        for ballot, original in zip(ballots_with_scale, ballots, strict=True):
+            if not fits or original.scale is not None:
                 report.doubt(line, off_scale(ballot))
     return ballots_with_scale
 

@@ -335,7 +335,7 @@ def _column(row: Mapping[str, Any], column: str) -> Any:
 
 
 def _to_record(row: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
-    """Return a row as a JSON record, with maps for Arrow's lists of pairs."""
+    """Return a row as JSON record; Arrow's lists of pairs become maps."""
     record = {**row, **{field: _column(row, column) for field, column in columns.items()}}
     for field in ("positions", "authors", "ranking", "grades"):
         value = record.get(field)
@@ -389,13 +389,13 @@ def write_parquet(ballots: Iterable[Ballot], out: IO[bytes]) -> int:
     """Write one row per ballot, in row groups of ten thousand."""
     arrow = _arrow("writing Parquet")
     schema = _schema(arrow)
-    written = 0
+    n_written = 0
     source = iter(ballots)
     with arrow.parquet.ParquetWriter(out, schema, compression="zstd") as writer:
         while rows := [_row(ballot) for ballot in islice(source, _BATCH)]:
             writer.write_table(arrow.Table.from_pylist(rows, schema))
-            written += len(rows)
-    return written
+            n_written += len(rows)
+    return n_written
 
 
 def _schema(arrow: Any) -> Any:
@@ -431,7 +431,7 @@ def _row(ballot: Ballot) -> dict[str, Any]:
 
 
 def _grade(candidate: str, criterion: str | None, grade: Any) -> dict[str, Any]:
-    """Return one grade: a number, or text if it is not a valid number."""
+    """Return one grade: a number, or text if not a valid number."""
     place = {"candidate": candidate, "criterion": criterion}
     if isinstance(grade, int | float) and not isinstance(grade, bool) and isfinite(grade):
         return place | {"grade": float(grade)}

@@ -1,4 +1,4 @@
-"""Ballots in tables: a row per ballot or pair, a column per judge."""
+"""Ballots in tables: rows per ballot or pair, columns per judge."""
 
 import json
 from collections import Counter
@@ -64,7 +64,7 @@ class _Sheet:
 
 
 def read_long(rows: Rows, columns: Mapping[str, str], report: ProblemReport) -> Iterator[Ballot]:
-    """Collect the rows of each ballot from the whole file, then yield ballots.
+    """Collect the rows of each ballot from the file, then yield ballots.
 
     If a candidate is repeated on one ballot, the last row counts; this is reported once per file.
     """
@@ -168,7 +168,7 @@ class _Gatherer:
         return grades or (overall if overall is not None else self._check_empty(row))
 
     def _check_empty(self, row: Sequence[str]) -> str | None:
-        """Return an empty grade, unless the row has other data on its candidate."""
+        """Return an empty grade, unless the row has other data."""
         cells = (self._rank, self._position, self._author)
         return None if any(cell and cell(row).strip() for cell in cells) else ""
 
@@ -308,7 +308,7 @@ def ballot_cells(ballot: Ballot) -> dict[str, Any]:
     for field in BALLOT_CELLS:
         value = scale_record(ballot) if field == "scale" else getattr(ballot, field)
         if value is not None:
-            cells[field] = _CELL_WRITERS.get(field, lambda same: same)(value)
+            cells[field] = _CELL_WRITERS.get(field, lambda text: text)(value)
     return {field: cell for field, cell in cells.items() if cell is not None}
 
 
@@ -425,7 +425,7 @@ class _PairReader:
 
 
 def _outcome(text: str, first: str, second: str) -> str:
-    """Return the outcome from a word for it, or from the winner's name."""
+    """Return the outcome from a word or from the winner's name."""
     outcome = OUTCOMES.get(fold_name(text))
     position_word = {first: "first", second: "second"}.get(text)
     if outcome and position_word and outcome != position_word:
@@ -651,13 +651,13 @@ def _melt(
     if length is not None and per_judge:
         others.append((LENGTHS[0], itemgetter(length)))
     # A row without a judge is a question: a judge without a grade may not have been asked.
-    judged = per_judge or "reviewer" in header
+    has_reviewer = per_judge or "reviewer" in header
     names = ("candidate", "reviewer") if per_judge else ("reviewer", "candidate")
     yield 0, ["session", *names, "grade", *(field for field, _ in others)]
     for line, row in rows:
         shared = [cell(row) for _, cell in others]
         for place in graded:
-            if judged or fold_name(row[place]) not in _BLANK_WORDS:
+            if has_reviewer or fold_name(row[place]) not in _BLANK_WORDS:
                 cells = [session(row, line), one(row), header.names[place]]
                 yield line, [*cells, row[place], *shared]
 

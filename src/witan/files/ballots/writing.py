@@ -83,7 +83,7 @@ def _check_zones(ballots: Iterable[Ballot], name: str) -> Iterator[Ballot]:
 
 
 def _write_long(ballots: Iterable[Ballot], out: IO[bytes], name: str) -> int:
-    """Write rows to a temporary file first, because the last ballot decides the columns."""
+    """Write rows to a temporary file first: the last ballot decides columns."""
     table = LongRows(name)
     n_written = 0
     with tempfile.TemporaryFile("w+", encoding="utf-8") as temporary_file:
@@ -126,7 +126,7 @@ def pack(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def whole_file(name: str) -> Iterator[IO[bytes]]:
-    """Yield a stream to a new file, which replaces the old one when complete."""
+    """Yield a stream to a file, replaced when the block ends."""
     if name == "-":
         yield cast("IO[bytes]", getattr(sys.stdout, "buffer", sys.stdout))
         sys.stdout.flush()

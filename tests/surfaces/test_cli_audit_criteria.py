@@ -88,7 +88,7 @@ def test_one_criterion_compares_all_reviewers(witan, history, tmp_path):
     ("criterion", "said"),
     [("acuracy", "'acuracy'; did you mean 'accuracy'? (known: accuracy, clarity)"),
      ("zest", "unknown criterion 'zest' (known: accuracy, clarity)"),
-     ("overall", "'overall' is the total grade; leave out the criterion to audit it; "
+     ("overall", "'overall' is the holistic grade; leave out the criterion to audit it; "
                  "criteria: accuracy, clarity")],
 )  # fmt: skip
 def test_an_ungraded_criterion_is_refused(witan, history, criterion, said):

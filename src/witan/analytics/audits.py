@@ -51,7 +51,7 @@ NO_NAMES: Mapping[str, str] = MappingProxyType({})
 NO_FAMILIES: Mapping[str, Collection[str]] = MappingProxyType({})
 
 OVERALL = "overall"
-"""Name of the total grade on a ballot without criteria."""
+"""Name of the holistic grade on a ballot without criteria."""
 
 MAX_NAMES_LISTED = 8
 """Maximum number of reviewers named in a message."""
@@ -218,7 +218,7 @@ class _UnknownCriterion(UnknownName):
         criterion_names = ", ".join(self.known_names) or "none"
         if self.name == OVERALL:
             hint = "leave out the criterion to audit it"
-            return f"{OVERALL!r} is the total grade; {hint}; criteria: {criterion_names}"
+            return f"{OVERALL!r} is the holistic grade; {hint}; criteria: {criterion_names}"
         return f"unknown criterion {self.name!r}{self.suggestion} (known: {criterion_names})"
 
 

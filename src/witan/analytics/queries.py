@@ -539,7 +539,7 @@ _CRITERION_LENGTHS = columns_of(
     xx="SUM(xx)",
 )
 
-# The total grade is summed together with votes: with lengths in `SHEETS`, and in `UNITS`.
+# The holistic grade is summed together with votes: with lengths in `SHEETS`, and in `UNITS`.
 CRITERIA = (
     """
 WITH graded AS (

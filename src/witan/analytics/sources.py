@@ -49,7 +49,7 @@ _CODES = {"model", "reviewer", "other", "criterion"}
 """Columns of codes. Codes of pairs are the same as those of standings."""
 
 _OVERALL = -1
-"""Code of the total grade in place of a criterion."""
+"""Code of the holistic grade in place of a criterion."""
 
 
 class LakeEngine(ABC):

@@ -124,7 +124,7 @@ def _select_columns(*columns: str, count: str = "") -> Select:
 
 
 def _overall(result: Columns, count: str, columns: Mapping[str, str]) -> Columns:
-    """Select models' total grades, under the criterion −1."""
+    """Select models' holistic grades, under the criterion −1."""
     rows = (np.asarray(result["human"]) == 0) & (np.asarray(result[count]) > 0)
     values = {name: np.asarray(result[of])[rows] for name, of in columns.items()}
     bucket = np.asarray(result["bucket"])[rows]

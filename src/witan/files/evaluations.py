@@ -196,7 +196,7 @@ def _assertions(one: Mapping[str, Any]) -> Reviews:
 
 
 def _named_scores(one: Mapping[str, Any], grade: float) -> Grade | dict[str, Grade]:
-    """Return the named scores as criteria, with the total grade."""
+    """Return the named scores as criteria, with the holistic grade."""
     by_metric = one.get("namedScores")
     grade_by_metric = by_metric.items() if isinstance(by_metric, dict) else ()
     scores = {

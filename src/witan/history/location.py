@@ -88,7 +88,7 @@ def _require_path(location: str) -> str:
         )
     if location.casefold() == ":memory:":
         problem = "would not outlive the process"
-        raise HistoryError(location, problem, "name a file, or use no history")
+        raise HistoryError(location, problem, "give a file, or use no history")
     mistake = _MISTAKEN_URL.match(location.strip())
     if mistake is None:
         return location

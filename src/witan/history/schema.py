@@ -479,7 +479,7 @@ def _require_file(path: Path) -> None:
         raise HistoryError(str(path), "is a folder", "name a file in it")
     if path.exists() and not path.is_file():
         problem = "is a device or a pipe, which stores nothing"
-        raise HistoryError(str(path), problem, "name a file, or use no history")
+        raise HistoryError(str(path), problem, "give a file, or use no history")
 
 
 def _open_current(path: Path, wait: float, *, reading: bool) -> SqliteDatabase | None:

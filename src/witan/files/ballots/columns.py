@@ -69,7 +69,7 @@ CRITERIA = (
     *("correctness", "robustness", "craft", "originality", "fidelity", "effect", "calibration"),
     "overall",
 )
-"""Columns that are always criteria: those of the named rubrics, and `overall`, the total grade.
+"""Columns that are always criteria: those of the named rubrics, and `overall`, the holistic grade.
 
 Listed here because importing the rubrics loads numpy.
 """

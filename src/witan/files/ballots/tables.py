@@ -153,7 +153,7 @@ class _Gatherer:
         }
 
     def _grades_of(self, row: Sequence[str]) -> Any:
-        """Return the total grade, or criteria with it as `overall`, or None."""
+        """Return the holistic grade, or criteria with it as `overall`, or None."""
         overall = _grade(self._grade(row)) if self._grade else None
         if not self._criteria:
             return overall if overall is not None or not self._grade else self._check_empty(row)

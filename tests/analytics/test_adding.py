@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from witan.analytics.sums import AT_ONCE, RunningSums
+from witan.analytics.sums import BLOCK_ROWS, RunningSums
 from witan.core.stats.sums import HumanSums, PanelSums
 
-GROUPS = AT_ONCE // 4
+GROUPS = BLOCK_ROWS // 4
 
 
 def test_memory_does_not_grow_with_the_number_of_pieces():
@@ -16,14 +16,14 @@ def test_memory_does_not_grow_with_the_number_of_pieces():
         sums.add({"bucket": groups, "sessions": groups + 1, "kendall_w": np.full(GROUPS, 0.25)})
     table = sums.table()
 
-    assert len(table.bucket) <= AT_ONCE + GROUPS
+    assert len(table.bucket) <= BLOCK_ROWS + GROUPS
     assert np.bincount(table.bucket, table.sessions).tolist() == (20 * (groups + 1)).tolist()
     assert np.bincount(table.bucket, table.kendall_w).tolist() == [5.0] * GROUPS
 
 
 def test_rows_with_different_keys_stay_separate():
     """Two reviewers of one group are two rows in either order, also after adding up."""
-    n = AT_ONCE
+    n = BLOCK_ROWS
     keys = {"bucket": [0, 0, 0], "reviewer": [3, 7, 3], "other": [7, 3, 3]}
     piece = {**keys, "n": [1, 2, 3], "xy": [0.5, -1.0, 0.25]}
     sums = RunningSums(HumanSums)

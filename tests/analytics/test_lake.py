@@ -207,7 +207,7 @@ class TestMissingFiles:
             with pytest.raises(HistoryError, match="cannot be written"):
                 write_lake(of(database), tmp_path / "lake")
 
-            with pytest.raises(HistoryError, match="an export that never ended"):
+            with pytest.raises(HistoryError, match="an unfinished export"):
                 Lake(tmp_path / "lake")
             in_the_way.unlink()
             write_lake(of(database), tmp_path / "lake")
@@ -219,7 +219,7 @@ class TestMissingFiles:
         [path] = (lake_copy / "_exports").iterdir()
         path.write_text(text, encoding="utf-8")
 
-        with pytest.raises(HistoryError, match="no list of the files") as refused:
+        with pytest.raises(HistoryError, match="not a list of the files") as refused:
             Lake(lake_copy)
         assert str(path) in str(refused.value)
 
@@ -284,7 +284,7 @@ class TestWriting:
                 write_lake(of(database), tmp_path / "lake")
 
         file = rf"sessions/day={entries[2].session.at.date()}/\w+.parquet"
-        where = f"lake: holds 1 session more than once: 'session 2' is in {file} and {file};"
+        where = f"lake: contains 1 session more than once: 'session 2' is in {file} and {file};"
         with pytest.raises(HistoryError, match=where), open_source(tmp_path / "lake"):
             pass
         with (
@@ -299,7 +299,7 @@ class TestWriting:
         with open_database(tmp_path / "h.sqlite", SystemClock(), LockWait()) as database:
             write_lake(of(database), tmp_path / "lake")
 
-        with pytest.raises(HistoryError, match="holds no session yet"):
+        with pytest.raises(HistoryError, match="contains no sessions yet"):
             Lake(tmp_path / "lake")
 
     def test_an_interrupted_export_leaves_a_readable_lake(self, entries, tmp_path):
@@ -338,7 +338,7 @@ class TestWrongInput:
         [path] = (lake_copy / "names").iterdir()
         pq.write_table(pq.ParquetFile(path).read().slice(0, 1), path)
 
-        with pytest.raises(HistoryError, match=r"has no name of.*export"):
+        with pytest.raises(HistoryError, match=r"has no name for.*export"):
             report(lake_copy)
 
     def test_a_day_with_tables_of_two_exports_is_refused(self, entries, tmp_path):
@@ -352,11 +352,11 @@ class TestWrongInput:
             write_lake(of(database), tmp_path / "lake")
         path.write_bytes(before)
 
-        with pytest.raises(HistoryError, match="holds tables of two exports") as refused:
+        with pytest.raises(HistoryError, match="mixes tables of two exports") as refused:
             Lake(tmp_path / "lake")
         assert f"day={DAY}" in str(refused.value)
         shutil.rmtree(tmp_path / "lake" / "_exports")
-        with pytest.raises(HistoryError, match="holds tables of two exports"):
+        with pytest.raises(HistoryError, match="mixes tables of two exports"):
             Lake(tmp_path / "lake")
 
     def test_an_unmarked_file_does_not_hide_a_running_export(self, entries, tmp_path):
@@ -373,7 +373,7 @@ class TestWrongInput:
         source = min((tmp_path / "lake" / "standings").rglob("*.parquet"))
         shutil.copy(source, tmp_path / "running" / source.relative_to(tmp_path / "lake"))
 
-        with pytest.raises(HistoryError, match="holds tables of two exports"):
+        with pytest.raises(HistoryError, match="mixes tables of two exports"):
             Lake(tmp_path / "running")
 
     @pytest.mark.parametrize("missing", ["ballots", "names"])
@@ -381,7 +381,7 @@ class TestWrongInput:
         """The error names the missing table."""
         shutil.rmtree(lake_copy / missing)
 
-        with pytest.raises(HistoryError, match=f"no lake: it has no {missing}/"):
+        with pytest.raises(HistoryError, match=f"is not a lake: {missing}/"):
             DuckLake(lake_copy)
 
     def test_a_missing_column_is_named(self, lake_copy):
@@ -409,7 +409,7 @@ class TestWrongInput:
         path = some_file(lake_copy, "answers")
         path.write_bytes(path.read_bytes()[:cut])
 
-        with pytest.raises(HistoryError, match="is no readable Parquet file") as refused:
+        with pytest.raises(HistoryError, match="is not a readable Parquet file") as refused:
             Lake(lake_copy)
         assert str(path) in str(refused.value)
 
@@ -425,7 +425,7 @@ class TestWrongInput:
         spark = request.getfixturevalue("spark") if engine_name == "spark" else None
         lake = DuckLake(lake_copy) if spark is None else SparkLake(lake_copy, session=spark)
 
-        with lake as engine, pytest.raises(HistoryError, match="is no readable") as refused:
+        with lake as engine, pytest.raises(HistoryError, match="is not a readable") as refused:
             WindowSums(engine).table(StandingSums, rule="borda")
         assert str(path) in str(refused.value)
 

@@ -27,7 +27,7 @@ CONVERSATION = {
         },
     ],
 }
-IMPORTED = {
+IMPORT_KEY = {
     "witan_imported": 1,
     "session": "s1",
     "ballots": [{"reviewer": "r", "ranking": ["a", "b"]}, {"reviewer": "s", "abstained": True}],
@@ -43,7 +43,7 @@ FILES = {
     "battles": BATTLES,
     "battles in CSV": "question_id,model_a,model_b,winner\nq,x,y,model_b\nq,x,y,tie\n",
     "a saved conversation": json.dumps(CONVERSATION, indent=1),
-    "an imported session": json.dumps(IMPORTED),
+    "an imported session": json.dumps(IMPORT_KEY),
     "ballots in an array": json.dumps([BALLOT, BALLOT | {"reviewer": "s"}], indent=2),
     "ballots in UTF-16": json.dumps(BALLOT).encode("utf-16"),
 }

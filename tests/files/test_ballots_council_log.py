@@ -77,9 +77,9 @@ def test_event_log_gives_its_ranking_events(tmp_path):
     ("change", "n_read", "said"),
     [
         ({"rankings": {"ann": 3, "bo": ["A"]}}, 1, "field 'rankings.ann' is the number 3"),
-        ({"rankings": ["A"]}, 0, "field 'rankings' is no map"),
+        ({"rankings": ["A"]}, 0, "field 'rankings' is not a map"),
         ({"label_to_model": {"A": "x", "B": "x"}}, 0, "field 'label_to_model' names 'x' twice"),
-        ({"label_to_model": ["x"]}, 0, "field 'label_to_model' is no map from label to model"),
+        ({"label_to_model": ["x"]}, 0, "field 'label_to_model' is not a map from label to model"),
         ({"question_id": None}, 0, "field 'question_id' is missing"),
     ],
 )

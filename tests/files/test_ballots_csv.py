@@ -174,7 +174,7 @@ class TestLong:
 
     def test_header_without_ballot_columns_is_refused(self, tmp_path):
         """The error shows the header and the expected columns."""
-        with pytest.raises(BallotFileError, match=r"no table that is recognised.*name, age"):
+        with pytest.raises(BallotFileError, match=r"not a recognised table.*name, age"):
             read(tmp_path, "name,age\nx,3\n")
 
     def test_missing_named_column_is_refused(self, tmp_path):
@@ -242,7 +242,7 @@ class TestPairs:
         [
             ("q,,a,b,first", "field 'reviewer' is an empty name"),
             ("q,r,,b,first", "field 'first' is an empty name"),
-            ("q,r,a,a,first", "field 'second' is 'a' like the first"),
+            ("q,r,a,a,first", "field 'second' is 'a', the same as the first"),
             ("q,r,a,b,", "field 'outcome' is ''; expected first, second, tie or abstain"),
             ("q,r,a,b,maybe", "field 'outcome' is 'maybe'"),
             (

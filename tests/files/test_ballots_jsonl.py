@@ -156,9 +156,9 @@ BAD = [
     ({"reviewer": "r", "rankings": ["a"]}, "field 'rankings' is unknown; did you mean 'ranking'?"),
     ('{"reviewer": "r', "is not JSON (Unterminated string at column 14)"),
     ('{"reviewer": "r"', "is not JSON (Expecting ',' delimiter at column"),
-    ('{"reviewer": "r"} {}', "is not JSON (something follows the object at column"),
-    ('["r"]', "is no JSON object; expected {…}"),
-    ('{"reviewer": "\\ud800"}', "is not JSON (half of a surrogate pair"),
+    ('{"reviewer": "r"} {}', "is not JSON (extra text after the object at column"),
+    ('["r"]', "is not a JSON object; expected {…}"),
+    ('{"reviewer": "\\ud800"}', "is not JSON (it contains an unpaired surrogate"),
     ('{"reviewer": "r", "weight": 1' + "0" * 5000 + "}", "is not JSON (a number has too many"),
     ('{"reviewer": ' + "[" * 200_000, "is not JSON (too deeply nested)"),
 ]

@@ -62,9 +62,9 @@ def test_older_form_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("1: 3,9", "field 'ranking' has '9', which is no alternative's number"),
+        ("1: 3,9", "field 'ranking' has '9', which is not the number of an alternative"),
         ("x: 3,2", "field 'count' is 'x'; expected a whole number"),
-        ("1: 3,{2,1", "field 'ranking' is '3,{2,1'; expected such as 1,{2,3},4"),
+        ("1: 3,{2,1", "field 'ranking' is '3,{2,1'; expected an order such as 1,{2,3},4"),
     ],
 )
 def test_bad_line_is_reported_and_the_good_ones_count(tmp_path, line, said):
@@ -87,7 +87,7 @@ def test_missing_voters_are_reported(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (NEW.replace("TYPE: toi", "TYPE: wmd"), ":3: holds PrefLib data of type 'wmd'"),
+        (NEW.replace("TYPE: toi", "TYPE: wmd"), ":3: contains PrefLib data of type 'wmd'"),
         (NEW.replace("3: Cy", "3: Bo"), ": gives the name 'Bo' to two alternatives"),
         ("# TITLE: t\n1: 1,2\n", ":2: names no alternatives before its first ranking"),
         ("3\n1,Ann\n2,Bo\n3,3,2\n", "where 'voters,sum,orders' is expected"),

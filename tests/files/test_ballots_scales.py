@@ -148,7 +148,7 @@ class TestReading:
         cast = list(read_ballots(file("models.csv", text), on_note=notes.append))
 
         assert {name for ballot in cast for name in ballot.grades} == {"gpt", "grok"}
-        assert f"passed over: {name}" in notes[0]
+        assert f"skipped columns: {name}" in notes[0]
 
     @pytest.mark.parametrize("scale", [None, "0-100"])
     def test_judge_with_a_larger_scale_is_not_dropped(self, file, scale):
@@ -172,7 +172,7 @@ class TestReading:
 
         assert found["wide.csv"] == found["long.csv"]
         assert [reviewer for reviewer, *_ in found["wide.csv"]] == ["anna", "ben", "carl"]
-        assert not any("passed over" in note for note in notes)
+        assert not any("skipped columns" in note for note in notes)
         if scale is None:
             assert [held for *_, held in found["wide.csv"]] == ["1-10", "1-10", "0-100"]
 
@@ -192,8 +192,8 @@ class TestReading:
 
         assert len(list(read_ballots(path, on_note=notes.append))) == 300
         assert notes[-1].endswith(
-            "late.jsonl: the field 'claude' is not read: it first stands on line 251, "
-            "below 200 rows without it, nor are later ones"
+            "late.jsonl: the field 'claude' is not read: it first occurs on line 251, "
+            "after 200 rows without it, nor are later ones"
         )
 
     def test_two_files_are_two_sources(self, file):
@@ -252,15 +252,19 @@ class TestReading:
         read = list(read_ballots(path, scale="0-1", on_problem=told.append, reports_doubts=True))
 
         assert [(p.line, p.is_read, p.problem) for p in told] == [
-            (1, True, "has the number 1.5 for 'b', outside the scale 0-1; its nearer end counts"),
-            (2, True, "has the text 'x' for 'a', which is no grade; dropped when counted"),
+            (
+                1,
+                True,
+                "has the number 1.5 for 'b', outside the scale 0-1; counted as the nearer end",
+            ),
+            (2, True, "has the text 'x' for 'a', which is not a grade; dropped when counted"),
         ]
         assert grades(read[:1]) == {"b": 10, "a": 5.5}
 
     def test_large_file_is_spooled_to_disk(self):
         """The order and the scale stay the same."""
         cast = [Ballot(f"r{k}", grades={"a": k / 10}) for k in range(11)]
-        read = list(scale_ballots(cast, ProblemReport("many.jsonl", None), most_held=3))
+        read = list(scale_ballots(cast, ProblemReport("many.jsonl", None), max_buffered=3))
 
         assert [ballot.reviewer for ballot in read] == [f"r{k}" for k in range(11)]
         assert {str(ballot.scale) for ballot in read} == {"0-1"}

@@ -155,7 +155,7 @@ class TestAColumnPerModel:
         cast, notes = read("id,x,y\n7,0.5,0.25\n8,1,0\n")
 
         assert [(s, r) for s, r, _ in cast] == [("7", "votes"), ("8", "votes")]
-        assert all(fact in notes[0] for fact in ("no column names who judged", "votes"))
+        assert all(fact in notes[0] for fact in ("no reviewer column", "votes"))
 
     def test_rows_by_question(self):
         """Without an id each question is a session, with its text."""
@@ -168,7 +168,7 @@ class TestAColumnPerModel:
 
     def test_arbitrary_numbers_are_not_grades(self):
         """A table of numbers without an item is refused."""
-        with pytest.raises(BallotFileError, match="no table that is recognised"):
+        with pytest.raises(BallotFileError, match="not a recognised table"):
             read("x,y\n1,2\n3,4\n")
 
 
@@ -209,17 +209,18 @@ class TestUnknownTables:
         [
             (
                 "q,who,left,right,better\n1,gpt,x,y,x\n1,grok,x,y,y\n",
-                "nearest is csv-pairs, one comparison a row, with first in 'left' and second in "
-                "'right', but no column for reviewer and outcome; not read: q, who, better",
+                "the nearest format is csv-pairs, a row per comparison, with first in 'left' and "
+                "second in 'right', but no column for reviewer and outcome; not read: q, who, "
+                "better",
                 "add a column for reviewer (reviewer, judge, voter) and outcome (outcome, winner, "
-                "preference), or name those it has with columns reviewer=HEADER, outcome=HEADER, "
-                "session=HEADER (session if the table holds several questions)",
+                "preference), or name the existing ones with columns reviewer=HEADER, "
+                "outcome=HEADER, session=HEADER (session if the table contains several questions)",
             ),
             (
                 "prompt_id,model,by,score\n1,x,ann,3\n1,y,ann,5\n",
                 "with candidate in 'model' and grade in 'score', but no column for reviewer; "
                 "not read: by",
-                "or name those it has with columns reviewer=HEADER",
+                "or name the existing ones with columns reviewer=HEADER",
             ),
             (
                 "name,age\nann,7\n",
@@ -278,7 +279,7 @@ class TestUnknownTables:
 
         assert cast == [("1", "votes", {"x": 3, "y": 5})]
         [note] = notes
-        assert all(fact in note for fact in ("votes.csv", "votes stands for it"))
+        assert all(fact in note for fact in ("votes.csv", "votes is used as the reviewer"))
 
     def test_questions_distinguish_sessions(self):
         """A table with texts of questions and no ids has a session per question."""

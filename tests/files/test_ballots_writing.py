@@ -223,11 +223,11 @@ def test_csv_has_only_the_columns_it_needs(tmp_path):
 
 REFUSED = [
     ("v.csv", [ballot("r: a > a")], "ranks a candidate more than once; write jsonl"),
-    ("v.csv", [ballot("r: a"), ballot("r: b")], "is the second one in session ''; write jsonl"),
+    ("v.csv", [ballot("r: a"), ballot("r: b")], "is its second in session ''; write jsonl"),
     ("v.csv", [ballot("r: a"), PAIR], "compares a pair; write jsonl or parquet"),
     ("v.jsonl", [ballot("r: a", at=datetime(2025, 1, 1))], "its time has no zone"),
-    ("v.jsonl", [ballot("\ud800: a")], "which is no text"),
-    ("v.txt", [ballot("r: a")], "does not say its format; end it in .jsonl"),
+    ("v.jsonl", [ballot("\ud800: a")], "which is not text"),
+    ("v.txt", [ballot("r: a")], "has no known suffix; use .jsonl"),
 ]
 
 

@@ -36,7 +36,7 @@ def council(*votes):
     )
 
 
-IMPORTED = SessionImport(
+IMPORT_KEY = SessionImport(
     "q1",
     NOON,
     "Why\x85not?",
@@ -84,7 +84,7 @@ class TestWholeSessions:
         [
             council(),
             council(ballot("ines: c > a", session="s1", kind="human", at=NOON)),
-            IMPORTED,
+            IMPORT_KEY,
             PAIRS,
             SessionImport("bare"),
         ],
@@ -103,7 +103,7 @@ class TestWholeSessions:
         """Export, import and export change nothing, compressed or not; one line is one session."""
         first, second = tmp_path / f"first.{suffix}", tmp_path / f"second.{suffix}"
 
-        n_sessions = write_sessions([council(), IMPORTED, PAIRS], first)
+        n_sessions = write_sessions([council(), IMPORT_KEY, PAIRS], first)
         write_sessions(read_imports(first), second)
 
         assert n_sessions == 3
@@ -111,7 +111,7 @@ class TestWholeSessions:
 
     def test_line_is_a_line_for_every_reader(self, tmp_path):
         """Characters that some readers take for the end of a line are escaped."""
-        write_sessions([council(), IMPORTED], tmp_path / "out")
+        write_sessions([council(), IMPORT_KEY], tmp_path / "out")
 
         assert len((tmp_path / "out").read_text(encoding="utf-8").splitlines()) == 2
 
@@ -127,7 +127,7 @@ class TestWholeSessions:
 
     def test_prefix_leaves_a_council_session_its_name(self, tmp_path):
         """Its events use that name."""
-        write_sessions([council(), IMPORTED], tmp_path / "out")
+        write_sessions([council(), IMPORT_KEY], tmp_path / "out")
 
         found = read_imports(tmp_path / "out", session_prefix="old/")
 
@@ -149,13 +149,16 @@ class TestWholeSessions:
             ),
             (
                 '{"witan_imported": 1, "session": "s", "lengths": {"x": "long"}}',
-                "'lengths' is no map",
+                "'lengths' is not a map",
             ),
             (
                 '{"witan_imported": 1, "session": "s", "lengths": {"x": 2147483648}}',
                 "'lengths' is the number 2147483648",
             ),
-            ('{"witan_imported": 1, "session": "s", "kept": {"r": [2, 1]}}', "'kept' has [2, 1]"),
+            (
+                '{"witan_imported": 1, "session": "s", "kept": {"r": [2, 1]}}',
+                "'kept' contains [2, 1]",
+            ),
             ('{"witan_imported": 1, "session": "s", "took": [{"seat": "x"}]}', "'took.model'"),
             (
                 '{"witan_imported": 1, "session": "s",'
@@ -166,12 +169,12 @@ class TestWholeSessions:
             ('{"witan_imported": 1, "session": "s\\ud800"}', "characters that are no text"),
             ('{"witan_imported": 1, "session": "s", "at": "noon"}', "'at' is 'noon'"),
             ("{broken", "is not JSON"),
-            ('{"other": 1}', "is no session"),
+            ('{"other": 1}', "is not a session"),
         ],
     )
     def test_invalid_line_is_reported(self, tmp_path, line, told):
         """The other sessions are imported."""
-        write_sessions([IMPORTED], tmp_path / "out")
+        write_sessions([IMPORT_KEY], tmp_path / "out")
         with (tmp_path / "out").open("a", encoding="utf-8") as file:
             file.write(line + "\n")
         problems = []
@@ -189,7 +192,7 @@ class TestBallots:
     @pytest.mark.parametrize("name", ["b.jsonl", "b.parquet"])
     def test_ballots_have_time_and_category(self, tmp_path, name):
         """Time and category of the session are added only to ballots without them."""
-        written = SessionImport("q1", NOON, "", "maths", IMPORTED.ballots[:2])
+        written = SessionImport("q1", NOON, "", "maths", IMPORT_KEY.ballots[:2])
         write_session_ballots([written], tmp_path / name)
 
         [back] = read_imports(tmp_path / name)
@@ -246,7 +249,7 @@ class TestBallots:
         (tmp_path / "b.csv").write_text("before")
 
         with pytest.raises(BallotFileError, match="write jsonl or parquet"):
-            write_session_ballots([IMPORTED, PAIRS], tmp_path / "b.csv")
+            write_session_ballots([IMPORT_KEY, PAIRS], tmp_path / "b.csv")
         assert (tmp_path / "b.csv").read_text() == "before"
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from witan.core.ballot import Ballot
 from witan.deliberation.record import SessionImport
-from witan.files.imports import gather, read_imports
+from witan.files.imports import collect_sessions, read_imports
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
@@ -42,8 +42,10 @@ class TestSessions:
             for k in range(50)
         ]
 
-        assert list(gather(pieces, most=12_000)) == list(gather(pieces))
-        assert [one.session for one in gather(pieces, most=12_000)] == [f"s{k}" for k in range(7)]
+        assert list(collect_sessions(pieces, max_bytes=12_000)) == list(collect_sessions(pieces))
+        assert [one.session for one in collect_sessions(pieces, max_bytes=12_000)] == [
+            f"s{k}" for k in range(7)
+        ]
 
     def test_first_value_and_earliest_time_count(self, tmp_path):
         """A session has one question and category; it was asked before its first ballot."""
@@ -135,7 +137,7 @@ class TestCompanionFiles:
 
         assert len(found) == 1
         assert [str(problem).removeprefix(f"{tmp_path}/") for problem in problems] == [
-            "a:1: field 'candidate' is missing; expected who wrote the answer",
+            "a:1: field 'candidate' is missing; expected the author of the answer",
             "a:2: field 'text' is missing; expected the answer as text, or its length",
             "a:3: field 'chars' is the number 100000000000000000000; "
             "expected a length from 0 to 2,147,483,647",

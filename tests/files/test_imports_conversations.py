@@ -68,8 +68,7 @@ def test_question_is_a_session_with_answers_ballots_and_final_answer(tmp_path):
             candidates=names,
             positions={names[0]: 1, names[1]: 2, names[2]: 3},
             at=at,
-            notes="the file does not keep whose labels these are; "
-            "they follow the order of its stage1",
+            notes="the file does not map labels to models; using the order of stage1",
         ),
     )
 
@@ -126,13 +125,13 @@ def test_review_with_labels_only_is_a_ballot(tmp_path):
 
     ranked, silent = one.ballots
     assert ranked.groups == (("google/gemini-3-pro-preview",), ("openai/gpt-5.1",))
-    assert (silent.abstained, silent.reason) == (True, "the file holds no ranking")
+    assert (silent.abstained, silent.reason) == (True, "the file contains no ranking")
 
 
 @pytest.mark.parametrize(
     ("parsed", "reason"),
     [
-        (["Response A", "Response Z"], "ranks Response Z, which is no label of an answer"),
+        (["Response A", "Response Z"], "ranks Response Z, which is not the label of an answer"),
         (["Response A", "Response A"], "ranks Response A more than once"),
     ],
 )
@@ -185,9 +184,10 @@ def test_unreadable_turn_is_reported_and_the_rest_is_imported(tmp_path):
 
     assert [one.session for one in found] == ["3f8a1b2c/3"]
     assert [f"{problem.line}: {problem.sentence}" for problem in problems] == [
-        "1: field 'messages[1].stage1' holds no answer; nothing was reviewed",
-        "1: field 'messages[3].stage1[0]' is no answer; expected an object with model and response",
-        "2: field 'messages' holds no message with stage1; expected a council's answers",
+        "1: field 'messages[1].stage1' contains no answers, so there is nothing to review",
+        "1: field 'messages[3].stage1[0]' is not an answer; expected an object with model and "
+        "response",
+        "2: field 'messages' contains no message with stage1; expected a council's answers",
     ]
 
 

@@ -328,8 +328,8 @@ class TestInspect:
         ("members", "what"),
         [
             ({"[Content_Types].xml": "<x/>"}, "is a spreadsheet or a document; save it as CSV"),
-            ({"votes.csv": "a,b"}, "is a ZIP archive and no log of Inspect"),
-            ({"header.json": "{"}, "holds no JSON at header.json"),
+            ({"votes.csv": "a,b"}, "is a ZIP archive but not a log of Inspect"),
+            ({"header.json": "{"}, "contains invalid JSON at header.json"),
         ],
     )
     def test_other_archives_are_refused(self, members, what):

@@ -43,8 +43,8 @@ def test_council_is_imported_with_questions_and_answers():
 def test_raw_reviews_are_imported_as_comparisons():
     """4,080 reviews, 13 of them without a text; 80 pairs of one judge occur twice."""
     again = (
-        "judges a pair in the same order again (80 rows in the file, 11 of them with another "
-        "verdict, this the first); the last row of each counts"
+        "compares a pair in the same order again (80 rows in the file, 11 of them with another "
+        "outcome; this is the first); the last row of each counts"
     )
     sessions = read(PRD / "reviews_raw.jsonl.gz", again, session_prefix="raw/")
 

@@ -151,7 +151,7 @@ class TestSeveral:
                 took = time.monotonic() - began
 
             assert forgotten.n_sessions == 3
-            assert "another process" in forgotten.note
+            assert "other processes" in forgotten.note
             assert history.find() == []
             assert took < 10
             assert history.database.rows("PRAGMA busy_timeout") == [(60_000,)]

@@ -20,8 +20,8 @@ from witan.history import History, default_location, parse_location
 from witan.history.engines import (
     PostgresDatabase,
     SqliteDatabase,
+    back_up_damaged_file,
     check_library,
-    copy_aside,
     library_version,
     safe_journal,
 )
@@ -144,15 +144,15 @@ class TestLocations:
         """Another scheme, or none named: a sentence, without the password."""
         said = refusal(written)
 
-        assert "place" in said
+        assert "location" in said
         assert "postgresql://" in said
         assert "secret" not in said
 
     @pytest.mark.parametrize(
         ("written", "words"),
         [
-            (":memory:", "would be gone with the process"),
-            ("sqlite:///:memory:", "would be gone with the process"),
+            (":memory:", "would not outlive the process"),
+            ("sqlite:///:memory:", "would not outlive the process"),
             ("file:h.sqlite?mode=ro", "write a path, sqlite:///path, or postgresql://"),
             ("sqlite:h.sqlite", "write a path, sqlite:///path, or postgresql://"),
             ("postgresql:secret", "write a path, sqlite:///path, or postgresql://"),
@@ -194,7 +194,7 @@ class TestLocations:
         """It is no regular file, and no file is created beside it."""
         said = refusal("/dev/null")
 
-        assert "but a device" in said
+        assert "is a device" in said
         assert not Path("/dev/null.lock").exists()
 
     def test_url_of_an_open_history_names_its_file(self, file):
@@ -225,7 +225,7 @@ class TestRefusing:
         with History.open(postgresql_url) as history:
             history.database.execute("INSERT INTO migrations VALUES (99, 0, '9.9')")
 
-        assert "is of version 99" in refusal(postgresql_url)
+        assert "has version 99" in refusal(postgresql_url)
 
     def test_tables_of_another_program_are_left_alone(self, file):
         """A database with a table of the same name is refused."""
@@ -277,7 +277,7 @@ class TestRefusing:
         """A text file is unchanged, and is not copied."""
         file.write_text("These are my notes.\n" * 100, encoding="utf-8")
 
-        assert "is no SQLite file" in refusal(file)
+        assert "is not a SQLite file" in refusal(file)
         assert file.read_text(encoding="utf-8").startswith("These are my notes.")
         assert [p for p in file.parent.iterdir() if "corrupt" in p.name] == []
 
@@ -321,7 +321,7 @@ class TestRefusing:
         said = refusal(file, clock=Noon())
 
         copy = file.with_name("history.sqlite.corrupt-20261121-123005")
-        assert "lost every byte" in said
+        assert "the file is empty" in said
         assert copy.with_name(f"{copy.name}-wal").read_bytes() == log.read_bytes() == b"x" * 100
         assert file.stat().st_size == 0
 
@@ -368,10 +368,10 @@ class TestRefusing:
         journal = file.with_name(f"{file.name}-journal")
         journal.write_bytes(b"x" * 100)
 
-        copy = copy_aside(file, NOON)
+        copy = back_up_damaged_file(file, NOON)
 
         assert copy.with_name(f"{copy.name}-journal").read_bytes() == b"x" * 100
-        assert copy_aside(file, NOON.replace(hour=13)) == copy
+        assert back_up_damaged_file(file, NOON.replace(hour=13)) == copy
 
     def test_sound_history_passes_its_check(self, history):
         """The check reports nothing."""
@@ -383,7 +383,7 @@ class TestRefusing:
         said = refusal(where)
 
         assert said.startswith(where)
-        assert "that you may write" in said
+        assert "writable folder" in said
 
     def test_folder_is_no_history(self, tmp_path):
         """A path that is a folder is refused."""
@@ -431,7 +431,7 @@ class TestServers:
         said = refusal("postgresql://user:secret@127.0.0.1:1/witan")
 
         assert said.startswith("postgresql://user@127.0.0.1:1/witan: no connection")
-        assert "see that the server runs" in said
+        assert "check that the server runs" in said
         assert "secret" not in said
 
     def test_wrong_password_is_an_error_and_never_shown(self, postgresql_url):
@@ -621,7 +621,7 @@ class TestPermissions:
         copy.chmod(0o755)
 
         assert said.startswith("HistoryError")
-        assert "folder that you may write" in said
+        assert "writable folder" in said
 
     def test_writing_a_read_only_history_is_refused(self, folder):
         """To record in it is refused with a sentence."""
@@ -644,7 +644,7 @@ class TestPermissions:
         file.chmod(0o444)
         folder.chmod(0o555)
 
-        assert "place that you may write" in said_by(READS, file)
+        assert "writable folder" in said_by(READS, file)
 
 
 def test_read_only_file_system_is_read(folder):

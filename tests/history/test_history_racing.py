@@ -68,7 +68,7 @@ class TestForgetting:
                 for event in stage:
                     recording(event)
 
-            with pytest.raises(HistoryError, match="was forgotten"):
+            with pytest.raises(HistoryError, match="was deleted"):
                 recording.flush()
             forgetting.join()
 
@@ -177,7 +177,7 @@ class TestClaiming:
     @pytest.mark.usefixtures("holder")
     def test_forced_claim_succeeds(self, history):
         """The caller holds the session from then on."""
-        history.claim("s1", by_force=True)
+        history.claim("s1", force=True)
 
         with history.recording() as recording:
             for event in told("s1"):

@@ -88,7 +88,10 @@ class TestFiles:
         [
             (Ballot("ines", (("ada",), ("zoe",)), session="s1", kind="human"), "names zoe"),
             (Ballot("ada", (("bo",), ("cy",)), session="s1", kind="human"), "of a candidate"),
-            (Ballot("ines", (("bo",), ("cy",)), session="s2", kind="human"), "of the session s2"),
+            (
+                Ballot("ines", (("bo",), ("cy",)), session="s2", kind="human"),
+                "belongs to the session s2",
+            ),
             (Ballot("ines", (("bo",),), session="s1", kind="human", weight=-1), "weight"),
         ],
     )
@@ -105,7 +108,7 @@ class TestFiles:
         broken = Session.of(told("s1")[:6])
         vote = Ballot("ines", (("ada",), ("bo",)), session="s1", kind="human")
 
-        with pytest.raises(HistoryError, match="not closed"):
+        with pytest.raises(HistoryError, match="still open"):
             history.add(
                 [SessionImport("s1", ASKED, ballots=(vote,), session_record=broken)], "f", "d"
             )

@@ -244,7 +244,7 @@ class TestClaiming:
 
         send(first, mine[BALLOTS_IN])
 
-        with pytest.raises(HistoryError, match="taken up by another process"):
+        with pytest.raises(HistoryError, match="resumed by another process"):
             first.flush()
         assert first.failure is not None
         assert history.session("s1") == Session.of(told("s1", taste="other"))
@@ -255,7 +255,7 @@ class TestClaiming:
         with history.recording() as recording:
             send(recording, opened + answers)
 
-        with History.open(place) as other, pytest.raises(HistoryError, match="taken up"):
+        with History.open(place) as other, pytest.raises(HistoryError, match="resumed by"):
             record(other, opened + answers + ballots)
         assert history.session("s1").events == tuple(opened + answers)
 
@@ -307,7 +307,7 @@ class TestClaiming:
 
         send(recording, answers)
 
-        with pytest.raises(HistoryError, match="was forgotten"):
+        with pytest.raises(HistoryError, match="was deleted"):
             recording.flush()
         assert history.find() == []
 
@@ -338,9 +338,9 @@ class TestVoting:
     @pytest.mark.parametrize(
         ("vote", "problem"),
         [
-            (ballot("eve: bo > ada"), "only people vote later"),
-            (ballot("eve: bo > zoe", kind="human"), "zoe, which has no answer there"),
-            (ballot("eve: bo > ada", kind="human", session="s2"), "of the session s2"),
+            (ballot("eve: bo > ada"), "only people can vote"),
+            (ballot("eve: bo > zoe", kind="human"), "zoe, which has no answer"),
+            (ballot("eve: bo > ada", kind="human", session="s2"), "belongs to the session s2"),
         ],
     )
     def test_invalid_vote_is_refused(self, history, vote, problem):
@@ -366,7 +366,7 @@ class TestVoting:
         with history.recording() as recording:
             send(recording, told("s1")[:3])
 
-        with pytest.raises(HistoryError, match="not closed"):
+        with pytest.raises(HistoryError, match="still open"):
             history.vote("s1", [ballot("eve: bo > ada", kind="human")])
 
 

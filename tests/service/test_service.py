@@ -278,7 +278,7 @@ class TestEnding:
             while not history.has_record(running.id):  # noqa: ASYNC110 - the writer tells nobody
                 await anyio.sleep(0.01)
             with History.open(tmp_path / "history.sqlite") as other:
-                other.claim(running.id, by_force=True)
+                other.claim(running.id, force=True)
             session = await running.wait_for_session()
 
         assert session.status == "complete"

@@ -88,7 +88,7 @@ def test_one_criterion_compares_all_reviewers(witan, history, tmp_path):
     ("criterion", "said"),
     [("acuracy", "'acuracy'; did you mean 'accuracy'? (known: accuracy, clarity)"),
      ("zest", "unknown criterion 'zest' (known: accuracy, clarity)"),
-     ("overall", "'overall' is the grade as a whole, which an audit without a criterion tells of; "
+     ("overall", "'overall' is the holistic grade; leave out the criterion to audit it; "
                  "criteria: accuracy, clarity")],
 )  # fmt: skip
 def test_an_ungraded_criterion_is_refused(witan, history, criterion, said):
@@ -108,7 +108,10 @@ def test_a_reviewer_without_grades_on_a_criterion_is_reported(witan, tmp_path):
     for name in ("ines", "people"):
         said = witan("audit", "--history", place, "--criterion", "clarity", "--reviewer", name)
         assert said.status == 3
-        assert all(fact in said.err for fact in (f"{name} gave no grade", "ash, elm and oak did"))
+        assert all(
+            fact in said.err
+            for fact in (f"{name} gave no grades", "these reviewers did: ash, elm and oak")
+        )
     strange = witan("audit", "--history", place, "--criterion", "clarity", "--reviewer", "elk")
     assert strange.status == 2
     assert "unknown reviewer 'elk'" in strange.err

@@ -131,7 +131,7 @@ def test_binary_answers_are_refused(witan, tmp_path):
     said = witan("tally", EXAMPLE, "--answers", str(path))
 
     assert said.status == 2
-    assert "no UTF-8 text" in said.err
+    assert "not UTF-8 text" in said.err
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")

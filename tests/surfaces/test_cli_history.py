@@ -309,7 +309,7 @@ class TestDoctor:
         place.write_text("This is a text, and no history at all.", encoding="utf-8")
         said = witan("doctor", "--offline")
         assert said.status == 2
-        assert "is no SQLite file" in said.out
+        assert "is not a SQLite file" in said.out
 
         monkeypatch.setenv("WITAN_HISTORY", "postgresql://me:hush@127.0.0.1:1/x")
         assert "hush" not in witan("doctor").out

@@ -50,7 +50,7 @@ def test_a_file_with_damaged_pages_is_not_written_to(full):
         History.open(full)
 
     assert full.read_bytes() == before
-    assert "left as it is" in str(refused.value)
+    assert "is unchanged" in str(refused.value)
 
 
 def test_the_suggested_commands_rescue_readable_sessions(full, witan, tmp_path, monkeypatch):
@@ -91,7 +91,7 @@ def test_a_damaged_schema_is_reported_as_damage(tmp_path, witan, monkeypatch, ma
     for run in (said, asked):
         assert (run.status, run.out) == (2, "")
         assert "is damaged" in run.err
-        assert "put a backup" in run.err
+        assert "restore a backup" in run.err
         assert "cannot be written" not in run.err
         assert "witan export" not in run.err
     assert file.read_bytes() == data
@@ -141,7 +141,7 @@ def test_invalid_json_is_damage(full):
     with History.open(full) as history:
         with pytest.raises(HistoryError, match=r"damaged.* event \d+"):
             list(history.sessions())
-        with pytest.raises(HistoryError, match=r"event \d+ .* is no JSON"):
+        with pytest.raises(HistoryError, match=r"event \d+ .* is not JSON"):
             history.check()
 
 

@@ -93,7 +93,7 @@ class TestImport:
         said = witan("import", file, "--history", place)
 
         assert said.status == 2
-        assert all(fact in said.err for fact in ("'last'", "stands for the latest"))
+        assert all(fact in said.err for fact in ("'last'", "means the latest"))
         assert "--prefix" in said.err
         assert listed(witan, place) == []
         assert witan("import", file, "--prefix", "mine-", "--history", place).status == 0
@@ -211,8 +211,8 @@ class TestUnreadable:
         file.write_text("\n".join(["session,reviewer,candidate,rank", *rows]), encoding="utf-8")
         said = witan("import", file, "--history", place, *["--strict"] * strict)
 
-        assert "more than once" in said.err
-        assert "the last row of each" in said.err
+        assert "is repeated on one ballot" in said.err
+        assert "the last row" in said.err
         assert "could not be read" not in said.err
         assert said.status == (1 if strict else 0)
         assert ("under --strict" in said.err) is strict
@@ -320,19 +320,19 @@ class TestUnreadable:
         [
             (
                 {"prompt_id": 1, "model": "x", "text": "Ex."},
-                "holds answers and no ballots; import the ballots with --answers",
+                "contains answers and no ballots; import the ballots with --answers",
             ),
             (
                 {"session": "q1", "candidate": "x", "chars": 9},
-                "holds answers and no ballots; import the ballots with --answers",
+                "contains answers and no ballots; import the ballots with --answers",
             ),
             (
                 {"prompt_id": 1, "category": "law", "text": "Why?"},
-                "holds questions and no ballots; import the ballots with --questions",
+                "contains questions and no ballots; import the ballots with --questions",
             ),
             (
                 {"session": "q1", "question": "Why?"},
-                "holds questions and no ballots; import the ballots with --questions",
+                "contains questions and no ballots; import the ballots with --questions",
             ),
         ],
     )

@@ -77,10 +77,10 @@ def test_a_running_session_is_resumed_only_on_request(witan, place):
         said = witan("resume", "s1")
 
         assert said.status == 2
-        assert f"under way in process {holder.pid}" in said.err
+        assert f"running in process {holder.pid}" in said.err
         assert "--take-over" in said.err
         taken = witan("resume", "s1", "--take-over")
-        assert "under way" not in taken.err
+        assert "running in process" not in taken.err
         holder.kill()
 
 
@@ -150,7 +150,7 @@ def test_a_log_in_use_is_mentioned(witan, place):
             said = witan("forget", "s1", "s2", "--yes")
 
     assert (said.status, said.lines[1]) == (0, "2 sessions forgotten.")
-    assert "another process is reading it" in said.out
+    assert "other processes that read it" in said.out
 
 
 def test_a_running_session_is_shown_as_running(witan, place):

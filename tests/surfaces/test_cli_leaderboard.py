@@ -188,7 +188,7 @@ class TestRules:
         said = witan("leaderboard", "--history", history, "--rule", "auto")
 
         assert (said.status, said.out) == (2, "")
-        assert "a rule by its name" in said.err
+        assert "one rule by name" in said.err
 
     def test_an_unknown_rule_gets_the_nearest(self, witan, history):
         """Before anything is opened."""
@@ -252,7 +252,7 @@ class TestNoData:
         said = witan(command, "--history", kept(tmp_path / "h.sqlite", []))
 
         assert (said.status, said.out) == (3, "")
-        assert "counted yet" in said.err
+        assert "to count yet" in said.err
 
     @pytest.mark.parametrize("command", ["leaderboard", "audit"])
     def test_simulated_sessions_alone(self, witan, tmp_path, command):
@@ -303,7 +303,7 @@ class TestNoData:
         [
             (("--engine", "spark"), "--lake"),
             (("--lake", "somewhere", "--history", "h"), "not both"),
-            (("--lake", "somewhere"), "no lake"),
+            (("--lake", "somewhere"), "not a lake"),
             (("--plot", "chart.gif"), ".svg"),
             (("--since", "2026-02-01", "--until", "2026-01-01"), "a time before"),
         ],

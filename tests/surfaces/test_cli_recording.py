@@ -76,9 +76,9 @@ class TestRecording:
     @pytest.mark.parametrize(
         ("url", "words"),
         [
-            ("{tmp}/text.txt", "is no SQLite file"),
+            ("{tmp}/text.txt", "is not a SQLite file"),
             ("{tmp}", "is a folder"),
-            ("mysql://host/x", "is no place for a history"),
+            ("mysql://host/x", "is not a location for a history"),
             ("postgresql://me:hush@127.0.0.1:1/x", "no connection"),
         ],
     )

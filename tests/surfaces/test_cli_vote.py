@@ -329,8 +329,8 @@ class TestStrangers:
         said = witan("vote", "q1", "--as", person, *how, "--history", compared)
 
         assert (said.status, said.out) == (2, "")
-        assert f"{called} are called so in" in said.err
-        assert "name of your own" in said.err
+        assert f"reserved for {called} in" in said.err
+        assert "your own name" in said.err
         assert witan("export", "--history", compared).out == before
 
     def test_comparisons_under_the_name_are_a_stranger_s(self, witan, compared):
@@ -341,7 +341,7 @@ class TestStrangers:
         other = witan("vote", "q1", "--as", "jo-b", *ranking, "--history", compared)
 
         assert refused.status == 2
-        assert "compared answers of q1" in refused.err
+        assert "an imported vote on q1" in refused.err
         assert other.status == 0
 
 
@@ -410,7 +410,7 @@ class TestRefused:
         said = witan("vote", "q1", "--show", "--history", place)
 
         assert (said.status, said.out) == (2, "")
-        assert "no text of any answer" in said.err
+        assert "no answer texts" in said.err
         assert "--answers FILE" in said.err
 
     @pytest.mark.parametrize("arguments", [[], ["--json"], ["--show", "--ranking", "A > B > C"]])

@@ -69,7 +69,7 @@ class TestRecording:
         reading = SqliteDatabase(place, str(place), mode="ro")
         with (
             History(reading, SystemClock()) as history,
-            pytest.raises(HistoryError, match="cannot be written"),
+            pytest.raises(HistoryError, match="is open read-only"),
         ):
             ask(QUESTION, members, history=history, listener=told.append)
 

@@ -1,4 +1,4 @@
-"""An audit of reviewers, read off a history or a lake."""
+"""An audit of reviewers, computed from a history or a lake."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -51,13 +51,13 @@ NO_NAMES: Mapping[str, str] = MappingProxyType({})
 NO_FAMILIES: Mapping[str, Collection[str]] = MappingProxyType({})
 
 OVERALL = "overall"
-"""Name on a ballot of a grade of no criterion."""
+"""Name of the holistic grade on a ballot without criteria."""
 
-NAMED = 8
-"""Reviewers that a message names at most."""
+MAX_NAMES_LISTED = 8
+"""Maximum number of reviewers named in a message."""
 
 SEED = 0
-"""Seed of a history's halvings: the same history, the same stability."""
+"""Seed of the random halves of a history, so that stability is reproducible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Grader:
     reviewer, human
         The model or person; all people together are "people".
     ballots
-        What it was asked for.
+        Number of ballots requested from it.
     grading
         Its measures.
     """
@@ -89,7 +89,7 @@ class CriterionReport:
     criterion
         Its name.
     panel
-        The models together; null in a report on one reviewer, or where no model grades on it.
+        All models together; null in a report on one reviewer, or if no model grades it.
     graders
         Reviewers in the order of the audit; at least one.
     """
@@ -106,27 +106,28 @@ class AuditReport(NotebookDisplay):
     Parameters
     ----------
     window
-        Which sessions.
+        Window of the sessions.
     sessions
-        How many they are.
+        Number of sessions.
     level
-        Of all intervals.
+        Confidence level of all intervals.
     reviewers
         The models that review, by name.
     persons
-        The people that voted, by name.
+        The people who voted, by name.
     people
-        All of them as one line; null: nobody voted.
+        All people as one line; null if no person voted.
     panel
-        The models together; null in a report on one reviewer or criterion.
+        All models together; null in a report on one reviewer or criterion.
     calibration
-        How often a panel this sure of a pair matched people; null likewise.
+        How often a panel this sure of a pair agreed with people; null in a report on
+        one reviewer or criterion.
     concerns
-        Reviewer to the measures that stand out; reviewers without any are left out.
+        Reviewer to the measures that stand out; reviewers without any are omitted.
     only
-        The requested reviewer; null: all.
+        The requested reviewer; null if all.
     criterion
-        Everybody's grading on the requested criterion; null: none.
+        All reviewers' grading on the requested criterion; null if none was requested.
     aliases
         Old name of a model to its new one.
     """
@@ -149,19 +150,21 @@ class AuditReport(NotebookDisplay):
         return f"<AuditReport of {self.sessions} sessions: {reviewers}>"
 
     def __getitem__(self, reviewer: str) -> ReviewerAudit:
-        """The line of one reviewer: a model, a person, or all ``people``.
+        """Return the line of one reviewer: a model, a person, or ``people``.
 
         Raises
         ------
         UnknownName
-            If there is none of that name.
+            If there is no line of that name.
         """
-        # A person may bear the name of all people together, who keep it.
-        known = {line.reviewer: line for line in reversed((*self.reviewers, *self.persons))}
-        known |= {} if self.people is None else {self.people.reviewer: self.people}
+        # A person may be named "people"; that name means all people together.
+        line_by_reviewer = {
+            line.reviewer: line for line in reversed((*self.reviewers, *self.persons))
+        }
+        line_by_reviewer |= {} if self.people is None else {self.people.reviewer: self.people}
         for name in (reviewer, present_name(reviewer, self.aliases)):
-            if name in known:
-                return known[name]
+            if name in line_by_reviewer:
+                return line_by_reviewer[name]
         raise UnknownName("reviewer", reviewer, [line.reviewer for line in self.lines])
 
     @property
@@ -172,7 +175,7 @@ class AuditReport(NotebookDisplay):
 
     @property
     def overview(self) -> tuple[ReviewerAudit, ...]:
-        """Lines of all models, remarkable persons, and all people together."""
+        """Lines of all models, persons with concerns, and all people together."""
         persons = [each for each in self.persons if self.only or each.reviewer in self.concerns]
         return (*self.reviewers, *persons, *self.lines[len(self.reviewers + self.persons) :])
 
@@ -184,7 +187,7 @@ class AuditReport(NotebookDisplay):
         UnknownName
             If there is no such reviewer or criterion.
         NothingToCount
-            If that reviewer gave no grade on it.
+            If that reviewer gave no grades on it.
         """
         if reviewer is None and criterion is None:
             return self
@@ -212,19 +215,19 @@ class _UnknownCriterion(UnknownName):
     """A criterion without grades; the error names the graded ones."""
 
     def __str__(self) -> str:
-        known = ", ".join(self.known_names) or "none"
+        criterion_names = ", ".join(self.known_names) or "none"
         if self.name == OVERALL:
-            without = "which an audit without a criterion tells of"
-            return f"{OVERALL!r} is the grade as a whole, {without}; criteria: {known}"
-        return f"unknown criterion {self.name!r}{self.suggestion} (known: {known})"
+            hint = "leave out the criterion to audit it"
+            return f"{OVERALL!r} is the holistic grade; {hint}; criteria: {criterion_names}"
+        return f"unknown criterion {self.name!r}{self.suggestion} (known: {criterion_names})"
 
 
 def _report_on_criterion(
     report: AuditReport, criterion: str, line_of_reviewer: ReviewerAudit | None
 ) -> CriterionReport:
-    known = sorted({grading.criterion for line in report.lines for grading in line.criteria})
-    if criterion not in known:
-        raise _UnknownCriterion("criterion", criterion, known)
+    criteria = sorted({grading.criterion for line in report.lines for grading in line.criteria})
+    if criterion not in criteria:
+        raise _UnknownCriterion("criterion", criterion, criteria)
     graded = [
         (line, grading)
         for line in report.lines
@@ -238,9 +241,10 @@ def _report_on_criterion(
     )
     if not graders and line_of_reviewer is not None:
         names = [line.reviewer for line, _ in graded]
-        more = [f"{len(names) - NAMED:,} more"] if len(names) > NAMED else []
-        did = f"{join_names([*names[:NAMED], *more])} did"
-        problem = f"{line_of_reviewer.reviewer} gave no grade on {criterion} {report.window}; {did}"
+        more = [f"{len(names) - MAX_NAMES_LISTED:,} more"] if len(names) > MAX_NAMES_LISTED else []
+        graders_text = join_names([*names[:MAX_NAMES_LISTED], *more])
+        problem = f"{line_of_reviewer.reviewer} gave no grades on {criterion} {report.window}"
+        problem += f"; these reviewers did: {graders_text}"
         raise NothingToCount(problem)
     panel = None
     if line_of_reviewer is None and report.panel is not None:
@@ -256,20 +260,20 @@ def audit(
     families: Mapping[str, Collection[str]] = NO_FAMILIES,
     level: float = 0.95,
 ) -> AuditReport:
-    """Measure how reviewers judge.
+    """Measure the bias, severity and agreement of reviewers.
 
     Parameters
     ----------
     source
         A history, or its path or URL; an engine, or the folder of a lake.
     window
-        Which sessions.
+        Window of the sessions.
     aliases
         Old name → new name of a model.
     families
-        Family → the models that belong to it; a model in none is one of its own.
+        Family → its models; a model in no family is its own family.
     level
-        Of all intervals.
+        Confidence level of all intervals.
 
     Raises
     ------
@@ -278,10 +282,10 @@ def audit(
     HistoryError
         If the source cannot be read.
     InvalidParameter
-        If a model is in two families, aliases run in a circle, or the level is no level.
+        If a model is in two families, aliases form a cycle, or the level is invalid.
     """
-    with open_source(source) as opened:
-        return audit_of(opened, window, aliases=aliases, families=families, level=level)
+    with open_source(source) as opened_source:
+        return audit_of(opened_source, window, aliases=aliases, families=families, level=level)
 
 
 def audit_of(
@@ -292,7 +296,7 @@ def audit_of(
     families: Mapping[str, Collection[str]] = NO_FAMILIES,
     level: float = 0.95,
 ) -> AuditReport:
-    """Audit a source as is."""
+    """Audit an open source."""
     family_of = _family_of(families, aliases)
     with source.moment():
         empty = explain_empty(source, window)
@@ -311,8 +315,8 @@ def audit_of(
     )
     if not result.reviewers and not result.persons:
         problem = f"{source.location}: no session {window} has a ballot"
-        raise NothingToCount(f"{problem}; choose a wider window, or another category")
-    # Backwards, so that whoever is called as all people together keeps the name.
+        raise NothingToCount(f"{problem}; choose a wider window or another category")
+    # Reversed, so that the line of all people together comes first among equal names.
     all_concerns = {line.reviewer: concerns(line) for line in reversed(result.lines)}
     return AuditReport(
         window=window,
@@ -323,7 +327,11 @@ def audit_of(
         people=result.people,
         panel=result.panel,
         calibration=calibration,
-        concerns={name: known for name, known in reversed(all_concerns.items()) if known},
+        concerns={
+            name: reviewer_concerns
+            for name, reviewer_concerns in reversed(all_concerns.items())
+            if reviewer_concerns
+        },
         aliases=aliases,
     )
 
@@ -372,6 +380,6 @@ def _family_of(
         for model in models:
             name = present_name(model, aliases)
             if family_of.setdefault(name, family) != family:
-                both = f"in {family_of[name]} and in {family}"
-                raise InvalidParameter("families", f"{name} {both}", "each model in one family")
+                problem = f"in {family_of[name]} and in {family}"
+                raise InvalidParameter("families", f"{name} {problem}", "each model in one family")
     return family_of

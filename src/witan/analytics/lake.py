@@ -1,21 +1,21 @@
-"""A lake of Parquet files: its columns, and how it is read, checked and written.
+"""A lake of Parquet files: columns, reading, checking and writing.
 
-    sessions/   a row per session, and the only place where its name stands
+    sessions/   a row per session, and the only table with its name
     standings/  a row per session, kind, rule and model
     matchups/   a row per session, kind and pair of models
-    ballots/    a row per ballot that counts, with lists in the order of its candidates
+    ballots/    a row per counted ballot, with lists in the order of its candidates
     answers/    a row per answer
-    names/      code → name; a name may stand in several files
+    names/      code → name; a name may be in several files
 
-The first five are parted into ``day=YYYY-MM-DD/*.parquet``. Each row carries what its session is
-filtered by, so that no table has to be joined to another. `session` is a key of 64 bits made of the
-session's name: a number is grouped and joined faster than a text. Pairs are rows and not lists:
-summing rows took half the time of taking lists apart.
+The first five are partitioned into ``day=YYYY-MM-DD/*.parquet``. Each row has the columns by which
+sessions are filtered, so that no tables need to be joined. `session` is a key of 64 bits, a hash of
+the session's name: numbers are grouped and joined faster than text. Pairs are rows, not lists:
+summing rows took half the time of unpacking lists.
 
-A lake is written a day at a time. Names go first, so that no code is ever without one. The five
-files of a day are written aside and then take their places one right after the other; each carries
-the mark of its export, so that a reader can tell when some of them are of another. At the end all
-files are listed, so that a reader can tell when one is lost.
+A lake is written a day at a time. Names come first, so that every code has one. The five files of a
+day are written under temporary names and then renamed together; each contains the mark of its
+export, so that a reader notices files of another export. At the end all files are listed, so that a
+reader notices a missing one.
 """
 
 import json
@@ -71,21 +71,21 @@ TABLES: Mapping[str, Mapping[str, str]] = MappingProxyType(
         for table, columns in _COLUMNS.items()
     }
 )
-"""Type by column by table; a list in brackets."""
+"""Type by column by table; brackets mean a list."""
 
-MEASURED = {"z", "p_beats", "seconds", "cost_usd", "kendall_w", "agreement"}
-"""Columns whose values hardly repeat: a dictionary would not help."""
+FLOAT_COLUMNS = {"z", "p_beats", "seconds", "cost_usd", "kendall_w", "agreement"}
+"""Columns whose values rarely repeat, so that a dictionary would not help."""
 
-DAILY = tuple(table for table in TABLES if table != "names")
-"""The tables that are parted by day."""
+TABLES_BY_DAY = tuple(table for table in TABLES if table != "names")
+"""Tables partitioned by day."""
 
 EXPORT = "witan.export"
-"""The key in a file's metadata of its export's mark, one for all tables of a day."""
+"""Key of the export's mark in a file's metadata; a day's tables share one mark."""
 
 
 @cache
 def arrow() -> ModuleType:
-    """Arrow and its Parquet, imported when a lake is used."""
+    """Import Arrow and its Parquet module on first use of a lake."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -96,7 +96,7 @@ def arrow() -> ModuleType:
 
 @cache
 def schema_of(table: str) -> "pyarrow.Schema":
-    """The Arrow schema of a table."""
+    """Return the Arrow schema of a table."""
     return arrow().schema([(name, _column_type(kind)) for name, kind in TABLES[table].items()])
 
 
@@ -106,7 +106,7 @@ def dictionary_columns(table: str) -> list[str]:
     return [
         name + kind.count("[") * ".list.element"
         for name, kind in TABLES[table].items()
-        if name not in MEASURED
+        if name not in FLOAT_COLUMNS
     ]
 
 
@@ -126,12 +126,12 @@ def key_of(session: str) -> int:
 
 
 def constants(files: Iterable[Path], columns: Collection[str]) -> Mapping[str, int]:
-    """Return columns with a single value over all files, and the value.
+    """Return the columns with one value in all files, and the value.
 
     Parameters
     ----------
     columns
-        Of whole numbers: the least and the greatest of texts may be cut short in a file.
+        Integer columns, because a file may truncate the minimum and maximum of text.
     """
     values: dict[str, set[int | None]] = {name: set() for name in columns}
     for file in files:
@@ -147,18 +147,22 @@ def constants(files: Iterable[Path], columns: Collection[str]) -> Mapping[str, i
 
 
 def _constants_of_group(group: Any, columns: Collection[str]) -> Iterable[tuple[str, int | None]]:
-    """Yield each column's only value in a row group; None if unknown."""
+    """Yield each column's single value in a row group, or None."""
     for at in range(group.num_columns if group.num_rows else 0):
         column = group.column(at)
         if column.path_in_schema in columns:
             statistics = column.statistics
-            known = statistics is not None and statistics.has_min_max and statistics.has_null_count
-            alone = known and statistics.null_count == 0 and statistics.min == statistics.max
-            yield column.path_in_schema, int(statistics.min) if alone else None
+            has_limits = (
+                statistics is not None and statistics.has_min_max and statistics.has_null_count
+            )
+            is_single = (
+                has_limits and statistics.null_count == 0 and statistics.min == statistics.max
+            )
+            yield column.path_in_schema, int(statistics.min) if is_single else None
 
 
 FOLDER = "_exports"
-"""Readers of Parquet skip names that begin with an underscore."""
+"""Folder of the lists; Parquet readers skip names beginning with an underscore."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +175,7 @@ class FileSummary:
 
 @dataclass(frozen=True, slots=True)
 class ListedFile:
-    """A file as exported, by path within the lake, with slashes."""
+    """An exported file: its path within the lake, with slashes, and summary."""
 
     file: str
     rows: int
@@ -180,7 +184,7 @@ class ListedFile:
 
 @dataclass(frozen=True, slots=True)
 class _FileList:
-    """The list of an export; incomplete while the first export still writes."""
+    """The list of an export; incomplete while the first export is running."""
 
     complete: bool
     files: tuple[ListedFile, ...]
@@ -192,17 +196,17 @@ Lists = Mapping[Path, _FileList]
 
 @dataclass(frozen=True, slots=True)
 class _MissingFile:
-    """A listed file, missing or altered."""
+    """A listed file that is missing or altered."""
 
     file: ListedFile
     rows: int
-    """Of its rows, those that are not there; fewer than none where there are more."""
+    """Number of missing rows; negative if there are additional rows."""
     path: Path
-    """Of the list."""
+    """Path of the list."""
 
 
 def begin_list(root: Path, source: str) -> None:
-    """List an export as begun, unless one has ended."""
+    """List an export as incomplete, unless an earlier one is complete."""
     path = _path(root, source)
     if not path.exists():
         _write_list(path, _FileList(complete=False, files=()))
@@ -210,7 +214,7 @@ def begin_list(root: Path, source: str) -> None:
 
 def write_list(root: Path, source: str, files: Sequence[ListedFile]) -> None:
     """List the files of an export, all or none."""
-    order = sorted(files, key=lambda one: (DAILY.index(_table(one.file)), one.file))
+    order = sorted(files, key=lambda one: (TABLES_BY_DAY.index(_table(one.file)), one.file))
     _write_list(_path(root, source), _FileList(complete=True, files=tuple(order)))
 
 
@@ -228,24 +232,24 @@ def _write_list(path: Path, files: _FileList) -> None:
 
 
 def _write_files(writes: Mapping[Path, Callable[[Path], object]]) -> None:
-    """Write every file, first aside, then all into place."""
-    # A name that begins with a dot is no part of a lake to any reader.
-    aside = {path: path.with_name(f".{path.stem}.{os.getpid()}.partial") for path in writes}
+    """Write all files under temporary names, then rename them together."""
+    # Every reader of a lake ignores names beginning with a dot.
+    partial_paths = {path: path.with_name(f".{path.stem}.{os.getpid()}.partial") for path in writes}
     try:
-        for path, partial in aside.items():
+        for path, partial in partial_paths.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             writes[path](partial)
-        for path, partial in aside.items():
+        for path, partial in partial_paths.items():
             partial.replace(path)
     finally:
-        for partial in aside.values():
-            # What stood in the way of writing it stands in the way of this too.
+        for partial in partial_paths.values():
+            # The cause of the failed write may also prevent the deletion.
             with suppress(OSError):
                 partial.unlink(missing_ok=True)
 
 
 def read_lists(root: Path) -> Lists:
-    """Read every list by path, before the files, which are written first."""
+    """Read all lists, by path; call this before reading files."""
     return {path: _read_list(path) for path in sorted((root / FOLDER).glob("*.json"))}
 
 
@@ -255,56 +259,60 @@ def check_complete(root: Path, lists: Lists, files: Mapping[str, FileSummary]) -
     Parameters
     ----------
     files
-        Summaries of the files that are there, by path within the lake.
+        Summaries of the existing files, by path within the lake.
     """
-    for path, listed in lists.items():
-        if not listed.complete:
-            problem = "holds an export that never ended, or still runs"
-            remedy = f"let it end, or export the history again; else delete {_place(path)}"
+    for path, file_list in lists.items():
+        if not file_list.complete:
+            problem = "contains an unfinished export"
+            remedy = f"wait for it, export the history again, or delete {_place(path)}"
             raise HistoryError(str(root), problem, remedy)
-    lacking = [
+    gaps_in_exports = [
         lack
-        for path, listed in lists.items()
-        for one in listed.files
+        for path, file_list in lists.items()
+        for one in file_list.files
         if (lack := _missing_rows(one, files, path)) is not None
     ]
-    known = {one.file for listed in lists.values() for one in listed.files}
-    others = Counter[str]()
+    listed_files = {one.file for file_list in lists.values() for one in file_list.files}
+    rows_elsewhere = Counter[str]()
     for file, summary in files.items():
-        if file not in known:
-            others[_table(file)] += summary.rows
-    lost = [lack for table in DAILY for lack in _uncovered_files(lacking, table, others[table])]
-    if lost:
-        raise _error(root, lost, others)
+        if file not in listed_files:
+            rows_elsewhere[_table(file)] += summary.rows
+    lost_files = [
+        lack
+        for table in TABLES_BY_DAY
+        for lack in _uncovered_files(gaps_in_exports, table, rows_elsewhere[table])
+    ]
+    if lost_files:
+        raise _error(root, lost_files, rows_elsewhere)
 
 
 def check_exports(root: Path, lists: Lists, files: Mapping[str, FileSummary]) -> None:
     """Refuse a day with tables from different exports.
 
-    A file that other tools wrote anew has lost its mark. Where its export is listed, its rows were
-    compared by `check_complete`; where nothing is listed, nothing is compared.
+    A file rewritten by other tools has lost its mark. If its export is listed, `check_complete` has
+    compared its rows; otherwise nothing is compared.
     """
     marks = {(_table(file), one.export): file for file, one in files.items() if one.export}
-    listed = {
+    file_by_mark = {
         (_table(one.file), one.export): one.file for list_ in lists.values() for one in list_.files
     }
     unmarked = {_table(file) for file, one in files.items() if one.export is None}
     for (_, mark), file in sorted(marks.items()):
-        for table in (table for table in DAILY if (table, mark) not in marks):
+        for table in (table for table in TABLES_BY_DAY if (table, mark) not in marks):
             if lists:
-                known = listed.get((table, mark))
-                is_listed = known is not None
+                expected_file = file_by_mark.get((table, mark))
+                is_listed = expected_file is not None
             else:
-                known = table + file.removeprefix(_table(file))
+                expected_file = table + file.removeprefix(_table(file))
                 is_listed = table in unmarked
-            beside = None if known is None else files.get(known)
-            if not is_listed or (beside is not None and beside.export is not None):
+            file_rows = None if expected_file is None else files.get(expected_file)
+            if not is_listed or (file_rows is not None and file_rows.export is not None):
                 raise _mixed_error(root, file, table)
 
 
 def _mixed_error(root: Path, file: str, table: str) -> HistoryError:
-    problem = f"holds tables of two exports: {file} has no {table} of its own"
-    remedy = "let an export that is running end, or export the history again"
+    problem = f"mixes tables of two exports: {file} has no matching {table}"
+    remedy = "wait for a running export to end, or export the history again"
     return HistoryError(str(root), problem, remedy)
 
 
@@ -314,7 +322,7 @@ def _missing_rows(
     summary = files.get(one.file)
     if summary is None:
         return _MissingFile(one, one.rows, path)
-    # One with another mark was written by a later export, whose list is still to come.
+    # A file with another mark was written by a later export, whose list is not written yet.
     if summary.rows == one.rows or summary.export not in (None, one.export):
         return None
     return _MissingFile(one, one.rows - summary.rows, path)
@@ -323,10 +331,10 @@ def _missing_rows(
 def _uncovered_files(
     gaps: Sequence[_MissingFile], table: str, n_other_rows: int
 ) -> list[_MissingFile]:
-    """Return a table's files without replacement of their rows."""
-    here = [lack for lack in gaps if _table(lack.file.file) == table]
-    n = sum(lack.rows for lack in here)
-    return [] if n in (0, n_other_rows) else [lack for lack in here if lack.rows > 0]
+    """Return a table's files whose rows are in no other file."""
+    gaps_of_table = [lack for lack in gaps if _table(lack.file.file) == table]
+    n = sum(lack.rows for lack in gaps_of_table)
+    return [] if n in (0, n_other_rows) else [lack for lack in gaps_of_table if lack.rows > 0]
 
 
 def _error(root: Path, gaps: Sequence[_MissingFile], other_rows: Mapping[str, int]) -> HistoryError:
@@ -336,18 +344,18 @@ def _error(root: Path, gaps: Sequence[_MissingFile], other_rows: Mapping[str, in
     if n > 0 and other_rows[table]:
         problem = f"lacks {_rows(n)} of {table} that an export wrote"
     else:
-        whole = first.rows == first.file.rows
+        is_whole_file = first.rows == first.file.rows
         place = first.file.file
         problem = (
             f"lacks {place} with its {_rows(first.rows)}"
-            if whole
+            if is_whole_file
             else f"lacks {_rows(first.rows)} of {place}"
         )
         more = len(gaps) - 1
         problem += f", and {more:,} more file{'s' if more > 1 else ''}" if more else ""
     remedy = (
-        "put back what is missing, or export the history again; "
-        f"if it was taken out on purpose, delete {_place(first.path)}"
+        "restore the missing files, or export the history again; "
+        f"if you removed them on purpose, delete {_place(first.path)}"
     )
     return HistoryError(str(root), problem, remedy)
 
@@ -367,12 +375,12 @@ def _read_list(path: Path) -> _FileList:
         return TypeAdapter(_FileList).validate_json(path.read_bytes())
     except (ValidationError, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else error.errors()[0]["msg"]
-        problem = f"is no list of the files of an export: {reason}"
+        problem = f"is not a list of the files of an export: {reason}"
         raise HistoryError(str(path), problem, "export the history again, or delete it") from error
 
 
 BALLOTS_AT_ONCE = 400_000
-"""Ballots that are summed at a time, which bounds memory."""
+"""Number of ballots summed together, which limits memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,15 +395,15 @@ class Lake:
     Parameters
     ----------
     folder
-        It holds ``sessions/day=…/*.parquet`` and the other tables.
+        It contains ``sessions/day=…/*.parquet`` and the other tables.
     ballots_at_once
-        How many ballots a span is to have at most, as far as can be told from the days.
+        Maximum number of ballots in a span; a single day may exceed it.
 
     Raises
     ------
     HistoryError
-        If the folder is no lake, or holds no session; if a file is missing, is damaged, has other
-        columns, or is of another export than the tables beside it; the file is named.
+        If the folder is not a lake or contains no sessions; if a file is missing, is damaged, has
+        other columns, or belongs to another export than its day. The error names the file.
     MissingExtra
         Without pyarrow.
     """
@@ -414,7 +422,7 @@ class Lake:
                 day = _day_of(path)
                 if table == "ballots" and day is not None:
                     days[day] = days.get(day, 0) + summary.rows
-                if table in DAILY:
+                if table in TABLES_BY_DAY:
                     summaries[path.relative_to(self.folder).as_posix()] = summary
         check_complete(self.folder, lists, summaries)
         check_exports(self.folder, lists, summaries)
@@ -422,20 +430,22 @@ class Lake:
 
     def _find_files(self, lists: Lists) -> dict[str, tuple[Path, ...]]:
         """Return the files of each table; refuse a table without any."""
-        patterns = {table: "day=*/*.parquet" if table in DAILY else "*.parquet" for table in TABLES}
+        patterns = {
+            table: "day=*/*.parquet" if table in TABLES_BY_DAY else "*.parquet" for table in TABLES
+        }
         files = {
             table: tuple(sorted((self.folder / table).glob(pattern)))
             for table, pattern in patterns.items()
         }
         missing = [table for table, paths in files.items() if not paths]
-        if missing == list(DAILY):
+        if missing == list(TABLES_BY_DAY):
             check_complete(self.folder, lists, {})
-            problem = "is a lake that holds no session yet"
-            remedy = "ask a question, or import ballots, then export the history again"
+            problem = "contains no sessions yet"
+            remedy = "ask a question or import ballots, then export the history again"
             raise HistoryError(str(self.folder), problem, remedy)
         for table in missing:
-            problem = f"is no lake: it has no {table}/{patterns[table]}"
-            remedy = "name a folder that witan export wrote as a lake"
+            problem = f"is not a lake: {table}/{patterns[table]} is missing"
+            remedy = "choose a folder that witan export wrote as a lake"
             raise HistoryError(str(self.folder), problem, remedy)
         return files
 
@@ -448,13 +458,13 @@ class Lake:
             for code, name in pairs:
                 if names.setdefault(code, name) != name:
                     problem = f"{name!r} and {names[code]!r} share a code"
-                    raise HistoryError(str(path), problem, "give one of them another name")
+                    raise HistoryError(str(path), problem, "rename one of them")
         return Names(names)
 
     def spans(self, window: Window) -> tuple[Window, ...]:
-        """Cut the window into ones of few enough ballots each.
+        """Cut the window into windows of few enough ballots each.
 
-        They cover it without a gap whatever the folders are called, so that each session is in one.
+        They cover it without gaps, whatever the names of the folders, so each session is in one.
         """
         cuts: list[datetime] = []
         n_ballots = 0
@@ -468,33 +478,33 @@ class Lake:
         return _split_window(window, cuts)
 
     def check_duplicates(self) -> None:
-        """Refuse a lake with one session from two histories."""
-        twice = self._duplicates()
+        """Refuse a lake that contains a session more than once."""
+        duplicates = self._duplicates()
         # FileSummary for another reading, which an engine does by itself.
         arrow().default_memory_pool().release_unused()
-        if twice:
-            name = min(twice)
-            n = f"{len(twice):,} session{'s' if len(twice) > 1 else ''}"
-            files = " and ".join(twice[name])
-            problem = f"holds {n} more than once: {name!r} is in {files}"
-            remedy = "export the histories to folders of their own, or forget it in one of them"
+        if duplicates:
+            name = min(duplicates)
+            n = f"{len(duplicates):,} session{'s' if len(duplicates) > 1 else ''}"
+            files = " and ".join(duplicates[name])
+            problem = f"contains {n} more than once: {name!r} is in {files}"
+            remedy = "export the histories to separate folders, or forget it in one of them"
             raise HistoryError(str(self.folder), problem, remedy)
 
     def _duplicates(self) -> dict[str, list[str]]:
-        """Return sessions in several rows, and the files of each."""
+        """Return the repeated sessions, and the files of each."""
         keys = [
             _read_table(path, ["session"])["session"].to_numpy() for path in self.files["sessions"]
         ]
         in_order = np.sort(np.concatenate(keys))
-        several = in_order[1:][in_order[1:] == in_order[:-1]]
-        twice: dict[str, list[str]] = {}
-        for path, mine in zip(self.files["sessions"], keys, strict=True):
-            if several.size and np.isin(mine, several).any():
-                named = _read_table(path, ["name"])["name"].to_pylist()
-                for at in np.flatnonzero(np.isin(mine, several)).tolist():
+        repeated_keys = in_order[1:][in_order[1:] == in_order[:-1]]
+        files_by_session: dict[str, list[str]] = {}
+        for path, own_keys in zip(self.files["sessions"], keys, strict=True):
+            if repeated_keys.size and np.isin(own_keys, repeated_keys).any():
+                model_names = _read_table(path, ["name"])["name"].to_pylist()
+                for row in np.flatnonzero(np.isin(own_keys, repeated_keys)).tolist():
                     place = path.relative_to(self.folder).as_posix()
-                    twice.setdefault(named[at], []).append(place)
-        return twice
+                    files_by_session.setdefault(model_names[row], []).append(place)
+        return files_by_session
 
     def find_damage(self) -> HistoryError | None:
         """Read every file to its end; return the first error."""
@@ -549,7 +559,7 @@ def _summarize(path: Path, table: str) -> FileSummary:
     return FileSummary(int(rows), None if mark is None else mark.decode(errors="replace"))
 
 
-_REMEDY = "take the file out of the lake, or write the lake again"
+_REMEDY = "remove the file from the lake, or write the lake again"
 
 
 def _same_type(one: Any, other: Any) -> bool:
@@ -568,28 +578,28 @@ def _read_table(path: Path, columns: list[str] | None = None) -> Any:
 
 
 def _damage(path: Path, error: Exception) -> HistoryError:
-    problem = f"is no readable Parquet file: {str(error).splitlines()[0]}"
+    problem = f"is not a readable Parquet file: {str(error).splitlines()[0]}"
     return HistoryError(str(path), problem, _REMEDY)
 
 
 Columns = dict[str, list[Any]]
 
 ROWS_IN_A_GROUP = 122_880
-"""Rows that an engine's thread reads at a time; DuckDB's own size."""
+"""Number of rows that an engine's thread reads together; DuckDB's default."""
 
-_SHARED = tuple(column.split(" ")[0] for column in _SESSION.split(", ")[:-1])
+_SESSION_COLUMNS = tuple(column.split(" ")[0] for column in _SESSION.split(", ")[:-1])
 
-_READ: Mapping[str, tuple[str, ...]] = {
+_TABLE_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "standings": ("human", "rule", "model", "score", "z", "votes", "offered", "wins"),
     "matchups": ("human", "models", "wins", "losses", "ties", "p_beats"),
-    "ballots": tuple(name for name in TABLES["ballots"] if name not in _SHARED),
+    "ballots": tuple(name for name in TABLES["ballots"] if name not in _SESSION_COLUMNS),
     "answers": ("seat", "model", "chars", "seconds", "cost_usd", "failed"),
 }
-"""Columns read of a history beside the session of each row."""
+"""Columns of each table, besides those of its session."""
 
-# What is summed by bucket over all sessions stands by bucket within its day: the sums that rows go
-# into one after the other are few, and stay in the cache of the processor.
-_ORDER = {
+# Rows are sorted by bucket within a day, because sums are by bucket: consecutive rows add to few
+# sums, which stay in the processor's cache.
+_ROW_ORDER = {
     "standings": "s.bucket, s.at_us, s.session, t.human, t.rule, t.model",
     "matchups": "s.bucket, s.at_us, s.session, t.human",
     "ballots": "s.bucket, s.at_us, s.session, t.ballot",
@@ -597,14 +607,14 @@ _ORDER = {
 }
 
 # A ballot that neither votes nor abstains does not count.
-_ONLY = {"ballots": " AND (t.abstained = 1 OR t.models <> '[]')"}
+_ROW_FILTERS = {"ballots": " AND (t.abstained = 1 OR t.models <> '[]')"}
 
-# A session that somebody still writes to has a holder; in place of another its heir counts.
-_COUNTS = f"s.holder = '' AND s.session NOT IN ({SUPERSEDED_SESSIONS})"
-_DAYS = f"SELECT DISTINCT s.day FROM sessions s WHERE {_COUNTS} ORDER BY s.day"  # noqa: S608
-_SESSIONS = (
+# A running session has a holder; a superseded session does not count.
+_CLOSED_SQL = f"s.holder = '' AND s.session NOT IN ({SUPERSEDED_SESSIONS})"
+_DAYS_SQL = f"SELECT DISTINCT s.day FROM sessions s WHERE {_CLOSED_SQL} ORDER BY s.day"  # noqa: S608
+_SESSIONS_SQL = (
     "SELECT session, at_us, bucket, category, simulated, rejudged, session, kendall_w, agreement"  # noqa: S608
-    f" FROM sessions s WHERE s.day = :day AND {_COUNTS} ORDER BY at_us, session"
+    f" FROM sessions s WHERE s.day = :day AND {_CLOSED_SQL} ORDER BY at_us, session"
 )
 
 
@@ -619,47 +629,47 @@ class LakeReport:
 def write_lake(history: History, folder: str | Path, *, source: str | None = None) -> LakeReport:
     """Write every closed session of a history into a lake.
 
-    Files are named after `source`, by default a code of where the history is: writing the same
-    history again replaces its files, and takes away those of days that it no longer has.
+    Files are named after `source`, by default a code of the history's location: writing the same
+    history again replaces its files, and removes those of days that it no longer has.
 
     Raises
     ------
     HistoryError
-        If the folder cannot be written. Days that were there are then whole, old or new.
+        If the folder cannot be written. Each existing day is then complete, old or new.
     MissingExtra
         Without pyarrow.
     """
     arrow()
     database, root = history.database, Path(folder)
     name = f"{code_of(database.location):014x}" if source is None else source
-    written, sessions = list[ListedFile](), 0
+    files_written, sessions = list[ListedFile](), 0
     try:
         begin_list(root, name)
         with database.snapshot():
             names = database.rows("SELECT code, name FROM names ORDER BY code")
             codes = {"code": [row[0] for row in names], "name": [row[1] for row in names]}
             write_table(root, "names", codes, source=name)
-            for (day,) in database.rows(_DAYS):
+            for (day,) in database.rows(_DAYS_SQL):
                 tables = _read_day(database, day)
                 sessions += len(tables["sessions"]["session"])
-                written += _write_day(
+                files_written += _write_day(
                     root,
                     tables,
                     (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day)).date(),
                     name,
                 )
-        write_list(root, name, written)
-        _remove_others(root, name, {root / one.file for one in written})
+        write_list(root, name, files_written)
+        _remove_others(root, name, {root / one.file for one in files_written})
     except OSError as error:
         problem = f"cannot be written: {error.strerror or error}"
-        raise HistoryError(str(root), problem, "name a folder that you may write") from error
-    return LakeReport(sessions, len(written) // len(DAILY))
+        raise HistoryError(str(root), problem, "choose a writable folder") from error
+    return LakeReport(sessions, len(files_written) // len(TABLES_BY_DAY))
 
 
 def write_table(
     root: Path, table: str, columns: Mapping[str, Any], *, source: str, day: date | None = None
 ) -> Path:
-    """Write one file of a lake, whole or not at all."""
+    """Write one file of a lake atomically."""
     path = _table_path(root, table, source, day)
     _write_files({path: _writer(table, arrow().table(dict(columns), schema=schema_of(table)))})
     return path
@@ -668,7 +678,7 @@ def write_table(
 def _write_day(
     root: Path, day_columns: Mapping[str, Columns], day: date, source: str
 ) -> list[ListedFile]:
-    """Write the files of one day, and say what was written."""
+    """Write the files of one day; return the list of them."""
     tables = {
         table: arrow().table(columns, schema=schema_of(table))
         for table, columns in day_columns.items()
@@ -698,7 +708,7 @@ def _table_path(root: Path, table: str, source: str, day: date | None) -> Path:
 
 
 def _writer(table: str, rows: "pyarrow.Table") -> Callable[[Path], object]:
-    """Make the function that writes a table to a path."""
+    """Return a function to write a table to a path."""
     return lambda path: arrow().parquet.write_table(
         rows,
         path,
@@ -709,53 +719,53 @@ def _writer(table: str, rows: "pyarrow.Table") -> Callable[[Path], object]:
 
 
 def _remove_others(root: Path, source: str, paths: set[Path]) -> None:
-    for table in DAILY:
+    for table in TABLES_BY_DAY:
         for path in (root / table).glob(f"day=*/{source}.parquet"):
             if path not in paths:
                 path.unlink()
 
 
 def _read_day(database: Database, day: int) -> dict[str, Columns]:
-    """The rows of all sessions of a day, as columns by table."""
-    sessions = _columns_by_name(TABLES["sessions"], database.rows(_SESSIONS, {"day": day}))
-    lines = zip(*(sessions[name] for name in _SHARED), strict=True)
+    """Read all sessions of a day, as columns by table."""
+    sessions = _columns_by_name(TABLES["sessions"], database.rows(_SESSIONS_SQL, {"day": day}))
+    lines = zip(*(sessions[name] for name in _SESSION_COLUMNS), strict=True)
     by_name = {name: (key_of(name), *rest) for name, *rest in lines}
     if len({key for key, *_ in by_name.values()}) < len(by_name):
-        raise HistoryError(database.location, "two sessions have one key", "give one another name")
+        raise HistoryError(database.location, "two sessions share a key", "rename one of them")
     tables = {"sessions": sessions}
-    for table, names in _READ.items():
+    for table, names in _TABLE_COLUMNS.items():
         columns = _columns_by_name(("session", *names), database.rows(_join(table), {"day": day}))
-        tables[table] = _SHAPED[table](columns) if table in _SHAPED else columns
+        tables[table] = _CONVERTERS[table](columns) if table in _CONVERTERS else columns
     for columns in tables.values():
         rows = [by_name[name] for name in columns["session"]]
-        for at, name in enumerate(_SHARED):
+        for at, name in enumerate(_SESSION_COLUMNS):
             columns[name] = [row[at] for row in rows]
     return tables
 
 
 def _join(table: str) -> str:
-    columns = ", ".join(f"t.{name}" for name in ("session", *_READ[table]))
+    columns = ", ".join(f"t.{name}" for name in ("session", *_TABLE_COLUMNS[table]))
     return (
         f"SELECT {columns} FROM {table} t JOIN sessions s ON s.session = t.session"  # noqa: S608
-        f" WHERE s.day = :day AND {_COUNTS}{_ONLY.get(table, '')}"
-        f" ORDER BY {_ORDER[table]}"
+        f" WHERE s.day = :day AND {_CLOSED_SQL}{_ROW_FILTERS.get(table, '')}"
+        f" ORDER BY {_ROW_ORDER[table]}"
     )
 
 
 def _columns_by_name(names: Iterable[str], rows: Sequence[tuple[Any, ...]]) -> Columns:
-    listed = list(names)
-    tables = zip(*rows, strict=True) if rows else [()] * len(listed)
-    return {name: list(values) for name, values in zip(listed, tables, strict=True)}
+    list_columns = list(names)
+    tables = zip(*rows, strict=True) if rows else [()] * len(list_columns)
+    return {name: list(values) for name, values in zip(list_columns, tables, strict=True)}
 
 
 def _parse_lists(texts: Sequence[str]) -> list[Any]:
-    """Lists from JSON text."""
+    """Parse JSON texts as lists."""
     parsed: list[Any] = json.loads(f"[{','.join(texts)}]")
     return parsed
 
 
 def _matchups(columns: Columns) -> Columns:
-    """A row per pair, from a row per session and kind."""
+    """Convert rows per session and kind to a row per pair."""
     pairs: Columns = {name: [] for name in ("session", "human", "i", "j")}
     for session, human, models in zip(
         columns["session"], columns["human"], _parse_lists(columns["models"]), strict=True
@@ -776,7 +786,7 @@ def _ballots(columns: Columns) -> Columns:
     return columns
 
 
-_SHAPED: Mapping[str, Callable[[Columns], Columns]] = {
+_CONVERTERS: Mapping[str, Callable[[Columns], Columns]] = {
     "matchups": _matchups,
     "ballots": _ballots,
 }

@@ -1,4 +1,4 @@
-"""A leaderboard, read off a history or a lake."""
+"""A leaderboard, computed from a history or a lake."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
@@ -49,23 +49,23 @@ def leaderboard(
     aliases: Mapping[str, str] = NO_ALIASES,
     now: datetime | None = None,
 ) -> Leaderboard:
-    """Rank models by their sessions, with the change against the window before.
+    """Rank models by their sessions, with the change since the previous window.
 
-    Sessions of a history that were never counted under the rule are counted first, and what comes
-    of it is kept.
+    Sessions of a history that were never counted under the rule are counted first, and the results
+    are stored.
 
     Parameters
     ----------
     source
         A history, or its path or URL; an engine, or the folder of a lake.
     terms
-        The window, the rule, the order.
+        The window, the rule and the order.
     with_elo
-        Rate by Elo as well, which reads every match; done where that is to be the order.
+        Also rate by Elo, which reads every match; always done if the order is Elo.
     aliases
         Old name → new name of a model.
     now
-        Where a window without an end ends, for the length of the one before; None: now.
+        End of an open window, which sets the length of the previous one; by default now.
 
     Raises
     ------
@@ -74,14 +74,14 @@ def leaderboard(
     HistoryError
         If the source cannot be read, or is a lake without standings under the rule.
     UnknownName, InvalidParameter
-        If the rule is not known, or has no score of a single session; if aliases run in a circle.
+        If the rule is unknown, or does not score single sessions; if aliases form a cycle.
     """
     terms = Terms() if terms is None else terms
     check_rule(terms.rule)
-    with open_source(source) as opened:
-        opened.recount(terms.rule, aliases)
+    with open_source(source) as opened_source:
+        opened_source.recount(terms.rule, aliases)
         at = SystemClock().now() if now is None else now
-        return board_of(opened, terms, with_elo=with_elo, aliases=aliases, now=at)
+        return board_of(opened_source, terms, with_elo=with_elo, aliases=aliases, now=at)
 
 
 def board_of(
@@ -92,22 +92,24 @@ def board_of(
     aliases: Mapping[str, str] = NO_ALIASES,
     now: datetime,
 ) -> Leaderboard:
-    """Rank the models of a source as it is; count nothing first."""
+    """Rank the models of an open source, counting no sessions first."""
     check_rule(terms.rule)
-    wanted = with_elo or terms.order_by == "elo"
+    needs_elo = with_elo or terms.order_by == "elo"
     with source.moment():
         names = source.sums(terms.window).names()
         previous = None
-        before = _previous_window(terms.window, now)
-        if before is not None:
+        previous_window = _previous_window(terms.window, now)
+        if previous_window is not None:
             try:
-                earlier = replace(terms, window=before)
-                previous = _board(source, earlier, names, with_elo=wanted, aliases=aliases)
+                previous_terms = replace(terms, window=previous_window)
+                previous = _board(
+                    source, previous_terms, names, with_elo=needs_elo, aliases=aliases
+                )
             except NothingToCount:
                 previous = None
         try:
             board = _board(
-                source, terms, names, with_elo=wanted, aliases=aliases, previous=previous
+                source, terms, names, with_elo=needs_elo, aliases=aliases, previous=previous
             )
         except NothingToCount as error:
             raise _explain(source, terms, error) from None
@@ -119,8 +121,8 @@ def boards_over_time(
 ) -> tuple[tuple[Window, Leaderboard | None], ...]:
     """Rank models by mean scores in equal spans of time, earliest first.
 
-    The parts are of the time in the window from the first session to the last one; without any
-    time between these there are none. None: nothing in a part can be counted.
+    The spans divide the time from the window's first session to its last; if that is too short,
+    there are none. A span without countable sessions has None.
     """
     check_rule(terms.rule)
     human = int(terms.kind == "human")
@@ -146,11 +148,11 @@ def boards_over_time(
 
 
 def _parts(source: Source, window: Window, parts: int) -> Iterator[Window]:
-    between = time_range(source)
-    if between is None:
+    first_and_last = time_range(source)
+    if first_and_last is None:
         return
-    since = max(between[0], window.since or between[0])
-    last = between[1] + timedelta(microseconds=1)
+    since = max(first_and_last[0], window.since or first_and_last[0])
+    last = first_and_last[1] + timedelta(microseconds=1)
     until = min(last, window.until or last)
     step = (until - since) / parts
     if step < timedelta(seconds=1):
@@ -161,7 +163,7 @@ def _parts(source: Source, window: Window, parts: int) -> Iterator[Window]:
 
 
 def _previous_window(window: Window, now: datetime) -> Window | None:
-    """Return the window before, of equal length; an open end is now."""
+    """Return the previous window of equal length; an open end is now."""
     if window.since is None:
         return None
     if window.until is not None:
@@ -197,26 +199,26 @@ def _board(
 def _elo(
     sums: WindowSums, human: int, aliases: Mapping[str, str], names: Names
 ) -> Mapping[int, float]:
-    """Rate each model after the last session, under its present name."""
+    """Rate each model after the last session, under its current name."""
     changed = renamed_codes(aliases, names)
     return rate_matches(rename_matches(sums.matches(human=human), changed)).rating
 
 
 def _explain(source: Source, terms: Terms, error: NothingToCount) -> NothingToCount | HistoryError:
-    """Return the reason of a missing leaderboard."""
+    """Return the error that explains a missing leaderboard."""
     empty = explain_empty(source, terms.window)
     if empty is not None:
         return empty
     human = int(terms.kind == "human")
     if source.name in ("duckdb", "spark") and terms.rule != BASE_RULE:
-        counted = source.sums(terms.window).coverage(BASE_RULE, human=human)
-        if counted and not source.sums(terms.window).coverage(terms.rule, human=human):
+        n_counted = source.sums(terms.window).coverage(BASE_RULE, human=human)
+        if n_counted and not source.sums(terms.window).coverage(terms.rule, human=human):
             return HistoryError(
                 source.location,
                 f"the lake has no standings under {terms.rule}",
                 Remedy(
                     Way(
-                        "count the history by it (",
+                        "count the history under it (",
                         {"rule": terms.rule},
                         "leaderboard",
                         after="), then export it again",
@@ -231,12 +233,18 @@ def _note_coverage(source: Source, terms: Terms, board: Leaderboard) -> Leaderbo
     if terms.rule == BASE_RULE:
         return board
     human = int(terms.kind == "human")
-    counted = source.sums(terms.window).coverage(terms.rule, human=human)
+    n_counted = source.sums(terms.window).coverage(terms.rule, human=human)
     of = source.sums(terms.window).coverage(BASE_RULE, human=human)
-    if counted >= of:
+    if n_counted >= of:
         return board
-    gap = f"{of - counted:,} of {of:,} sessions have no standings under {terms.rule}"
-    return replace(board, warnings=(*board.warnings, f"{gap}: it cannot count them, or did not"))
+    gap = f"{of - n_counted:,} of {of:,} sessions have no standings under {terms.rule}"
+    return replace(
+        board,
+        warnings=(
+            *board.warnings,
+            f"{gap}; the rule cannot count them, or they were not counted under it",
+        ),
+    )
 
 
 def rename_standings(
@@ -248,28 +256,30 @@ def rename_standings(
     aliases: Mapping[str, str],
     names: Names,
 ) -> StandingSums:
-    """Merge standings under old names; a session of both counts once.
+    """Merge standings under old names; a session with both names counts once.
 
-    Sums do not tell that a session has both: such sessions are summed again.
+    Sums do not show whether a session has both: such sessions are summed again.
     """
     changed = renamed_codes(aliases, names)
     if not changed:
         return standings
-    merged = merge(standings, aliases, names)
+    merged_standings = merge(standings, aliases, names)
     shared = _same_session(sums.table(MatchupSums, human=human), changed)
     if not shared:
-        return merged
+        return merged_standings
     less = sums.duplicates(shared, rule, human=human)
     return StandingSums(
         **{
-            field.name: np.concatenate([getattr(merged, field.name), getattr(less, field.name)])
+            field.name: np.concatenate(
+                [getattr(merged_standings, field.name), getattr(less, field.name)]
+            )
             for field in fields(StandingSums)
         }
     )
 
 
 def _same_session(matchups: MatchupSums, new_codes: Mapping[int, int]) -> Mapping[int, int]:
-    """Map models' codes of two names to their present code."""
+    """Map codes of models named twice in a session to one code."""
     pairs = np.unique(np.stack([matchups.first, matchups.second]), axis=1).T.tolist()
     return {
         code: new_codes.get(code, code)
@@ -285,9 +295,9 @@ def rename_matches(matches: Iterable[Match], new_codes: Mapping[int, int]) -> It
     Parameters
     ----------
     matches
-        Those of a session next to each other.
+        Matches; those of a session are adjacent.
     new_codes
-        Code of an old name → code of the name it has now.
+        Code of an old name → code of the current name.
     """
     if not new_codes:
         yield from matches
@@ -302,10 +312,10 @@ def rename_matches(matches: Iterable[Match], new_codes: Mapping[int, int]) -> It
             wins, losses = match.wins, match.losses
             if one > two:
                 one, two, wins, losses = two, one, losses, wins
-            before = pairs.get((one, two), Match(session, one, two, 0.0, 0.0, 0.0))
-            pairs[one, two] = before._replace(
-                wins=before.wins + wins,
-                losses=before.losses + losses,
-                ties=before.ties + match.ties,
+            total = pairs.get((one, two), Match(session, one, two, 0.0, 0.0, 0.0))
+            pairs[one, two] = total._replace(
+                wins=total.wins + wins,
+                losses=total.losses + losses,
+                ties=total.ties + match.ties,
             )
         yield from pairs.values()

@@ -1,17 +1,17 @@
 """SQL sums of standings, votes and grades, equal on every engine.
 
-One text per table of `witan.core.stats.sums`; ``{window}`` stands for the conditions on sessions.
-Sums of whole numbers are cast: left alone they are decimals on one engine and integers of 128 bits
-on another. A quotient has a real number in it, since two integers divide to an integer on some
-engines and to a fraction on others. Where a variance is the difference of two sums, equal values
-are found by their least and greatest: rounding would leave a remainder. Centred within a ballot:
-Σ(l − l̄)(x − x̄) is Σlx − ΣlΣx/n, and 0 where either is the same throughout. Of pairs decided by
-people, the smaller code stands first; a side is 1 for it, −1 for the other, 0 for neither.
+One query per table of `witan.core.stats.sums`; ``{window}`` stands for the conditions on sessions.
+Sums of integers are cast, because without a cast they are decimals on one engine and integers of
+128 bits on another. A quotient contains a float, because on some engines two integers divide to an
+integer. If a variance is the difference of two sums, equal values are detected by comparing minimum
+and maximum, because rounding would leave a remainder. Centred within a ballot: Σ(l − l̄)(x − x̄) is
+Σlx − ΣlΣx/n, and 0 if l or x is constant. In pairs decided by people, the smaller code comes first;
+a side is 1 for it, −1 for the other, 0 for neither.
 
-Answers count once: of a session that judges those of another, only the agreement is summed.
+Answers count once: of a session that judges another's answers, only the agreement is summed.
 """
 
-# Put together from texts of our own; values are parameters.
+# Composed of our own text; values are parameters.
 # ruff: noqa: S608
 
 from witan.analytics.views import columns_of
@@ -36,8 +36,8 @@ WHERE {window} AND rejudged = 0 AND human = :human AND rule = :rule
 GROUP BY bucket, model
 """
 
-# What the sums of standings are too high by where several of a session are of what is now one
-# model: it has one, their mean.
+# Corrections of the sums of standings for models with several names in a session: such a model has
+# one standing, the mean.
 DUPLICATES = """
 SELECT
     bucket,
@@ -76,7 +76,7 @@ WHERE {window} AND rejudged = 0 AND human = :human AND rule = :rule
 GROUP BY bucket
 """
 
-# Sessions of a history that were never counted under a rule: a lake has no such table.
+# Sessions of a history that were never counted under a rule; a lake has no such table.
 UNCOUNTED = f"""
 SELECT s.bucket, COUNT(*) AS n
 FROM sessions s
@@ -87,7 +87,7 @@ WHERE {{window}} AND s.rejudged = 0 AND s.holder = '' AND s.session NOT IN ({SUP
 GROUP BY s.bucket
 """
 
-# The pairs are read out of their lists first: a group would carry the lists of each pair along.
+# Pairs are extracted from their lists first, because a group would copy the lists for each pair.
 MATCHUPS = """
 WITH pairs AS (
     SELECT bucket, i, j, wins, losses, ties
@@ -105,7 +105,7 @@ FROM pairs
 GROUP BY bucket, i, j
 """
 
-# Not a sum: what depends on the order of sessions is read a session at a time.
+# Not a sum: Elo depends on the order of sessions, so matches are read session by session.
 MATCHES = """
 SELECT at_us, session, i AS first, j AS second, wins, losses, ties
 FROM v_matchups
@@ -187,19 +187,19 @@ _SHARES_AND_GRADES = """
         COUNT(grade) AS n_grades, SUM(grade) AS grades"""
 
 
-def _sum_products(one: str, other: str, before: str = "") -> str:
+def _sum_products(one: str, other: str, prefix: str = "") -> str:
     """Sum two columns, their squares and their products."""
     products = {"x": one, "y": other}
     products |= {"xx": f"{one} * {one}", "yy": f"{other} * {other}", "xy": f"{one} * {other}"}
     return ",\n    ".join(
-        f"COALESCE(SUM({text}), 0.0) AS {before}{name}" for name, text in products.items()
+        f"COALESCE(SUM({text}), 0.0) AS {prefix}{name}" for name, text in products.items()
     )
 
 
-# The others are whoever is not the same reviewer: sums over all reviewers less those of one. One
-# that votes on a candidate once is its vote; where it may vote again, its votes are added up first.
-# A choice is a share on a ballot that tells candidates apart: excess over a tie is no preference.
-BESIDE = f"""
+# The others are all reviewers but one: sums over all reviewers minus that reviewer's own. If it
+# votes on a candidate once, its own sum is its vote; otherwise its votes are added first. A choice
+# is a share on a ballot that distinguishes candidates: a full tie expresses no preference.
+PAIRS_WITH_OTHERS = f"""
 WITH votes AS (
     SELECT session, bucket, human, reviewer, model, share, grade, position, shown,
         CASE WHEN flat = 0 THEN share END AS choice
@@ -273,7 +273,7 @@ def _sums_of_candidate(x: str) -> str:
 
 
 def _over_candidates(x: str) -> str:
-    """Sums over candidates with two or more judges."""
+    """Return sums over candidates with two or more judges."""
     several = f"one_{x} < another_{x}"
     deviations = f"(n_{x} * xx_{x} - x_{x} * x_{x}) / NULLIF(n_{x} - 1, 0)"
     within = f"{several} AND least_{x} < greatest_{x}"
@@ -286,7 +286,7 @@ def _over_candidates(x: str) -> str:
     SUM(CASE WHEN {within} THEN {deviations} / n_{x} ELSE 0.0 END) AS {x}_variance"""
 
 
-# Ballots that compare two are left out of shares and grades, and not of all grades.
+# Ballots that compare two candidates are excluded from shares and grades, but not from all grades.
 UNITS = f"""
 WITH votes AS (
     SELECT session, bucket, human, model, reviewer,
@@ -322,7 +322,7 @@ def _sums_of_sheet(x: str) -> str:
 
 
 def _over_sheets(x: str, prefix: str) -> str:
-    """Sum these over ballots."""
+    """Return the sums of these over ballots."""
     varied, longer = f"least_{x} < greatest_{x}", f"short_{x} < long_{x}"
     return f"""
     SUM(CASE WHEN {longer} THEN ll_{x} - l_{x} * l_{x} / n_{x} ELSE 0.0 END) AS {prefix}ll,
@@ -331,7 +331,7 @@ def _over_sheets(x: str, prefix: str) -> str:
     SUM(CASE WHEN {varied} THEN ss_{x} - s_{x} * s_{x} / n_{x} ELSE 0.0 END) AS {prefix}xx"""
 
 
-# One reading of all ballots for three tables: grouping votes by ballot is what takes long.
+# One query of all ballots fills three tables, because grouping votes by ballot is slow.
 SHEETS = f"""
 WITH votes AS (
     SELECT bucket, reviewer, human, session, ballot, grade,
@@ -378,7 +378,7 @@ FROM sheets
 GROUP BY bucket, reviewer, human
 """
 
-_IN_PAIRS = columns_of(
+_PAIR_SUMS = columns_of(
     LengthSums,
     **_KEY,
     decided="COUNT(*)",
@@ -394,13 +394,13 @@ WITH pairs AS (
         AND i_chars > 0 AND j_chars > 0
 )
 SELECT
-    {_IN_PAIRS}
+    {_PAIR_SUMS}
 FROM pairs
 GROUP BY bucket, reviewer, human
 """
 
 
-_SIDE = """
+_SIDE_COLUMNS = """
         CASE WHEN i < j THEN i ELSE j END AS low,
         CASE WHEN i < j THEN j ELSE i END AS high,
         CASE WHEN i_share = j_share THEN 0
@@ -412,7 +412,7 @@ _PEOPLE = (
     """
 WITH sides AS (
     SELECT session,"""
-    + _SIDE
+    + _SIDE_COLUMNS
     + """
     FROM v_pairs
     WHERE {window} AND human = 1 AND i_own = 0 AND j_own = 0 AND i <> j
@@ -431,7 +431,7 @@ HUMANS = (
     + """,
 models AS (
     SELECT session, bucket, reviewer,"""
-    + _SIDE
+    + _SIDE_COLUMNS
     + """
     FROM v_pairs
     WHERE {window} AND human = 0 AND i_own = 0 AND j_own = 0 AND i <> j
@@ -462,8 +462,8 @@ GROUP BY a.bucket, a.reviewer, b.reviewer
 """
 )
 
-# A cast to an integer cuts off on some engines and rounds on others, so bands are counted out.
-_BAND = "10" + "".join(
+# A cast to an integer truncates on some engines and rounds on others, so bands are enumerated.
+_BAND_SQL = "10" + "".join(
     f"\n        + CASE WHEN confidence >= {k / 20} THEN 1 ELSE 0 END" for k in range(11, 20)
 )
 
@@ -487,7 +487,7 @@ sure AS (
 banded AS (
     SELECT bucket, confidence, matched,
         """
-    + _BAND
+    + _BAND_SQL
     + """ AS band
     FROM sure
 )
@@ -502,13 +502,13 @@ GROUP BY bucket, band
 """
 )
 
-_CENTRED = """
+_CENTRED_SUMS = """
         CASE WHEN least_l < greatest_l THEN ll - l * l / n ELSE 0.0 END AS ll,
         CASE WHEN least_l < greatest_l AND least_x < greatest_x
             THEN lx - l * x / n ELSE 0.0 END AS lx,
         CASE WHEN least_x < greatest_x THEN xx - x * x / n ELSE 0.0 END AS xx"""
 
-_SUMMED = """
+_RAW_SUMS = """
         COUNT(*) AS n,
         SUM(log_chars) AS l,
         SUM(log_chars * log_chars) AS ll,
@@ -539,7 +539,7 @@ _CRITERION_LENGTHS = columns_of(
     xx="SUM(xx)",
 )
 
-# The grade as a whole is summed where votes are: beside lengths in `SHEETS`, and in `UNITS`.
+# The holistic grade is summed together with votes: with lengths in `SHEETS`, and in `UNITS`.
 CRITERIA = (
     """
 WITH graded AS (
@@ -556,7 +556,7 @@ candidates AS (
 ),
 by_ballot AS (
     SELECT session, bucket, criterion, ballot,"""
-    + _SUMMED.replace("{column}", "grade")
+    + _RAW_SUMS.replace("{column}", "grade")
     + """
     FROM graded
     WHERE log_chars IS NOT NULL
@@ -564,7 +564,7 @@ by_ballot AS (
 ),
 centred AS (
     SELECT bucket, criterion, n,"""
-    + _CENTRED
+    + _CENTRED_SUMS
     + """
     FROM by_ballot
     WHERE n > 1
@@ -588,9 +588,9 @@ GROUP BY bucket, criterion
 
 _NAMES = ("bucket", "reviewer", "human", "criterion")
 _GRADING_KEY = {name: name for name in _NAMES}
-_BY = ", ".join(_NAMES)
-_BALLOT = f"session, ballot, {_BY}"
-_GRADED = "{window} AND grade IS NOT NULL"
+_GROUP_COLUMNS = ", ".join(_NAMES)
+_BALLOT = f"session, ballot, {_GROUP_COLUMNS}"
+_GRADED_CONDITION = "{window} AND grade IS NOT NULL"
 
 
 def _count(text: str, condition: str) -> str:
@@ -625,7 +625,7 @@ _OF_CANDIDATES = columns_of(
 
 
 def _sums_with_grade(one: str) -> str:
-    """Sums on each ballot of a column beside the grade x."""
+    """Return sums on each ballot of a column and the grade x."""
     return f"""sheets AS (
     SELECT {_BALLOT},
         COUNT(*) AS n,
@@ -639,17 +639,17 @@ def _sums_with_grade(one: str) -> str:
 
 
 def _over_gradings(columns: str) -> str:
-    """Sums over ballots grading two candidates or more."""
+    """Return sums over ballots grading two candidates or more."""
     return f"""SELECT
     {columns}
 FROM sheets
 WHERE n > 1
-GROUP BY {_BY}
+GROUP BY {_GROUP_COLUMNS}
 """
 
 
 def _centred_sum(one: str, other: str) -> str:
-    """Sum over ballots of the products of two columns less their means."""
+    """Return the sum over ballots of products of two centred columns."""
     varied = " AND ".join(f"least_{name} < greatest_{name}" for name in {one: 0, other: 0})
     return _sum(f"{one}{other} - {one} * {other} / n", varied)
 
@@ -680,15 +680,15 @@ _BESIDE_THE_REST = columns_of(
 
 _CANDIDATES = f"""
 WITH mine AS (
-    SELECT session, {_BY}, model, own,
+    SELECT session, {_GROUP_COLUMNS}, model, own,
         COUNT(*) AS n, SUM(grade) AS x, SUM(grade * grade) AS xx,
         COUNT(CASE WHEN position = 1 AND shown > 1 THEN 1 END) AS n_first,
         SUM(CASE WHEN position = 1 AND shown > 1 THEN grade ELSE 0.0 END) AS x_first,
         COUNT(CASE WHEN position = shown AND shown > 1 THEN 1 END) AS n_last,
         SUM(CASE WHEN position = shown AND shown > 1 THEN grade ELSE 0.0 END) AS x_last
     FROM v_grades
-    WHERE {_GRADED}
-    GROUP BY session, {_BY}, model, own
+    WHERE {_GRADED_CONDITION}
+    GROUP BY session, {_GROUP_COLUMNS}, model, own
 ),
 theirs AS (
     SELECT session, human, criterion, model, SUM(n) AS n, SUM(x) AS x
@@ -708,7 +708,7 @@ beside AS (
 SELECT
     {_OF_CANDIDATES}
 FROM beside
-GROUP BY {_BY}
+GROUP BY {_GROUP_COLUMNS}
 """
 
 _BALLOTS = f"""
@@ -716,7 +716,7 @@ WITH sheets AS (
     SELECT {_BALLOT}, COUNT(*) AS n, SUM(grade) AS x, SUM(grade * grade) AS xx,
         MIN(grade) AS least, MAX(grade) AS greatest
     FROM v_grades
-    WHERE {_GRADED} AND own = 0
+    WHERE {_GRADED_CONDITION} AND own = 0
     GROUP BY {_BALLOT}
 )
 {_over_gradings(_OF_GRADINGS)}"""
@@ -725,16 +725,16 @@ _LENGTHS = f"""
 WITH graded AS (
     SELECT {_BALLOT}, log_chars AS l, grade AS x
     FROM v_grades
-    WHERE {_GRADED} AND own = 0 AND log_chars IS NOT NULL
+    WHERE {_GRADED_CONDITION} AND own = 0 AND log_chars IS NOT NULL
 ),
 {_sums_with_grade("l")}
 {_over_gradings(_BESIDE_LENGTHS)}"""
 
-_RESTS = f"""
+_GRADE_RESTS = f"""
 WITH wholes AS (
     SELECT session, ballot, place, COUNT(*) AS n, SUM(grade) AS x
     FROM v_grades
-    WHERE {_GRADED} AND own = 0
+    WHERE {_GRADED_CONDITION} AND own = 0
     GROUP BY session, ballot, place
     HAVING COUNT(*) > 1
 ),
@@ -743,10 +743,10 @@ graded AS (
         v.grade AS x, (w.x - v.grade) / (w.n - 1) AS r
     FROM v_grades v
     JOIN wholes w ON w.session = v.session AND w.ballot = v.ballot AND w.place = v.place
-    WHERE {_GRADED} AND own = 0
+    WHERE {_GRADED_CONDITION} AND own = 0
 ),
 {_sums_with_grade("r")}
 {_over_gradings(_BESIDE_THE_REST)}"""
 
-GRADINGS = (_CANDIDATES, _BALLOTS, _LENGTHS, _RESTS)
-"""Queries of which each fills some columns: one after the other they hold less at once."""
+GRADINGS = (_CANDIDATES, _BALLOTS, _LENGTHS, _GRADE_RESTS)
+"""Queries that each fill some columns; in sequence they need less memory."""

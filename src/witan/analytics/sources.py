@@ -1,4 +1,4 @@
-"""Sources of leaderboards and audits: a history, files, or a lake in DuckDB or Spark."""
+"""Sources of leaderboards and audits: a history, files, or a lake."""
 
 import logging
 import os
@@ -26,7 +26,7 @@ from witan.analytics.lake import TABLES, Lake, constants
 from witan.analytics.sums import CachedEngine, WindowSums
 from witan.analytics.views import (
     DUCKDB_VIEWS,
-    NONE,
+    NO_PARAMETERS,
     SPARK_VIEWS,
     Columns,
     Engine,
@@ -46,10 +46,10 @@ from witan.history.learning import NO_ALIASES, learn
 from witan.history.schema import bucket_of
 
 _CODES = {"model", "reviewer", "other", "criterion"}
-"""Columns of codes. Pairs of models have those of their standings."""
+"""Columns of codes. Codes of pairs are the same as those of standings."""
 
 _OVERALL = -1
-"""Stands where a criterion would, for the grade as a whole."""
+"""Code of the holistic grade in place of a criterion."""
 
 
 class LakeEngine(ABC):
@@ -58,7 +58,7 @@ class LakeEngine(ABC):
     Parameters
     ----------
     folder
-        The lake, or its place.
+        The lake, or its path.
     engine
         The name of the engine in messages.
     """
@@ -72,7 +72,7 @@ class LakeEngine(ABC):
         return self.lake.names()
 
     @abstractmethod
-    def columns(self, sql: str, params: Params = NONE) -> dict[str, NDArray[Any]]:
+    def columns(self, sql: str, params: Params = NO_PARAMETERS) -> dict[str, NDArray[Any]]:
         """Run one query over the views."""
 
     def sums(self, queries: Sequence[SumQuery], window: Window) -> Iterator[tuple[int, Columns]]:
@@ -82,10 +82,10 @@ class LakeEngine(ABC):
             for number, query in enumerate(queries)
             for span in (self.spans(window) if query.by_span else (window,))
         ]
-        known = {_OVERALL, *self.names().of}
+        named_codes = {_OVERALL, *self.names().of}
         results = self.run_queries(query for _, query in runs)
         for (number, _), columns in zip(runs, results, strict=True):
-            self._check_codes(columns, known)
+            self._check_codes(columns, named_codes)
             yield number, columns
 
     @abstractmethod
@@ -93,7 +93,7 @@ class LakeEngine(ABC):
         """Cut a window into spans fitting memory."""
 
     def run_queries(self, queries: Iterable[Query]) -> Iterator[dict[str, NDArray[Any]]]:
-        """Run queries one after another: each takes all cores."""
+        """Run queries in sequence: each uses all cores."""
         return (self.columns(*query) for query in queries)
 
     @abstractmethod
@@ -112,25 +112,25 @@ class LakeEngine(ABC):
         self.close()
 
     def _check_codes(self, columns: Columns, codes: Set[int]) -> None:
-        """Refuse codes without a name: a file of names was taken away."""
+        """Refuse codes without a name, whose file was removed."""
         for name in _CODES & columns.keys():
-            strange = set(np.unique(columns[name]).tolist()) - codes
-            if strange:
-                problem = f"has no name of the {name} with the code {min(strange)}"
-                remedy = "export every history in it again"
+            unnamed = set(np.unique(columns[name]).tolist()) - codes
+            if unnamed:
+                problem = f"has no name for the {name} with the code {min(unnamed)}"
+                remedy = "export all of its histories again"
                 raise HistoryError(str(self.lake.folder), problem, remedy)
 
     def _translate(self, error: Exception) -> HistoryError:
-        """Name a damaged file, else quote the engine."""
+        """Translate an error: name the damaged file, or quote the engine."""
         damaged = self.lake.find_damage()
         if damaged is not None:
             return damaged
-        problem = f"cannot be summed: {self._engine} says: {str(error).splitlines()[0]}"
-        return HistoryError(str(self.lake.folder), problem, "see what it says, and try again")
+        problem = f"cannot be summed: {self._engine} reports: {str(error).splitlines()[0]}"
+        return HistoryError(str(self.lake.folder), problem, "check the cause, then try again")
 
 
 MEMORY = "320MB"
-"""Memory of DuckDB, beyond which it uses the disk; a sum over pairs needs half of it."""
+"""Memory limit of DuckDB, beyond which it uses the disk; sums over pairs need half."""
 
 _PARAMETER = re.compile(r":([a-z_]+)")
 
@@ -141,44 +141,44 @@ class DuckLake(LakeEngine):
     Parameters
     ----------
     folder
-        The lake, or its place.
+        The lake, or its path.
 
     Raises
     ------
     HistoryError
-        If the folder is no lake or a file cannot be read.
+        If the folder is not a lake or a file cannot be read.
     MissingExtra
-        Without duckdb or pyarrow.
+        If duckdb or pyarrow is not installed.
     """
 
     def __init__(self, folder: str | Path | Lake) -> None:
         self._duckdb = _duckdb()
         super().__init__(folder, "DuckDB")
         self._lock = RLock()
-        self._spill = tempfile.TemporaryDirectory(prefix="witan-lake-")
+        self._spill_folder = tempfile.TemporaryDirectory(prefix="witan-lake-")
         self._connection = self._duckdb.connect(
             config={
                 "memory_limit": MEMORY,
-                "temp_directory": self._spill.name,
+                "temp_directory": self._spill_folder.name,
                 "preserve_insertion_order": False,
-                # Nothing is ever fetched: Parquet is built in.
+                # Extensions are never downloaded: Parquet is built in.
                 "autoinstall_known_extensions": False,
                 "autoload_known_extensions": False,
             }
         )
-        self._closed = weakref.finalize(self, _close, self._connection, self._spill)
+        self._finalizer = weakref.finalize(self, _close, self._connection, self._spill_folder)
         with self._lock:
             self._connection.execute("SET parquet_metadata_cache = true")
             for table, paths in self.lake.files.items():
-                # A path is a pattern to DuckDB.
-                named = (escape(str(path)).replace("'", "''") for path in paths)
-                files = ", ".join(f"'{path}'" for path in named)
+                # DuckDB reads a path as a pattern.
+                quoted_paths = (escape(str(path)).replace("'", "''") for path in paths)
+                files = ", ".join(f"'{path}'" for path in quoted_paths)
                 source = f"read_parquet([{files}], hive_partitioning = false)"
                 self._connection.execute(f"CREATE VIEW lake_{table} AS FROM {source}")
             for name, view in DUCKDB_VIEWS.items():
                 self._connection.execute(f"CREATE VIEW {name} AS {view}")
 
-    def columns(self, sql: str, params: Params = NONE) -> dict[str, NDArray[Any]]:
+    def columns(self, sql: str, params: Params = NO_PARAMETERS) -> dict[str, NDArray[Any]]:
         """Run one query over the views."""
         with self._lock:
             try:
@@ -193,13 +193,13 @@ class DuckLake(LakeEngine):
         return self.lake.spans(window)
 
     def close(self) -> None:
-        """Close DuckDB and delete what it wrote to disk."""
-        self._closed()
+        """Close DuckDB and delete its temporary files."""
+        self._finalizer()
 
     def _translate(self, error: Exception) -> HistoryError:
         if isinstance(error, self._duckdb.OutOfMemoryException):
             problem = f"needs more memory: {str(error).splitlines()[0]}"
-            remedy = "give it more, or a shorter window"
+            remedy = "raise the memory limit, or choose a shorter window"
             return HistoryError(str(self.lake.folder), problem, remedy)
         return super()._translate(error)
 
@@ -219,28 +219,28 @@ def _close(connection: Any, spill: tempfile.TemporaryDirectory[str]) -> None:
 
 _log = logging.getLogger("witan.spark")
 
-LOCAL = {
+LOCAL_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.log.level": "ERROR",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.session.timeZone": "UTC",
-    # What is shuffled are sums, a few thousand rows: to plan it again while it runs takes longer.
+    # Only sums are shuffled, a few thousand rows, so adaptive planning would take longer.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "2g",
 }
-"""Settings of Spark on one machine: reachable by nobody else, and in few parts."""
+"""Settings of Spark on one machine: no network access, few partitions."""
 
-_TALK = re.compile(
+_STARTUP_LINES = re.compile(
     r"WARNING: Using incubator modules|Using Spark's default log4j profile"
     r"|Setting (default|Spark) log level|To adjust logging level"
     r"|\d\d/\d\d/\d\d \d\d:\d\d:\d\d (WARN|INFO) "
 )
-"""Beginnings of lines that Java and Spark always write while they start.
+"""Pattern of lines that Java and Spark always write while starting.
 
-The level of the log is only obeyed once Spark runs.
+The log level only applies once Spark is running.
 """
 
 NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
@@ -266,31 +266,31 @@ def running_session() -> Any:
 def local_session(cores: int | None = None, settings: Mapping[str, str] = NO_SETTINGS) -> Any:
     """Start Spark locally, by default on all cores, or reuse it.
 
-    `settings` are Spark's own, and stand over those of ours. Errors that it logs are passed on to
-    standard error, and nothing else of what it says.
+    `settings` are Spark's own, and override ours. Only the errors that it logs are passed on to
+    standard error.
 
     Raises
     ------
     HistoryError
-        If there is no Java, or Spark does not start.
+        If Java is missing, or Spark does not start.
     MissingExtra
-        Without pyspark.
+        If pyspark is not installed.
     """
     pyspark = _pyspark()
     if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
         remedy = "install a Java runtime of version 17 or later, or set JAVA_HOME to one"
-        raise HistoryError("Spark", "needs Java, and none is found", remedy)
+        raise HistoryError("Spark", "needs Java, which was not found", remedy)
     conf = pyspark.SparkConf().setMaster(f"local[{'*' if cores is None else cores}]")
-    conf.setAppName("witan").setAll([*{**LOCAL, **settings}.items()])
+    conf.setAppName("witan").setAll([*{**LOCAL_SETTINGS, **settings}.items()])
     try:
         with warnings.catch_warnings():
-            # It warns of versions of pandas, which is not used here.
+            # It warns about versions of pandas, which is not used here.
             warnings.simplefilter("ignore", FutureWarning)
             _start(pyspark, conf)
             return pyspark.sql.SparkSession.builder.config(conf=conf).getOrCreate()
     except spark_errors() as error:
         problem = f"does not start: {str(error).splitlines()[0]}"
-        remedy = "see that Java 17 or later runs: java -version"
+        remedy = "check that Java 17 or later runs: java -version"
         raise HistoryError("Spark", problem, remedy) from error
 
 
@@ -305,13 +305,13 @@ def _pyspark() -> Any:
 
 def _start(pyspark: Any, conf: Any) -> None:
     """Start Java and pass on its errors, unless already running."""
-    # Nothing public tells whether one runs, and a second one would be of no use.
+    # There is no public way to check whether one is running, and a second one would be useless.
     if pyspark.SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:  # noqa: SLF001
         return
     from pyspark.java_gateway import launch_gateway
 
     reading, writing = os.pipe()
-    # A daemon: Java ends with this process, and so does what it says.
+    # A daemon thread: Java and its output end with this process.
     Thread(target=_pass_on, args=(reading,), name="spark-talk", daemon=True).start()
     try:
         gateway = launch_gateway(conf, {"stderr": writing})  # type: ignore[no-untyped-call]
@@ -327,19 +327,19 @@ def _pass_on(reading: int) -> None:
 
 
 def filter_output(lines: Iterable[str]) -> Iterator[str]:
-    """Drop Java's and Spark's usual lines at start."""
-    return (line for line in lines if not _TALK.match(line))
+    """Drop the usual lines of Java and Spark at start."""
+    return (line for line in lines if not _STARTUP_LINES.match(line))
 
 
-_GLOB = re.compile(r"([*?\[\]{}])")
-"""Characters in a path that Spark would read as a pattern."""
+_GLOB_CHARACTERS = re.compile(r"([*?\[\]{}])")
+"""Pattern characters of Spark in a path."""
 
 
-AT_ONCE = 4
-"""Queries that run side by side: while one is planned or gathered, others use the cores."""
+MAX_PARALLEL_QUERIES = 4
+"""Maximum number of parallel queries: while one is planned, others use the cores."""
 
-FILTERED = {"simulated", "rejudged", "human"}
-"""Columns that queries filter by; in most lakes each has one value."""
+FILTER_COLUMNS = {"simulated", "rejudged", "human"}
+"""Columns used as filters; in most lakes each has one value."""
 
 
 class SparkLake(LakeEngine):
@@ -348,43 +348,47 @@ class SparkLake(LakeEngine):
     Parameters
     ----------
     folder
-        The lake, or its place; every executor has to see it under the same path.
+        The lake, or its path, which must be the same on every executor.
     session
-        A SparkSession, which stays the caller's. None: the one that runs in this process, which
-        stays as it is as well; where none does, one of our own on this machine, until the lake is
-        closed.
+        The caller's SparkSession, which stays open. By default the one running in this process,
+        which also stays open; if there is none, a new one on this machine, stopped when the lake
+        is closed.
 
     Raises
     ------
     HistoryError
-        If the folder is no lake, a file cannot be read, or there is no Java.
+        If the folder is not a lake, a file cannot be read, or Java is missing.
     MissingExtra
-        Without pyspark or pyarrow.
+        If pyspark or pyarrow is not installed.
     """
 
     def __init__(self, folder: str | Path | Lake, *, session: Any = None) -> None:
         super().__init__(folder, "Spark")
-        running: Any = running_session() if session is None else session
+        parent_session: Any = running_session() if session is None else session
         self._own_session: Any = None
-        if running is None:
-            running = self._own_session = local_session()
-        # Views of two lakes in one Spark stay apart.
-        self._session = running.newSession()
-        self._clients = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="witan-spark")
+        if parent_session is None:
+            parent_session = self._own_session = local_session()
+        # Keeps the views of two lakes in one Spark session separate.
+        self._session = parent_session.newSession()
+        self._clients = ThreadPoolExecutor(MAX_PARALLEL_QUERIES, thread_name_prefix="witan-spark")
         try:
             for table, paths in self.lake.files.items():
-                files = [_GLOB.sub(r"\\\1", path.absolute().as_posix()) for path in paths]
-                # With the columns given, Spark need not look into the files to learn them.
-                read = self._session.read.schema(_columns_of(table)).parquet(*files)
-                same = constants(paths, FILTERED & TABLES[table].keys())
-                _replace_constants(read, table, same).createOrReplaceTempView(f"lake_{table}")
+                files = [
+                    _GLOB_CHARACTERS.sub(r"\\\1", path.absolute().as_posix()) for path in paths
+                ]
+                # With a schema, Spark does not have to read it from the files.
+                rows = self._session.read.schema(_columns_of(table)).parquet(*files)
+                constant_columns = constants(paths, FILTER_COLUMNS & TABLES[table].keys())
+                _replace_constants(rows, table, constant_columns).createOrReplaceTempView(
+                    f"lake_{table}"
+                )
             for name, view in SPARK_VIEWS.items():
                 self._session.sql(view).createOrReplaceTempView(name)
         except spark_errors() as error:
             self.close()
             raise self._translate(error) from error
 
-    def columns(self, sql: str, params: Params = NONE) -> dict[str, NDArray[Any]]:
+    def columns(self, sql: str, params: Params = NO_PARAMETERS) -> dict[str, NDArray[Any]]:
         """Run one query over the views."""
         try:
             table = self._session.sql(sql, args=dict(params)).toArrow()
@@ -396,7 +400,7 @@ class SparkLake(LakeEngine):
         }
 
     def run_queries(self, queries: Iterable[Query]) -> Iterator[dict[str, NDArray[Any]]]:
-        """Run queries side by side: Spark shares its cores among them."""
+        """Run queries in parallel: Spark shares its cores among them."""
         runs = [self._clients.submit(self._bind(query)) for query in queries]
         try:
             for one in runs:
@@ -406,7 +410,7 @@ class SparkLake(LakeEngine):
                 one.cancel()
 
     def _bind(self, query: Query) -> Callable[[], dict[str, NDArray[Any]]]:
-        """Bind a query to the caller's pool and job group, for a thread."""
+        """Bind a threaded query to the caller's pool and job group."""
         from pyspark import inheritable_thread_target
 
         bound: Callable[[], dict[str, NDArray[Any]]] = inheritable_thread_target(self._session)(
@@ -426,7 +430,7 @@ class SparkLake(LakeEngine):
 
 
 def _replace_constants(frame: Any, table: str, constants: Mapping[str, int]) -> Any:
-    """Replace single-valued columns by the value, to skip reading them."""
+    """Replace single-valued columns by the value, which saves reading them."""
     if not constants:
         return frame
     from pyspark.sql.functions import lit
@@ -454,26 +458,28 @@ def _spark_type(kind: str) -> str:
     return f"ARRAY<{_spark_type(kind[1:-1])}>" if kind.startswith("[") else _TYPES[kind]
 
 
-WEIGHTED = "weighted_borda"
+WEIGHTED_RULE = "weighted_borda"
 
 
 def weights_by_halves(
-    history: History, casts: Sequence[SessionBallots], aliases: Mapping[str, str] = NO_ALIASES
+    history: History, sessions: Sequence[SessionBallots], aliases: Mapping[str, str] = NO_ALIASES
 ) -> Mapping[str, Mapping[str, float]]:
     """Weigh reviewers by lessons from the other half of the buckets.
 
-    So no session teaches its own weights, and a history is read twice, not once a session.
+    No session contributes to its own weights, and the history is read twice, not once per session.
 
     Parameters
     ----------
     aliases
-        Old name → new name of a model, beside those of the history.
+        Old name → new name of a model, in addition to those of the history.
     """
     names = {**history.aliases, **aliases}
     by_session: dict[str, Mapping[str, float]] = {}
     for half in (0, 1):
         reviewers = {
-            cast.session: _reviewers(cast) for cast in casts if bucket_of(cast.session) % 2 == half
+            session_ballots.session: _reviewers(session_ballots)
+            for session_ballots in sessions
+            if bucket_of(session_ballots.session) % 2 == half
         }
         models = sorted({model for seats in reviewers.values() for model in seats.values()})
         if not models:
@@ -488,20 +494,20 @@ def weights_by_halves(
 
 
 def _reviewers(ballots: SessionBallots) -> dict[str, str]:
-    """Return the model behind each reviewer; people are weighed alike."""
-    named = ModelNames(ballots)
+    """Return the model of each reviewer; people have equal weights."""
+    model_names = ModelNames(ballots)
     names = {ballot.reviewer for ballot in ballots.ballots if ballot.kind == "model"}
-    return {name: named.reviewer(name) for name in names}
+    return {name: model_names.reviewer(name) for name in names}
 
 
 EngineName = Literal["duckdb", "spark"]
 
 BASE_RULE = "borda"
-"""The rule that every session is counted by when it is written."""
+"""The rule by which every session is counted when stored."""
 
 
 WAIT_SECONDS = 10.0
-"""Seconds that a connection of its own waits for writers."""
+"""Lock timeout of a separate connection in seconds."""
 
 
 class Source:
@@ -510,7 +516,7 @@ class Source:
     Attributes
     ----------
     location
-        Its place or name, without a password.
+        Its location or name, without a password.
     name
         The engine: ``sqlite``, ``postgresql``, ``duckdb`` or ``spark``.
     engine
@@ -530,16 +536,16 @@ class Source:
         rule: str,  # noqa: ARG002 - a lake is only read
         aliases: Mapping[str, str] = NO_ALIASES,  # noqa: ARG002
     ) -> int:
-        """Count sessions never counted under a rule, if possible; return how many."""
+        """Count sessions new to a rule, if possible; return their number."""
         return 0
 
     def moment(self) -> AbstractContextManager[None]:
-        """Read as of one moment until the block ends."""
+        """Read one consistent state until the block ends."""
         return nullcontext()
 
 
 class HistorySource(Source):
-    """A history, also of files imported into it, whose names then are its place."""
+    """A history, or files imported into a temporary one."""
 
     def __init__(self, history: History, location: str | None = None) -> None:
         self._history = history
@@ -551,7 +557,7 @@ class HistorySource(Source):
     @classmethod
     @contextmanager
     def on_own_connection(cls, history: History) -> Iterator[Self]:
-        """Open the history on another connection, so long sums delay nobody."""
+        """Open the history on another connection, so long sums delay no writer."""
         with history.database.reopen(WAIT_SECONDS) as database:
             copy = History(database, SystemClock())
             copy.aliases = history.aliases
@@ -562,7 +568,7 @@ class HistorySource(Source):
         if rule == BASE_RULE or not self.sums(ALWAYS).count_uncounted(rule):
             return 0
         weigh = partial(weights_by_halves, self._history, aliases=aliases)
-        return self._history.recount(rule, weigh if rule == WEIGHTED else None)
+        return self._history.recount(rule, weigh if rule == WEIGHTED_RULE else None)
 
     def moment(self) -> AbstractContextManager[None]:
         """Read a snapshot; cache its sums at the end."""
@@ -570,7 +576,7 @@ class HistorySource(Source):
 
 
 class LakeSource(Source):
-    """A lake and its engine; refused if it holds a session more than once."""
+    """A lake and its engine; a lake with repeated sessions is refused."""
 
     def __init__(self, engine: DuckLake | SparkLake) -> None:
         engine.lake.check_duplicates()
@@ -586,7 +592,7 @@ def open_lake(folder: str | Path, engine: EngineName = "duckdb") -> Iterator[Lak
     Raises
     ------
     HistoryError
-        If the folder is no lake, holds a session twice, or the engine does not start.
+        If the folder is not a lake, contains a session twice, or the engine does not start.
     MissingExtra
         If the engine is not installed.
     """
@@ -596,7 +602,7 @@ def open_lake(folder: str | Path, engine: EngineName = "duckdb") -> Iterator[Lak
 
 @contextmanager
 def open_source(location: History | DuckLake | SparkLake | str | Path) -> Iterator[Source]:
-    """Use a history or an engine; open a lake's folder or a history's place.
+    """Open a source from a history, an engine, or a location.
 
     A history or an engine that is passed in stays open.
     """
@@ -620,25 +626,25 @@ def check_rule(rule: str) -> None:
     UnknownName
         If there is no such rule.
     InvalidParameter
-        If it rates over all sessions at once, or is none of its own.
+        If it rates all sessions together, or is `auto`.
     """
     if rule == AUTO:
-        expected = "a rule by its name: auto may take another for each session, on another scale"
+        expected = "one rule by name: auto can choose a different rule, and scale, per session"
         raise InvalidParameter("rule", rule, expected)
     if RULES[rule].needs == "history":
-        expected = "a rule that scores each session; what rates over all of them is an order"
+        expected = "a rule that scores each session; a rating over all sessions is an order"
         raise InvalidParameter("rule", rule, f"{expected} (order_by)")
 
 
-_TOTALS = """
+_TOTALS_SQL = """
 SELECT simulated, COUNT(*) AS n, MIN(at_us) AS first_us, MAX(at_us) AS last_us
 FROM v_sessions
 GROUP BY simulated
 """
 
-_ANY = SumQuery("SELECT at_us FROM v_sessions WHERE {window} LIMIT 1")
+_ANY_SQL = SumQuery("SELECT at_us FROM v_sessions WHERE {window} LIMIT 1")
 
-_CATEGORIES = """
+_CATEGORIES_SQL = """
 SELECT category, COUNT(*) AS n
 FROM v_sessions
 WHERE simulated = 0 AND category IS NOT NULL
@@ -646,12 +652,12 @@ GROUP BY category
 """
 
 MAX_CATEGORIES = 8
-"""Categories that a message names at most."""
+"""Maximum number of categories named in a message."""
 
 
 def time_range(source: Source) -> tuple[datetime, datetime] | None:
-    """Return the times of the first and last unsimulated session, if any."""
-    columns = source.engine.columns(_TOTALS)
+    """Return the times of the first and last unsimulated sessions, if any."""
+    columns = source.engine.columns(_TOTALS_SQL)
     for row, simulated in enumerate(columns["simulated"].tolist()):
         if not simulated:
             return _time(columns["first_us"][row]), _time(columns["last_us"][row])
@@ -660,34 +666,36 @@ def time_range(source: Source) -> tuple[datetime, datetime] | None:
 
 def explain_empty(source: Source, window: Window) -> NothingToCount | None:
     """Explain an empty window, with a remedy; None if not empty."""
-    if source.engine.columns(*_ANY.restrict(window))["at_us"].size:
+    if source.engine.columns(*_ANY_SQL.restrict(window))["at_us"].size:
         return None
-    columns = source.engine.columns(_TOTALS)
+    columns = source.engine.columns(_TOTALS_SQL)
     n = dict(zip(columns["simulated"].tolist(), columns["n"].tolist(), strict=True))
-    real, simulated = int(n.get(0, 0)), int(n.get(1, 0))
+    n_real, simulated = int(n.get(0, 0)), int(n.get(1, 0))
     times = time_range(source)
     if times is not None:
         first, last = (f"{time:%Y-%m-%d}" for time in times)
-        there = f"there is 1, of {first}" if real == 1 else (
-            f"there are {real:,}, from {first} to {last}"
+        range_text = f"there is 1, of {first}" if n_real == 1 else (
+            f"there are {n_real:,}, from {first} to {last}"
         )  # fmt: skip
-        problem = f"no session is {window}; {there}{_categories(source, window)}"
+        problem = f"no session is {window}; {range_text}{_categories(source, window)}"
     elif simulated:
-        only = "the only session is" if simulated == 1 else f"all {simulated:,} sessions are"
+        simulated_text = (
+            "the only session is" if simulated == 1 else f"all {simulated:,} sessions are"
+        )
         problem = (
-            f"{only} simulated, and simulated ones are never summed; "
+            f"{simulated_text} simulated, and simulated sessions never count; "
             "ask a question of real models, or import ballots"
         )
     else:
-        problem = "there is no session that could be counted yet; ask a question, or import ballots"
+        problem = "there is no session to count yet; ask a question, or import ballots"
     return NothingToCount(f"{source.location}: {problem}")
 
 
 def _categories(source: Source, window: Window) -> str:
-    """List the categories there are, if the window is of one."""
+    """List the existing categories, if the window has one."""
     if window.category is None:
         return ""
-    columns = source.engine.columns(_CATEGORIES)
+    columns = source.engine.columns(_CATEGORIES_SQL)
     counts = zip(columns["n"].tolist(), columns["category"].tolist(), strict=True)
     names = [name for _, name in sorted(counts, key=lambda pair: (-pair[0], pair[1]))]
     if not names:

@@ -1,11 +1,11 @@
-"""Every table of `witan.core.stats.sums`, by the same queries on whatever engine.
+"""Every table of `witan.core.stats.sums`, by the same queries on every engine.
 
-A history caches sums: the result of a query over the sessions of a cell is stored beside the state
-of these sessions: how many are closed, their revisions, when they came in, and which are
-superseded. A reader takes a result if the state is the one it sees. In a cell that changed it takes
-the rows of the buckets that did not, and sums the sessions of all other buckets, and of the parts
-of cells at the ends of its window. So no writer has to do anything, sums are defined by the queries
-alone, and a history that may only be read, or is locked, gives the same numbers.
+A history caches sums: the result of a query over the sessions of a cell is stored with the state of
+these sessions: how many are closed, their revisions, when they were added, and which are
+superseded. A reader uses a result if it sees the same state. In a changed cell it uses the rows of
+the unchanged buckets, and sums the sessions of the other buckets, and of the partial cells at the
+ends of its window. Writers have nothing to do, only the queries define the sums, and a read-only or
+locked history gives the same numbers.
 """
 
 import json
@@ -44,14 +44,14 @@ KEYS = frozenset(
         *("position", "shown", "measure", "criterion", "band"),
     }
 )
-"""Columns that identify a row of sums; all others are summed."""
+"""Key columns of a row of sums; all others are summed."""
 
-AT_ONCE = 40_000
-"""Rows that are added up at a time: 7 MB of the widest table."""
+BLOCK_ROWS = 40_000
+"""Number of rows added up together: 7 MB of the widest table."""
 
 
 class RunningSums(Generic[Table]):
-    """A growing table, summed to one row per key when large.
+    """A growing table, reduced to one row per key when large.
 
     Parameters
     ----------
@@ -80,12 +80,12 @@ class RunningSums(Generic[Table]):
             }
         )
         self._n_rows += n
-        if self._n_rows > AT_ONCE:
+        if self._n_rows > BLOCK_ROWS:
             self._parts = [_add_up(_join(self._parts))]
             self._n_rows = 0
 
     def table(self) -> Table:
-        """Return the sums so far; a key may stand in several rows."""
+        """Return the sums so far; a key may be in several rows."""
         return self._kind(**_join(self._parts))
 
 
@@ -105,7 +105,7 @@ def _add_up(rows: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
 
 
 Select = Callable[[Columns], Columns]
-"""Makes rows of a table of the columns of a query."""
+"""Converts the columns of a query to rows of a table."""
 
 
 def _select_all(result: Columns) -> Columns:
@@ -124,7 +124,7 @@ def _select_columns(*columns: str, count: str = "") -> Select:
 
 
 def _overall(result: Columns, count: str, columns: Mapping[str, str]) -> Columns:
-    """Select models' grades as a whole, under the criterion −1."""
+    """Select models' holistic grades, under the criterion −1."""
     rows = (np.asarray(result["human"]) == 0) & (np.asarray(result[count]) > 0)
     values = {name: np.asarray(result[of])[rows] for name, of in columns.items()}
     bucket = np.asarray(result["bucket"])[rows]
@@ -154,15 +154,15 @@ def _select_units(result: Columns) -> Columns:
 
 
 def _select_placed(result: Columns) -> Columns:
-    """Select votes with a known place on the sheet."""
+    """Select votes with a known position on the sheet."""
     votes = _select_columns("votes", "total", "excess_votes", "excess")(result)
-    known = np.asarray(votes["position"]) > 0
-    return {name: column[known] for name, column in votes.items()}
+    is_known = np.asarray(votes["position"]) > 0
+    return {name: column[is_known] for name, column in votes.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class _Query:
-    """A query, its tables and parameters, and its run span by span."""
+    """A query, its tables and parameters, and whether it runs by span."""
 
     sql: str
     fills: Mapping[type[Any], Select]
@@ -201,7 +201,8 @@ _QUERIES = (
     ),
     _Query(queries.PAIRS, {sums.LengthSums: _select_all}),
     _Query(
-        queries.BESIDE, {sums.ReviewerSums: _select_compared, sums.PositionSums: _select_placed}
+        queries.PAIRS_WITH_OTHERS,
+        {sums.ReviewerSums: _select_compared, sums.PositionSums: _select_placed},
     ),
     _Query(queries.UNITS, {sums.UnitSums: _select_units, sums.CriterionSums: _overall_units}),
     _Query(queries.CRITERIA, {sums.CriterionSums: _select_all}),
@@ -225,7 +226,7 @@ class Tables:
 class WindowSums:
     """Sufficient statistics of a window's sessions, by engine-independent queries.
 
-    A key may stand in several rows of a table, which then add up.
+    A key may be in several rows of a table, which then add up.
     """
 
     def __init__(self, engine: Engine, window: Window = ALWAYS) -> None:
@@ -244,22 +245,22 @@ class WindowSums:
         kinds
             Tables of `witan.core.stats.sums`.
         rule
-            Of the standings.
+            Rule of the standings.
         human
-            Whose ballots are behind standings and matchups: 1 for those of people.
+            Ballots behind standings and matchups: 1 for people's, 0 for models'.
         """
         params: dict[str, int | str] = {"rule": rule, "human": human}
-        chosen = [query for query in _QUERIES if not query.fills.keys().isdisjoint(kinds)]
+        needed_queries = [query for query in _QUERIES if not query.fills.keys().isdisjoint(kinds)]
         queries = [
             SumQuery(query.sql, {name: params[name] for name in query.params}, query.by_span)
-            for query in chosen
+            for query in needed_queries
         ]
-        running = {kind: RunningSums(kind) for kind in kinds}
+        running_sums = {kind: RunningSums(kind) for kind in kinds}
         for number, columns in self._engine.sums(queries, self._window):
-            for kind, select in chosen[number].fills.items():
-                if kind in running:
-                    running[kind].add(select(columns))
-        return Tables(sums.table() for sums in running.values())
+            for kind, select in needed_queries[number].fills.items():
+                if kind in running_sums:
+                    running_sums[kind].add(select(columns))
+        return Tables(sums.table() for sums in running_sums.values())
 
     def table(self, kind: type[Table], *, rule: str = "", human: int = 0) -> Table:
         """Sum one table; see `tables`."""
@@ -270,23 +271,23 @@ class WindowSums:
     ) -> StandingSums:
         """Sum corrections of standings for models with several codes per session.
 
-        Added to the standings they leave such a session one score, the mean, and one standing.
+        Added to the standings, they leave one score, the mean, and one standing per session.
 
         Parameters
         ----------
         current_codes
-            Codes of models that have another name now, and of those they are called, to the latter.
+            Code → current code, for models renamed and those with their current name.
         """
         cases = " ".join(
             f"WHEN {int(old)} THEN {int(new)}" for old, new in sorted(current_codes.items())
         )
         sql = queries.DUPLICATES.replace("{now}", f"CASE model {cases} END")
         sql = sql.replace("{codes}", ", ".join(str(int(code)) for code in sorted(current_codes)))
-        running = RunningSums(StandingSums)
+        running_sums = RunningSums(StandingSums)
         query = SumQuery(sql, {"rule": rule, "human": human})
         for _, columns in self._engine.sums([query], self._window):
-            running.add(columns)
-        return running.table()
+            running_sums.add(columns)
+        return running_sums.table()
 
     def coverage(self, rule: str, *, human: int = 0) -> int:
         """Count sessions with standings under a rule, for one ballot kind."""
@@ -301,9 +302,9 @@ class WindowSums:
         return sum(int(columns["n"].sum()) for _, columns in parts)
 
     def matches(self, *, human: int = 0) -> Iterator[Match]:
-        """Read pairs of models session by session, in the order of time.
+        """Read pairs of models session by session, in chronological order.
 
-        Sessions of one moment stand in the order of their keys, which is the same on every engine.
+        Sessions of the same time are in the order of their keys, the same on every engine.
         """
         query = SumQuery(queries.MATCHES, {"human": human})
         for span in self._engine.spans(self._window):
@@ -315,7 +316,7 @@ class WindowSums:
 
 
 def _keys(sessions: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the keys of sessions; a database has their names instead."""
+    """Return the keys of sessions, computed from names if needed."""
     if sessions.dtype != object:
         return sessions.astype(np.int64, copy=False)
     key = {name: key_of(name) for name in set(sessions.tolist())}
@@ -323,7 +324,7 @@ def _keys(sessions: NDArray[Any]) -> NDArray[np.int64]:
 
 
 WAIT_SECONDS = 1.0
-"""Seconds that storing sums waits for writers; sums not stored are made again."""
+"""Lock timeout of storing sums in seconds; sums not stored are computed again."""
 
 
 class CacheCell(NamedTuple):
@@ -334,7 +335,7 @@ class CacheCell(NamedTuple):
 
 
 def _begin(span: int) -> datetime | None:
-    """Return the first moment of a span, None if out of range."""
+    """Return the start of a span, or None if out of range."""
     try:
         return EPOCH + timedelta(days=span * CACHE_DAYS)
     except OverflowError:
@@ -343,51 +344,53 @@ def _begin(span: int) -> datetime | None:
 
 States = Mapping[CacheCell, str]
 
-_FAR = 1_000_000
-"""Spans before 1970 that are added before a division, which would round towards 1970."""
+_SPAN_OFFSET = 1_000_000
+"""Spans added before a division, which would round dates before 1970 up."""
 
 _CELL = (
-    f"(s.day + {_FAR * CACHE_DAYS}) / {CACHE_DAYS} - {_FAR} AS span,"
+    f"(s.day + {_SPAN_OFFSET * CACHE_DAYS}) / {CACHE_DAYS} - {_SPAN_OFFSET} AS span,"
     f" s.bucket % {CACHE_SHARDS} AS shard"
 )
 
-_COUNTS = "COUNT(*), SUM(s.revision), CAST(SUM(s.added_us % 1000000007) AS BIGINT)"
+_STATE_SQL = "COUNT(*), SUM(s.revision), CAST(SUM(s.added_us % 1000000007) AS BIGINT)"
 
-_STATES = f"""
-SELECT {_CELL}, {_COUNTS} FROM sessions s
+_CELL_STATES_SQL = f"""
+SELECT {_CELL}, {_STATE_SQL} FROM sessions s
 WHERE s.holder = '' AND s.day >= :since AND s.day < :until GROUP BY 1, 2
 """  # noqa: S608 - texts of our own
 
-_BUCKET_STATES = f"""
-SELECT s.bucket, {_COUNTS} FROM sessions s
+_BUCKET_STATES_SQL = f"""
+SELECT s.bucket, {_STATE_SQL} FROM sessions s
 WHERE s.holder = '' AND s.day >= :since AND s.day < :until GROUP BY s.bucket
 """  # noqa: S608 - texts of our own
 
-_REPLACED = f"""
+_REPLACED_SQL = f"""
 SELECT {_CELL}, s.bucket, s.session FROM sessions s WHERE s.session IN ({SUPERSEDED_SESSIONS})
 ORDER BY s.session
 """  # noqa: S608 - texts of our own
 
 
 def _days(first: int, last: int) -> dict[str, int]:
-    """Return the days of spans, the first of them and the one after the last."""
+    """Return the first day of spans, and the day after the last."""
     return {"since": first * CACHE_DAYS, "until": (last + 1) * CACHE_DAYS}
 
 
 class _Moment:
     """The states of a snapshot, and the results to store."""
 
-    def __init__(self, database: Database, first: int = -_FAR, last: int = _FAR) -> None:
+    def __init__(
+        self, database: Database, first: int = -_SPAN_OFFSET, last: int = _SPAN_OFFSET
+    ) -> None:
         self._database = database
         self.new_results: list[tuple[CacheCell, str, bytes]] = []
-        self._replaced = defaultdict[int, list[tuple[int, str]]](list)
+        self._replaced_by_day = defaultdict[int, list[tuple[int, str]]](list)
         self._bucket_states: dict[int, Mapping[int, int]] = {}
         states = {
             CacheCell(span, shard): repr(counts)
-            for span, shard, *counts in database.rows(_STATES, _days(first, last))
+            for span, shard, *counts in database.rows(_CELL_STATES_SQL, _days(first, last))
         }
-        for span, shard, bucket, session in database.rows(_REPLACED):
-            self._replaced[span].append((bucket, session))
+        for span, shard, bucket, session in database.rows(_REPLACED_SQL):
+            self._replaced_by_day[span].append((bucket, session))
             if first <= span <= last:
                 states[CacheCell(span, shard)] += f" {session}"
         self.states: States = {
@@ -396,11 +399,11 @@ class _Moment:
         }
 
     def bucket_states(self, span: int) -> Mapping[int, int]:
-        """Return the state of the closed sessions of each bucket in a span."""
+        """Return the state of the closed sessions per bucket of a span."""
         if span not in self._bucket_states:
-            rows = self._database.rows(_BUCKET_STATES, _days(span, span))
+            rows = self._database.rows(_BUCKET_STATES_SQL, _days(span, span))
             states = {bucket: repr(counts) for bucket, *counts in rows}
-            for bucket, session in self._replaced[span]:
+            for bucket, session in self._replaced_by_day[span]:
                 states[bucket] += f" {session}"
             self._bucket_states[span] = {
                 bucket: int.from_bytes(
@@ -420,7 +423,7 @@ class CachedEngine(SqlEngine):
 
     @contextmanager
     def moment(self) -> Iterator[None]:
-        """Read as of one moment, then store sums; nested moments join."""
+        """Read one consistent state, then store sums; nested calls join."""
         if self._moment is not None:
             yield
             return
@@ -434,7 +437,7 @@ class CachedEngine(SqlEngine):
             _store(self._database, moment)
 
     def sums(self, queries: Sequence[SumQuery], window: Window) -> Iterator[tuple[int, Columns]]:
-        """Run queries one after another; take stored results of unchanged cells."""
+        """Run queries in sequence; use stored results of unchanged cells."""
         with self.moment():
             assert self._moment is not None  # noqa: S101 - in the block
             cells, edges = _split_window(window, self._moment.states)
@@ -452,9 +455,9 @@ class CachedEngine(SqlEngine):
         digest = self._digest(query, category)
         parts: dict[CacheCell, _Packed] = {}
         changed = defaultdict[int, dict[CacheCell, _Packed | None]](dict)
-        stored = _read_stored(self._database, digest, cells)
+        stored_parts = _read_stored(self._database, digest, cells)
         for cell in cells:
-            state, part = stored.get(cell, ("", None))
+            state, part = stored_parts.get(cell, ("", None))
             if part is not None and state == moment.states[cell]:
                 parts[cell] = part
             else:
@@ -463,7 +466,7 @@ class CachedEngine(SqlEngine):
             parts.update(self._update(query, category, span, of_span))
             for cell in of_span:
                 moment.new_results.append((cell, digest, parts[cell].compress()))
-        # In one order, so that sums are the same to the last bit whatever was stored.
+        # In a fixed order, so that sums are the same to the last bit whatever was cached.
         return [_unpack([parts[cell] for cell in cells])] if cells else []
 
     def _update(
@@ -473,34 +476,34 @@ class CachedEngine(SqlEngine):
         span: int,
         cells: Mapping[CacheCell, "_Packed | None"],
     ) -> Iterator[tuple[CacheCell, "_Packed"]]:
-        """Sum the buckets that changed in cells of a span."""
+        """Sum the changed buckets in cells of a span."""
         assert self._moment is not None  # noqa: S101 - as its caller
-        everywhere = self._moment.bucket_states(span)
-        now: dict[CacheCell, dict[int, int]] = {cell: {} for cell in cells}
-        for bucket, state in everywhere.items():
+        states_by_bucket = self._moment.bucket_states(span)
+        current: dict[CacheCell, dict[int, int]] = {cell: {} for cell in cells}
+        for bucket, state in states_by_bucket.items():
             cell = CacheCell(span, bucket % CACHE_SHARDS)
-            if cell in now:
-                now[cell][bucket] = state
-        same = {cell: part and part.select(now[cell]) for cell, part in cells.items()}
+            if cell in current:
+                current[cell][bucket] = state
+        unchanged = {cell: part and part.select(current[cell]) for cell, part in cells.items()}
         missing = sorted(
             bucket
-            for cell, part in same.items()
-            for bucket in now[cell]
+            for cell, part in unchanged.items()
+            for bucket in current[cell]
             if part is None or bucket not in part.states
         )
         condition = ""
-        if len(missing) < len(everywhere):
-            # By no index: rows are added up in the same order whichever buckets are summed.
+        if len(missing) < len(states_by_bucket):
+            # The plus sign prevents an index, so that rows are always added in the same order.
             condition = f" AND +bucket IN ({', '.join(map(str, missing))})"
-        whole = Window(_begin(span), _begin(span + 1), category)
-        result = self.columns(*query.restrict(whole, condition))
+        packed = Window(_begin(span), _begin(span + 1), category)
+        result = self.columns(*query.restrict(packed, condition))
         shard_of = np.asarray(result["bucket"]) % CACHE_SHARDS
-        for cell, part in same.items():
+        for cell, part in unchanged.items():
             rows = shard_of == cell.shard
             columns = {name: column[rows] for name, column in result.items()}
             if part is not None:
                 columns = _join([part.columns(), columns])
-            yield cell, _pack(columns, now[cell])
+            yield cell, _pack(columns, current[cell])
 
     def _digest(self, query: SumQuery, category: str | None) -> str:
         """Return a digest of the query, its views and Witan's version."""
@@ -532,7 +535,7 @@ def _split_window(window: Window, states: States) -> tuple[list[CacheCell], list
 def _read_stored(
     database: Database, digest: str, cells: Sequence[CacheCell]
 ) -> dict[CacheCell, tuple[str, "_Packed | None"]]:
-    """Read the stored results of cells, and of which state they are."""
+    """Read the stored results of cells, each with its state."""
     if not cells:
         return {}
     rows = database.rows(
@@ -540,26 +543,26 @@ def _read_stored(
         " WHERE query = :query AND span >= :first AND span <= :last",
         {"query": digest, "first": cells[0].span, "last": cells[-1].span},
     )
-    chosen = {*cells}
+    wanted_cells = {*cells}
     return {
         cell: (state, _decompress(body))
         for span, shard, state, body in rows
-        if (cell := CacheCell(span, shard)) in chosen
+        if (cell := CacheCell(span, shard)) in wanted_cells
     }
 
 
 def _store(database: Database, moment: _Moment) -> None:
-    """Store results, except of cells changed meanwhile."""
+    """Store results, except those of cells changed meanwhile."""
     columns = ("span", "shard", "query", "state", "body")
     sql = "DELETE FROM cached_sums WHERE query = :query AND span = :span AND shard = :shard"
     with suppress(HistoryError), database.transaction(wait=WAIT_SECONDS):
         lock_cached_sums(database)
         spans = [cell.span for cell, *_ in moment.new_results]
-        now = _Moment(database, min(spans), max(spans)).states
+        current_states = _Moment(database, min(spans), max(spans)).states
         rows = [
             (*cell, query, moment.states[cell], body)
             for cell, query, body in moment.new_results
-            if now.get(cell) == moment.states[cell]
+            if current_states.get(cell) == moment.states[cell]
         ]
         for span, shard, query, *_ in rows:
             database.execute(sql, {"query": query, "span": span, "shard": shard})
@@ -570,11 +573,11 @@ _KINDS: Mapping[str, np.dtype[Any]] = {"i": np.dtype("<i8"), "f": np.dtype("<f8"
 _LENGTHS = struct.Struct("<II")
 
 _FORMAT = 2
-"""The form of stored results; those of another are not read."""
+"""Format of stored results; other formats are ignored."""
 
 
 class _Packed(NamedTuple):
-    """Columns as rows of eight bytes a number, under their names and kinds as JSON.
+    """Columns packed as eight-byte numbers, with a header in JSON.
 
     Parameters
     ----------
@@ -601,14 +604,14 @@ class _Packed(NamedTuple):
         }
 
     def select(self, states: Mapping[int, int]) -> "_Packed":
-        """Return the buckets that are in these states."""
-        same = dict(self.states.items() & states.items())
-        rows = np.isin(self.columns()["bucket"], [*same])
-        return _Packed(self.head, same, self.numbers[:, rows])
+        """Return the buckets with these states."""
+        unchanged = dict(self.states.items() & states.items())
+        rows = np.isin(self.columns()["bucket"], [*unchanged])
+        return _Packed(self.head, unchanged, self.numbers[:, rows])
 
 
 def _pack(columns: Columns, states: Mapping[int, int]) -> _Packed:
-    """Pack columns, their rows in the order of buckets."""
+    """Pack columns, with rows in the order of buckets."""
     kinds = {name: "i" if column.dtype.kind == "i" else "f" for name, column in columns.items()}
     order = np.argsort(columns["bucket"], kind="stable")
     rows = (np.asarray(column, _KINDS[kinds[name]])[order] for name, column in columns.items())
@@ -617,7 +620,7 @@ def _pack(columns: Columns, states: Mapping[int, int]) -> _Packed:
 
 
 def _decompress(body: bytes) -> _Packed | None:
-    """Return what was compressed; None if the bytes are damaged."""
+    """Decompress a stored result; return None if it is damaged."""
     with suppress(zlib.error, ValueError, struct.error, KeyError):
         raw = zlib.decompress(body)
         lengths = _LENGTHS.unpack_from(raw)
@@ -638,7 +641,7 @@ def _read_head(head: bytes) -> Mapping[str, str]:
 
 
 def _unpack(parts: Sequence[_Packed]) -> Columns:
-    """Join parts as columns; at once where all have columns of the same kinds."""
+    """Join parts as columns, faster if their columns have equal types."""
     head = parts[0].head
     if any(part.head != head for part in parts):
         return _join([part.columns() for part in parts])

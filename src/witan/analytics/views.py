@@ -1,23 +1,23 @@
-"""Views that the queries name, and the engines that answer queries over them.
+"""Views for the queries, and the engines to run them.
 
     v_sessions   a row per session
     v_standings  per session, kind, rule and model
     v_matchups   per session, kind and pair of models i, j
-    v_ballots    per ballot that votes or abstains
+    v_ballots    per ballot with a vote or an abstention
     v_votes      per ballot and candidate
     v_pairs      per ballot and pair of its candidates
     v_grades     per ballot, criterion and candidate
     v_answers    per answer
 
-Each carries `session`, a name or a key that only compares; `at_us`, `bucket`, `category`,
+Each has `session`, a name or a key, used only for comparison; `at_us`, `bucket`, `category`,
 `simulated` and `rejudged`. `human` is 0 for models and 1 for people; `own`, `paired` … are 0 or 1.
-`log_chars` is the natural logarithm of `chars`; `twins` counts candidates of a ballot whose model
-has another one before them on it. What is unknown is NULL, a position too.
+`log_chars` is the natural logarithm of `chars`; `twins` counts candidates of a ballot preceded on
+it by another one of the same model. Unknown values, also positions, are NULL.
 
-Over the tables of a history they are put before a query, so that a reader needs no right to create
-anything; lists are JSON text there. A session that is still written to has a holder, and is in none
-of them; nor is one that another supersedes, nor a ballot that neither votes nor abstains. Over the
-files of a lake DuckDB and Spark create them; lists are lists there.
+In a history the views are prepended to a query, so that a reader needs no right to create them, and
+lists are JSON text. Running sessions, which have a holder, are in no view; nor are superseded
+sessions, nor ballots without a vote or an abstention. In a lake DuckDB and Spark create the views,
+and lists are lists.
 """
 
 import re
@@ -37,22 +37,22 @@ from witan.core.window import EPOCH, Window
 from witan.history.counting import SUPERSEDED_SESSIONS
 from witan.history.database import Database, Dialect
 
-# Put together from texts of our own; values are parameters.
+# Composed of our own text; values are parameters.
 # ruff: noqa: S608
 
 
 _SESSION = "s.session, s.at_us, s.bucket, s.category, s.simulated, s.rejudged"
 
-_CLOSED = f"s.holder = '' AND s.session NOT IN ({SUPERSEDED_SESSIONS})"
+_IS_CLOSED = f"s.holder = '' AND s.session NOT IN ({SUPERSEDED_SESSIONS})"
 
 _PLAIN = {
-    "v_sessions": f"SELECT {_SESSION}, s.kendall_w, s.agreement FROM sessions s WHERE {_CLOSED}",
+    "v_sessions": f"SELECT {_SESSION}, s.kendall_w, s.agreement FROM sessions s WHERE {_IS_CLOSED}",
     "v_standings": f"""
         SELECT {_SESSION}, t.human, t.rule, t.model, t.score, t.z, t.votes, t.offered, t.wins
-        FROM sessions s JOIN standings t ON t.session = s.session WHERE {_CLOSED}""",
+        FROM sessions s JOIN standings t ON t.session = s.session WHERE {_IS_CLOSED}""",
     "v_answers": f"""
         SELECT {_SESSION}, a.model, a.chars, a.seconds, a.cost_usd, a.failed
-        FROM sessions s JOIN answers a ON a.session = s.session WHERE {_CLOSED}""",
+        FROM sessions s JOIN answers a ON a.session = s.session WHERE {_IS_CLOSED}""",
 }
 
 _BALLOT = f"{_SESSION}, b.ballot, b.human, b.reviewer"
@@ -62,7 +62,7 @@ def _ballots(twins: str) -> str:
     return f"""
         SELECT {_BALLOT}, b.abstained, b.repaired, b.flat, b.kept, b.compared, {twins} AS twins
         FROM sessions s JOIN ballots b ON b.session = s.session
-        WHERE {_CLOSED} AND (b.abstained = 1 OR b.models <> '[]')"""
+        WHERE {_IS_CLOSED} AND (b.abstained = 1 OR b.models <> '[]')"""
 
 
 def _item(column: str, index: str) -> str:
@@ -83,14 +83,14 @@ def _log(chars: str) -> str:
 _SQLITE = {
     **_PLAIN,
     "v_ballots": _ballots("(SELECT COUNT(*) - COUNT(DISTINCT c.value) FROM json_each(b.models) c)"),
-    # An item of a list is looked for from the beginning: of thousands of pairs that takes long.
+    # An item of a list is searched from the beginning, which is slow for thousands of pairs.
     "v_matchups": f"""
         SELECT {_SESSION}, m.human, {_item("p.value", "0")} AS i, {_item("p.value", "1")} AS j,
             {_real("p.value", "2")} AS wins, {_real("p.value", "3")} AS losses,
             {_real("p.value", "4")} AS ties, {_real("p.value", "5")} AS p_beats
         FROM sessions s JOIN matchups m ON m.session = s.session,
             json_each(list_pairs(m.models, m.wins, m.losses, m.ties, m.p_beats)) p
-        WHERE {_CLOSED}""",
+        WHERE {_IS_CLOSED}""",
     "v_votes": f"""
         SELECT {_BALLOT}, b.paired, b.flat, c.value AS model, {_item("b.own", "c.key")} AS own,
             {_real("b.shares", "c.key")} AS share, {_real("b.grades", "c.key")} AS grade,
@@ -98,7 +98,7 @@ _SQLITE = {
             json_array_length(b.models) AS shown, {_item("b.chars", "c.key")} AS chars,
             {_log(_item("b.chars", "c.key"))} AS log_chars
         FROM sessions s JOIN ballots b ON b.session = s.session, json_each(b.models) c
-        WHERE {_CLOSED}""",
+        WHERE {_IS_CLOSED}""",
     "v_pairs": f"""
         SELECT {_BALLOT}, {_item("x.value", "0")} AS i, {_item("y.value", "0")} AS j,
             {_item("x.value", "1")} AS i_own, {_item("y.value", "1")} AS j_own,
@@ -106,7 +106,7 @@ _SQLITE = {
             {_item("x.value", "3")} AS i_chars, {_item("y.value", "3")} AS j_chars
         FROM sessions s JOIN ballots b ON b.session = s.session,
             json_each({_CANDIDATES}) x, json_each({_CANDIDATES}) y
-        WHERE {_CLOSED} AND y.key > x.key""",
+        WHERE {_IS_CLOSED} AND y.key > x.key""",
     "v_grades": f"""
         SELECT {_BALLOT}, k.value AS criterion, c.key AS place,
             {_item("b.models", "c.key")} AS model, {_item("b.own", "c.key")} AS own,
@@ -116,12 +116,12 @@ _SQLITE = {
             {_log(_item("b.chars", "c.key"))} AS log_chars
         FROM sessions s JOIN ballots b ON b.session = s.session,
             json_each(b.criteria) k, json_each(b.criterion_grades, '$[' || k.key || ']') c
-        WHERE {_CLOSED}""",
+        WHERE {_IS_CLOSED}""",
 }
 
 
 def _rows(alias: str, **lists: str) -> str:
-    """PostgreSQL: parallel lists as rows, numbered from 1."""
+    """Return PostgreSQL for parallel lists as rows, numbered from 1."""
     slots = ", ".join(
         f"jsonb_array_elements_text(CAST({text} AS JSONB))" for text in lists.values()
     )
@@ -160,7 +160,7 @@ _POSTGRESQL = {
                 FROM (SELECT CAST(m.models AS JSONB) AS models OFFSET 0) c) l
             {_rows("p", wins="m.wins", losses="m.losses", ties="m.ties", p_beats="m.p_beats")}
             CROSS JOIN LATERAL (SELECT {_FIRST} AS a) f
-        WHERE {_CLOSED}""",
+        WHERE {_IS_CLOSED}""",
     "v_votes": f"""
         SELECT {_BALLOT}, b.paired, b.flat, {_integer("c.model")} AS model,
             {_integer("c.own")} AS own, {_double("c.share")} AS share,
@@ -170,7 +170,7 @@ _POSTGRESQL = {
             {_log(_double("c.chars"))} AS log_chars
         FROM sessions s JOIN ballots b ON b.session = s.session
             {_rows("c", model="b.models", **_VOTES, grade="b.grades", position="b.positions")}
-        WHERE {_CLOSED}""",
+        WHERE {_IS_CLOSED}""",
     "v_pairs": f"""
         SELECT {_BALLOT}, {_integer("x.model")} AS i, {_integer("y.model")} AS j,
             {_integer("x.own")} AS i_own, {_integer("y.own")} AS j_own,
@@ -178,7 +178,7 @@ _POSTGRESQL = {
             {_integer("x.chars")} AS i_chars, {_integer("y.chars")} AS j_chars
         FROM sessions s JOIN ballots b ON b.session = s.session
             {_rows("x", model="b.models", **_VOTES)} {_rows("y", model="b.models", **_VOTES)}
-        WHERE {_CLOSED} AND y.place > x.place""",
+        WHERE {_IS_CLOSED} AND y.place > x.place""",
     "v_grades": f"""
         SELECT {_BALLOT}, {_integer("k.criterion")} AS criterion, c.place,
             {_integer("c.model")} AS model,
@@ -193,7 +193,7 @@ _POSTGRESQL = {
         FROM sessions s JOIN ballots b ON b.session = s.session
             {_rows("k", criterion="b.criteria")}
             {_rows("c", model="b.models", own="b.own", position="b.positions", chars="b.chars")}
-        WHERE {_CLOSED}""",
+        WHERE {_IS_CLOSED}""",
 }  # fmt: skip
 
 _VIEWS: Mapping[Dialect, Mapping[str, str]] = {"sqlite": _SQLITE, "postgresql": _POSTGRESQL}
@@ -205,20 +205,20 @@ _READS_A_VIEW = re.compile(r" AS \((\s*SELECT(?:(?!\sFROM\s).)*\sFROM v_)", re.D
 @lru_cache(maxsize=256)
 def with_views(sql: str, dialect: Dialect) -> str:
     """Prepend the views named by a query."""
-    known = _VIEWS[dialect]
-    named = [name for name in known if re.search(rf"\b{name}\b", sql)]
-    if not named:
+    view_sql = _VIEWS[dialect]
+    view_names = [name for name in view_sql if re.search(rf"\b{name}\b", sql)]
+    if not view_names:
         return sql
-    views = ",\n".join(f"{name} AS ({known[name]})" for name in named)
-    rest = sql.lstrip()
-    own = rest.removeprefix("WITH ")
-    if own == rest:
-        return f"WITH {views}\n{rest}"
+    views = ",\n".join(f"{name} AS ({view_sql[name]})" for name in view_names)
+    query = sql.lstrip()
+    own_views = query.removeprefix("WITH ")
+    if own_views == query:
+        return f"WITH {views}\n{query}"
     if dialect == "sqlite":
-        # Else a query takes items out of the text of a list wherever it names them, and a group
-        # carries the text of each of its rows.
-        own = _READS_A_VIEW.sub(r" AS MATERIALIZED (\1", own)
-    return f"WITH {views},\n{own}"
+        # Otherwise a query parses the text of a list wherever it uses an item, and a group
+        # copies the text of each of its rows.
+        own_views = _READS_A_VIEW.sub(r" AS MATERIALIZED (\1", own_views)
+    return f"WITH {views},\n{own_views}"
 
 
 _LAKE_SESSION = "session, at_us, bucket, category, simulated, rejudged"
@@ -306,14 +306,14 @@ Columns = Mapping[str, NDArray[Any]]
 
 Params = Mapping[str, int | str]
 
-NONE: Params = MappingProxyType({})
+NO_PARAMETERS: Params = MappingProxyType({})
 
 
 class Query(NamedTuple):
     """An SQL text and its parameters."""
 
     sql: str
-    params: Params = NONE
+    params: Params = NO_PARAMETERS
 
 
 class SumQuery(NamedTuple):
@@ -322,13 +322,13 @@ class SumQuery(NamedTuple):
     Parameters
     ----------
     sql
-        ``{window}`` stands in it for the conditions on the sessions.
+        ``{window}`` stands for the conditions on the sessions.
     by_span
-        Whether it holds so much in memory that a lake is summed span by span.
+        Whether it needs so much memory that a lake is summed span by span.
     """
 
     sql: str
-    params: Params = NONE
+    params: Params = NO_PARAMETERS
     by_span: bool = True
 
     def restrict(self, window: Window, shards: str = "") -> Query:
@@ -340,27 +340,27 @@ class SumQuery(NamedTuple):
 class Engine(Protocol):
     """SQL over the views, with named parameters ``:name``."""
 
-    def columns(self, sql: str, params: Params = NONE) -> dict[str, NDArray[Any]]:
+    def columns(self, sql: str, params: Params = NO_PARAMETERS) -> dict[str, NDArray[Any]]:
         """Run one query over the views."""
 
     def sums(self, queries: Sequence[SumQuery], window: Window) -> Iterator[tuple[int, Columns]]:
         """Run queries over a window's sessions, in parallel if faster.
 
-        Yield the number of a query and columns of its result. A query may yield several times, and
-        its columns then add up.
+        Yield the number of a query and columns of its result. If a query yields several times, its
+        results add up.
         """
 
     def names(self) -> Names:
         """Return the name of every code."""
 
     def spans(self, window: Window) -> Sequence[Window]:
-        """Cut a window into spans fitting memory session by session."""
+        """Cut a window into spans whose matches fit in memory."""
 
 
 def _conditions(window: Window) -> tuple[str, dict[str, int | str]]:
-    """Conditions on the rows of counted sessions, and the parameters in them.
+    """Return the conditions on rows of counted sessions, and their parameters.
 
-    An end that is open asks for nothing, so that the column need not be read.
+    An open end adds no condition, so that the column need not be read.
     """
     conditions, bounds = ["simulated = 0"], dict[str, int | str]()
     if window.since is not None:
@@ -375,7 +375,7 @@ def _conditions(window: Window) -> tuple[str, dict[str, int | str]]:
     return " AND ".join(conditions), bounds
 
 
-_NOUGHTS: Mapping[Any, str] = MappingProxyType(
+_ZEROS: Mapping[Any, str] = MappingProxyType(
     {NDArray[np.int64]: "CAST(0 AS BIGINT)", NDArray[np.float64]: "0.0"}
 )
 
@@ -383,41 +383,41 @@ _NOUGHTS: Mapping[Any, str] = MappingProxyType(
 def columns_of(table: type[Any], **expressions: str) -> str:
     """Write all columns of a sums table as SQL, defaulting to zero.
 
-    Queries of one table can then be put one under the other. Whole numbers are cast, since sums of
-    them are decimals on one engine and integers of 128 bits on another.
+    The results of a table's queries can then be concatenated. Integers are cast, because their sums
+    are decimals on one engine and integers of 128 bits on another.
     """
-    columns = {column.name: _NOUGHTS[column.type] for column in fields(table)}
-    strange = expressions.keys() - columns.keys()
-    if strange:
-        raise TypeError(f"{table.__name__} has no column {min(strange)!r}")
+    columns = {column.name: _ZEROS[column.type] for column in fields(table)}
+    unknown = expressions.keys() - columns.keys()
+    if unknown:
+        raise TypeError(f"{table.__name__} has no column {min(unknown)!r}")
     return ",\n    ".join(f"{text} AS {name}" for name, text in {**columns, **expressions}.items())
 
 
 SESSIONS_AT_ONCE = 10_000
-"""Sessions of a span; their matches take 20 MB."""
+"""Number of sessions in a span; their matches need 20 MB."""
 
 
 class SqlEngine:
     """The database of a history.
 
-    Several queries are of one moment inside ``with database.snapshot()``.
+    Inside ``with database.snapshot()`` several queries read one consistent state.
 
     Parameters
     ----------
     sessions_at_once
-        How many `spans` have each.
+        Number of sessions in each span.
     """
 
     def __init__(self, database: Database, *, sessions_at_once: int = SESSIONS_AT_ONCE) -> None:
         self._database = database
         self._sessions_at_once = sessions_at_once
 
-    def columns(self, sql: str, params: Params = NONE) -> dict[str, NDArray[Any]]:
+    def columns(self, sql: str, params: Params = NO_PARAMETERS) -> dict[str, NDArray[Any]]:
         """Run one query over the views."""
         return self._database.columns(with_views(sql, self._database.dialect), params)
 
     def sums(self, queries: Sequence[SumQuery], window: Window) -> Iterator[tuple[int, Columns]]:
-        """Run queries in sequence: a database sums on disk if memory is short."""
+        """Run queries in sequence; the database uses the disk if needed."""
         for number, query in enumerate(queries):
             yield number, self.columns(*query.restrict(window))
 
@@ -426,7 +426,7 @@ class SqlEngine:
         return Names(dict(self._database.rows("SELECT code, name FROM names")))
 
     def spans(self, window: Window) -> Sequence[Window]:
-        """Cut a window into ones of about `sessions_at_once` sessions."""
+        """Cut a window into windows of about `sessions_at_once` sessions."""
         sql = """
             SELECT at_us FROM (
                 SELECT at_us, ROW_NUMBER() OVER (ORDER BY at_us) AS place FROM sessions

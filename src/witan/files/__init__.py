@@ -1,4 +1,4 @@
-"""Everything imported from or exported to files.
+"""Imports from files and exports to files.
 
 Its names are imported on first use.
 """

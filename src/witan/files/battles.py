@@ -1,4 +1,4 @@
-"""Battles: two answers and a winner per row, as arenas publish them."""
+"""Battles as in arenas: two answers and a winner per row."""
 
 import json
 import re
@@ -18,10 +18,10 @@ from witan.files.ballots.problems import ProblemReport, RepeatDetector
 from witan.files.ballots.tables import OUTCOMES, PairSessions, groups_of_outcome
 
 BOTH_BAD = "both bad"
-"""The note of a tie between answers that are both called bad."""
+"""Note of a tie between answers that are both rated bad."""
 
 NOT_BLIND = "the voter knew whose answers these were"
-"""The note of a vote that was not blind, and weighs nothing."""
+"""Note of a vote that was not blind and has weight 0."""
 
 _SESSIONS = ("session", "question_id", "prompt_id", "id", "index")
 _TIMES = ("tstamp", "at", "timestamp")
@@ -30,7 +30,7 @@ _PERSON = re.compile(
     r"(?:[_\-. ]?\w+)?|[0-9a-f-]{8,}|\d+",
     re.IGNORECASE,
 )
-"""Names that arenas give to people: a word for one, a number or a hash."""
+"""Pattern of names for people in arenas: a word, a number or a hash."""
 
 _SCORES = {1: "first", 2: "second", 3: "tie"}
 _MILLISECONDS = 1e11
@@ -42,19 +42,19 @@ def read_battles(
     report: ProblemReport,
     sessions: PairSessions,
 ) -> Iterator[SessionImport]:
-    """Read one piece per battle; `sessions` names those without id."""
-    again, named = RepeatDetector("judge"), _BattleNames(columns, report.path)
+    """Read one session per battle; `sessions` names those without an id."""
+    repeat_detector, battle_names = RepeatDetector("judge"), _BattleNames(columns, report.path)
     for line, record in records:
         try:
-            battle = _battle(named(record), sessions, line)
+            battle = _battle(battle_names(record), sessions, line)
         except Unreadable as flaw:
             report(line, flaw)
             continue
         for ballot in battle.ballots:
-            if not _is_nobody(ballot):
-                again.see(line, ballot)
+            if not _is_unnamed_vote(ballot):
+                repeat_detector.see(line, ballot)
         yield battle
-    again.tell(report)
+    repeat_detector.report_repeats(report)
 
 
 _FIELDS = {
@@ -70,7 +70,7 @@ _FIELDS = {
     "question": "prompt",
     "notes": "notes",
 }
-"""Fields of a ballot file, and how a battle calls them."""
+"""Field of a ballot file → field of a battle."""
 
 
 class _BattleNames:
@@ -81,13 +81,15 @@ class _BattleNames:
         self._cells: dict[tuple[str, ...], list[tuple[str, Cell]]] = {}
 
     def __call__(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The record with the names of a battle."""
+        """Return the record with the field names of a battle."""
         names = tuple(record)
         cells = self._cells.get(names)
         if cells is None:
             header = Header(names, self._columns, self._path, absent=True)
-            wanted = [f for f in _FIELDS if f in self._columns or _FIELDS[f] not in record]
-            cells = self._cells[names] = [(_FIELDS[f], cell) for f, cell in header.getters(wanted)]
+            missing_fields = [f for f in _FIELDS if f in self._columns or _FIELDS[f] not in record]
+            cells = self._cells[names] = [
+                (_FIELDS[f], cell) for f, cell in header.getters(missing_fields)
+            ]
         if not cells:
             return record
         values = list(record.values())
@@ -95,26 +97,26 @@ class _BattleNames:
 
 
 def number_people(one: SessionImport) -> SessionImport:
-    """Number several people all called ``human``, so no vote is lost."""
+    """Number several people named ``human``, so that no vote is lost."""
     if len(one.ballots) < 2:
         return one
     reviewers = {ballot.reviewer for ballot in one.ballots} - {"human"}
     names = (f"human-{n}" for n in count(2) if f"human-{n}" not in reviewers)
-    met, apart = False, []
+    has_unnamed, ballots = False, []
     for ballot in one.ballots:
-        unnamed = _is_nobody(ballot)
-        # Two who saw the same pair in two orders are two people all the same.
-        apart.append(replace(ballot, reviewer=next(names)) if unnamed and met else ballot)
-        met = met or unnamed
-    return replace(one, ballots=tuple(apart))
+        unnamed = _is_unnamed_vote(ballot)
+        # Votes on the same pair in two orders are also from two people.
+        ballots.append(replace(ballot, reviewer=next(names)) if unnamed and has_unnamed else ballot)
+        has_unnamed = has_unnamed or unnamed
+    return replace(one, ballots=tuple(ballots))
 
 
-def _is_nobody(ballot: Ballot) -> bool:
+def _is_unnamed_vote(ballot: Ballot) -> bool:
     return ballot.reviewer == "human" and ballot.kind == "human"
 
 
 @dataclass(frozen=True, slots=True)
-class _Talk:
+class _Conversation:
     """One model's prompts and answers in a battle."""
 
     prompts: tuple[str, ...] = ()
@@ -126,17 +128,25 @@ def _battle(record: Mapping[str, Any], sessions: PairSessions, line: int) -> Ses
         _model(record, names) for names in (("model_a", "first"), ("model_b", "second"))
     )
     if first == second:
-        raise Unreadable("model_b", f"is {second!r} like the first; expected another model")
-    talks = _talks(record)
-    turn = _turn(record, talks)
+        raise Unreadable(
+            "model_b", f"is {second!r}, the same model as the first; expected another one"
+        )
+    conversations = _conversations(record)
+    turn = _turn(record, conversations)
     prompt = "" if record.get("prompt") is None else str(record["prompt"]).strip()
     session = sessions.name(_session(record), prompt, line)
     session += "" if turn is None else f"/turn-{turn}"
     at = _time(record)
     ballot = _ballot(record, first, second)
-    known = (*(talk.prompts for talk in talks), _texts(record.get("prompt")))
-    question = next((prompts[0] for prompts in known if prompts), "")
-    texts = [None if not talk.answers else "\n\n".join(talk.answers[:turn]) for talk in talks]
+    prompt_lists = (
+        *(conversation.prompts for conversation in conversations),
+        _texts(record.get("prompt")),
+    )
+    question = next((prompts[0] for prompts in prompt_lists if prompts), "")
+    texts = [
+        None if not conversation.answers else "\n\n".join(conversation.answers[:turn])
+        for conversation in conversations
+    ]
     return SessionImport(
         session=session,
         at=at,
@@ -173,16 +183,16 @@ def _ballot(record: Mapping[str, Any], first: str, second: str) -> Ballot:
     blind = record.get("anony") not in (False, "False", "false")
     notes = [] if blind else [NOT_BLIND]
     notes += [BOTH_BAD] if bad else []
-    notes += [str(record[name]) for name in ("notes", "text") if _has(record, name)]
+    notes += [str(record[name]) for name in ("notes", "text") if _has_field(record, name)]
     number = record.get("weight")
     heavy = 1.0 if number is None or number == "" else weight(_number(number))
-    known = record.get("order_known") not in (False, "False", "false")
+    is_order_known = record.get("order_known") not in (False, "False", "false")
     return Ballot(
         reviewer=judge,
         groups=groups_of_outcome(outcome, first, second),
         abstained=outcome == "abstain",
         candidates=(first, second) if outcome == "abstain" else None,
-        positions={first: 1, second: 2} if known else None,
+        positions={first: 1, second: 2} if is_order_known else None,
         weight=heavy if blind else 0.0,
         category=_text(record, "category"),
         kind="human" if _is_person(record, judge) else "model",
@@ -192,7 +202,7 @@ def _ballot(record: Mapping[str, Any], first: str, second: str) -> Ballot:
 
 
 def _judge(record: Mapping[str, Any]) -> str:
-    """The voter: a judge (first of a list), or a person."""
+    """Return the voter: the first judge, or a person."""
     for field in ("judge", "reviewer"):
         value = record.get(field)
         if isinstance(value, list) and value:
@@ -202,7 +212,7 @@ def _judge(record: Mapping[str, Any]) -> str:
     return "human"
 
 
-def _has(record: Mapping[str, Any], name: str) -> bool:
+def _has_field(record: Mapping[str, Any], name: str) -> bool:
     return isinstance(record.get(name), str | int) and str(record[name]).strip() != ""
 
 
@@ -212,7 +222,7 @@ def _text(record: Mapping[str, Any], name: str) -> str | None:
 
 
 def _is_person(record: Mapping[str, Any], judge: str) -> bool:
-    value = next((record[n] for n in ("judge_kind", "kind") if _has(record, n)), None)
+    value = next((record[n] for n in ("judge_kind", "kind") if _has_field(record, n)), None)
     if value is None:
         return _PERSON.fullmatch(judge) is not None
     if str(value).casefold() not in KINDS:
@@ -221,31 +231,34 @@ def _is_person(record: Mapping[str, Any], judge: str) -> bool:
 
 
 def _outcome(record: Mapping[str, Any], first: str, second: str) -> tuple[str, bool]:
-    """The outcome in our words, and whether both answers are called bad."""
+    """Return the outcome, and whether both answers are rated bad."""
     if "winner_model_a" in record:
         flags = ("winner_model_a", "winner_model_b", "winner_tie")
-        won = [str(record.get(flag)).casefold() in ("1", "1.0", "true") for flag in flags]
-        if sum(won) != 1:
-            raise Unreadable("winner_model_a", "and its like name not one outcome; expected one 1")
-        return ("first", "second", "tie")[won.index(True)], False
-    value = next((record[n] for n in ("winner", "outcome") if _has(record, n)), None)
+        winner_flags = [str(record.get(flag)).casefold() in ("1", "1.0", "true") for flag in flags]
+        if sum(winner_flags) != 1:
+            raise Unreadable(
+                "winner_model_a",
+                "and the other winner flags are inconsistent; expected exactly one 1",
+            )
+        return ("first", "second", "tie")[winner_flags.index(True)], False
+    value = next((record[n] for n in ("winner", "outcome") if _has_field(record, n)), None)
     if value is None and record.get("score") in _SCORES:
         return _SCORES[record["score"]], False
     text = fold_name(str(value))
-    meant = OUTCOMES.get(text)
-    named = {first: "first", second: "second"}.get(str(value).strip())
-    if meant is None and named is None:
+    outcome = OUTCOMES.get(text)
+    position = {first: "first", second: "second"}.get(str(value).strip())
+    if outcome is None and position is None:
         expected = "expected model_a, model_b, tie or tie (bothbad)"
         raise Unreadable("winner", f"is {value!r}; {expected}")
-    if meant and named and meant != named:
+    if outcome and position and outcome != position:
         raise Unreadable(
-            "winner", f"is {value!r}, a word for the {meant} and the name of the {named}"
+            "winner", f"is {value!r}, a word for the {outcome} and the name of the {position}"
         )
-    return meant or named or "", "bad" in text and meant == "tie"
+    return outcome or position or "", "bad" in text and outcome == "tie"
 
 
 def _time(record: Mapping[str, Any]) -> datetime | None:
-    """Time as seconds or milliseconds since 1970, or text; default UTC."""
+    """Parse a time: seconds or milliseconds since 1970, or text; default UTC."""
     value = next((record[n] for n in _TIMES if record.get(n) not in (None, "")), None)
     if value is None:
         return None
@@ -281,32 +294,34 @@ def _category(record: Mapping[str, Any]) -> str | None:
     return _text(record, "category")
 
 
-def _talks(record: Mapping[str, Any]) -> tuple[_Talk, _Talk]:
+def _conversations(record: Mapping[str, Any]) -> tuple[_Conversation, _Conversation]:
     if "response_a" in record:
         prompts = _texts(record.get("prompt"))
         return (
-            _Talk(prompts, _texts(record["response_a"])),
-            _Talk(prompts, _texts(record.get("response_b"))),
+            _Conversation(prompts, _texts(record["response_a"])),
+            _Conversation(prompts, _texts(record.get("response_b"))),
         )
-    return _talk(record.get("conversation_a")), _talk(record.get("conversation_b"))
+    return _conversation(record.get("conversation_a")), _conversation(record.get("conversation_b"))
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    """Texts of a list, a JSON list, or one text; blanks dropped."""
-    unpacked = _parse_json(value)
-    if isinstance(unpacked, list):
-        return tuple(text for text in unpacked if isinstance(text, str))
-    return (unpacked,) if isinstance(unpacked, str) and unpacked else ()
+    """Return texts of a list, a JSON list, or one text."""
+    parsed_value = _parse_json(value)
+    if isinstance(parsed_value, list):
+        return tuple(text for text in parsed_value if isinstance(text, str))
+    return (parsed_value,) if isinstance(parsed_value, str) and parsed_value else ()
 
 
-def _talk(value: object) -> _Talk:
+def _conversation(value: object) -> _Conversation:
     turns = _parse_json(value)
     if not isinstance(turns, list):
-        return _Talk()
-    spoken = [(t.get("role"), _content(t.get("content"))) for t in turns if isinstance(t, dict)]
-    return _Talk(
-        tuple(text for role, text in spoken if role == "user"),
-        tuple(text for role, text in spoken if role == "assistant"),
+        return _Conversation()
+    turns_with_text = [
+        (t.get("role"), _content(t.get("content"))) for t in turns if isinstance(t, dict)
+    ]
+    return _Conversation(
+        tuple(text for role, text in turns_with_text if role == "user"),
+        tuple(text for role, text in turns_with_text if role == "assistant"),
     )
 
 
@@ -318,7 +333,7 @@ def _content(value: object) -> str:
 
 
 def _parse_json(text: object) -> object:
-    """Tables hold a list as JSON text."""
+    """Parse a list that a table stores as JSON text."""
     if isinstance(text, str) and text[:1] in ("[", "{"):
         try:
             value: object = json.loads(text)
@@ -328,29 +343,31 @@ def _parse_json(text: object) -> object:
     return text
 
 
-def _turn(record: Mapping[str, Any], talks: tuple[_Talk, _Talk]) -> int | None:
-    """The judged turn, if not the last of the conversation."""
+def _turn(
+    record: Mapping[str, Any], conversations: tuple[_Conversation, _Conversation]
+) -> int | None:
+    """Return the judged turn, unless it is the last of the conversation."""
     turn = _number(record.get("turn"))
-    n_turns = max(len(talk.prompts) for talk in talks)
+    n_turns = max(len(conversation.prompts) for conversation in conversations)
     if isinstance(turn, int | float) and not isinstance(turn, bool) and 1 <= turn < n_turns:
         return int(turn)
     return None
 
 
 _SIDES = ("chosen", "rejected")
-_NAMES = ("model", "model_name", "name", "id", "source", "generator")
+_NAME_FIELDS = ("model", "model_name", "name", "id", "source", "generator")
 _PREFERENCE_SCORES = ("score", "rating", "grade", "reward")
 
 _NAME_CHARS, _NAME_WORDS = 64, 4
-"""A text that is longer, has more words or ends like a sentence is an answer and no name."""
+"""Limits of a name: a longer text, or one that ends like a sentence, is an answer."""
 
 
 def preferences_as_battles(
     records: Records, columns: Mapping[str, str], stem: str, report: ProblemReport
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Turn pairs into battles won by the chosen; display order unknown.
+    """Convert preference pairs to battles, in unknown display order.
 
-    A prompt without an id is a session by its text.
+    A prompt without an id is identified by its text.
     """
     first, numbers = True, dict[str, int]()
     for line, record in records:
@@ -402,21 +419,21 @@ def _has_session(record: Mapping[str, Any], columns: Mapping[str, str]) -> bool:
 
 
 def _name(side: str, fields: Mapping[str, Any], value: object) -> str:
-    """Author of an answer: a model's field, or the text if a name."""
-    for name in (f"{side}_{name}" for name in _NAMES):
+    """Return an answer's author: a model's field, or the answer itself."""
+    for name in (f"{side}_{name}" for name in _NAME_FIELDS):
         value = fields.get(name) if value is None else value
-    for name in (f"{name}_{side}" for name in _NAMES):
+    for name in (f"{name}_{side}" for name in _NAME_FIELDS):
         value = fields.get(name) if value is None else value
     value = fields.get(side) if value is None else value
     if isinstance(value, str) and _is_name(value.strip()):
         return value.strip()
     raise Unreadable(
         side,
-        "is an answer, and no field says whose it is",
+        "is an answer, and no field names its author",
         remedy=Remedy(
             "add chosen_model and rejected_model",
             Way(
-                "name the fields that say it: ",
+                "name the fields with the author: ",
                 {"columns": {"first": "FIELD", "second": "FIELD"}},
             ),
         ),
@@ -429,14 +446,14 @@ def _is_name(text: str) -> bool:
 
 
 def _answer_text(value: object) -> str | None:
-    """An answer: a text, or the last message of a conversation."""
+    """Return an answer: a text, or the last message of a conversation."""
     if isinstance(value, list) and value and isinstance(value[-1], dict):
         value = value[-1].get("content")
     return value if isinstance(value, str) else None
 
 
 def _question(value: object) -> str | None:
-    """The user's first message in a conversation."""
+    """Return the user's first message in a conversation."""
     if not isinstance(value, list):
         return None
     contents = (turn.get("content") for turn in value if isinstance(turn, dict))

@@ -24,40 +24,40 @@ from witan.files.ballots.records import objects
 def merge_graded(ballots: Iterable[Ballot]) -> list[Ballot]:
     """Merge a reviewer's ballots of one candidate each.
 
-    Only ballots of grades alone are merged, and only where they grade different candidates.
+    Only ballots with nothing but grades are merged, and only if they grade different candidates.
     """
-    merged: list[Ballot] = []
+    merged_ballots: list[Ballot] = []
     places: dict[tuple[str, str, str, float], int] = {}
     for ballot in ballots:
         if ballot.groups or ballot.abstained or ballot.paired or ballot.positions:
-            merged.append(ballot)
+            merged_ballots.append(ballot)
             continue
         key = (ballot.session, ballot.reviewer, ballot.kind, ballot.weight)
-        place = places.setdefault(key, len(merged))
-        if place == len(merged):
-            merged.append(ballot)
-        elif merged[place].grades.keys().isdisjoint(ballot.grades):
-            grades = {**merged[place].grades, **ballot.grades}
-            merged[place] = replace(merged[place], grades=grades)
+        place = places.setdefault(key, len(merged_ballots))
+        if place == len(merged_ballots):
+            merged_ballots.append(ballot)
+        elif merged_ballots[place].grades.keys().isdisjoint(ballot.grades):
+            grades = {**merged_ballots[place].grades, **ballot.grades}
+            merged_ballots[place] = replace(merged_ballots[place], grades=grades)
         else:
-            merged.append(ballot)
-    return merged
+            merged_ballots.append(ballot)
+    return merged_ballots
 
 
 Reviews = dict[str, Grade | dict[str, Grade]]
-"""Reviewer to grade, or to grades by criterion, of one answer."""
+"""Reviewer → grade, or grades by criterion, of one answer."""
 
 _LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
-"""Correct, partial, incorrect and no answer, as scorers of Inspect write them."""
+"""Letters of Inspect's scorers for correct, partial, incorrect and no answer."""
 
 
 def read_promptfoo(records: Records, stem: str, report: ProblemReport) -> Iterator[SessionImport]:
     """Read results: a test is a session, a provider a candidate.
 
-    A further answer of a provider to a test, as under ``--repeat``, is in a session of its own.
-    Every assertion is a reviewer, by its metric, by the model that grades, or by its type. A result
-    without assertions is graded by ``promptfoo``; an answer that failed has no grade, and a note
-    says which ones did.
+    A provider's further answer to a test, as with ``--repeat``, is in a separate session. Every
+    assertion is a reviewer, named by its metric, by the grading model, or by its type. A result
+    without assertions is graded by ``promptfoo``; a failed answer has no grade, and a note lists
+    the failures.
     """
     runs, failures = Counter[tuple[int, str]](), _Failures()
     for line, record in records:
@@ -66,57 +66,57 @@ def read_promptfoo(records: Records, stem: str, report: ProblemReport) -> Iterat
         except Unreadable as flaw:
             report(line, flaw)
             continue
-        several = _find_repeated_prompts(results)
+        repeated_prompts = _find_repeated_prompts(results)
         for number, one in enumerate(results, start=1):
             try:
                 if not isinstance(one, dict):
-                    raise Unreadable(None, "is no object; expected a result of promptfoo")
-                yield _piece_of_result(one, stem, several, runs, failures)
+                    raise Unreadable(None, "is not an object; expected a result of promptfoo")
+                yield _piece_of_result(one, stem, repeated_prompts, runs, failures)
             except Unreadable as flaw:
-                where = "results" if len(results) == 1 else f"results[{number - 1}]"
-                field = where if flaw.field is None else f"{where}.{flaw.field}"
+                path_in_file = "results" if len(results) == 1 else f"results[{number - 1}]"
+                field = path_in_file if flaw.field is None else f"{path_in_file}.{flaw.field}"
                 report(line, Unreadable(field, flaw.problem, remedy=flaw.remedy))
     failures.note(report)
 
 
 class _Failures:
-    """Results without a grade, since the provider failed."""
+    """Results without a grade, because the provider failed."""
 
     def __init__(self) -> None:
         self._sessions: dict[str, list[str]] = {}
 
     def add(self, candidate: str, session: str) -> None:
-        """Remember one result."""
+        """Add one result."""
         self._sessions.setdefault(candidate, []).append(session)
 
     def note(self, report: ProblemReport) -> None:
-        """Report the candidates, their failures and first sessions, if any."""
+        """Report the failed candidates, with their first sessions."""
         n = sum(map(len, self._sessions.values()))
         if not n:
             return
-        listed = []
+        result_lines = []
         for candidate, sessions in self._sessions.items():
             more = f" and {len(sessions) - 3:,} more" if len(sessions) > 3 else ""
-            listed.append(f"{candidate} in {', '.join(sessions[:3])}{more}")
+            result_lines.append(f"{candidate} in {', '.join(sessions[:3])}{more}")
         results = "1 result with an error is" if n == 1 else f"{n:,} results with an error are"
-        report.note(f"{results} left out: {'; '.join(listed)}")
+        report.note(f"{results} left out: {'; '.join(result_lines)}")
 
 
 def _results(record: Mapping[str, Any]) -> list[Any]:
-    """Results of a file, a summary, or a line."""
+    """Return the results of a file, a summary, or a line."""
     results = record.get("results", [record])
     if isinstance(results, dict):
         results = results.get("results")
     if not isinstance(results, list):
-        raise Unreadable("results", "is no list; expected the results of promptfoo")
+        raise Unreadable("results", "is not a list; expected the results of promptfoo")
     return results
 
 
 def _find_repeated_prompts(results: Sequence[Any]) -> set[str]:
-    """Providers with several prompts in one test."""
+    """Return the providers with several prompts in one test."""
     prompts: dict[str, set[str]] = {}
     for one in results:
-        with suppress(Unreadable):  # it is told when it is read
+        with suppress(Unreadable):  # it is reported when it is read
             if isinstance(one, dict):
                 prompts.setdefault(_provider(one.get("provider")), set()).add(_prompt(one))
     return {provider for provider, texts in prompts.items() if len(texts) > 1}
@@ -134,8 +134,8 @@ def _piece_of_result(
         candidate = f"{candidate} ({_prompt(one)})"
     runs[test, candidate] += 1
     run = runs[test, candidate]
-    again = f"/repeat-{run}" if run > 1 else ""
-    session = session_name("testIdx", f"{stem}/{test}{again}")
+    repeat_suffix = f"/repeat-{run}" if run > 1 else ""
+    session = session_name("testIdx", f"{stem}/{test}{repeat_suffix}")
     question = one.get("prompt")
     prompt = question.get("raw") if isinstance(question, dict) else None
     response = one.get("response")
@@ -154,7 +154,7 @@ def _piece_of_result(
 
 
 def _test(one: Mapping[str, Any]) -> int:
-    """The number of the test, from 1."""
+    """Return the number of the test, from 1."""
     number = one.get("testIdx")
     if isinstance(number, bool) or not isinstance(number, int):
         raise Unreadable("testIdx", "is missing; expected the number of the test")
@@ -162,7 +162,7 @@ def _test(one: Mapping[str, Any]) -> int:
 
 
 def _prompt(one: Mapping[str, Any]) -> str:
-    """The prompt of a result by its number, from 1."""
+    """Return a result's prompt: its label, text or number, from 1."""
     number = one.get("promptIdx")
     label = one.get("prompt")
     text = label.get("label") if isinstance(label, dict) else None
@@ -180,7 +180,7 @@ def _provider(value: object) -> str:
 
 
 def _assertions(one: Mapping[str, Any]) -> Reviews:
-    """Grades from 0 to 1 by assertion, equal names numbered."""
+    """Return grades from 0 to 1 by assertion; equal names are numbered."""
     grading = one.get("gradingResult")
     parts = grading.get("componentResults") if isinstance(grading, dict) else None
     graded: Reviews = {}
@@ -196,19 +196,19 @@ def _assertions(one: Mapping[str, Any]) -> Reviews:
 
 
 def _named_scores(one: Mapping[str, Any], grade: float) -> Grade | dict[str, Grade]:
-    """The named scores as criteria beside the whole."""
+    """Return the named scores as criteria, with the holistic grade."""
     by_metric = one.get("namedScores")
-    named = by_metric.items() if isinstance(by_metric, dict) else ()
+    grade_by_metric = by_metric.items() if isinstance(by_metric, dict) else ()
     scores = {
         name: score
-        for name, score in named
+        for name, score in grade_by_metric
         if isinstance(score, int | float) and not isinstance(score, bool)
     }
     return {**scores, "overall": grade} if scores else grade
 
 
 def _assertion(value: object) -> str:
-    """The grader of an assertion: metric, model, or type."""
+    """Return the grader of an assertion: metric, model, or type."""
     if not isinstance(value, dict):
         return "assertion"
     for field in ("metric", "provider", "type"):
@@ -224,14 +224,14 @@ def _score(entry: Mapping[str, Any]) -> float | None:
     score = entry.get("score")
     if isinstance(score, int | float) and not isinstance(score, bool):
         return float(score)
-    passed = entry.get("pass", entry.get("success"))
-    return float(passed) if isinstance(passed, bool) else None
+    has_passed = entry.get("pass", entry.get("success"))
+    return float(has_passed) if isinstance(has_passed, bool) else None
 
 
 def read_inspect(records: Records, report: ProblemReport) -> Iterator[SessionImport]:
-    """Read samples: task and id are the session, the model a candidate.
+    """Read samples as sessions, named by task and id.
 
-    Every scorer is a reviewer. A further epoch of a sample is a session of its own.
+    The model is a candidate, every scorer a reviewer. A further epoch is a separate session.
     """
     for line, record in records:
         about = record.get("eval")
@@ -239,7 +239,7 @@ def read_inspect(records: Records, report: ProblemReport) -> Iterator[SessionImp
             task, model, at = _evaluation(about)
             samples = record.get("samples")
             if not isinstance(samples, list):
-                raise Unreadable("samples", "is missing; expected the samples, not a header alone")
+                raise Unreadable("samples", "is missing; expected the samples, not only a header")
         except Unreadable as flaw:
             report(line, flaw)
             continue
@@ -265,13 +265,15 @@ def _evaluation(record: object) -> tuple[str, str, datetime | None]:
 
 def _piece_of_sample(sample: object, task: str, model: str, at: datetime | None) -> SessionImport:
     if not isinstance(sample, dict) or not isinstance(sample.get("id"), int | str):
-        raise Unreadable("samples", "has one without an id; expected samples of Inspect")
+        raise Unreadable("samples", "contains one without an id; expected samples of Inspect")
     epoch = sample.get("epoch", 1)
-    later = f"/epoch-{epoch}" if isinstance(epoch, int) and epoch > 1 else ""
-    session = session_name("samples.id", f"{task}/{sample['id']}{later}")
+    epoch_suffix = f"/epoch-{epoch}" if isinstance(epoch, int) and epoch > 1 else ""
+    session = session_name("samples.id", f"{task}/{sample['id']}{epoch_suffix}")
     scores = sample.get("scores")
     by_scorer = scores if isinstance(scores, dict) else {}
-    graded = {who: grade for who, one in by_scorer.items() if (grade := _value(one)) is not None}
+    graded = {
+        reviewer: grade for reviewer, one in by_scorer.items() if (grade := _value(one)) is not None
+    }
     answer = _completion(sample.get("output"))
     return SessionImport(
         session=session,
@@ -283,7 +285,7 @@ def _piece_of_sample(sample: object, task: str, model: str, at: datetime | None)
 
 
 def _value(score: object) -> Grade | dict[str, Grade] | None:
-    """A score's value: number, letter, or several by name; else None."""
+    """Return a score's value: number, letter, or several by name; else None."""
     value = score.get("value") if isinstance(score, dict) else score
     if isinstance(value, dict):
         several = {name: one for name, part in value.items() if (one := _single(part)) is not None}
@@ -300,7 +302,7 @@ def _single(value: object) -> Grade | None:
 
 
 def _input(values: object) -> str:
-    """The question: a text, or what the user says first."""
+    """Return the question: a text, or the user's first message."""
     if isinstance(values, str):
         return values
     turns = values if isinstance(values, list) else []
@@ -311,7 +313,7 @@ def _input(values: object) -> str:
 
 
 def _completion(output: object) -> str | None:
-    """The model's answer."""
+    """Return the model's answer."""
     values = output if isinstance(output, dict) else {}
     if isinstance(values.get("completion"), str):
         return str(values["completion"])
@@ -336,16 +338,16 @@ def _ballots(session: str, candidate: str, grades: Mapping[str, Any]) -> tuple[B
 
 
 def join_ballots(one: SessionImport) -> SessionImport:
-    """Join the session's ballots to one per reviewer."""
+    """Merge the session's ballots to one per reviewer."""
     return replace(one, ballots=tuple(merge_graded(one.ballots)))
 
 
-IN_ORDER = "the file does not keep whose labels these are; they follow the order of its stage1"
-"""The note on ballots of a conversation without ``label_to_model``."""
+UNMAPPED_LABELS_NOTE = "the file does not map labels to models; using the order of stage1"
+"""Note on ballots of a conversation without ``label_to_model``."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Stand:
+class _AnswerSet:
     """The answers to one question.
 
     Parameters
@@ -353,11 +355,11 @@ class _Stand:
     answers
         Candidate to text.
     authors
-        Candidate to model, of those that are not called by it.
+        Candidate to model, for candidates not named by their model.
     labels
         Label, such as ``Response A``, to candidate, in the order of the sheet.
     note
-        What to know of the labels.
+        Note about the labels.
     """
 
     answers: Mapping[str, str]
@@ -375,34 +377,36 @@ def read_conversations(source: OpenedFile, report: ProblemReport) -> Iterator[Se
             report(number, flaw)
 
 
-def _sessions(record: Mapping[str, Any], stem: str, tell: Any) -> Iterator[SessionImport]:
+def _sessions(record: Mapping[str, Any], stem: str, on_problem: Any) -> Iterator[SessionImport]:
     messages = record.get("messages")
     if not isinstance(messages, list):
-        raise Unreadable("messages", "is no list; expected the messages of a conversation")
+        raise Unreadable("messages", "is not a list; expected the messages of a conversation")
     if not any(isinstance(one, dict) and "stage1" in one for one in messages):
-        raise Unreadable("messages", "holds no message with stage1; expected a council's answers")
+        raise Unreadable(
+            "messages", "contains no message with stage1; expected a council's answers"
+        )
     identifier = record.get("id")
-    named = isinstance(identifier, str) and identifier.strip()
-    conversation = session_name("id", str(identifier)) if named else stem
+    has_identifier = isinstance(identifier, str) and identifier.strip()
+    conversation = session_name("id", str(identifier)) if has_identifier else stem
     at = _time(record.get("created_at"))
     question, n_questions = "", 0
-    for place, message in enumerate(messages):
-        where = f"messages[{place}]"
+    for number, message in enumerate(messages):
+        location = f"messages[{number}]"
         if not isinstance(message, dict):
-            tell(Unreadable(where, "is no object; expected a message"))
+            on_problem(Unreadable(location, "is not an object; expected a message"))
         elif message.get("role") == "user":
             question = message["content"] if isinstance(message.get("content"), str) else ""
         elif "stage1" in message:
             n_questions += 1
             name = conversation if n_questions == 1 else f"{conversation}/{n_questions}"
             try:
-                yield _session(SessionImport(name, at, question), message, where)
+                yield _session(SessionImport(name, at, question), message, location)
             except Unreadable as flaw:
-                tell(flaw)
+                on_problem(flaw)
 
 
 def _time(value: object) -> datetime | None:
-    """The conversation's beginning, in UTC by the app's habit."""
+    """Parse the start of a conversation, which the app stores in UTC."""
     if not isinstance(value, str):
         return None
     try:
@@ -412,34 +416,34 @@ def _time(value: object) -> datetime | None:
     return check_years("created_at", at if at.tzinfo is not None else at.replace(tzinfo=UTC))
 
 
-def _session(bare: SessionImport, message: Mapping[str, Any], location: str) -> SessionImport:
-    stand = _stand(message, location)
-    if not stand.answers:
-        raise Unreadable(f"{location}.stage1", "holds no answer; nothing was reviewed")
+def _session(session: SessionImport, message: Mapping[str, Any], location: str) -> SessionImport:
+    answer_set = _answer_set(message, location)
+    if not answer_set.answers:
+        raise Unreadable(f"{location}.stage1", "contains no answers, so there is nothing to review")
     reviews = message.get("stage2")
     if reviews is None:
         reviews = []
     if not isinstance(reviews, list):
-        raise Unreadable(f"{location}.stage2", "is no list of reviews")
+        raise Unreadable(f"{location}.stage2", "is not a list of reviews")
     closing = message.get("stage3")
     text = closing.get("response") if isinstance(closing, dict) else None
     return SessionImport(
-        session=bare.session,
-        at=bare.at,
-        question=bare.question,
+        session=session.session,
+        at=session.at,
+        question=session.question,
         ballots=tuple(
-            _ballot(review, stand, bare, f"{location}.stage2[{place}]")
+            _ballot(review, answer_set, session, f"{location}.stage2[{place}]")
             for place, review in enumerate(reviews)
         ),
-        answers=stand.answers,
+        answers=answer_set.answers,
         closing=text if isinstance(text, str) and text else None,
     )
 
 
-def _stand(message: Mapping[str, Any], location: str) -> _Stand:
+def _answer_set(message: Mapping[str, Any], location: str) -> _AnswerSet:
     reviews = message["stage1"]
     if not isinstance(reviews, list):
-        raise Unreadable(f"{location}.stage1", "is no list of answers")
+        raise Unreadable(f"{location}.stage1", "is not a list of answers")
     answers: dict[str, str] = {}
     authors: dict[str, str] = {}
     in_order: list[str] = []
@@ -448,7 +452,7 @@ def _stand(message: Mapping[str, Any], location: str) -> _Stand:
         text = answer.get("response") if isinstance(answer, dict) else None
         if not isinstance(model, str) or not model or not isinstance(text, str):
             expected = "expected an object with model and response"
-            raise Unreadable(f"{location}.stage1[{place}]", f"is no answer; {expected}")
+            raise Unreadable(f"{location}.stage1[{place}]", f"is not an answer; {expected}")
         candidate = next(n for n in _names(model) if n not in answers)
         if candidate != model:
             authors[candidate] = model
@@ -457,23 +461,25 @@ def _stand(message: Mapping[str, Any], location: str) -> _Stand:
     metadata = message.get("metadata")
     labels = metadata.get("label_to_model") if isinstance(metadata, dict) else None
     if isinstance(labels, dict) and labels:
-        return _Stand(answers, authors, _labels(labels, authors, answers), None)
-    named = zip(ascii_uppercase, in_order, strict=False)
-    return _Stand(answers, authors, {f"Response {a}": c for a, c in named}, IN_ORDER)
+        return _AnswerSet(answers, authors, _labels(labels, authors, answers), None)
+    labelled_answers = zip(ascii_uppercase, in_order, strict=False)
+    return _AnswerSet(
+        answers, authors, {f"Response {a}": c for a, c in labelled_answers}, UNMAPPED_LABELS_NOTE
+    )
 
 
 def _labels(
     mapping: Mapping[str, object], authors: Mapping[str, str], answers: Mapping[str, str]
 ) -> dict[str, str]:
-    """Label to candidate: a model's n-th label is its n-th answer."""
-    written: dict[str, list[str]] = {}
+    """Map labels to candidates: a model's n-th label is its n-th answer."""
+    answers_by_model: dict[str, list[str]] = {}
     for candidate in answers:
-        written.setdefault(authors.get(candidate, candidate), []).append(candidate)
+        answers_by_model.setdefault(authors.get(candidate, candidate), []).append(candidate)
     labels: dict[str, str] = {}
     for label, model in mapping.items():
-        waiting = written.get(model) if isinstance(model, str) else None
-        if waiting:
-            labels[label] = waiting.pop(0)
+        queued_answers = answers_by_model.get(model) if isinstance(model, str) else None
+        if queued_answers:
+            labels[label] = queued_answers.pop(0)
     return labels
 
 
@@ -482,48 +488,50 @@ def _names(model: str) -> Iterator[str]:
     yield from (f"{model}#{place}" for place in count(2))
 
 
-def _ballot(review: object, stand: _Stand, bare: SessionImport, location: str) -> Ballot:
+def _ballot(review: object, answer_set: _AnswerSet, bare: SessionImport, location: str) -> Ballot:
     reviewer = review.get("model") if isinstance(review, dict) else None
     if not isinstance(review, dict) or not isinstance(reviewer, str) or not reviewer:
-        raise Unreadable(location, "is no review; expected an object with model and ranking")
+        raise Unreadable(location, "is not a review; expected an object with model and ranking")
     shared: dict[str, Any] = {
         "session": bare.session,
-        "candidates": tuple(stand.answers),
-        "authors": stand.authors or None,
-        "notes": stand.note,
+        "candidates": tuple(answer_set.answers),
+        "authors": answer_set.authors or None,
+        "notes": answer_set.note,
         "at": bare.at,
     }
-    reading = _read_reply(review, reviewer, stand)
+    reading = _read_reply(review, reviewer, answer_set)
     if isinstance(reading, str):
         return Ballot(reviewer, abstained=True, reason=reading, **shared)
-    places = {candidate: place for place, candidate in enumerate(stand.labels.values(), start=1)}
+    places = {
+        candidate: place for place, candidate in enumerate(answer_set.labels.values(), start=1)
+    }
     return Ballot(reviewer, groups=reading, positions=places, **shared)
 
 
 def _read_reply(
-    review: Mapping[str, Any], reviewer: str, stand: _Stand
+    review: Mapping[str, Any], reviewer: str, answer_set: _AnswerSet
 ) -> tuple[tuple[str, ...], ...] | str:
-    """The ranking of a review, or why there is none.
+    """Return the ranking of a review, or the reason for none.
 
-    The reply itself is read again where it is kept: where it ends in no ranking, the app takes any
-    label that occurs in it for one.
+    A stored reply is parsed again, because without a ranking at the end the app uses the labels
+    that occur anywhere in it.
     """
     reply, parsed = review.get("ranking"), review.get("parsed_ranking")
     if isinstance(reply, str):
-        bare = tuple(label.removeprefix("Response ") for label in stand.labels)
-        sheet = Sheet(reviewer, tuple(stand.labels.values()), bare, "")
+        bare = tuple(label.removeprefix("Response ") for label in answer_set.labels)
+        sheet = Sheet(reviewer, tuple(answer_set.labels.values()), bare, "")
         try:
-            read = read_review(
+            parsed_review = read_review(
                 reply, sheet, rubric=None, holistic=False, session="", roster=sheet.candidates
             )
         except InvalidBallot as error:
             return error.problem
-        return read.ballot.groups
+        return parsed_review.ballot.groups
     if not isinstance(parsed, list) or not parsed:
-        return "the file holds no ranking"
+        return "the file contains no ranking"
     labels = list(map(str, parsed))
-    if strange := [label for label in labels if label not in stand.labels]:
-        return f"ranks {strange[0]}, which is no label of an answer"
+    if unknown_labels := [label for label in labels if label not in answer_set.labels]:
+        return f"ranks {unknown_labels[0]}, which is not the label of an answer"
     if repeated := [label for at, label in enumerate(labels) if label in labels[:at]]:
         return f"ranks {repeated[0]} more than once"
-    return tuple((stand.labels[label],) for label in labels)
+    return tuple((answer_set.labels[label],) for label in labels)

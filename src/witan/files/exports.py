@@ -1,4 +1,4 @@
-"""Sessions to files: whole, as ballots, or as pairwise battles."""
+"""Export of sessions to files: whole, as ballots, or as battles."""
 
 import json
 from collections import Counter
@@ -20,14 +20,14 @@ from witan.errors import BallotFileError
 from witan.files.ballots import write_ballots
 from witan.files.ballots.writing import pack, whole_file
 from witan.files.battles import BOTH_BAD
-from witan.files.imports import IMPORTED, VERSION, VOTES
+from witan.files.imports import IMPORT_KEY, VERSION, VOTES
 
 
 class ExportNames:
     """Names of a session's candidates and reviewers in a file of ballots.
 
-    A seat is called as its model is across sessions. Of a model that holds several seats each is
-    called by the model and the seat, and ballots say who wrote its answer.
+    A seat is named by its model, as in a leaderboard. If a model has several seats, each is named
+    by model and seat, and ballots record the author of its answer.
     """
 
     def __init__(self, one: SessionImport) -> None:
@@ -41,87 +41,89 @@ class ExportNames:
         self._reviewers = _unique_names(reviewers, self._model_by_seat)
 
     def ballot(self, ballot: Ballot) -> Ballot:
-        """The ballot, all names in it as they are outside."""
+        """Return the ballot with the names used in exports."""
         if not self._model_by_seat:
             return ballot
-        called = self._candidates
-        authors = {called.get(c, c): author for c, author in (ballot.authors or {}).items()}
+        candidates = self._candidates
+        authors = {candidates.get(c, c): author for c, author in (ballot.authors or {}).items()}
         authors |= {
-            called[c]: self._model_by_seat[c]
+            candidates[c]: self._model_by_seat[c]
             for c in ballot.candidate_names()
-            if c in self._model_by_seat and called[c] != self._model_by_seat[c]
+            if c in self._model_by_seat and candidates[c] != self._model_by_seat[c]
         }
         return replace(
             ballot,
             reviewer=self.reviewer(ballot),
-            groups=tuple(tuple(called.get(c, c) for c in group) for group in ballot.groups),
-            grades={called.get(c, c): grade for c, grade in ballot.grades.items()},
+            groups=tuple(tuple(candidates.get(c, c) for c in group) for group in ballot.groups),
+            grades={candidates.get(c, c): grade for c, grade in ballot.grades.items()},
             candidates=None
             if ballot.candidates is None
-            else tuple(called.get(c, c) for c in ballot.candidates),
+            else tuple(candidates.get(c, c) for c in ballot.candidates),
             authors=authors or None,
             positions=None
             if ballot.positions is None
-            else {called.get(c, c): place for c, place in ballot.positions.items()},
+            else {candidates.get(c, c): place for c, place in ballot.positions.items()},
         )
 
     def reviewer(self, ballot: Ballot) -> str:
-        """The name of a ballot's reviewer; a person's stays."""
+        """Return the exported name of a ballot's reviewer; a person's is unchanged."""
         if ballot.kind == "human":
             return ballot.reviewer
         return self._reviewers.get(ballot.reviewer, ballot.reviewer)
 
     def model(self, candidate: str, ballot: Ballot) -> str:
-        """The model behind a candidate."""
+        """Return the model of a candidate."""
         author = candidate if candidate in self._model_by_seat else None
         author = (ballot.authors or {}).get(candidate, candidate) if author is None else author
         return self._model_by_seat.get(author, author)
 
 
 def _models_by_seat(one: SessionImport) -> Mapping[str, str]:
-    """Seat to model, for seats of another name."""
+    """Map seats to models, for seats of another name."""
     models = one.models
     if one.session_record is not None:
-        opened = one.session_record.opening
-        models = {seat.name: model_of(seat) for seat in (*opened.jury, *opened.seats)}
+        opening = one.session_record.opening
+        models = {seat.name: model_of(seat) for seat in (*opening.jury, *opening.seats)}
     return {seat: model for seat, model in models.items() if seat != model}
 
 
-def _unique_names(names: Iterable[str], behind: Mapping[str, str]) -> dict[str, str]:
-    """Unique outside names by inside name."""
-    there = dict.fromkeys(names)
-    models = Counter(behind.get(name, name) for name in there)
+def _unique_names(names: Iterable[str], model_by_seat: Mapping[str, str]) -> dict[str, str]:
+    """Map names in the session to unique names in the export."""
+    used_names = dict.fromkeys(names)
+    models = Counter(model_by_seat.get(name, name) for name in used_names)
     return {
-        name: behind[name] if models[behind[name]] == 1 else f"{behind[name]} ({name})"
-        for name in there
-        if name in behind
+        name: model_by_seat[name]
+        if models[model_by_seat[name]] == 1
+        else f"{model_by_seat[name]} ({name})"
+        for name in used_names
+        if name in model_by_seat
     }
 
 
 NO_BALLOT = "no ballot"
 
-PassedOver = Callable[[SessionImport, str], None]
-"""Is told of a session of which nothing is written, and what there is of it instead."""
+OnSkip = Callable[[SessionImport, str], None]
+"""Called with a skipped session, and a description of its content."""
 
 
 def write_sessions(sessions: Iterable[SessionImport], path: str | Path) -> int:
-    """Write one whole session a line, and return how many.
+    """Write one whole session per line; return their number.
 
-    `.gz` and `.zst` are packed; ``-`` is standard output. The file changes as a whole or not at
-    all. Imported again it gives the same sessions, and exported again the same bytes.
+    `.gz` and `.zst` are compressed; ``-`` is standard output. The file is replaced atomically. An
+    import gives the same sessions, and another export the same bytes.
     """
     return _write_lines((session_line(one) for one in sessions), path)
 
 
 def session_line(one: SessionImport) -> str:
-    """One whole session as a JSON line, with any events."""
-    return _dumps(imported_object(one)) if one.session_record is None else _held_line(one)
+    """Return one whole session as a JSON line, with any events."""
+    return _dumps(imported_object(one)) if one.session_record is None else _council_line(one)
 
 
 def imported_object(one: SessionImport) -> dict[str, Any]:
-    """The JSON object of a session without events."""
+    """Return the JSON object of a session without events."""
     record: dict[str, Any] = {
-        IMPORTED: VERSION,
+        IMPORT_KEY: VERSION,
         "session": one.session,
         "at": None if one.at is None else one.at.isoformat(),
         "category": one.category,
@@ -144,45 +146,45 @@ def write_session_ballots(
     path: str | Path,
     *,
     format: str | None = None,  # noqa: A002  the word users know from the command line
-    passed_over: PassedOver | None = None,
+    on_skip: OnSkip | None = None,
 ) -> int:
     """Write sessions' ballots in a format of `write_ballots`; return their number.
 
-    A ballot that does not say when it was cast, or in which category, says it as its session does.
-    One of a simulated session says so in its notes. Seats are called by their models,
-    as leaderboards call them; of a model that holds several, also by the seat.
+    A ballot without time or category has those of its session. A ballot of a simulated session is
+    marked in its notes. Seats are named by their models, as in leaderboards; if a model has
+    several, also by the seat.
     """
-    return write_ballots(_ballots(sessions, passed_over), path, format=format)
+    return write_ballots(_ballots(sessions, on_skip), path, format=format)
 
 
 def write_battles(
-    sessions: Iterable[SessionImport], path: str | Path, *, passed_over: PassedOver | None = None
+    sessions: Iterable[SessionImport], path: str | Path, *, on_skip: OnSkip | None = None
 ) -> int:
-    """Write battles one a line, as arenas do; return their number.
+    """Write one battle per line, as arenas do; return their number.
 
-    A ranking is every pair that it ranks, own answers included where a ballot has them; an
-    abstention is none. Of a pair the model that was shown first is ``model_a``; where that is not
-    known, the first by name is, and ``order_known`` is false. Two answers of one model are no
-    battle.
+    A ranking becomes all pairs that it ranks, including a reviewer's own answer if its ballot has
+    one; an abstention becomes none. In a pair ``model_a`` is the model shown first; if the order is
+    unknown, it is the first by name, and ``order_known`` is false. Two answers of one model are not
+    a battle.
     """
-    return _write_lines(map(_dumps, _all_battles(sessions, passed_over)), path)
+    return _write_lines(map(_dumps, _all_battles(sessions, on_skip)), path)
 
 
-def _held_line(one: SessionImport) -> str:
-    """A council session, and after it what people voted on it."""
-    assert one.session_record is not None  # noqa: S101 - asked before
+def _council_line(one: SessionImport) -> str:
+    """Return a council session as a line, with people's votes."""
+    assert one.session_record is not None  # noqa: S101 - checked before
     return record_with_votes(one.session_record, one.ballots)
 
 
 def record_with_votes(session: Session, ballots: Iterable[Ballot]) -> str:
-    """The record of a council session, followed by people's votes."""
+    """Return the record of a council session, followed by people's votes."""
     line = session_to_json(session)
     votes = [ballot_fields(ballot) for ballot in ballots if ballot.kind == "human"]
     return line if not votes else f'{line[:-1]}, "{VOTES}": {_dumps(votes)}}}'
 
 
 def ballot_fields(ballot: Ballot) -> dict[str, Any]:
-    """Return a ballot's fields without the session's, named by the line."""
+    """Return a ballot's fields without the session, named by the line."""
     return {field: value for field, value in to_record(ballot).items() if field != "session"}
 
 
@@ -191,18 +193,18 @@ def _answer_fields(answer: AnswerEntry) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value not in (None, False)}
 
 
-def _ballots(sessions: Iterable[SessionImport], passed_over: PassedOver | None) -> Iterator[Ballot]:
+def _ballots(sessions: Iterable[SessionImport], on_skip: OnSkip | None) -> Iterator[Ballot]:
     for one in sessions:
-        called = ExportNames(one)
-        if passed_over is not None and not one.ballots:
-            passed_over(one, NO_BALLOT)
+        names = ExportNames(one)
+        if on_skip is not None and not one.ballots:
+            on_skip(one, NO_BALLOT)
         for ballot in one.ballots:
-            cast = called.ballot(_place_pair(one, ballot))
-            yield mark_simulated(cast) if one.simulated else cast
+            renamed_ballot = names.ballot(_place_pair(one, ballot))
+            yield mark_simulated(renamed_ballot) if one.simulated else renamed_ballot
 
 
 def _place_pair(one: SessionImport, ballot: Ballot) -> Ballot:
-    """The ballot with what its session says for all of them."""
+    """Return the ballot with its session's name, and default time and category."""
     return replace(
         ballot,
         session=one.session,
@@ -212,19 +214,19 @@ def _place_pair(one: SessionImport, ballot: Ballot) -> Ballot:
 
 
 def _all_battles(
-    sessions: Iterable[SessionImport], passed_over: PassedOver | None
+    sessions: Iterable[SessionImport], on_skip: OnSkip | None
 ) -> Iterator[dict[str, Any]]:
     for one in sessions:
-        is_passed_over = True
+        is_skipped = True
         for battle in _battles(one):
-            is_passed_over = False
+            is_skipped = False
             yield battle
-        if is_passed_over and passed_over is not None:
-            passed_over(one, _describe_unsuitable(one))
+        if is_skipped and on_skip is not None:
+            on_skip(one, _describe_unsuitable(one))
 
 
 def _describe_unsuitable(one: SessionImport) -> str:
-    """Describe a session without a battle."""
+    """Describe the content of a session without a battle."""
     if any(sum(map(len, ballot.groups)) > 1 for ballot in one.ballots):
         return "answers of one model"
     if any(ballot.groups for ballot in one.ballots):
@@ -235,27 +237,27 @@ def _describe_unsuitable(one: SessionImport) -> str:
 
 
 def _battles(one: SessionImport) -> Iterator[dict[str, Any]]:
-    called = ExportNames(one)
-    for cast in one.ballots:
-        ballot = _place_pair(one, cast)
+    names = ExportNames(one)
+    for stored_ballot in one.ballots:
+        ballot = _place_pair(one, stored_ballot)
         places = {c: place for place, group in enumerate(ballot.groups) for c in group}
         positions = ballot.positions or {}
         for pair in combinations(sorted(places), 2):
             is_known = all(candidate in positions for candidate in pair)
             first, second = sorted(pair, key=lambda c: positions[c]) if is_known else pair
-            models = [called.model(candidate, ballot) for candidate in (first, second)]
+            models = [names.model(candidate, ballot) for candidate in (first, second)]
             if models[0] != models[1]:
                 battle = _battle(one, ballot, (first, second), places)
                 sides = {"model_a": models[0], "model_b": models[1]}
-                judge = {"judge": called.reviewer(ballot)}
+                judge = {"judge": names.reviewer(ballot)}
                 yield battle | sides | judge | ({} if is_known else {"order_known": False})
 
 
 def _battle(
     one: SessionImport, ballot: Ballot, pair: tuple[str, str], places: Mapping[str, int]
 ) -> dict[str, Any]:
-    ahead = places[pair[1]] - places[pair[0]]
-    winner = "model_a" if ahead > 0 else "model_b" if ahead < 0 else "tie"
+    lead = places[pair[1]] - places[pair[0]]
+    winner = "model_a" if lead > 0 else "model_b" if lead < 0 else "tie"
     bad = winner == "tie" and ballot.notes == BOTH_BAD
     record: dict[str, Any] = {
         "question_id": one.session,
@@ -268,14 +270,14 @@ def _battle(
         "tstamp": None if ballot.at is None else ballot.at.astimezone(UTC).timestamp(),
         "weight": None if ballot.weight == 1.0 else ballot.weight,
         "notes": None if bad else ballot.notes,
-        "conversation_a": _talk(one, pair[0]),
-        "conversation_b": _talk(one, pair[1]),
+        "conversation_a": _conversation(one, pair[0]),
+        "conversation_b": _conversation(one, pair[1]),
         "simulated": one.simulated or None,
     }
     return {field: value for field, value in record.items() if value is not None}
 
 
-def _talk(one: SessionImport, candidate: str) -> list[dict[str, str]] | None:
+def _conversation(one: SessionImport, candidate: str) -> list[dict[str, str]] | None:
     if candidate not in one.answers:
         return None
     turns = [{"role": "user", "content": one.question}] if one.question else []
@@ -284,16 +286,16 @@ def _talk(one: SessionImport, candidate: str) -> list[dict[str, str]] | None:
 
 def _dumps(value: object) -> str:
     try:
-        written = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        line = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except ValueError as error:
-        raise BallotFileError("the export", f"cannot hold a number: {error}") from error
-    return escape_json(written)
+        raise BallotFileError("the export", f"cannot contain a number: {error}") from error
+    return escape_json(line)
 
 
 def _write_lines(lines: Iterable[str], path: str | Path) -> int:
-    name, written = str(path), 0
+    name, n_written = str(path), 0
     with whole_file(name) as raw, pack(raw, Path(name).suffix) as out:
         for line in lines:
             out.write(line.encode() + b"\n")
-            written += 1
-    return written
+            n_written += 1
+    return n_written

@@ -1,4 +1,4 @@
-"""Sessions from any file: unpack, recognise, read."""
+"""Import of sessions from files of any format."""
 
 import hashlib
 import json
@@ -67,18 +67,18 @@ from witan.files.evaluations import (
     read_promptfoo,
 )
 
-IMPORTED = "witan_imported"
-"""Marks a line that holds a session without events, as it was imported."""
+IMPORT_KEY = "witan_imported"
+"""Key that marks a line with a session without events."""
 
 VERSION = 1
-"""The version of such a line."""
+"""Version of such a line."""
 
 VOTES = "votes"
-"""The field of people's ballots, by which a session is not counted."""
+"""Field of people's later ballots, not counted in the session's outcome."""
 
 
 def read_session_lines(source: OpenedFile, report: ProblemReport) -> Iterator[SessionImport]:
-    """Read one session a line."""
+    """Read one session per line."""
     for place, line in enumerate(source.lines(), start=1):
         if not line.strip():
             continue
@@ -94,16 +94,16 @@ def _read_line(line: str) -> SessionImport:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise Unreadable(None, f"is not JSON ({error}); expected one session a line") from None
+        raise Unreadable(None, f"is not JSON ({error}); expected one session per line") from None
     if not isinstance(record, dict) or not any(mark in record for mark in SESSION_MARKS):
         raise Unreadable(
-            None, f"is no session; expected an object with {' or '.join(SESSION_MARKS)}"
+            None, f"is not a session; expected an object with {' or '.join(SESSION_MARKS)}"
         )
-    return _imported_session(record) if IMPORTED in record else _council_session(line, record)
+    return _imported_session(record) if IMPORT_KEY in record else _council_session(line, record)
 
 
 def _council_session(line: str, record: Mapping[str, Any]) -> SessionImport:
-    """A council session from its events."""
+    """Return a council session from its events."""
     session = session_from_json(line)
     session_name("session", session.id)
     check_years("at", session.opening.at)
@@ -121,10 +121,10 @@ def _council_session(line: str, record: Mapping[str, Any]) -> SessionImport:
 
 
 def _imported_session(record: Mapping[str, Any]) -> SessionImport:
-    if record[IMPORTED] != VERSION:
+    if record[IMPORT_KEY] != VERSION:
         raise Unreadable(
-            IMPORTED,
-            f"is {record[IMPORTED]!r}, and this Witan reads {VERSION}; update Witan to read it",
+            IMPORT_KEY,
+            f"is {record[IMPORT_KEY]!r}, and this Witan reads {VERSION}; update Witan to read it",
         )
     session = session_name("session", name("session", record.get("session")))
     simulated = record.get("simulated", False)
@@ -148,38 +148,40 @@ def _imported_session(record: Mapping[str, Any]) -> SessionImport:
         closing=_text("closing", record.get("closing")),
         models=_map("models", record.get("models", {}), str),
         kept={
-            who: _order_count(pair)
-            for who, pair in _map("kept", record.get("kept", {}), list).items()
+            reviewer: _order_count(pair)
+            for reviewer, pair in _map("kept", record.get("kept", {}), list).items()
         },
         repaired=_names("repaired", record.get("repaired", [])),
-        took=_took(record.get("took", [])),
+        took=_read_usage(record.get("took", [])),
     )
 
 
 def _order_count(pair: list[Any]) -> tuple[int, int]:
-    """Pairs judged alike in both orders, of so many."""
+    """Return the numbers of consistent pairs, and of pairs."""
     if len(pair) != 2 or not all(_is_whole(n) for n in pair) or pair[0] > pair[1]:
-        raise Unreadable("kept", f"has {pair!r}; expected pairs judged alike, and pairs")
+        raise Unreadable(
+            "kept", f"contains {pair!r}; expected the number of pairs judged alike, and of pairs"
+        )
     return pair[0], pair[1]
 
 
 def _names(field: str, value: object) -> tuple[str, ...]:
     if not isinstance(value, list):
-        raise Unreadable(field, "is no list of names")
+        raise Unreadable(field, "is not a list of names")
     return tuple(name(field, one) for one in value)
 
 
-def _took(records: object) -> tuple[AnswerEntry, ...]:
-    """Usage of answers; missing numbers are unknown."""
+def _read_usage(records: object) -> tuple[AnswerEntry, ...]:
+    """Return the usage of answers; missing numbers are unknown."""
     if not isinstance(records, list) or not all(isinstance(one, dict) for one in records):
-        raise Unreadable("took", "is no list of what answers took")
+        raise Unreadable("took", "is not a list of answers' usage")
     return tuple(_answer(one) for one in records)
 
 
 def _answer(record: Mapping[str, Any]) -> AnswerEntry:
-    whole = {key: record.get(key) for key in ("chars", "output_tokens")}
+    whole_numbers = {key: record.get(key) for key in ("chars", "output_tokens")}
     real = {key: record.get(key) for key in ("seconds", "cost_usd")}
-    for key, value in whole.items():
+    for key, value in whole_numbers.items():
         if value is not None and not _is_whole(value):
             raise Unreadable(f"took.{key}", f"is {value!r}; expected a whole number")
     for key, value in real.items():
@@ -191,10 +193,10 @@ def _answer(record: Mapping[str, Any]) -> AnswerEntry:
     return AnswerEntry(
         name("took.seat", record.get("seat")),
         name("took.model", record.get("model")),
-        chars=whole["chars"],
+        chars=whole_numbers["chars"],
         seconds=real["seconds"],
         cost_usd=real["cost_usd"],
-        output_tokens=whole["output_tokens"],
+        output_tokens=whole_numbers["output_tokens"],
         failed=failed,
     )
 
@@ -210,15 +212,15 @@ def _is_amount(value: object) -> bool:
 
 def _ballots(field: str, records: object, session: str) -> tuple[Ballot, ...]:
     if not isinstance(records, list) or not all(isinstance(one, dict) for one in records):
-        raise Unreadable(field, "is no list of ballots")
-    read = []
+        raise Unreadable(field, "is not a list of ballots")
+    ballots = []
     for place, record in enumerate(records):
         try:
-            read.append(read_record({**record, "session": session}))
+            ballots.append(read_record({**record, "session": session}))
         except Unreadable as flaw:
-            where = f"{field}[{place}]" + ("" if flaw.field is None else f".{flaw.field}")
-            raise Unreadable(where, flaw.problem) from None
-    return tuple(read)
+            location = f"{field}[{place}]" + ("" if flaw.field is None else f".{flaw.field}")
+            raise Unreadable(location, flaw.problem) from None
+    return tuple(ballots)
 
 
 def _text(field: str, value: object) -> str | None:
@@ -230,7 +232,7 @@ def _text(field: str, value: object) -> str | None:
 def _map(field: str, value: object, kind: type) -> dict[str, Any]:
     if not isinstance(value, dict) or not all(type(item) is kind for item in value.values()):
         expected = {str: "text", int: "whole numbers", list: "lists"}[kind]
-        raise Unreadable(field, f"is no map from candidate to {expected}")
+        raise Unreadable(field, f"is not a map from candidate to {expected}")
     return value
 
 
@@ -243,17 +245,17 @@ class _Extra:
 
 
 class SessionExtras:
-    """Content of files beside the ballots, by session."""
+    """Questions and answers from separate files, by session."""
 
     def __init__(self) -> None:
         self._extras: dict[str, _Extra] = {}
 
     def answers(self, path: str | Path | IO[Any], on_problem: Any) -> None:
-        """Take in answers: session, candidate, and a text or its length."""
+        """Read answers: session, candidate, and a text or its length."""
         self._read_lines(path, on_problem, self._answer)
 
     def questions(self, path: str | Path | IO[Any], on_problem: Any) -> None:
-        """Take in questions: session, text, and perhaps a category."""
+        """Read questions: session, and a text or a category."""
         self._read_lines(path, on_problem, self._question)
 
     def _read_lines(
@@ -268,7 +270,7 @@ class SessionExtras:
                     report(line, flaw)
 
     def join_session(self, one: SessionImport) -> SessionImport:
-        """Join the session with it; the session's own words win."""
+        """Add it to the session, unless the session already has a value."""
         extra = self._extras.get(one.session)
         if extra is None:
             return one
@@ -284,7 +286,7 @@ class SessionExtras:
         extra = self._extra_of(record)
         candidate = first_value(record, CANDIDATES)
         if not isinstance(candidate, str) or not candidate.strip():
-            raise Unreadable("candidate", "is missing; expected who wrote the answer")
+            raise Unreadable("candidate", "is missing; expected the author of the answer")
         text, chars = first_value(record, TEXTS), first_value(record, LENGTHS)
         if isinstance(text, str):
             extra.answers[candidate.strip()] = text
@@ -298,9 +300,9 @@ class SessionExtras:
         text, category = first_value(record, QUESTIONS), record.get("category")
         if text is None and category is None:
             raise Unreadable("text", "is missing; expected the question as text, or its category")
-        for named, value in (("text", text), ("category", category)):
+        for field_name, value in (("text", text), ("category", category)):
             if value is not None and not isinstance(value, str):
-                raise Unreadable(named, f"is {value!r}; expected text")
+                raise Unreadable(field_name, f"is {value!r}; expected text")
         extra.question = extra.question if text is None else text
         extra.category = extra.category if category is None else category
 
@@ -314,16 +316,16 @@ class SessionExtras:
 def collect_lengths(
     rows: Rows, columns: Mapping[str, str], lengths: dict[tuple[str, str], int]
 ) -> Iterator[tuple[int, list[str]]]:
-    """Pass on a long table's rows, collecting lengths of answers."""
-    numbered = iter(rows)
-    first = next(numbered, None)
+    """Yield the rows of a long table, collecting lengths of answers."""
+    numbered_rows = iter(rows)
+    first = next(numbered_rows, None)
     if first is None:
         return
     yield first
     header = Header(first[1], columns, "")
     place = header.place(*LENGTHS)
     session, candidate = header.cell("session"), header.cell("candidate")
-    for line, row in numbered:
+    for line, row in numbered_rows:
         if place is not None:
             chars = number(row[place].strip())
             if isinstance(chars, int) and 0 <= chars <= MOST:
@@ -337,27 +339,27 @@ def read_ballot_pieces(
     report: ProblemReport,
     scales: tuple[Scale | None, Scale | None],
 ) -> Iterator[SessionImport]:
-    """Read one piece per ballot, and pieces for other session data."""
+    """Yield one partial session per ballot, and others for further data."""
     if content.format == "council-log":
         refuse_columns(content, columns)
         yield from _scale(_Log(content.source).pieces(report), report, scales)
     elif content.format in LONG_FORMS:
         yield from _scale(_read_long(content, report), report, scales)
     else:
-        parts = scaled_ballots(content, columns, report, scales, apart=True)
+        parts = scaled_ballots(content, columns, report, scales, by_session=True)
         turn = _piece(content.source)
         first = next(parts, None)
-        if isinstance(first, BallotTable):  # of the whole file
+        if isinstance(first, BallotTable):  # of the entire file
             for session, ballots in first.by_session().items():
                 yield SessionImport(session, ballots=ballots)
         elif first is not None:
             each = cast("Iterator[Ballot]", chain([first], parts))
-            for _, alike in groupby(each, key=_ABOUT_SESSION):
-                yield turn(*alike)
+            for _, rows_of_session in groupby(each, key=_ABOUT_SESSION):
+                yield turn(*rows_of_session)
 
 
 def _piece(source: OpenedFile) -> Any:
-    """A converter of ballots alike in session and notes; the file names nameless sessions."""
+    """Return a function to convert ballots to a partial session."""
     stem = source.stem
 
     def of(*ballots: Ballot) -> SessionImport:
@@ -383,19 +385,23 @@ _ABOUT_SESSION = attrgetter("session", "at", "question", "category", "notes")
 
 
 def _read_long(content: Content, report: ProblemReport) -> Iterator[SessionImport]:
-    """Ballots of a long table, and lengths of answers beside them."""
+    """Read the ballots of a long table, and lengths of answers."""
     lengths: dict[tuple[str, str], int] = {}
     rows, columns = content.long_rows(report)
     for ballot in read_long(collect_lengths(rows, columns, lengths), columns, report):
-        # All rows are read before the first ballot comes.
+        # All rows are read before the first ballot is yielded.
         piece = _piece(content.source)(ballot)
-        named = [(c, lengths.get((ballot.session, c))) for c in ballot.candidate_names()]
-        known = {candidate: length for candidate, length in named if length is not None}
-        yield replace(piece, lengths=known) if known else piece
+        lengths_by_candidate = [
+            (c, lengths.get((ballot.session, c))) for c in ballot.candidate_names()
+        ]
+        known_lengths = {
+            candidate: length for candidate, length in lengths_by_candidate if length is not None
+        }
+        yield replace(piece, lengths=known_lengths) if known_lengths else piece
 
 
 class _Log:
-    """Another council's log, of ballots, texts and costs."""
+    """The log of another council, with ballots and texts."""
 
     def __init__(self, source: OpenedFile) -> None:
         self._source = source
@@ -404,23 +410,23 @@ class _Log:
         self._events: list[SessionImport] = []
 
     def pieces(self, report: ProblemReport) -> Iterator[SessionImport]:
-        """The ballots, and what the log says of their sessions besides."""
+        """Yield the ballots, and further data of their sessions."""
         turn = _piece(self._source)
-        for ballot in read_council_log(tap_objects(self._source, self._hear), report):
+        for ballot in read_council_log(tap_objects(self._source, self._read_line), report):
             yield from self._pieces()
             if self._line is not None:
                 yield _texts_of_session(ballot.session, self._line)
                 self._line = None
-            noted = self._expected_answer is not None and ballot.notes is None
+            needs_note = self._expected_answer is not None and ballot.notes is None
             yield turn(
                 replace(ballot, notes=f"expected answer: {self._expected_answer}")
-                if noted
+                if needs_note
                 else ballot
             )
         yield from self._pieces()
 
-    def _hear(self, record: dict[str, Any]) -> None:
-        """Note a line before its ballots, which precede the next line."""
+    def _read_line(self, record: dict[str, Any]) -> None:
+        """Store the line of the ballots that follow."""
         if "rankings" in record:
             self._line = record
             self._expected_answer = (
@@ -435,7 +441,7 @@ class _Log:
 
 
 def _texts_of_session(session: str, record: Mapping[str, Any]) -> SessionImport:
-    """Answers and final answer of a session on one line."""
+    """Return the answers and final answer of a session on one line."""
     stage1 = record.get("stage1")
     answers = stage1 if isinstance(stage1, dict) else {}
     closing, question = record.get("synthesis"), record.get("question")
@@ -448,7 +454,7 @@ def _texts_of_session(session: str, record: Mapping[str, Any]) -> SessionImport:
 
 
 def _texts_of_event(record: Mapping[str, Any]) -> SessionImport | None:
-    """The question, an answer or the final answer from an event."""
+    """Return the question, an answer or the final answer of an event."""
     kind, run, at = record.get("type"), record.get("run_id"), _time(record.get("timestamp"))
     text = record.get("question" if kind == "config" else "response")
     if not isinstance(text, str) or not isinstance(run, str) or not run:
@@ -465,64 +471,72 @@ def _time(value: object) -> datetime | None:
     try:
         return None if value is None else moment(value)
     except Unreadable:
-        return None  # a time that cannot be read is none; the ballots tell theirs
+        return None  # an unreadable time is ignored here and reported for the ballots
 
 
-MOST_HELD = 200_000_000
-"""Bytes, as far as they can be told, that are held in memory; beyond, all is laid aside on disk."""
+MAX_BUFFERED_BYTES = 200_000_000
+"""Approximate number of bytes kept in memory; more are written to disk."""
 
 _PIECE_BYTES = 1_500
-"""Bytes of a ballot, or of a piece without any, about; texts of answers come on top."""
+"""Approximate bytes of a ballot, or of a partial session without one, without texts."""
 
-# The values of a dataclass in order: they are packed three times as fast as the dataclass itself.
-_OF_PIECE = attrgetter(*(field.name for field in fields(SessionImport)))
-_OF_BALLOT = attrgetter(*(field.name for field in fields(Ballot)))
-_BALLOTS = [field.name for field in fields(SessionImport)].index("ballots")
+# The values of a dataclass in order, which are pickled three times as fast as the dataclass.
+_PIECE_VALUES = attrgetter(*(field.name for field in fields(SessionImport)))
+_BALLOT_VALUES = attrgetter(*(field.name for field in fields(Ballot)))
+_BALLOTS_INDEX = [field.name for field in fields(SessionImport)].index("ballots")
 
 
-def gather(pieces: Iterable[SessionImport], most: int = MOST_HELD) -> Iterator[SessionImport]:
-    """Gather pieces into sessions, in order of first mention.
+def collect_sessions(
+    pieces: Iterable[SessionImport], max_bytes: int = MAX_BUFFERED_BYTES
+) -> Iterator[SessionImport]:
+    """Merge partial sessions into sessions, in order of first occurrence.
 
-    Of what can be said once, the first word counts; the earliest time; of two texts of one
+    For fields with one value the first one counts; for the time the earliest; for two texts of one
     answer the last.
     """
     numbers: dict[str, int] = {}
-    buffered: list[tuple[int, SessionImport]] = []
+    pending_sessions: list[tuple[int, SessionImport]] = []
     size = 0
-    with closing(sqlite3.connect("")) as aside:  # without a name, it lives in a temporary file
-        aside.execute("CREATE TABLE pieces (number INTEGER, place INTEGER PRIMARY KEY, body BLOB)")
+    with closing(sqlite3.connect("")) as scratch_database:  # without a name, it is a temporary file
+        scratch_database.execute(
+            "CREATE TABLE pieces (number INTEGER, place INTEGER PRIMARY KEY, body BLOB)"
+        )
         for piece in pieces:
-            buffered.append((numbers.setdefault(piece.session, len(numbers)), piece))
+            pending_sessions.append((numbers.setdefault(piece.session, len(numbers)), piece))
             size += _PIECE_BYTES * (len(piece.ballots) or 1)
             size += sum(map(len, piece.answers.values()))
-            if size >= most:
-                _lay_aside(aside, buffered)
-                buffered, size = [], 0
-        buffered.sort(key=itemgetter(0))
-        rows = merge(_restore_pieces(aside), buffered, key=itemgetter(0))
+            if size >= max_bytes:
+                _store_pieces(scratch_database, pending_sessions)
+                pending_sessions, size = [], 0
+        pending_sessions.sort(key=itemgetter(0))
+        rows = merge(_restore_pieces(scratch_database), pending_sessions, key=itemgetter(0))
         for _, group in groupby(rows, key=itemgetter(0)):
             yield _join_pieces([piece for _, piece in group])
 
 
-def _lay_aside(shelf: sqlite3.Connection, pieces: list[tuple[int, SessionImport]]) -> None:
+def _store_pieces(
+    scratch_database: sqlite3.Connection, pieces: list[tuple[int, SessionImport]]
+) -> None:
     rows = ((number, pickle.dumps(_pack(piece), -1)) for number, piece in pieces)
-    shelf.executemany("INSERT INTO pieces (number, body) VALUES (?, ?)", rows)
+    scratch_database.executemany("INSERT INTO pieces (number, body) VALUES (?, ?)", rows)
 
 
-def _restore_pieces(shelf: sqlite3.Connection) -> Iterator[tuple[int, SessionImport]]:
-    rows: Iterator[Any] = shelf.execute("SELECT number, body FROM pieces ORDER BY number, place")
-    # They were pickled above, into a file that nobody else can name.
+def _restore_pieces(scratch_database: sqlite3.Connection) -> Iterator[tuple[int, SessionImport]]:
+    rows: Iterator[Any] = scratch_database.execute(
+        "SELECT number, body FROM pieces ORDER BY number, place"
+    )
+    # They were pickled above, into a file without a name.
     return ((number, _unpack(pickle.loads(body))) for number, body in rows)  # noqa: S301
 
 
 def _pack(piece: SessionImport) -> list[Any]:
-    values = list(_OF_PIECE(piece))
-    values[_BALLOTS] = [_OF_BALLOT(ballot) for ballot in piece.ballots]
+    values = list(_PIECE_VALUES(piece))
+    values[_BALLOTS_INDEX] = [_BALLOT_VALUES(ballot) for ballot in piece.ballots]
     return values
 
 
 def _unpack(values: list[Any]) -> SessionImport:
-    values[_BALLOTS] = tuple(Ballot(*fields) for fields in values[_BALLOTS])
+    values[_BALLOTS_INDEX] = tuple(Ballot(*fields) for fields in values[_BALLOTS_INDEX])
     return SessionImport(*values)
 
 
@@ -563,28 +577,28 @@ def read_imports(  # noqa: PLR0913 - all but the path by name
 ) -> Iterator[SessionImport]:
     """Read the sessions of a file, a stream, or ``-`` (standard input).
 
-    All that a file says of a session is one `SessionImport`, wherever in it it stands.
+    All data of a session becomes one `SessionImport`, wherever it is in the file.
 
     Parameters
     ----------
     format
-        One of `FORMATS`; None: it is recognised from the content.
+        One of `FORMATS`; by default detected from the content.
     answers, questions
-        Files beside it, as JSON Lines. Sessions that it does not hold are passed over in them.
+        Further files, as JSON Lines. Sessions missing from the main file are skipped.
     columns
-        Which column holds a field, as `read_ballots` takes it.
+        Column of each field, as in `read_ballots`.
     scale
-        On which all grades are given, as `read_ballots` takes it.
+        Scale of all grades, as in `read_ballots`.
     category, at
-        Of sessions of which the file does not say it.
+        Category and time of sessions without these in the file.
     session_prefix
-        Stands before the name of every session but whole council sessions, which keep theirs.
+        Prefix of the name of every session, except whole council sessions.
     on_problem
-        Gets each line that cannot be read, which is left out, and what is odd about others, which
-        come in: a ballot that says nothing, a grade off the scale, a pair judged again. None: the
-        first that cannot be read raises.
+        Called with each unreadable line, which is skipped, and with doubts about imported lines: an
+        empty ballot, a grade outside the scale, a repeated pair. By default the first unreadable
+        line raises.
     on_note
-        Is told how the file is read, where that is not plain from its columns.
+        Called with a note on how the file is read, if its columns do not make that obvious.
 
     Raises
     ------
@@ -593,15 +607,15 @@ def read_imports(  # noqa: PLR0913 - all but the path by name
     UnknownName
         If there is no such format.
     InvalidParameter
-        If no name can begin with the prefix.
+        If the prefix contains characters that no name can have.
     """
     if format is not None:
         check_format(format)
     check_columns(columns or {})
     _check_prefix(session_prefix)
     finish = _Finish(category, at, session_prefix)
-    declared = Scale.parse(scale) if isinstance(scale, str) else scale
-    reading = format, columns or {}, declared
+    stated_scale = Scale.parse(scale) if isinstance(scale, str) else scale
+    reading = format, columns or {}, stated_scale
     return _read_sessions(path, reading, (answers, questions), finish, (on_problem, on_note))
 
 
@@ -609,7 +623,7 @@ def _check_prefix(prefix: str) -> None:
     try:
         session_name("session_prefix", prefix)
     except Unreadable as flaw:
-        raise InvalidParameter("session_prefix", prefix, "text that a name can hold") from flaw
+        raise InvalidParameter("session_prefix", prefix, "text allowed in a name") from flaw
 
 
 def _read_sessions(
@@ -635,22 +649,22 @@ def _read_sessions(
 
 
 class _Finish:
-    """Fills in what the file does not say, and names the session."""
+    """Adds defaults to a session, and the prefix to its name."""
 
     def __init__(self, category: str | None, at: datetime | None, prefix: str) -> None:
         self.category, self.at, self.prefix = category, at, prefix
 
     def __call__(self, one: SessionImport) -> SessionImport:
-        """The session as the caller wants it."""
+        """Return the session with defaults and prefix."""
         at = self.at if one.at is None else one.at
         category = self.category if one.category is None else one.category
-        said = at is one.at and category is one.category
-        whole = one if said else replace(one, at=at, category=category)
+        is_unchanged = at is one.at and category is one.category
+        complete = one if is_unchanged else replace(one, at=at, category=category)
         if not self.prefix or one.session_record is not None:
-            return whole
+            return complete
         session = self.prefix + one.session
         ballots = tuple(replace(ballot, session=session) for ballot in one.ballots)
-        return replace(whole, session=session, ballots=ballots)
+        return replace(complete, session=session, ballots=ballots)
 
 
 def read_sessions(
@@ -659,21 +673,21 @@ def read_sessions(
     report: ProblemReport,
     *,
     scales: tuple[Scale | None, Scale | None] = (None, None),
-    apart: bool = True,
+    by_session: bool = True,
 ) -> Iterator[SessionImport]:
-    """The sessions of a file of known format.
+    """Read the sessions of a file of known format.
 
     Parameters
     ----------
     scales
-        On which all grades are given, and on which those are whose ballot declares none.
-    apart
-        A battle without an id is a session of its own; else all of them are one without a name.
+        Scale of all grades, and default scale of ballots without one.
+    by_session
+        True if each battle without an id is a session; else all of them are one unnamed session.
     """
     if content.format == "sessions":
         refuse_columns(content, columns)
-        whole = scales[0], Scale()  # who wrote them named every scale but 1-10
-        return _scale(read_session_lines(content.source, report), report, whole)
+        session_scales = scales[0], Scale()  # their writer named every scale except 1-10
+        return _scale(read_session_lines(content.source, report), report, session_scales)
     if content.format == "conversations":
         refuse_columns(content, columns)
         return read_conversations(content.source, report)
@@ -681,8 +695,8 @@ def read_sessions(
         stem, rows = content.source.stem, content.records(report)
         if content.format == "preferences":
             rows = preferences_as_battles(rows, columns, stem, report)
-        battles = read_battles(rows, columns, report, PairSessions(stem, apart=apart))
-        return map(number_people, gather(battles))
+        battles = read_battles(rows, columns, report, PairSessions(stem, by_session=by_session))
+        return map(number_people, collect_sessions(battles))
     if content.format in ("promptfoo", "inspect"):
         refuse_columns(content, columns)
         pieces = (
@@ -690,8 +704,8 @@ def read_sessions(
             if content.format == "promptfoo"
             else read_inspect(content.records(report), report)
         )
-        return map(join_ballots, gather(_scale(pieces, report, scales)))
-    return gather(read_ballot_pieces(content, columns, report, scales))
+        return map(join_ballots, collect_sessions(_scale(pieces, report, scales)))
+    return collect_sessions(read_ballot_pieces(content, columns, report, scales))
 
 
 def _scale(
@@ -708,7 +722,7 @@ _CHUNK = 1 << 20
 
 
 def import_files(path: str | Path) -> tuple[str, ...]:
-    """The file of a name, or files in a folder of conversations."""
+    """Return a file, or the files in a folder of conversations."""
     folder = Path(path)
     if str(path) == "-" or not folder.is_dir():
         return (str(path),)
@@ -718,8 +732,8 @@ def import_files(path: str | Path) -> tuple[str, ...]:
         raise unreadable_file("be read", str(path), error) from error
     files = tuple(str(one) for one in entries if one.suffix == ".json")
     if not files:
-        problem = "is a folder without a .json file; name the files in it" if entries else (
-            "is an empty folder; name a file, or a folder that holds .json files"
+        problem = "is a folder without a .json file; give the files in it" if entries else (
+            "is an empty folder; give a file, or a folder with .json files"
         )  # fmt: skip
         raise BallotFileError(str(path), problem)
     return files
@@ -727,7 +741,7 @@ def import_files(path: str | Path) -> tuple[str, ...]:
 
 @contextmanager
 def rereadable_file(path: str | Path) -> Iterator[str | Path | IO[bytes]]:
-    """A rereadable file: standard input and pipes are spooled first."""
+    """Return a rereadable file; standard input and pipes are spooled first."""
     is_standard = str(path) == "-"
     if not is_standard and not Path(path).is_fifo():
         yield path
@@ -735,40 +749,40 @@ def rereadable_file(path: str | Path) -> Iterator[str | Path | IO[bytes]]:
     with ExitStack() as stack:
         file = stack.enter_context(tempfile.TemporaryFile())
         try:
-            piped: IO[Any] = getattr(sys.stdin, "buffer", sys.stdin)
+            standard_input: IO[Any] = getattr(sys.stdin, "buffer", sys.stdin)
             if not is_standard:
-                piped = stack.enter_context(Path(path).open("rb"))
-            shutil.copyfileobj(piped, file)
+                standard_input = stack.enter_context(Path(path).open("rb"))
+            shutil.copyfileobj(standard_input, file)
         except OSError as error:
             raise unreadable_file("be read", str(path), error) from error
         file.seek(0)
-        cast("Any", file).raw.name = "stdin" if is_standard else str(path)  # what errors call it
+        cast("Any", file).raw.name = "stdin" if is_standard else str(path)  # its name in errors
         yield file
 
 
 def digest_of(sources: Iterable[str | Path | IO[bytes]], **options: object) -> str:
-    """Checksum of contents in order, and of options affecting their meaning.
+    """Return a digest of contents and of options affecting their meaning.
 
-    An option that is None, empty or False says nothing. A stream is left at its beginning.
+    An option that is None, empty or False is ignored. A stream is rewound.
     """
-    whole = hashlib.sha256()
+    total = hashlib.sha256()
     for source in sources:
-        one = hashlib.sha256()
+        digest = hashlib.sha256()
         if isinstance(source, str | Path):
             try:
                 with Path(source).open("rb") as file:
-                    _take(one, file)
+                    _take(digest, file)
             except OSError as error:
                 raise unreadable_file("be read", str(source), error) from error
         else:
             source.seek(0)
-            _take(one, source)
+            _take(digest, source)
             source.seek(0)
-        whole.update(one.digest())
+        total.update(digest.digest())
     for option, value in sorted(options.items()):
         if value not in (None, False, "", (), []):
-            whole.update(f"\0{option}={value!r}".encode())
-    return whole.hexdigest()
+            total.update(f"\0{option}={value!r}".encode())
+    return total.hexdigest()
 
 
 def _take(digest: Any, file: IO[bytes]) -> None:

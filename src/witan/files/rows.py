@@ -1,4 +1,4 @@
-"""Read the rows of a data set: JSON Lines, a JSON list, CSV or Parquet, plain or packed."""
+"""Rows of a data set in JSON, CSV or Parquet."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,16 +11,16 @@ from witan.files.ballots.problems import ProblemReport
 
 
 def read_rows(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield each row with the number of its line; empty cells are left out.
+    """Yield each row with its line number, without empty cells.
 
     Raises
     ------
     BallotFileError
-        If the file cannot be read, has no row, or a line is no object; it names the line.
+        If the file cannot be read or has no row, or a line is not an object; it names the line.
     """
     with open_source(path) as source:
         content = content_of(source, "rows", {})
         if content is None:
-            raise BallotFileError(source.path, "has no row")
+            raise BallotFileError(source.path, "has no rows")
         for line, row in content.records(ProblemReport(source.path, None)):
             yield line, {name: cell for name, cell in row.items() if cell not in (None, "")}

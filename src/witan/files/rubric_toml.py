@@ -1,6 +1,6 @@
-"""Rubrics as TOML files, own or based on a named one.
+"""Rubrics as TOML files.
 
-A file looks like this; scale, anchors and ceilings may be left out::
+A file looks like this; scale, anchors and ceilings are optional::
 
     name = "support"
     scale = "1-5"
@@ -38,21 +38,21 @@ from witan.errors import InvalidParameter, InvalidRubric
 
 _BAND = re.compile(r"\s*(\d{1,2})\s*[-–]\s*(\d{1,2})\s*", re.ASCII)
 
-LARGEST = sys.float_info.max
-"""TOML has integers of any size; beyond this they are no floats."""
+MAX_NUMBER = sys.float_info.max
+"""Largest integer that is also a float; TOML allows larger ones."""
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
 
 
 def load_rubric(path: str | Path) -> Rubric:
-    """Read a rubric from TOML; errors name file, key and expectation."""
-    where = str(path)
+    """Read a rubric from TOML; errors name file, key and expected value."""
+    location = str(path)
     try:
-        return parse_rubric(Path(path).read_text(encoding="utf-8"), where)
+        return parse_rubric(Path(path).read_text(encoding="utf-8"), location)
     except OSError as error:
-        raise InvalidRubric(where, f"cannot be read: {error.strerror or error}") from error
+        raise InvalidRubric(location, f"cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise InvalidRubric(where, f"is not UTF-8 text (at byte {error.start})") from error
+        raise InvalidRubric(location, f"is not UTF-8 text (at byte {error.start})") from error
 
 
 def parse_rubric(text: str, source: str = "the rubric") -> Rubric:
@@ -109,7 +109,7 @@ def _scale(table: "_Table") -> Scale:
 
 
 class _Table:
-    """One table of the file, with its position."""
+    """One table of the file, with its path."""
 
     def __init__(self, path: str, key: str, data: Mapping[str, Any]) -> None:
         self.path, self.key, self.data = path, key, data
@@ -120,10 +120,10 @@ class _Table:
             return InvalidRubric(self.path, f"lacks {full}; expected {expected}")
         return InvalidRubric(self.path, f"has {full} = {self.data[key]!r}; expected {expected}")
 
-    def refuse_others(self, *known: str) -> None:
+    def refuse_others(self, *allowed_keys: str) -> None:
         for key in self.data:
-            if key not in known:
-                raise self.refuse(key, f"only {', '.join(known)}")
+            if key not in allowed_keys:
+                raise self.refuse(key, f"only {', '.join(allowed_keys)}")
 
     def text(self, key: str) -> str:
         value = self.data.get(key)
@@ -135,7 +135,7 @@ class _Table:
         value = self.data.get(key)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.refuse(key, "a number")
-        if not -LARGEST <= value <= LARGEST:
+        if not -MAX_NUMBER <= value <= MAX_NUMBER:
             raise self.refuse(key, "a finite number")
         return float(value)
 
@@ -155,7 +155,7 @@ def _criterion(table: _Table) -> Criterion:
 
 
 def _anchors(table: _Table) -> tuple[Anchor, ...]:
-    """Read the anchors best first, in whatever order the file lists them."""
+    """Read the anchors, sorted best first."""
     entries = table.data.get("anchors", {})
     if not isinstance(entries, dict):
         raise table.refuse("anchors", 'a table such as "9-10" = "…"')

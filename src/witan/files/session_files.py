@@ -19,14 +19,14 @@ def read_session(path: str | Path) -> Session:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise SessionFileError(name, "is no UTF-8 text, so it holds no session") from error
+        raise SessionFileError(name, "is not UTF-8 text, so it contains no session") from error
     return session_from_json(text, name)
 
 
 def write_session(session: Session, path: str | Path, *, private: bool = False) -> None:
     """Write a session to a file atomically.
 
-    Where it is `private`, nobody but its owner may read it.
+    If `private`, only its owner can read it.
     """
     write_whole(session_to_json(session).encode() + b"\n", path, private=private)
 
@@ -36,7 +36,7 @@ def write_whole(content: bytes, path: str | Path, *, private: bool = False) -> N
     target = Path(path).resolve()
     try:
         if target.exists() and not target.is_file():
-            target.write_bytes(content)  # a device or a pipe has no place beside it
+            target.write_bytes(content)  # a device or a pipe cannot be replaced
             return
         part = target.with_name(f".{target.name}.{os.getpid()}.part")
         try:

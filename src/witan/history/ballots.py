@@ -1,6 +1,6 @@
-"""Ballots that come in later: people's votes on closed sessions, and imported files.
+"""People's votes on closed sessions, and imports of files.
 
-A file enters whole, once, without merging into existing sessions.
+A file is imported whole and once, and is never merged into existing sessions.
 """
 
 from collections import Counter
@@ -49,7 +49,7 @@ from witan.history.reading import (
     stored_ballots,
 )
 from witan.history.rows import (
-    NOBODY,
+    NO_HOLDER,
     Rows,
     SessionRow,
     check_names,
@@ -107,7 +107,7 @@ class HumanVote:
     Parameters
     ----------
     by_name
-        It names candidates, not labels, so it is not blind.
+        True if the ranking names candidates instead of labels, so the vote is not blind.
     """
 
     groups: Groups
@@ -131,7 +131,7 @@ class RevealedAnswer:
     rank
         The person's rank for it; equal answers share the best.
     panel_rank
-        The panel's rank; null: it has none.
+        The panel's rank; null if it gave none.
     """
 
     label: str
@@ -144,12 +144,12 @@ class RevealedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class PanelResult:
-    """The outcome of the panel, in short.
+    """The outcome of the panel in brief.
 
     Parameters
     ----------
     rule
-        The rule that its ballots were counted by.
+        The rule by which its ballots were counted.
     interpretation
         Its standings in one sentence.
     """
@@ -167,17 +167,17 @@ class VoteResult:
     session
         The session that was voted on.
     simulated
-        A member is scripted.
+        True if a member is scripted.
     reviewer
         The voter's name.
     replaced
-        The vote replaced an earlier one.
+        True if the vote replaced an earlier one.
     answers
         Best first.
     panel
-        The panel's outcome; null: no ballot of it can be counted.
+        The panel's outcome; null if none of its ballots can be counted.
     agreement
-        The agreement of the two rankings; null: the panel has none.
+        The agreement of the two rankings; null if the panel has none.
     """
 
     session: str
@@ -199,39 +199,39 @@ def prepare_paper(history: "History", session: str, person: str) -> Paper:
     HistoryConflict
         If the session is not closed, or has fewer than two stored answers.
     InvalidBallot
-        If the name already stands for somebody else, or for all people.
+        If the name is already used for somebody else, or for all people.
     """
     _check_name(person)
     about = history.summary(session)
-    where = history.database.location
+    location = history.database.location
     if about.status == "interrupted":
-        problem = f"the session {session} is not closed, so nobody can vote on it yet"
-        raise HistoryConflict(where, problem, "wait for its end, or resume it")
-    stored = history.export(session)
-    answers = {candidate: text for candidate, text in stored.answers.items() if not is_blank(text)}
+        problem = f"the session {session} is still open; voting starts when it is closed"
+        raise HistoryConflict(location, problem, "wait until it ends, or resume it")
+    export = history.export(session)
+    answers = {candidate: text for candidate, text in export.answers.items() if not is_blank(text)}
     if len(answers) < 2:
-        raise HistoryConflict(where, *_too_few(stored, 1 if answers else 0))
-    if any(b.reviewer == person and b.kind == "human" and b.paired for b in stored.ballots):
-        problem = f"cannot be cast: somebody called so compared answers of {session} in a file"
+        raise HistoryConflict(location, *_too_few(export, 1 if answers else 0))
+    if any(b.reviewer == person and b.kind == "human" and b.paired for b in export.ballots):
+        problem = f"cannot be cast: an imported vote on {session} already uses this name"
         raise InvalidBallot(person, f"{problem}; vote under another name")
-    candidates = {c for ballot in stored.ballots for c in ballot.candidate_names()}
-    record = stored.session_record
+    candidates = {c for ballot in export.ballots for c in ballot.candidate_names()}
+    record = export.session_record
     names: Sequence[str] = sorted({*candidates, *answers})
     if record is not None:
         names = masked_names((*record.opening.seats, *record.opening.jury))
     sheet = voting_sheet(session, person, list(answers))
     return Paper(
         session=session,
-        question=stored.question,
-        simulated=stored.simulated,
+        question=export.question,
+        simulated=export.simulated,
         sheet=sheet,
         texts={
-            label: mask(answers[candidate], stored.question, names)
+            label: mask(answers[candidate], export.question, names)
             for label, candidate in zip(sheet.labels, sheet.candidates, strict=True)
         },
         files=() if record is None else tuple(record.opening.files),
         absent=len(candidates - answers.keys()),
-        earlier=_earlier_ballot(stored.ballots, person),
+        earlier=_earlier_ballot(export.ballots, person),
     )
 
 
@@ -250,11 +250,11 @@ def read_vote(
     InvalidBallot
         If it does not rank every candidate once.
     InvalidParameter
-        If it is by labels, and `code` is missing or of another paper.
+        If it is by labels and `code` is missing or belongs to another paper.
     """
-    known = {name: name for name in paper.sheet.candidates} if names is None else names
-    if code is None and ranks_names(ranking, paper.sheet, known):
-        return HumanVote(read_ranking(ranking, paper.sheet, known), by_name=True)
+    candidate_by_name = {name: name for name in paper.sheet.candidates} if names is None else names
+    if code is None and ranks_names(ranking, paper.sheet, candidate_by_name):
+        return HumanVote(read_ranking(ranking, paper.sheet, candidate_by_name), by_name=True)
     groups = read_ranking(ranking, paper.sheet)
     check_code(paper, code)
     return HumanVote(groups)
@@ -271,31 +271,31 @@ def check_code(paper: Paper, code: str | None) -> None:
 
 
 def _too_few(session: "SessionImport", answers: int) -> tuple[str, Remedy]:
-    """Word the problem and remedy of fewer than two stored answers."""
-    texts = "the text of one answer alone" if answers else "no text of any answer"
+    """Return the problem and remedy for fewer than two stored answers."""
+    texts = "the text of only one answer" if answers else "no answer texts"
     if session.session_record is None:
-        came = "came with"
         remedy = Remedy(Way("forget it, then import it again with ", {"answers": "FILE"}))
     else:
-        came = "came to"
-        remedy = Remedy("retry the seats that failed in it", "put the question anew")
-    return f"the session {session.session} {came} {texts}, and a vote needs two to read", remedy
+        remedy = Remedy("retry the seats that failed in it", "ask the question again")
+    return f"the session {session.session} has {texts}; a vote needs at least two", remedy
 
 
 def _check_name(person: str) -> None:
-    """Refuse a name for several people."""
+    """Refuse a name reserved for several people."""
     meaning = ""
     if is_unnamed(person):
-        meaning = "people without a name are called so in files"
+        meaning = "this name is reserved for people without a name in files"
     elif person.casefold() == PEOPLE:
-        meaning = "all people together are called so in audits"
+        meaning = "this name is reserved for all people together in audits"
     if meaning:
-        raise InvalidBallot(person, f"cannot be cast: {meaning}; vote under a name of your own")
+        raise InvalidBallot(person, f"cannot be cast: {meaning}; vote under your own name")
 
 
 def _earlier_ballot(ballots: Sequence[Ballot], person: str) -> Ballot | None:
-    own = (b for b in ballots if b.reviewer == person and b.kind == "human" and not b.paired)
-    return next(own, None)
+    ballots_of_person = (
+        b for b in ballots if b.reviewer == person and b.kind == "human" and not b.paired
+    )
+    return next(ballots_of_person, None)
 
 
 def reveal(
@@ -303,19 +303,19 @@ def reveal(
 ) -> VoteResult:
     """Reveal authors and the panel's ranking beside a person's ranking.
 
-    `shown` renames the candidates of a session that was imported as ballots.
+    `redactor` renames the candidates of a session that was imported as ballots.
     """
-    stored = history.export(paper.session)
-    record = stored.session_record
+    export = history.export(paper.session)
+    record = export.session_record
     names: Mapping[str, str] = {}
     if record is None and redactor is not None:
-        stored, names = redactor(stored)
+        export, names = redactor(export)
     if record is None:
-        ballots = [ballot for ballot in stored.ballots if ballot.kind == "model"]
-        voted = any(not ballot.abstained for ballot in ballots)
-        outcome = next(iter(tally_sessions(ballots, Settings())), None) if voted else None
+        ballots = [ballot for ballot in export.ballots if ballot.kind == "model"]
+        has_vote = any(not ballot.abstained for ballot in ballots)
+        outcome = next(iter(tally_sessions(ballots, Settings())), None) if has_vote else None
         models = {
-            c: author for ballot in stored.ballots for c, author in (ballot.authors or {}).items()
+            c: author for ballot in export.ballots for c, author in (ballot.authors or {}).items()
         }
     else:
         outcome = record.outcome
@@ -330,7 +330,7 @@ def reveal(
             lines.append(RevealedAnswer(label, positions[candidate], name, model, place, rank))
         place += len(group)
     ranking = tuple(tuple(names.get(c, c) for c in group) for group in groups)
-    known = {candidate: float(rank) for candidate, rank in ranks.items()}
+    rank_by_candidate = {candidate: float(rank) for candidate, rank in ranks.items()}
     return VoteResult(
         paper.session,
         paper.simulated,
@@ -338,11 +338,11 @@ def reveal(
         paper.earlier is not None,
         tuple(lines),
         None if outcome is None else PanelResult(outcome.rule, outcome.interpretation),
-        agreement(ranking, known) if known else None,
+        agreement(ranking, rank_by_candidate) if rank_by_candidate else None,
     )
 
 
-_RECOUNTED = ("ballots", "standings", "matchups", "counted")
+_RECOUNTED_TABLES = ("ballots", "standings", "matchups", "counted")
 
 
 def vote(
@@ -354,24 +354,26 @@ def vote(
         lock_session(database, session)
         at_us, category, _, status, *_ = require_session(database, session)
         if status == "interrupted":
-            problem = f"the session {session} is not closed, so nobody can vote on it yet"
-            raise HistoryConflict(database.location, problem, "wait for its end, or resume it")
-        there = stored_ballots(database, session)
+            problem = f"the session {session} is still open; voting starts when it is closed"
+            raise HistoryConflict(database.location, problem, "wait until it ends, or resume it")
+        earlier_ballots = stored_ballots(database, session)
         new = [replace(ballot, session=ballot.session or session) for ballot in votes]
         if replace_earlier:
             voters = {ballot.reviewer for ballot in new}
-            there = [b for b in there if not (_is_vote_on_all(b) and b.reviewer in voters)]
-        check_votes(session, there, new, read_answers(database, session))
-        cast, entries = _count(database, (session, at_us, category), [*there, *new])
-        for table in _RECOUNTED:
+            earlier_ballots = [
+                b for b in earlier_ballots if not (_is_vote_on_all(b) and b.reviewer in voters)
+            ]
+        check_votes(session, earlier_ballots, new, read_answers(database, session))
+        ballots, entries = _count(database, (session, at_us, category), [*earlier_ballots, *new])
+        for table in _RECOUNTED_TABLES:
             database.execute(
                 f"DELETE FROM {table} WHERE session = :session",  # noqa: S608 - names of our own
                 {"session": session},
             )
         update_count(database, entries.session)
         rows = Rows()
-        # The answers stay as they are.
-        rows.add(session, replace(entries, answers=()), cast, {})
+        # The stored answers do not change.
+        rows.add(session, replace(entries, answers=()), ballots, {})
         rows.write(database)
 
 
@@ -380,7 +382,7 @@ def _is_vote_on_all(ballot: Ballot) -> bool:
 
 
 def check_votes(
-    session: str, stored: Sequence[Ballot], new: Sequence[Ballot], seats: Collection[str]
+    session: str, earlier_ballots: Sequence[Ballot], new: Sequence[Ballot], seats: Collection[str]
 ) -> None:
     """Refuse people's ballots incompatible with the stored ones.
 
@@ -392,25 +394,34 @@ def check_votes(
     Raises
     ------
     InvalidBallot
-        If one is not a person's, is of another session, names an unknown answer, is cast under the
-        name of a candidate, or is the second of its reviewer.
+        If one is not a person's, belongs to another session, names an unknown answer, is cast under
+        the name of a candidate, or is its reviewer's second one.
     """
-    known = {*seats, *(name for ballot in stored for name in ballot.candidate_names())}
-    voted = {ballot.reviewer for ballot in stored if _is_vote_on_all(ballot)}
+    candidate_names = {
+        *seats,
+        *(name for ballot in earlier_ballots for name in ballot.candidate_names()),
+    }
+    voters = {ballot.reviewer for ballot in earlier_ballots if _is_vote_on_all(ballot)}
     for ballot in new:
         if ballot.kind != "human":
-            raise InvalidBallot(ballot.reviewer, "is not a person's, and only people vote later")
+            raise InvalidBallot(
+                ballot.reviewer, "is not a person's; only people can vote on a closed session"
+            )
         if ballot.session != session:
-            raise InvalidBallot(ballot.reviewer, f"is of the session {ballot.session}")
-        if ballot.reviewer in known:
-            raise InvalidBallot(ballot.reviewer, "has the name of a candidate; vote under another")
-        strange = [name for name in ballot.candidate_names() if name not in known]
-        if strange:
-            raise InvalidBallot(ballot.reviewer, f"names {strange[0]}, which has no answer there")
-        if not ballot.paired and ballot.reviewer in voted:
-            raise InvalidBallot(ballot.reviewer, "is there already; a person votes once")
+            raise InvalidBallot(ballot.reviewer, f"belongs to the session {ballot.session}")
+        if ballot.reviewer in candidate_names:
+            raise InvalidBallot(
+                ballot.reviewer, "has the name of a candidate; vote under another name"
+            )
+        unknown_names = [name for name in ballot.candidate_names() if name not in candidate_names]
+        if unknown_names:
+            raise InvalidBallot(
+                ballot.reviewer, f"names {unknown_names[0]}, which has no answer in this session"
+            )
+        if not ballot.paired and ballot.reviewer in voters:
+            raise InvalidBallot(ballot.reviewer, "exists already; a person votes once")
         if not ballot.paired:
-            voted.add(ballot.reviewer)
+            voters.add(ballot.reviewer)
 
 
 def _count(
@@ -419,20 +430,20 @@ def _count(
     """Count a session again; return its ballots in order, and entries."""
     events = read_events(database, session[0])
     if not events:
-        cast = replace(read_session_ballots(database, *session), ballots=tuple(ballots))
-        return ballots, entries_of(cast)
+        session_ballots = replace(read_session_ballots(database, *session), ballots=tuple(ballots))
+        return ballots, entries_of(session_ballots)
     people = tuple(ballot for ballot in ballots if ballot.kind == "human")
     rows = count_session(Session.of(events), people)
     if rows.entries is None:
-        problem = f"the session {session[0]} has nothing that could be voted on"
+        problem = f"the session {session[0]} has no answers to vote on"
         raise HistoryConflict(database.location, problem, "vote on a session with answers")
     return rows.ballots, rows.entries
 
 
-AT_ONCE = 500
-"""Sessions counted and written at a time."""
+BLOCK_SIZE = 500
+"""Number of sessions counted and written together."""
 
-_IMPORTS = ("digest", "path", "at_us", "n_sessions")
+_IMPORT_COLUMNS = ("digest", "path", "at_us", "n_sessions")
 
 
 def import_sessions(
@@ -444,29 +455,31 @@ def import_sessions(
 ) -> ImportCounts:
     """Import a file, all or nothing; importing it again changes nothing."""
     added, already = 0, 0
-    cast = Counter[str]()
+    n_by_kind = Counter[str]()
     with database.transaction():
         row = (digest, make_storable(source), to_microseconds(at), 0)
-        if not database.insert("imports", _IMPORTS, [row], ignore_existing=True):
+        if not database.insert("imports", _IMPORT_COLUMNS, [row], ignore_existing=True):
             return ImportCounts(0, find_import(database, digest) or 0, 0)
         for block in _blocks(session_imports):
-            new, continued = _compare(database, block, source)
-            already += len(block) - len(new) - len(continued)
-            added += len(new) + len(continued)
-            cast.update(ballot.kind for record in continued for ballot in record.ballots)
-            cast.update(_vote(database, block, new))
-            cast.update(_write(database, new, source, at))
+            new, continued_sessions = _compare(database, block, source)
+            already += len(block) - len(new) - len(continued_sessions)
+            added += len(new) + len(continued_sessions)
+            n_by_kind.update(
+                ballot.kind for record in continued_sessions for ballot in record.ballots
+            )
+            n_by_kind.update(_vote(database, block, new))
+            n_by_kind.update(_write(database, new, source, at))
             sessions = [(digest, session) for session in block]
             database.insert("imported", ("digest", "session"), sessions, ignore_existing=True)
         database.execute(
             "UPDATE imports SET n_sessions = :n WHERE digest = :digest",
             {"n": added + already, "digest": digest},
         )
-    return ImportCounts(added, already, cast.total(), cast["human"])
+    return ImportCounts(added, already, n_by_kind.total(), n_by_kind["human"])
 
 
 def find_import(database: Database, digest: str) -> int | None:
-    """Return an imported file's number of sessions; None for an unknown digest."""
+    """Return an imported file's number of sessions, or None if unknown."""
     sql = "SELECT n_sessions FROM imports WHERE digest = :digest"
     return next((n for (n,) in database.rows(sql, {"digest": digest})), None)
 
@@ -475,7 +488,7 @@ def _blocks(session_imports: Iterable[SessionImport]) -> Iterator[dict[str, Sess
     """Cut sessions into blocks without repeated names."""
     block: dict[str, SessionImport] = {}
     for one in session_imports:
-        if one.session in block or len(block) == AT_ONCE:
+        if one.session in block or len(block) == BLOCK_SIZE:
             yield block
             block = {}
         block[one.session] = one
@@ -488,13 +501,13 @@ def _compare(
 ) -> tuple[list[SessionImport], list[Session]]:
     """Return new sessions and continuations of stored ones; refuse others."""
     check_names(database, block)
-    among, params = in_list(block)
-    sql = f"SELECT session FROM sessions WHERE session IN {among} ORDER BY session"  # noqa: S608
-    # The lock waits for a process that forgets one, and keeps the others from starting to.
-    known = {session for (session,) in database.rows(sql + database.locking, params)}
+    placeholders, params = in_list(block)
+    sql = f"SELECT session FROM sessions WHERE session IN {placeholders} ORDER BY session"  # noqa: S608
+    # The lock waits for a process that deletes one, and stops others from deleting one.
+    stored_sessions = {session for (session,) in database.rows(sql + database.locking, params)}
     rows = Rows()
     continued = []
-    for session in sorted(known):
+    for session in sorted(stored_sessions):
         if _is_stored(database, block[session]):
             continue
         record = block[session].session_record
@@ -509,14 +522,14 @@ def _compare(
             )
         continued.append(record)
     rows.write(database)
-    return [one for session, one in block.items() if session not in known], continued
+    return [one for session, one in block.items() if session not in stored_sessions], continued
 
 
 def _is_stored(database: Database, one: SessionImport) -> bool:
-    """Tell whether this very session is stored, later votes aside."""
+    """True if the same session is stored, ignoring later votes."""
     if one.session_record is not None:
         events = list(one.session_record.events)
-        # An earlier state of the session adds nothing.
+        # An earlier state of the session adds no events.
         return read_events(database, one.session)[: len(events)] == events
     return Counter(bodies(one.ballots)) <= _stored_bodies(database, one.session)
 
@@ -531,21 +544,23 @@ def _vote(
 ) -> Counter[str]:
     """Add people's votes in the file to stored council sessions."""
     unknown = {one.session for one in new}
-    cast = Counter[str]()
+    n_by_kind = Counter[str]()
     for session, one in block.items():
         if session in unknown or one.session_record is None:
             continue
         votes = [ballot for ballot in one.ballots if ballot.kind == "human"]
         if not votes:
             continue
-        stored = _stored_bodies(database, session)
+        stored_bodies = _stored_bodies(database, session)
         missing = [
-            ballot for body, ballot in zip(bodies(votes), votes, strict=True) if body not in stored
+            ballot
+            for body, ballot in zip(bodies(votes), votes, strict=True)
+            if body not in stored_bodies
         ]
         if missing:
             vote(database, session, missing)
-            cast["human"] += len(missing)
-    return cast
+            n_by_kind["human"] += len(missing)
+    return n_by_kind
 
 
 def _write(
@@ -554,34 +569,34 @@ def _write(
     rows = Rows()
     all_rows = []
     for one, entries in zip(new, _entries(new, at), strict=True):
-        own = _session_rows(one, entries, source, at)
-        all_rows.append(own)
-        own.add_to(rows)
-    insert_sessions(database, [own.row for own in all_rows])
+        session_rows = _session_rows(one, entries, source, at)
+        all_rows.append(session_rows)
+        session_rows.add_to(rows)
+    insert_sessions(database, [session_rows.row for session_rows in all_rows])
     for one in new:
         if one.session_record is not None:
             insert_events(database, event_rows(one.session, one.session_record.events))
     rows.write(database)
-    cast = Counter[str]()
-    for own in all_rows:
-        if own.entries is not None:
-            cast.update(map(_KIND, own.entries.ballots))
-    return cast
+    n_by_kind = Counter[str]()
+    for session_rows in all_rows:
+        if session_rows.entries is not None:
+            n_by_kind.update(map(_KIND, session_rows.entries.ballots))
+    return n_by_kind
 
 
 _KIND = attrgetter("kind")
 
 
 def _entries(new: Sequence[SessionImport], at: datetime) -> Iterator[Entries | None]:
-    """Yield each session's entries: counted, brought along, or None for a record."""
-    counted = entries_of_many(
+    """Yield each session's entries: counted, imported, or None for a record."""
+    entries = entries_of_many(
         _session_ballots(one, at)
         for one in new
         if one.entries is None and one.session_record is None
     )
     for one in new:
-        needed = one.entries is None and one.session_record is None
-        yield next(counted) if needed else one.entries
+        needs_entries = one.entries is None and one.session_record is None
+        yield next(entries) if needs_entries else one.entries
 
 
 def _session_ballots(one: SessionImport, at: datetime) -> SessionBallots:
@@ -621,7 +636,7 @@ def _session_rows(
 
 
 def _record_rows(one: SessionImport, source: str, at: datetime) -> SessionRows:
-    """Make the rows of a council's record with people's votes."""
+    """Make the rows of a council session with people's votes."""
     assert one.session_record is not None  # noqa: S101 - checked before
     record = one.session_record
     votes = tuple(
@@ -635,31 +650,31 @@ def _record_rows(one: SessionImport, source: str, at: datetime) -> SessionRows:
     except WitanError as error:
         raise _refusal(source, record.id, f"has a vote that cannot be counted: {error}") from error
     if votes and record.status == "interrupted":
-        raise _refusal(source, record.id, "is not closed, and has votes all the same")
+        raise _refusal(source, record.id, "is still open but already has votes")
     return rows.of_source(source, at)
 
 
 def _refusal(source: str, session: str, problem: str) -> HistoryError:
     problem = f"the session {session} {problem}; nothing was imported"
-    return HistoryError(source, problem, "mend that session in the file")
+    return HistoryError(source, problem, "correct that session in the file")
 
 
 def complete_record(database: Database, record: Session, rows: Rows) -> bool:
-    """Add a record's events beyond the stored ones; false if those differ.
+    """Add a record's new events; return false if the stored ones differ.
 
-    Later events of an earlier writer are refused. The counted rows are added to `rows`.
+    The earlier writer can add no more events. The counted rows are added to `rows`.
     """
-    stored = read_events(database, record.id)
-    if not stored or list(record.events[: len(stored)]) != stored:
+    stored_events = read_events(database, record.id)
+    if not stored_events or list(record.events[: len(stored_events)]) != stored_events:
         return False
-    holder = lock_session(database, record.id) or NOBODY
+    holder = lock_session(database, record.id) or NO_HOLDER
     if (process := other_process(holder)) is not None:
-        problem = f"the session {record.id} is under way in process {process}"
+        problem = f"the session {record.id} is running in process {process}"
         raise HistoryConflict(
-            database.location, problem, "let that end, then import the file again"
+            database.location, problem, "wait until it ends, then import the file again"
         )
-    insert_events(database, event_rows(record.id, record.events[len(stored) :]))
-    own = count_session(record)
-    close_session(database, own.row.closing_values())
-    own.add_to(rows)
+    insert_events(database, event_rows(record.id, record.events[len(stored_events) :]))
+    session_rows = count_session(record)
+    close_session(database, session_rows.row.closing_values())
+    session_rows.add_to(rows)
     return True

@@ -1,10 +1,10 @@
-"""Counting of stored sessions: when they close, and later under other rules.
+"""Counting of stored sessions: at closing, and later under other rules.
 
 A session, its retries and their retries are one family. They share answers and ballots, so only one
-closed session of a family counts, and the others are superseded: that with the most ballots, then
-the most answers, then the latest; a failed one only if all failed. A session that was retried in
-vain therefore still counts. The choice follows from the stored rows alone: when the session that
-counts is forgotten, the next one counts.
+closed session of a family counts, and the others are superseded. The one with the most ballots
+counts; among equals that with the most answers, then the latest; a failed one only if all failed. A
+session whose retry failed therefore still counts. The choice depends only on the stored rows: when
+the session that counts is deleted, the next one counts.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -29,15 +29,15 @@ from witan.history.database import Database, in_list
 from witan.history.reading import read_session_ballots, stored_ballots
 from witan.history.rows import COUNCIL, Rows, SessionRow, read_events
 
-_ANSWERED = (e.AnswerDone, e.AnswerFailed)
+_ANSWER_ENDS = (e.AnswerDone, e.AnswerFailed)
 
 
 def session_entries(session: Session, votes: Sequence[Ballot] = ()) -> Entries:
-    """Rows of a closed session, complete or not.
+    """Return the entries of a closed session, complete or not.
 
-    Ballots count as they were cast, a quorum or not: an outcome is the council's to declare, a
-    standing only says what the ballots say. Models are named as their seats are written; one that
-    was handed over as an object, by its seat.
+    Ballots count as cast, with or without a quorum: only the council declares an outcome, a
+    standing only reports the ballots. A model is named by the source of its seat; a model passed
+    as an object is named by its seat.
 
     Parameters
     ----------
@@ -49,45 +49,53 @@ def session_entries(session: Session, votes: Sequence[Ballot] = ()) -> Entries:
     TooLarge, InvalidParameter
         If people's ballots cannot be counted.
     """
-    cast = session_ballots(session, votes)
-    return entries_of(cast, rules=_rules(session), settings=session.settings)
+    ballots = session_ballots(session, votes)
+    return entries_of(ballots, rules=_rules(session), settings=session.settings)
 
 
 def entries_of_sessions(sessions: Sequence[Session]) -> list[Entries]:
-    """Rows of closed sessions, equal to `session_entries` but for last digits."""
+    """Return the entries of closed sessions, as `session_entries` up to rounding."""
     return _count_alike([(session_ballots(one), _rules(one), one.settings) for one in sessions])
 
 
 def _count_alike(
     sessions: Sequence[tuple[SessionBallots, tuple[str, ...], Settings]],
 ) -> list[Entries]:
-    """Count sessions of equal rules and settings at once, at a fraction of the cost."""
-    alike: list[tuple[tuple[str, ...], Settings, dict[str, int]]] = []
-    for number, (cast, rules, own) in enumerate(sessions):
-        settings = replace(own, gates={})
-        for other_rules, other_settings, names in alike:
-            if other_rules == rules and other_settings == settings and cast.session not in names:
-                names[cast.session] = number
+    """Count sessions with equal rules and settings together, which is faster."""
+    groups: list[tuple[tuple[str, ...], Settings, dict[str, int]]] = []
+    for number, (one_session, rules, own_settings) in enumerate(sessions):
+        settings = replace(own_settings, gates={})
+        for other_rules, other_settings, names in groups:
+            if (
+                other_rules == rules
+                and other_settings == settings
+                and one_session.session not in names
+            ):
+                names[one_session.session] = number
                 break
         else:
-            alike.append((rules, settings, {cast.session: number}))
+            groups.append((rules, settings, {one_session.session: number}))
     entries: dict[int, Entries] = {}
-    for rules, settings, names in alike:
+    for rules, settings, names in groups:
         group = [sessions[number] for number in names.values()]
-        gates = {name: gate for *_, own in group for name, gate in own.gates.items()}
-        casts = (cast for cast, *_ in group)
-        counted = entries_of_many(casts, rules=rules, settings=replace(settings, gates=gates))
-        entries.update(zip(names.values(), counted, strict=True))
+        gates = {
+            name: gate for *_, own_settings in group for name, gate in own_settings.gates.items()
+        }
+        sessions_of_group = (one_session for one_session, *_ in group)
+        all_entries = entries_of_many(
+            sessions_of_group, rules=rules, settings=replace(settings, gates=gates)
+        )
+        entries.update(zip(names.values(), all_entries, strict=True))
     return [entries[number] for number in range(len(sessions))]
 
 
 def _rules(session: Session) -> tuple[str, ...]:
-    own = session.settings.rule if session.outcome is None else session.outcome.rule
-    return ("borda", *(() if own == AUTO else (own,)))
+    session_rule = session.settings.rule if session.outcome is None else session.outcome.rule
+    return ("borda", *(() if session_rule == AUTO else (session_rule,)))
 
 
 def session_ballots(session: Session, votes: Sequence[Ballot] = ()) -> SessionBallots:
-    """The ballots and answers of a closed session, with later votes."""
+    """Return the ballots and answers of a closed session, with later votes."""
     return SessionBallots(
         session=session.id,
         at=session.opening.at,
@@ -105,50 +113,50 @@ def session_ballots(session: Session, votes: Sequence[Ballot] = ()) -> SessionBa
 
 
 def counted_ballots(session: Session) -> tuple[Ballot, ...]:
-    """Ballots and abstentions of seats with any event.
+    """Return the ballots and abstentions of seats whose model was reached.
 
-    A seat whose calls all went to no model says nothing about one; a session in which nobody
-    answered says nothing about anybody. Nor does one in which a model judges itself, to be compared
-    with a council.
+    A seat none of whose calls reached a model provides no data about it, and a session without
+    answers provides none about any model. Nor does a session in which a model judges itself, for
+    comparison with a council.
     """
-    opened = session.opening
-    if not session.answers or (opened.relation == "compared" and opened.judging is None):
+    opening = session.opening
+    if not session.answers or (opening.relation == "compared" and opening.judging is None):
         return ()
-    out = _unreached_seats(session)
-    return tuple([ballot for ballot in session.ballots if ballot.reviewer not in out])
+    failed_seats = _unreached_seats(session)
+    return tuple([ballot for ballot in session.ballots if ballot.reviewer not in failed_seats])
 
 
 def _unreached_seats(session: Session) -> frozenset[str]:
-    """Seats with a call and an unreachable model."""
-    unreached: set[str] = set()
+    """Return the seats none of whose calls reached a model."""
+    unreached_seats: set[str] = set()
     reached: set[str] = set()
     for event in session.events:
         match event:
             case e.AnswerFailed(misconfigured=True) | e.BallotAbstained(misconfigured=True):
-                unreached.add(event.seat)
+                unreached_seats.add(event.seat)
             case e.AnswerDone() | e.BallotCast() | e.BallotRepaired():
                 reached.add(event.seat)
-    return frozenset(unreached - reached)
+    return frozenset(unreached_seats - reached)
 
 
 def _answers(session: Session) -> tuple[AnswerEntry, ...]:
-    """One entry per seat with a reached model."""
-    spent: dict[str, list[Expense]] = {seat.name: [] for seat in session.opening.seats}
+    """Return one entry per seat whose model was reached."""
+    expenses_by_seat: dict[str, list[Expense]] = {seat.name: [] for seat in session.opening.seats}
     for event in session.events:
-        if isinstance(event, _ANSWERED) and event.seat in spent and event.spent.calls:
-            spent[event.seat].append(event.spent)
+        if isinstance(event, _ANSWER_ENDS) and event.seat in expenses_by_seat and event.spent.calls:
+            expenses_by_seat[event.seat].append(event.spent)
     if not session.answers:
         return ()
-    out = _unreached_seats(session)
-    seats = (seat for seat in session.opening.seats if seat.name not in out)
-    return tuple([_answer(session, seat, spent[seat.name]) for seat in seats])
+    unreached_seats = _unreached_seats(session)
+    seats = (seat for seat in session.opening.seats if seat.name not in unreached_seats)
+    return tuple([_answer(session, seat, expenses_by_seat[seat.name]) for seat in seats])
 
 
 def _answer(session: Session, seat: Seat, calls: Sequence[Expense]) -> AnswerEntry:
-    """The entry of a seat's answer, all rounds and failures included.
+    """Return the entry of a seat's answer, including all rounds and failures.
 
-    A failure has no seconds: they are those of a deadline, and of no answer. An answer that was
-    taken over from another session took nothing in this one.
+    A failure has no seconds: they measure a deadline, not an answer. An answer copied from another
+    session has no time or cost in this one.
     """
     spent = reduce(add, calls) if calls else None
     answer = session.answers.get(seat.name)
@@ -164,35 +172,35 @@ def _answer(session: Session, seat: Seat, calls: Sequence[Expense]) -> AnswerEnt
 
 
 def _repaired_reviewers(session: Session) -> frozenset[str]:
-    """Reviewers with a repaired final ballot."""
-    stands = {
+    """Return the reviewers whose final ballot was repaired."""
+    final_rounds = {
         event.seat: event.round for event in session.events if isinstance(event, e.BallotCast)
     }
     return frozenset(
         event.seat
         for event in session.events
-        if isinstance(event, e.BallotRepaired) and stands.get(event.seat) == event.round
+        if isinstance(event, e.BallotRepaired) and final_rounds.get(event.seat) == event.round
     )
 
 
 RETRY = "retried"
-"""The relation of a session to the one it retries."""
+"""Relation of a session to the one it retries."""
 
-_OF = f"r.parent IS NOT NULL AND r.relation = '{RETRY}'"
+_IS_RETRY = f"r.parent IS NOT NULL AND r.relation = '{RETRY}'"
 
-# In this order, because SQLite looks rows up by what stands on the left of CROSS JOIN.
-_KIN = f"""
+# The order matters: SQLite looks up rows by the table on the left of CROSS JOIN.
+_KIN_SQL = f"""
 WITH RECURSIVE kin(session, family) AS (
     SELECT r.parent, r.parent FROM sessions r
-    WHERE {_OF} AND r.parent NOT IN (SELECT r.session FROM sessions r WHERE {_OF})
+    WHERE {_IS_RETRY} AND r.parent NOT IN (SELECT r.session FROM sessions r WHERE {_IS_RETRY})
     UNION
     SELECT r.session, kin.family FROM kin CROSS JOIN sessions r
-    WHERE r.parent = kin.session AND {_OF}
+    WHERE r.parent = kin.session AND {_IS_RETRY}
 )
 """  # noqa: S608 - texts of our own
 
 SUPERSEDED_SESSIONS = f"""
-{_KIN}
+{_KIN_SQL}
 SELECT placed.session FROM (
     SELECT closed.session, ROW_NUMBER() OVER (
         PARTITION BY closed.family
@@ -212,10 +220,10 @@ SELECT placed.session FROM (
 ) placed
 WHERE placed.place > 1
 """  # noqa: S608 - texts of our own
-"""Query of the sessions that do not count, because another of their family does."""
+"""Query of sessions superseded by another of their family."""
 
-_FAMILIES = f"""
-{_KIN}
+_FAMILIES_SQL = f"""
+{_KIN_SQL}
 SELECT kin.family, m.session, m.at_us, m.relation, m.parent FROM kin CROSS JOIN sessions m
 WHERE m.session = kin.session
 ORDER BY kin.family, m.at_us, m.session
@@ -223,17 +231,17 @@ ORDER BY kin.family, m.at_us, m.session
 
 
 def reparent_families(database: Database, sessions: Iterable[str]) -> None:
-    """Link the rest of a family together before some are deleted."""
-    gone = set(sessions)
+    """Link the remaining sessions of a family before some are deleted."""
+    deleted_sessions = set(sessions)
     sql = "UPDATE sessions SET parent = :parent WHERE session = :session"
-    for family in _families(database, gone):
-        before: str | None = None
+    for family in _families(database, deleted_sessions):
+        parent: str | None = None
         for one in family:
-            if one.session in gone:
+            if one.session in deleted_sessions:
                 continue
-            if one.relation == RETRY and one.parent in gone:
-                database.execute(sql, {"session": one.session, "parent": before})
-            before = one.session
+            if one.relation == RETRY and one.parent in deleted_sessions:
+                database.execute(sql, {"session": one.session, "parent": parent})
+            parent = one.session
 
 
 class _Relative(NamedTuple):
@@ -247,8 +255,8 @@ class _Relative(NamedTuple):
 
 
 def _families(database: Database, sessions: Collection[str]) -> Iterator[list[_Relative]]:
-    """Read the families of these sessions, each in the order of time."""
-    rows = (_Relative(*row) for row in database.rows(_FAMILIES))
+    """Read the families of these sessions, each in chronological order."""
+    rows = (_Relative(*row) for row in database.rows(_FAMILIES_SQL))
     for _, family in groupby(rows, key=attrgetter("family")):
         members = list(family)
         if any(one.session in sessions for one in members):
@@ -262,9 +270,9 @@ class SessionRows:
     Parameters
     ----------
     entries
-        None: it cannot be counted, and has no rows but its own.
+        None if it cannot be counted; then only its own row exists.
     ballots
-        The ballots that the entries were made from, in their order.
+        The ballots of the entries, in the same order.
     answers
         Seat, or candidate, to text.
     """
@@ -279,7 +287,7 @@ class SessionRows:
         return replace(self, row=replace(self.row, source=source, added=at))
 
     def add_to(self, rows: Rows) -> None:
-        """Add every row but the session's own."""
+        """Add all rows except the session's own."""
         if self.entries is not None:
             rows.add(self.row.session, self.entries, self.ballots, self.answers)
 
@@ -320,7 +328,7 @@ def _entries(session: Session) -> Entries | None:
     try:
         return session_entries(session)
     except WitanError:
-        return None  # no answer or no ballot: it is stored, and adds nothing to the sums
+        return None  # no answer or no ballot: it is stored without entries
 
 
 def _row(session: Session, entries: Entries | None) -> SessionRow:
@@ -344,11 +352,11 @@ def _row(session: Session, entries: Entries | None) -> SessionRow:
     )
 
 
-AT_ONCE = 500
-"""Sessions that are read, counted and written at a time."""
+BLOCK_SIZE = 500
+"""Number of sessions read, counted and written together."""
 
 Weigh = Callable[[Sequence[SessionBallots]], Mapping[str, Mapping[str, float]]]
-"""Casts of sessions → session to the reliability of its reviewers, where it has none."""
+"""Sessions → session to the reliability of its reviewers, if it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,7 +366,7 @@ class _UncountedSession:
     Parameters
     ----------
     state
-        When it came in, and its revision: in another state it has to be counted again.
+        When it was added, and its revision; if the state changes, it must be counted again.
     """
 
     ballots: SessionBallots
@@ -366,7 +374,7 @@ class _UncountedSession:
     state: tuple[int, int]
 
     def weigh_ballots(self, weights: Mapping[str, float] | None) -> Settings:
-        """Return its settings, with the learned reliability where they have none."""
+        """Return its settings, with learned reliability if they have none."""
         if self.settings.reliability is None and weights:
             return replace(self.settings, reliability=weights)
         return self.settings
@@ -375,25 +383,25 @@ class _UncountedSession:
 def recount(database: Database, rule: str, weigh: Weigh | None = None) -> int:
     """Count sessions under a rule new to them; return their number.
 
-    A session that changes meanwhile, by a vote, is counted again. One that the rule cannot count is
-    noted, too, and not tried again.
+    A session that a vote changes meanwhile is counted again. A session that the rule cannot count
+    is also recorded, and not tried again.
     """
     added = n_stale = 0
     for block in _read_uncounted(database, rule):
         weights = {} if weigh is None else weigh([one.ballots for one in block])
-        counted = _count_alike(
+        counted_sessions = _count_alike(
             [
                 (one.ballots, (rule,), one.weigh_ballots(weights.get(one.ballots.session)))
                 for one in block
             ]
         )
         states = {one.ballots.session: one.state for one in block}
-        new, stale = _add_standings(database, rule, counted, states)
+        new, stale = _add_standings(database, rule, counted_sessions, states)
         added, n_stale = added + new, n_stale + stale
     return added + (recount(database, rule, weigh) if n_stale else 0)
 
 
-_MISSING = f"""
+_UNCOUNTED_SQL = f"""
 SELECT s.session, s.at_us, s.category, s.added_us, s.revision FROM sessions s
 WHERE s.simulated = 0 AND s.rejudged = 0 AND s.session > :after
 AND s.session NOT IN ({SUPERSEDED_SESSIONS})
@@ -406,10 +414,12 @@ ORDER BY s.session LIMIT :size
 
 def _read_uncounted(database: Database, rule: str) -> Iterator[list[_UncountedSession]]:
     """Read sessions not yet counted under a rule, in blocks."""
-    after = ""
+    last_session = ""
     while True:
         with database.snapshot():
-            rows = database.rows(_MISSING, {"rule": rule, "after": after, "size": AT_ONCE})
+            rows = database.rows(
+                _UNCOUNTED_SQL, {"rule": rule, "after": last_session, "size": BLOCK_SIZE}
+            )
             block = [
                 _UncountedSession(*_read_session(database, *row), state=(added_us, revision))
                 for *row, added_us, revision in rows
@@ -417,7 +427,7 @@ def _read_uncounted(database: Database, rule: str) -> Iterator[list[_UncountedSe
         if not block:
             return
         yield block
-        after = block[-1].ballots.session
+        last_session = block[-1].ballots.session
 
 
 def _read_session(
@@ -437,18 +447,18 @@ def _add_standings(
     session_entries: Sequence[Entries],
     states: Mapping[str, tuple[int, int]],
 ) -> tuple[int, int]:
-    """Add standings of unchanged sessions; count the unchanged and the changed."""
+    """Add standings of unchanged sessions; return how many were unchanged and changed."""
     note = "INSERT INTO counted (session, rule) VALUES (:session, :rule) ON CONFLICT DO NOTHING"
     changed = "UPDATE sessions SET revision = revision + 1 WHERE session = :session"
     rows, added, stale = Rows(), 0, 0
     in_order = sorted(session_entries, key=lambda entries: entries.session.session)
     with database.transaction():
-        stored = _lock(database, [entries.session.session for entries in in_order])
+        stored_revisions = _lock(database, [entries.session.session for entries in in_order])
         for entries in in_order:
             session = entries.session.session
-            if session not in stored:
-                continue  # forgotten meanwhile
-            if stored[session] != states[session]:
+            if session not in stored_revisions:
+                continue  # deleted meanwhile
+            if stored_revisions[session] != states[session]:
                 stale += 1
             # If another process has counted it meanwhile, there is nothing to add.
             elif database.execute(note, {"session": session, "rule": rule}) == 1:
@@ -461,10 +471,10 @@ def _add_standings(
 
 def _lock(database: Database, sessions: Sequence[str]) -> dict[str, tuple[int, int]]:
     """Lock sessions until the transaction ends; return the state of each."""
-    among, params = in_list(sessions)
+    placeholders, params = in_list(sessions)
     sql = (
         "SELECT session, added_us, revision FROM sessions"  # noqa: S608
-        f" WHERE session IN {among} ORDER BY session"
+        f" WHERE session IN {placeholders} ORDER BY session"
     )
     rows = database.rows(sql + database.locking, params)
     return {session: (added_us, revision) for session, added_us, revision in rows}

@@ -1,9 +1,9 @@
-"""A database connection, and its locks.
+"""A database connection and its locks.
 
 Statements are written once, with parameters as ``:name``, and converted for each driver.
 
-A holder of a session is a token of a process: its machine, its number and its start time, because
-numbers are reused. Nothing is known of processes on other machines, or on Windows.
+The holder of a session is a token of a process: its machine, number and start time, because numbers
+are reused. Processes on other machines, or on Windows, cannot be checked.
 """
 
 import os
@@ -52,13 +52,13 @@ class Database(ABC):
     """Clause that locks the rows of a SELECT against deletion until the transaction ends."""
 
     read_only = False
-    """True if it is opened for reading only."""
+    """True if it is open for reading only."""
 
     def __init__(self, location: str) -> None:
         self.location = location
         self._lock = RLock()
         self._depth = 0
-        self._closed = False
+        self._is_closed = False
 
     @property
     @abstractmethod
@@ -67,7 +67,7 @@ class Database(ABC):
 
     def close(self) -> None:
         """Close the connection; roll back an open transaction."""
-        self._closed = True
+        self._is_closed = True
         self._disconnect()
 
     @abstractmethod
@@ -80,9 +80,9 @@ class Database(ABC):
 
     @abstractmethod
     def reopen(self, wait: float) -> "Database":
-        """Open another connection with `wait` seconds of patience for locks.
+        """Open another connection with a lock timeout of `wait` seconds.
 
-        It waits for nobody who uses this one, and fails if this one was closed.
+        It does not wait for users of this connection, and fails if this one was closed.
         """
 
     @abstractmethod
@@ -155,7 +155,7 @@ class Database(ABC):
 
     @property
     def in_transaction(self) -> bool:
-        """A transaction or a snapshot is open; another would join it."""
+        """True if a transaction or snapshot is open; another would join it."""
         with self._lock:
             return self._depth > 0
 
@@ -166,7 +166,7 @@ class Database(ABC):
         Parameters
         ----------
         wait
-            Seconds to wait for locks; None: as long as single statements do.
+            Seconds to wait for locks; None waits as long as single statements do.
         """
         with self._block(write=True, wait=wait):
             yield
@@ -174,19 +174,19 @@ class Database(ABC):
     def wait_until_writable(self, wait: float) -> None:
         """Wait up to `wait` seconds for the write lock, then release it."""
         if self.read_only:
-            problem = "was opened only to be read, and cannot be written"
-            raise HistoryError(self.location, problem, "open it to be written, or do without it")
+            problem = "is open read-only"
+            raise HistoryError(self.location, problem, "open it for writing")
         with self.transaction(wait=wait):
             pass
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Read one consistent state, whatever others write."""
+        """Read one consistent state while others write."""
         with self._block(write=False):
             yield
 
     def _require_open(self) -> None:
-        if self._closed:
+        if self._is_closed:
             raise HistoryError(self.location, "was closed", "open the history again")
 
     @contextmanager
@@ -224,8 +224,8 @@ def blocks(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 def unstorable_error(location: str, error: Exception) -> HistoryError:
     """Make the error for an unstorable value."""
     words = " ".join(str(error).split())
-    problem = f"cannot hold a text or a number that it was given ({words})"
-    return HistoryError(location, problem, "look for odd characters and very large numbers")
+    problem = f"cannot store a text or a number ({words})"
+    return HistoryError(location, problem, "look for unusual characters and very large numbers")
 
 
 def _array(values: Sequence[Any]) -> NDArray[Any]:
@@ -261,7 +261,7 @@ _PAUSE_SECONDS = 0.01
 
 @contextmanager
 def lock_file(path: Path, seconds: float) -> Iterator[bool]:
-    """Lock a file for the block; yield false after `seconds` of waiting."""
+    """Lock a file for the block; yield false if `seconds` pass first."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     deadline = time.monotonic() + seconds
     try:
@@ -298,23 +298,23 @@ _LOCK_NOT_AVAILABLE = "55P03"
 
 
 def is_busy(error: HistoryError) -> bool:
-    """Tell whether another process keeps the database locked."""
+    """True if another process keeps the database locked."""
     cause = error.__cause__
     return isinstance(cause, BlockingIOError) or (cause is not None and is_lock_refusal(cause))
 
 
 def is_lost(error: HistoryError) -> bool:
-    """Tell whether the connection to a server was lost."""
+    """True if the connection to a server was lost."""
     return isinstance(error.__cause__, ConnectionError)
 
 
 def is_transient(error: HistoryError) -> bool:
-    """Tell whether the same statement may succeed in a moment."""
+    """True if the same statement may soon succeed."""
     return is_busy(error) or is_lost(error)
 
 
 def is_lock_refusal(error: BaseException) -> bool:
-    """Tell whether a driver gave up waiting for a lock."""
+    """True if a driver gave up waiting for a lock."""
     if getattr(error, "sqlstate", None) == _LOCK_NOT_AVAILABLE:
         return True
     code = getattr(error, "sqlite_errorname", "")
@@ -322,7 +322,7 @@ def is_lock_refusal(error: BaseException) -> bool:
 
 
 OPENING_SECONDS = 10.0
-"""Longest wait of one opening, in all."""
+"""Longest total wait of one opening."""
 
 QUIET_SECONDS = 2.0
 """A shorter wait is not reported."""
@@ -350,7 +350,7 @@ class LockWait:
         return max(0.0, self._remaining)
 
     def deduct(self, seconds: float) -> None:
-        """Subtract a wait, unless too short to have been for a lock."""
+        """Subtract a wait, unless too short to be for a lock."""
         if seconds > QUIET_SECONDS:
             self._remaining -= seconds
 
@@ -360,7 +360,7 @@ class LockWait:
         Raises
         ------
         HistoryError
-            If another process still keeps it locked when the time is over.
+            If another process still keeps it locked when the time is up.
         """
         quiet = min(QUIET_SECONDS, self._remaining)
         try:
@@ -368,46 +368,48 @@ class LockWait:
         except HistoryError as error:
             if not is_transient(error):
                 raise
-            lost = is_lost(error)
+            is_connection_lost = is_lost(error)
         if self._on_wait is not None and self._remaining > 0:
-            what = (
+            problem_text = (
                 f"the connection to {location} is lost"
-                if lost
+                if is_connection_lost
                 else f"another process has locked {location}"
             )
-            self._on_wait(f"{what}: waiting {self._remaining:.0f} s for it")
+            self._on_wait(f"{problem_text}: waiting {self._remaining:.0f} s for it")
         try:
             return self._time(attempt, self._remaining)
         except HistoryError as error:
             if not is_transient(error) or is_lost(error):
                 raise
-            problem = f"is locked: another process has kept it for {self._seconds:g} s"
-            raise HistoryError(location, problem, "let that finish, then try again") from error
+            problem = f"is locked by another process (waited {self._seconds:g} s)"
+            raise HistoryError(
+                location, problem, "wait until it finishes, then try again"
+            ) from error
 
     def _time(self, attempt: Callable[[float], T], seconds: float) -> T:
-        began = time.monotonic()
+        start = time.monotonic()
         try:
             return attempt(max(seconds, 0.0))
         finally:
-            self._remaining -= time.monotonic() - began
+            self._remaining -= time.monotonic() - start
 
 
 _RECORDING: set[str] = set()
-"""Holders of the sessions that this process records now."""
+"""Holders of the sessions being recorded by this process."""
 
 
 def mark_recording(holder: str) -> None:
-    """Note this process as recording a holder's session."""
+    """Register this process as recording a holder's session."""
     _RECORDING.add(holder)
 
 
 def unmark_recording(holder: str) -> None:
-    """Note the end of this process's recording of a session."""
+    """Unregister a holder once its session is recorded."""
     _RECORDING.discard(holder)
 
 
 def is_running(holder: str) -> bool:
-    """Tell whether a process of this machine records a holder's session."""
+    """True if a process of this machine records a holder's session."""
     return holder in _RECORDING or other_process(holder) is not None
 
 
@@ -430,7 +432,7 @@ def other_process(holder: str) -> int | None:
 
 def _is_alive(number: int) -> bool:
     if sys.platform == "win32":
-        return False  # there, asking by a signal would end it
+        return False  # there, a signal would end the process
     try:
         os.kill(number, 0)
     except PermissionError:
@@ -443,7 +445,7 @@ def _is_alive(number: int) -> bool:
 def _start_time(number: int) -> str:
     """Return a process's start time on Linux, ``over``, or an empty text."""
     try:
-        # The name of the program, in brackets, may hold anything.
+        # The name of the program, in parentheses, may contain anything.
         status = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
         state, *rest = status.rpartition(")")[2].split()
         return "over" if state in "ZX" else rest[18]
@@ -453,7 +455,7 @@ def _start_time(number: int) -> str:
 
 @lru_cache(maxsize=1)
 def _own_start_time(number: int) -> str:
-    """Return when this process started; a fork has another number."""
+    """Return when this process started."""
     return _start_time(number)
 
 
@@ -472,8 +474,8 @@ def lock_schema(database: Database) -> None:
 def lock_cached_sums(database: Database) -> None:
     """Lock the cached sums until the caller's transaction ends.
 
-    Whoever locks them locks no session or name after that, which rules out a deadlock. Statements
-    after it see every change that others have committed.
+    A transaction locks no session or name after it has locked the sums, which rules out a deadlock.
+    Later statements see every change that others have committed.
     """
     if database.dialect == "postgresql":
         database.rows("SELECT pg_advisory_xact_lock(:key)", {"key": _SUMS_KEY})

@@ -1,7 +1,7 @@
 """The engines of a history: a SQLite file, or PostgreSQL through psycopg.
 
-The journal of a file is a write-ahead log where the library is new enough: up to 3.51.2 a rare race
-of two connections could damage it. Elsewhere it is a rollback journal, truncated at every commit.
+The journal of a file is a write-ahead log if the library is newer than 3.51.2: before, a rare race
+of two connections could damage it. Otherwise it is a rollback journal, truncated at every commit.
 """
 
 import os
@@ -41,7 +41,7 @@ MATHEMATICS: Mapping[str, Function] = MappingProxyType({"LN": log, "SQRT": sqrt}
 def add_missing_functions(connection: Any, functions: Mapping[str, Function] = MATHEMATICS) -> None:
     """Define functions missing from a connection's library.
 
-    As SQLite's own, they return NULL for NULL and where they are undefined.
+    Like SQLite's own, they return NULL for NULL and for undefined values.
     """
     for name, function in functions.items():
         try:
@@ -63,10 +63,10 @@ def _or_null(function: Function) -> Callable[[object], float | None]:
 
 
 def list_pairs(models: str, *counts: str) -> str:
-    """List the pairs of a session as rows: first model, second model, counts.
+    """List a session's pairs as rows: first model, second model, counts.
 
-    A function of the queries: SQLite has none that reads several JSON lists side by side. The lists
-    are of numbers, so that commas part their items.
+    Queries call this function, because SQLite cannot read several JSON lists side by side. The
+    lists contain only numbers, so commas separate their items.
     """
     pairs = [*combinations(models[1:-1].split(","), 2)]
     if not pairs:
@@ -79,8 +79,8 @@ def list_pairs(models: str, *counts: str) -> str:
 def list_rows(*lists: str) -> str:
     """List the items of several lists side by side, as rows.
 
-    A function of the queries, which call it again for every candidate of a ballot; of numbers as
-    those of `list_pairs`.
+    Queries call this function for every candidate of a ballot; the lists contain only numbers, as
+    in `list_pairs`.
     """
     if lists[0] == "[]":
         return "[]"
@@ -89,36 +89,36 @@ def list_rows(*lists: str) -> str:
 
 
 BUSY_SECONDS = 60.0
-"""Seconds that a statement waits for a lock; an import may keep the file locked that long."""
+"""Lock timeout of a statement in seconds; an import may hold the lock that long."""
 
 _WAL_IS_SAFE = (3, 51, 3)
 
-_OLDEST = (3, 35, 0)
-"""The first version with ``AS MATERIALIZED``, which the sums are queried with."""
+_MIN_VERSION = (3, 35, 0)
+"""The first version with ``AS MATERIALIZED``, used by the queries of sums."""
 
 _PAUSE_SECONDS = 0.0002
 """Seconds between two attempts to lock the file for writing."""
 
 _JOURNAL_SECONDS = 1.0
-"""Seconds to wait before changing the journal mode; if others use the file, it stays."""
+"""Seconds to wait before changing the journal mode of a file in use."""
 
 _COPY = "import shutil, sys; shutil.copy2(sys.argv[1], sys.argv[2])"
 
 _HEADER_BYTES = 100
 
 _SCHEMA_BYTES = 65_536
-"""Sizes of a file's header and of its largest first page, which holds the tables' definitions."""
+"""Sizes of a file's header and of its largest possible first page, with the schema."""
 
 SIDE_FILES = ("-wal", "-journal")
-"""Suffixes of the log and the journal, which hold part of a file's content."""
+"""Suffixes of the log and the journal, which contain part of a file's data."""
 
-_ROOM = 65_536
-"""Free bytes that SQLite needs for the files that it makes even to read one."""
+_MIN_FREE_BYTES = 65_536
+"""Free bytes that SQLite needs for its temporary files, even to read."""
 
 
 @cache
 def _driver() -> Any:
-    """Import the newer SQLite of the standard library and `pysqlite3`."""
+    """Import the newer SQLite: the standard library's or `pysqlite3`."""
     try:
         other = import_module("pysqlite3.dbapi2")
     except ImportError:
@@ -132,16 +132,18 @@ def library_version() -> str:
 
 
 def safe_journal() -> str:
-    """Return the journal mode safe with this library."""
+    """Return the journal mode that is safe with this library."""
     return "wal" if _driver().sqlite_version_info >= _WAL_IS_SAFE else "truncate"
 
 
 def check_library(location: str, version: str) -> None:
-    """Refuse a SQLite library without statements used by the history."""
-    if tuple(map(int, version.split("."))) < _OLDEST:
-        oldest = ".".join(map(str, _OLDEST))
+    """Refuse a SQLite library older than the history needs."""
+    if tuple(map(int, version.split("."))) < _MIN_VERSION:
+        oldest = ".".join(map(str, _MIN_VERSION))
         problem = f"needs SQLite {oldest} or newer, and this Python has {version}"
-        raise HistoryError(location, problem, "install pysqlite3, or a newer Python or SQLite")
+        raise HistoryError(
+            location, problem, "install pysqlite3, a newer Python, or a newer SQLite"
+        )
 
 
 class SqliteDatabase(Database):
@@ -169,7 +171,7 @@ class SqliteDatabase(Database):
             )
         with ExitStack() as undo:
             undo.callback(self.close)
-            # First, because it fails where the file is locked; the other settings only wait.
+            # First, because it fails if the file is locked; the other settings wait.
             self._pragma("schema_version")
             with self._translate_errors():
                 add_missing_functions(self._connection)
@@ -182,7 +184,7 @@ class SqliteDatabase(Database):
 
     @property
     def journal(self) -> str:
-        """The file's journal mode, possibly chosen by another process."""
+        """The file's journal mode, possibly set by another process."""
         [(mode,)] = self.rows("PRAGMA journal_mode")
         return str(mode).casefold()
 
@@ -200,12 +202,12 @@ class SqliteDatabase(Database):
         self._connection.close()
 
     def reopen(self, wait: float) -> "SqliteDatabase":
-        """Open another connection with `wait` seconds of patience for locks."""
+        """Open another connection with a lock timeout of `wait` seconds."""
         self._require_open()
         return SqliteDatabase(self.path, self.location, busy_seconds=wait, mode=self._mode)
 
     def restore_busy_timeout(self) -> None:
-        """Wait for locks as long as statements do, from now on."""
+        """Restore the lock timeout of statements."""
         self._busy_seconds = self._wait_seconds = BUSY_SECONDS
         self._pragma(f"busy_timeout = {round(1000 * BUSY_SECONDS)}")
 
@@ -235,7 +237,7 @@ class SqliteDatabase(Database):
                 raise
             finally:
                 self._connection.set_progress_handler(None, 0)
-        return None if result == [("ok",)] else "its pages do not fit together"
+        return None if result == [("ok",)] else "its pages are inconsistent"
 
     def _pragma(self, pragma: str) -> None:
         with self._translate_errors():
@@ -264,7 +266,7 @@ class SqliteDatabase(Database):
 
     @contextmanager
     def _busy_timeout(self, seconds: float) -> Iterator[None]:
-        """Set SQLite's own wait for locks, for the block."""
+        """Set SQLite's own lock timeout for the block."""
         self._pragma(f"busy_timeout = {round(1000 * seconds)}")
         try:
             yield
@@ -272,10 +274,10 @@ class SqliteDatabase(Database):
             self._pragma(f"busy_timeout = {round(1000 * self._busy_seconds)}")
 
     def _try_begin(self) -> bool:
-        """Begin to write, or return false because another process does.
+        """Begin to write, or return false if another process is writing.
 
-        SQLite itself sleeps longer and longer between its attempts, so all but one of several busy
-        writers would starve.
+        SQLite sleeps longer and longer between its own attempts, so of several busy writers all
+        but one would starve.
         """
         try:
             self._connection.execute("BEGIN IMMEDIATE")
@@ -290,7 +292,7 @@ class SqliteDatabase(Database):
             if commit:
                 self._connection.execute("COMMIT")
         finally:
-            # After some failures SQLite has rolled the transaction back already.
+            # After some failures SQLite has already rolled back the transaction.
             with suppress(_driver().Error):
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
@@ -300,7 +302,7 @@ class SqliteDatabase(Database):
         driver = _driver()
         try:
             yield
-        except (driver.Error, UnicodeDecodeError) as error:  # the message may be damaged, too
+        except (driver.Error, UnicodeDecodeError) as error:  # the message may also be damaged
             raise self._error_of(error) from error
         except (UnicodeEncodeError, OverflowError) as error:
             raise unstorable_error(self.location, error) from error
@@ -315,29 +317,29 @@ class SqliteDatabase(Database):
                 problem = sentence.format(words=words, wait=self._wait_seconds)
                 history_error = HistoryError(self.location, problem, remedy)
                 if prefix in _DAMAGE:
-                    self._damage = history_error  # nothing more is written to it
+                    self._damage = history_error  # no further writes to it
                 return history_error
         return HistoryError(
-            self.location, f"SQLite says: {words}", "see what it says, and try again"
+            self.location, f"SQLite reports: {words}", "check the cause, then try again"
         )
 
 
 _SENTENCES: tuple[tuple[str, tuple[str, str]], ...] = (
-    ("SQLITE_BUSY", ("is locked: another process has kept it for {wait:g} s",
-                     "let that finish, then try again")),
-    ("SQLITE_FULL", ("the disk is full; nothing of what was being written is kept",
+    ("SQLITE_BUSY", ("is locked by another process (waited {wait:g} s)",
+                     "wait until it finishes, then try again")),
+    ("SQLITE_FULL", ("the disk is full; the last write was rolled back",
                      "free some space, then try again")),
     ("SQLITE_IOERR", ("cannot be read or written: {words}",
-                      "look after the disk and its free space, then try again")),
+                      "check the disk and its free space, then try again")),
     ("SQLITE_READONLY", ("cannot be written: {words}",
-                         "allow yourself to write the file and its folder")),
+                         "make the file and its folder writable")),
     ("SQLITE_CANTOPEN", ("cannot be opened: {words}",
-                         "name a file in a folder that you may write")),
-    ("SQLITE_NOTADB", ("is no SQLite file", "name another file, or move this one away")),
+                         "choose a file in a writable folder")),
+    ("SQLITE_NOTADB", ("is not a SQLite file", "choose another file, or move this one")),
     ("SQLITE_CORRUPT", ("is damaged: {words}",
-                        "run witan doctor, which copies it aside and says how to go on")),
-    ("UTF-8", ("is damaged: a text in it is no text any more",
-               "run witan doctor, which copies it aside and says how to go on")),
+                        "run witan doctor, which makes a copy and explains how to continue")),
+    ("UTF-8", ("is damaged: invalid text",
+               "run witan doctor, which makes a copy and explains how to continue")),
 )  # fmt: skip
 
 _DAMAGE = ("SQLITE_CORRUPT", "UTF-8")
@@ -352,29 +354,33 @@ _SIGNS = {
     "SQLITE_CORRUPT": ("malformed", "no such column", "no such table", "no column named"),
     "UTF-8": ("Could not decode to UTF-8", "codec can't decode"),
 }
-"""Parts of the messages, for drivers that do not report the code."""
+"""Parts of messages, for drivers that report no code."""
 
 
 def is_disk_full_error(error: BaseException | None, path: Path) -> bool:
-    """Tell whether SQLite failed for lack of space, whatever its code."""
+    """True if SQLite failed for lack of space, whatever its code."""
     code, words = getattr(error, "sqlite_errorname", ""), str(error)
-    failed = ("SQLITE_IOERR", "SQLITE_CANTOPEN")
-    if not code.startswith(failed) and not any(s in words for key in failed for s in _SIGNS[key]):
+    error_codes = ("SQLITE_IOERR", "SQLITE_CANTOPEN")
+    if not code.startswith(error_codes) and not any(
+        s in words for key in error_codes for s in _SIGNS[key]
+    ):
         return False
     return is_full(path)
 
 
 def is_full(path: Path) -> bool:
-    """Tell whether the disk of a file is full."""
+    """True if the disk of a file is full."""
     try:
         disk = os.statvfs(path.absolute().parent)
     except (OSError, AttributeError):  # not on Windows
         return False
-    return disk.f_bavail * disk.f_frsize < _ROOM or (disk.f_files > 0 and not disk.f_favail)
+    return disk.f_bavail * disk.f_frsize < _MIN_FREE_BYTES or (
+        disk.f_files > 0 and not disk.f_favail
+    )
 
 
 def is_damage(error: HistoryError, path: Path) -> bool:
-    """Tell whether an error reports damage, not a file of another kind."""
+    """True if an error reports damage, not a file of another kind."""
     cause = error.__cause__
     name, words = getattr(cause, "sqlite_errorname", ""), str(cause)
     if name.startswith("SQLITE_NOTADB") or "not a database" in words:
@@ -384,7 +390,7 @@ def is_damage(error: HistoryError, path: Path) -> bool:
 
 
 def _was_database(path: Path) -> bool:
-    """Tell from the first page whether a damaged file was a history."""
+    """True if a damaged file was a history, by its first page."""
     try:
         with path.open("rb") as file:
             start = file.read(_SCHEMA_BYTES)
@@ -393,16 +399,16 @@ def _was_database(path: Path) -> bool:
     return not any(start[:_HEADER_BYTES]) or b"CREATE TABLE sessions" in start
 
 
-def copy_aside(path: Path, at: datetime) -> Path:
+def back_up_damaged_file(path: Path, at: datetime) -> Path:
     """Copy a damaged file with its log and journal, unless copied before.
 
-    The copy of the file itself gets its name last, so that it is complete once it has that name.
+    The copy of the file itself is renamed last, so a copy with the final name is complete.
     """
     original = path.stat()
-    for earlier in sorted(path.parent.glob(f"{escape(path.name)}.corrupt-*")):
-        copy = earlier.stat()
+    for older_copy in sorted(path.parent.glob(f"{escape(path.name)}.corrupt-*")):
+        copy = older_copy.stat()
         if (copy.st_size, int(copy.st_mtime)) == (original.st_size, int(original.st_mtime)):
-            return earlier
+            return older_copy
     target = path.with_name(f"{path.name}.corrupt-{at:%Y%m%d-%H%M%S}")
     parts = {}
     try:
@@ -433,18 +439,18 @@ def _copy(source: Path, target: Path) -> None:
 
 
 RECONNECT_SECONDS = 5.0
-"""Seconds of attempts to reconnect; a server that restarts is back soon."""
+"""Seconds of attempts to reconnect, enough for a restart of the server."""
 
 _RECONNECT_PAUSE = 0.1
 
-_GONE = ("57P01", "57P02", "57P03")
-"""Codes of a server that is stopping, has crashed, or is starting up."""
+_UNAVAILABLE_CODES = ("57P01", "57P02", "57P03")
+"""Error codes of a server stopping, crashed or starting up."""
 
-COPIED_ROWS = 100
-"""Rows from which on COPY takes them faster than an INSERT each."""
+MIN_COPY_ROWS = 100
+"""Number of rows from which COPY is faster than one INSERT per row."""
 
 CONNECT_SECONDS = 10
-"""Seconds that a server may take to answer, unless the URL has a ``connect_timeout``."""
+"""Timeout of a connection in seconds, unless the URL has a ``connect_timeout``."""
 
 
 class PostgresDatabase(Database):
@@ -496,7 +502,7 @@ class PostgresDatabase(Database):
             try:
                 return self._connect()
             except self._psycopg.Error as error:
-                starts = error.sqlstate in _GONE or "is starting up" in str(error)
+                starts = error.sqlstate in _UNAVAILABLE_CODES or "is starting up" in str(error)
                 refusal = self._refusal(error)
                 passes = isinstance(error, self._psycopg.OperationalError) and (
                     starts or (is_reconnect and "no connection" in refusal.problem)
@@ -512,7 +518,7 @@ class PostgresDatabase(Database):
         options = conninfo_to_dict(self._url)
         options.setdefault("connect_timeout", CONNECT_SECONDS)
         options.setdefault("application_name", "witan")
-        # A statement outside a transaction commits at once, and leaves none open.
+        # A statement outside a transaction commits immediately and leaves none open.
         connection = self._psycopg.connect(autocommit=True, **options)  # type: ignore[arg-type]
         connection.adapters.register_loader("numeric", FloatLoader)
         return connection
@@ -522,17 +528,17 @@ class PostgresDatabase(Database):
         if "password" in words and "authentication" in words:
             return HistoryError(
                 self.location,
-                "the server refuses the user or the password",
-                "put the right ones into the URL, or the password into PGPASSWORD or ~/.pgpass",
+                "the server rejects the user or the password",
+                "correct them in the URL, or set the password in PGPASSWORD or ~/.pgpass",
             )
         if isinstance(error, self._psycopg.OperationalError):
             return HistoryError(
                 self.location,
                 f"no connection: {words}",
-                "see that the server runs and that the database exists",
+                "check that the server runs and that the database exists",
             )
         expected = "write it as postgresql://user@host:5432/database"
-        return HistoryError(self.location, "is no address of a PostgreSQL database", expected)
+        return HistoryError(self.location, "is not an address of a PostgreSQL database", expected)
 
     def _redact(self, words: str) -> str:
         text = " ".join(words.split())
@@ -568,7 +574,7 @@ class PostgresDatabase(Database):
             return int(cursor.rowcount)
 
     def _insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> int:
-        if len(rows) < COPIED_ROWS:
+        if len(rows) < MIN_COPY_ROWS:
             return super()._insert(table, columns, rows)
         with self._ensure_connection().cursor() as cursor:
             with cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as copy:
@@ -577,8 +583,8 @@ class PostgresDatabase(Database):
             return int(cursor.rowcount)
 
     def _begin(self, *, write: bool, wait: float | None) -> None:
-        how = "READ COMMITTED" if write else "REPEATABLE READ READ ONLY"
-        begin = f"BEGIN ISOLATION LEVEL {how}"
+        isolation = "READ COMMITTED" if write else "REPEATABLE READ READ ONLY"
+        begin = f"BEGIN ISOLATION LEVEL {isolation}"
         if wait is not None:
             begin += f"; SET LOCAL lock_timeout = {max(1, round(1000 * wait))}"
         self._run_with_reconnect(begin, NO_PARAMS)
@@ -596,22 +602,24 @@ class PostgresDatabase(Database):
         try:
             yield
         except errors.errors.DiskFull as error:
-            problem = "the server's disk is full; nothing of what was being written is kept"
+            problem = "the server's disk is full; the last write was rolled back"
             raise HistoryError(
-                self.location, problem, "free some space there, and try again"
+                self.location, problem, "free some space there, then try again"
             ) from (error)
         except errors.errors.LockNotAvailable as error:
-            problem = "is locked: another connection keeps what is to be written"
-            raise HistoryError(self.location, problem, "let that finish, then try again") from error
+            problem = "is locked by another connection"
+            raise HistoryError(
+                self.location, problem, "wait until it finishes, then try again"
+            ) from error
         except errors.OperationalError as error:
-            lost = self._connection.closed or error.sqlstate in _GONE
+            is_lost = self._connection.closed or error.sqlstate in _UNAVAILABLE_CODES
             raise HistoryError(
                 self.location,
                 f"the connection failed: {self._redact(str(error))}",
-                "see that the server runs, then try again",
-            ) from (ConnectionError() if lost else error)
+                "check that the server runs, then try again",
+            ) from (ConnectionError() if is_lost else error)
         except (UnicodeEncodeError, errors.DataError) as error:
             raise unstorable_error(self.location, error) from error
         except errors.Error as error:
-            problem = f"PostgreSQL says: {self._redact(str(error))}"
-            raise HistoryError(self.location, problem, "see what it says, and try again") from error
+            problem = f"PostgreSQL reports: {self._redact(str(error))}"
+            raise HistoryError(self.location, problem, "check the cause, then try again") from error

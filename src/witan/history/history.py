@@ -36,7 +36,7 @@ from witan.history.reading import (
 )
 from witan.history.rows import (
     ENTRY_TABLES,
-    NOBODY,
+    NO_HOLDER,
     is_storable,
     lock_session,
     read_events,
@@ -45,15 +45,15 @@ from witan.history.rows import (
 )
 from witan.history.schema import CACHE_DAYS, CACHE_SHARDS, damage_error, open_database, read_version
 
-# Who only reads the history needs none of what counts, learns and records.
+# Readers of the history need no module that counts, learns or records.
 if TYPE_CHECKING:
     from witan.core.stats.learning import Lessons
     from witan.deliberation.plan import Lengths
     from witan.history.counting import Weigh
     from witan.history.writer import Recording, Writer
 
-AT_ONCE = 200
-"""Sessions deleted in one transaction."""
+BLOCK_SIZE = 200
+"""Number of sessions deleted in one transaction."""
 
 SWEEP_SECONDS = 1.0
 """Seconds to wait for readers of the log after a deletion."""
@@ -68,7 +68,7 @@ class ForgetResult:
     Parameters
     ----------
     note
-        Where deleted text may remain, and how long; None: nowhere.
+        Where deleted text may remain, and how long; None if nowhere.
     """
 
     sessions: tuple[str, ...]
@@ -87,40 +87,41 @@ def _forget_older(database: Database, column: str, at: datetime) -> ForgetResult
         f"SELECT session FROM sessions WHERE {column} < :before"  # noqa: S608
         f" ORDER BY {column}, session LIMIT :n"
     )
-    params = {"before": to_microseconds(at), "n": AT_ONCE}
-    forgotten: list[str] = []
+    params = {"before": to_microseconds(at), "n": BLOCK_SIZE}
+    deleted_sessions: list[str] = []
     while True:
         with database.transaction():
             sessions = [name for (name,) in database.rows(sql, params)]
             cells = _delete(database, sessions)
             _delete_cached_sums(database, cells)
-        forgotten += sessions
-        if len(sessions) < AT_ONCE:
-            return _clean_log(database, forgotten)
+        deleted_sessions += sessions
+        if len(sessions) < BLOCK_SIZE:
+            return _clean_log(database, deleted_sessions)
 
 
 def _delete(database: Database, sessions: Sequence[str]) -> list[tuple[int, int]]:
     """Delete sessions; return day and bucket of each existing one.
 
-    Their rows are locked in the order of their names, as by every writer, and are deleted first: a
-    writer that waits for one finds it gone, and adds nothing.
+    Their rows are locked in the order of their names, as by every writer, and are deleted first, so
+    a waiting writer finds its session deleted and adds nothing.
     """
     if not sessions:
         return []
-    among, params = in_list(sessions)
-    sql = f"SELECT session, day, bucket FROM sessions WHERE session IN {among} ORDER BY session"  # noqa: S608
+    placeholders, params = in_list(sessions)
+    sql = "SELECT session, day, bucket FROM sessions"
+    sql += f" WHERE session IN {placeholders} ORDER BY session"
     cells = [(day, bucket) for _, day, bucket in database.rows(sql + database.locking, params)]
     people = [
         code
         for (code,) in database.rows(
-            f"SELECT DISTINCT reviewer FROM ballots WHERE human = 1 AND session IN {among}",  # noqa: S608
+            f"SELECT DISTINCT reviewer FROM ballots WHERE human = 1 AND session IN {placeholders}",  # noqa: S608
             params,
         )
     ]
     digests = [
         digest
         for (digest,) in database.rows(
-            f"SELECT DISTINCT digest FROM imported WHERE session IN {among}",  # noqa: S608
+            f"SELECT DISTINCT digest FROM imported WHERE session IN {placeholders}",  # noqa: S608
             params,
         )
     ]
@@ -128,15 +129,15 @@ def _delete(database: Database, sessions: Sequence[str]) -> list[tuple[int, int]
 
     reparent_families(database, sessions)
     for table in _TABLES:
-        database.execute(f"DELETE FROM {table} WHERE session IN {among}", params)  # noqa: S608
-    database.execute(f"UPDATE sessions SET parent = NULL WHERE parent IN {among}", params)  # noqa: S608
+        database.execute(f"DELETE FROM {table} WHERE session IN {placeholders}", params)  # noqa: S608
+    database.execute(f"UPDATE sessions SET parent = NULL WHERE parent IN {placeholders}", params)  # noqa: S608
     _delete_imports(database, digests)
     _delete_names(database, people)
     return cells
 
 
 def _delete_imports(database: Database, digests: Sequence[str]) -> None:
-    """Delete the digests of files without sessions, to allow another import."""
+    """Delete digests of files without sessions, to allow another import."""
     for digest in sorted(digests):
         # The lock lets the second of two processes see what the first deleted.
         sql = "SELECT digest FROM imports WHERE digest = :digest" + database.locking  # noqa: S608
@@ -165,8 +166,8 @@ def _clean_log(database: Database, names: Iterable[str]) -> ForgetResult:
     if not sessions or database.truncate_log(SWEEP_SECONDS):
         return ForgetResult(sessions)
     note = (
-        "the log of the history may still hold them until the programs that use it are closed:"
-        " another process is reading it"
+        "deleted text may remain in the log of the history until the other processes that read it"
+        " close it"
     )
     return ForgetResult(sessions, note)
 
@@ -174,28 +175,28 @@ def _clean_log(database: Database, names: Iterable[str]) -> ForgetResult:
 def _delete_cached_sums(database: Database, cells: Iterable[tuple[int, int]]) -> None:
     """Delete the cached sums of these days and buckets.
 
-    They may be those of a single session.
+    Each may be the sum of a single session.
     """
-    deleted = sorted({(day // CACHE_DAYS, bucket % CACHE_SHARDS) for day, bucket in cells})
-    if not deleted:
+    deleted_cells = sorted({(day // CACHE_DAYS, bucket % CACHE_SHARDS) for day, bucket in cells})
+    if not deleted_cells:
         return
     lock_cached_sums(database)
     sql = "DELETE FROM cached_sums WHERE span = :span AND shard = :shard"
-    for span, shard in deleted:
+    for span, shard in deleted_cells:
         database.execute(sql, {"span": span, "shard": shard})
 
 
 class History:
     """A SQLite file or a PostgreSQL database of sessions.
 
-    Threads may share a history, and processes may open the same one.
+    Threads may share one object, and several processes may open the same history.
     """
 
     aliases: Mapping[str, str] = MappingProxyType({})
-    """Old name → new name of a model, which counts as one reviewer in `learn`."""
+    """Old name → new name of a model; `learn` counts both as one reviewer."""
 
     keep_days: int | None = None
-    """Age in days, since they were added, at which recorders delete sessions; None: never."""
+    """Age in days, counted from when it was added, at which recorders delete a session."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self.database = database
@@ -217,24 +218,24 @@ class History:
     ) -> Self:
         """Open the history at a path, ``sqlite:///path`` or ``postgresql://user@host/database``.
 
-        A missing history is made, and one of an earlier version migrated.
+        A missing history is created, and one of an earlier version is migrated.
 
         Parameters
         ----------
         reading
-            Only read: the history has to exist, and may be write-protected.
+            Read only: the history must exist, and may be write-protected.
         lock_wait
-            Wait for other processes; None: ten seconds, in silence.
+            Limit of the wait for other processes; by default ten seconds, without a message.
 
         Raises
         ------
         HistoryError
-            If it cannot be reached or written, is no history, is of a later version, is damaged, or
-            is locked by another process.
+            If it cannot be reached or written, is not a history, has a later version, is damaged,
+            or is locked by another process.
         InvalidParameter
-            If the URL is neither a text nor a path.
+            If the URL is neither text nor a path.
         MissingExtra
-            If it is in PostgreSQL, and psycopg is not installed.
+            If it is in PostgreSQL and psycopg is not installed.
         """
         clock = SystemClock() if clock is None else clock
         lock_wait = LockWait() if lock_wait is None else lock_wait
@@ -249,8 +250,8 @@ class History:
     @property
     def url(self) -> str:
         """Its URL without a password."""
-        where = self.database.location
-        return f"sqlite:///{where}" if self.database.dialect == "sqlite" else where
+        location = self.database.location
+        return f"sqlite:///{location}" if self.database.dialect == "sqlite" else location
 
     @property
     def version(self) -> int:
@@ -264,21 +265,21 @@ class History:
 
     @property
     def read_only(self) -> bool:
-        """True if it is opened for reading only, because it cannot be written."""
+        """True if it is open for reading only."""
         return self.database.read_only
 
     def require_writable(self, lock_wait: LockWait | None = None) -> None:
-        """Wait until it can be written, as long as `lock_wait` allows.
+        """Wait until it can be written, within `lock_wait`.
 
         Raises
         ------
         HistoryError
-            If it cannot be written, or another process keeps it locked.
+            If it cannot be written, or is locked by another process.
         """
         (lock_wait or LockWait()).run(self.database.location, self.database.wait_until_writable)
 
     def close(self) -> None:
-        """Write the events of recordings, then close; a second call does nothing."""
+        """Write pending events, then close; a second call does nothing."""
         with self._start_lock:
             self._is_closed = True
         if self._writer is not None:
@@ -286,12 +287,12 @@ class History:
         self.database.close()
 
     def check(self) -> None:
-        """Check the whole file for damage; a server checks its own.
+        """Check the whole file for damage; a PostgreSQL server checks its own.
 
         Raises
         ------
         HistoryError
-            If the file is damaged; it is then copied aside.
+            If the file is damaged; a copy is then made.
         """
         file = self.database
         if not isinstance(file, SqliteDatabase):
@@ -306,7 +307,7 @@ class History:
             raise damage_error(file.path, damage, self._clock.now())
 
     def recording(self) -> "Recording":
-        """Make a listener storing the events of successive sessions.
+        """Make a listener that stores the events of successive sessions.
 
         Any number may be open at once; they share one thread, which commits the events of all.
         Leaving its block waits until everything is durable.
@@ -320,14 +321,14 @@ class History:
                     self._writer.close()  # nothing more is recorded
         return Recording(self._writer, self._pop_claim)
 
-    def claim(self, session: str, *, by_force: bool = False) -> Session:
+    def claim(self, session: str, *, force: bool = False) -> Session:
         """Take over an interrupted session, to continue it in the next recording.
 
-        Later events of its earlier writer are refused. A closed session is only returned.
+        Its earlier writer can add no more events. A closed session is returned unchanged.
 
         Parameters
         ----------
-        by_force
+        force
             Take it over even if another process of this machine still records it.
 
         Raises
@@ -337,26 +338,26 @@ class History:
         HistoryError
             If it was imported as ballots, or another process still records it.
         """
-        own = new_holder()
+        new_token = new_holder()
         with self.database.transaction():
             require_session(self.database, session)
-            holder = lock_session(self.database, session) or NOBODY
-            if not by_force and (process := other_process(holder)) is not None:
-                problem = f"the session {session} is under way in process {process}"
-                force = {"take_over": True}
-                take_over = Way("take it over all the same (", force, "resume", after=")")
-                remedy = Remedy("let that end", take_over)
+            holder = lock_session(self.database, session) or NO_HOLDER
+            if not force and (process := other_process(holder)) is not None:
+                problem = f"the session {session} is running in process {process}"
+                resume_parameters = {"take_over": True}
+                take_over = Way("take it over anyway (", resume_parameters, "resume", after=")")
+                remedy = Remedy("wait until it ends", take_over)
                 raise HistoryConflict(self.database.location, problem, remedy)
             self.database.execute(
                 "UPDATE sessions SET holder = :holder"
                 " WHERE session = :session AND status = 'interrupted'",
-                {"holder": own, "session": session},
+                {"holder": new_token, "session": session},
             )
-            claimed = self.session(session)
-        if claimed.status == "interrupted":
+            session_state = self.session(session)
+        if session_state.status == "interrupted":
             with self._claim_lock:
-                self._claims[session] = own
-        return claimed
+                self._claims[session] = new_token
+        return session_state
 
     def _pop_claim(self, session: str) -> str | None:
         with self._claim_lock:
@@ -370,22 +371,22 @@ class History:
         UnknownName
             If there is no such session.
         HistoryError
-            If it was imported as ballots, and has no events.
+            If it was imported as ballots and has no events.
         """
         return reading.read_session(self.database, session)
 
     def sessions(self, size: int = 200) -> Iterator[Session]:
         """Yield every council session by name, reading a few at a time."""
-        after = ""
+        last_session = ""
         sql = (
             "SELECT session FROM sessions s WHERE session > :after"
             " AND EXISTS (SELECT 1 FROM events e WHERE e.session = s.session)"
             " ORDER BY session LIMIT :size"
         )
-        while names := self.database.rows(sql, {"after": after, "size": size}):
-            for (after,) in names:
-                # Another process may have forgotten it meanwhile.
-                if events := read_events(self.database, after):
+        while names := self.database.rows(sql, {"after": last_session, "size": size}):
+            for (last_session,) in names:
+                # Another process may have deleted it meanwhile.
+                if events := read_events(self.database, last_session):
                     yield Session.of(events)
 
     def find(
@@ -400,20 +401,20 @@ class History:
         simulated: bool | None = None,
         parent: str | None = None,
     ) -> list[SessionSummary]:
-        """List sessions by their time, the latest first.
+        """List sessions, the latest first.
 
-        An imported session has the time in its file, or else that of the import.
+        An imported session has the time in its file, or else the time of the import.
 
         Parameters
         ----------
         text
             Words in the question or the final answer, in any case.
         since, until
-            From, and before, these times.
+            From this time on, and before this time.
         simulated
-            Only sessions with scripted members, or only the others; None: both.
+            True for sessions with scripted members, false for the others, None for both.
         parent
-            The session that they derive from.
+            The session from which they derive.
         """
         search = Search(text, since, until, category, status, limit, simulated, parent=parent)
         return reading.find(self.database, search)
@@ -438,7 +439,7 @@ class History:
         return summary
 
     def has_record(self, session: str) -> bool:
-        """Tell whether a session has events, or was imported as ballots."""
+        """True if a session has events instead of imported ballots only."""
         sql = "SELECT 1 FROM events WHERE session = :session LIMIT 1"
         return is_storable(session) and bool(self.database.rows(sql, {"session": session}))
 
@@ -448,9 +449,9 @@ class History:
         Raises
         ------
         UnknownName
-            If no session begins so.
+            If no session begins with it.
         HistoryError
-            If several do.
+            If several sessions begin with it.
         """
         return reading.resolve_name(self.database, name)
 
@@ -467,7 +468,7 @@ class History:
         return reading.read_ballots(self.database, session)
 
     def recent_ballots(self, most: int = 2_000) -> list[Ballot]:
-        """Read the ballots of the newest sessions, without simulated and rejudged ones."""
+        """Read the ballots of the newest sessions, excluding simulated and rejudged ones."""
         from witan.history.learning import recent_ballots
 
         return recent_ballots(self.database, most)
@@ -486,7 +487,7 @@ class History:
         source
             The name of the file.
         digest
-            The digest of its content and of the options that change its meaning.
+            The digest of its content and of the options affecting its meaning.
 
         Raises
         ------
@@ -498,13 +499,13 @@ class History:
         return import_sessions(self.database, session_imports, source, digest, self._clock.now())
 
     def find_import(self, digest: str) -> int | None:
-        """Return an imported file's number of sessions; None for an unknown digest."""
+        """Return an imported file's number of sessions, or None if unknown."""
         from witan.history.ballots import find_import
 
         return find_import(self.database, digest)
 
     def export(self, session: str) -> SessionImport:
-        """Read everything stored about a session, as `add` takes it.
+        """Read everything stored about a session, in the form that `add` accepts.
 
         Raises
         ------
@@ -521,13 +522,13 @@ class History:
         Parameters
         ----------
         replace_earlier
-            A ballot replaces an earlier one of its reviewer.
+            Whether a ballot replaces an earlier one of its reviewer.
 
         Raises
         ------
         InvalidBallot
-            If one is not a person's, is of another session, names an unknown answer, is cast under
-            the name of a candidate, or is the second of its reviewer.
+            If one is not a person's, belongs to another session, names an unknown answer, is cast
+            under the name of a candidate, or is its reviewer's second one.
         HistoryError
             If the session is not closed.
         """
@@ -542,16 +543,16 @@ class History:
         exclude: str | None = None,
         half: int | None = None,
     ) -> "Lessons":
-        """Learn priors and reliability from the newest sessions, simulated ones excluded.
+        """Learn priors and reliability from the newest unsimulated sessions.
 
         Parameters
         ----------
         reviewers
-            Models to learn the reliability of, which takes longer.
+            Models whose reliability is learned, which takes longer.
         exclude
-            The session to be decided, which is excluded.
+            The session to be decided; it is excluded.
         half
-            Only sessions whose bucket is even (0), or odd (1), to count the others by.
+            Only sessions in even (0) or odd (1) buckets, to count the other half by the result.
         """
         from witan.history.learning import learn
 
@@ -569,14 +570,14 @@ class History:
         Parameters
         ----------
         weigh
-            Returns the reliability of reviewers for sessions that were counted without.
+            Returns the reliability of reviewers for sessions counted without it.
         """
         from witan.history.counting import recount
 
         return recount(self.database, rule, weigh)
 
     def forget(self, *sessions: str) -> ForgetResult:
-        """Delete sessions wholly, from the file too; all of them or none.
+        """Delete sessions completely, also from the file; all of them or none.
 
         Raises
         ------
@@ -590,7 +591,9 @@ class History:
             for name in names:
                 require_session(self.database, name)
             cells = [
-                cell for block in blocks(names, AT_ONCE) for cell in _delete(self.database, block)
+                cell
+                for block in blocks(names, BLOCK_SIZE)
+                for cell in _delete(self.database, block)
             ]
             _delete_cached_sums(self.database, cells)
         return _clean_log(self.database, names)
@@ -605,9 +608,9 @@ class History:
 
 
 class FileGuard:
-    """A check for removal of an open history's file.
+    """A check for the removal of an open history's file.
 
-    Whatever is written to a removed file is lost.
+    Anything written to a removed file is lost.
     """
 
     def __init__(self, history: History) -> None:
@@ -618,13 +621,13 @@ class FileGuard:
     def check(self) -> None:
         """Check for the file's removal or replacement."""
         if self._path is not None and _identity(self._path) != self._original:
-            problem = "was removed, or replaced, while it was in use"
-            remedy = "leave it where it is as long as sessions run"
+            problem = "was removed or replaced while in use"
+            remedy = "do not move it while sessions are running"
             raise HistoryError(str(self._path), problem, remedy)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return a file's device and inode; None if it is missing."""
+    """Return a file's device and inode, or None if missing."""
     try:
         status = path.stat()
     except FileNotFoundError:

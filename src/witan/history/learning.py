@@ -1,4 +1,4 @@
-"""Statistics from the newest sessions, learned by a council before counting."""
+"""Statistics of the newest sessions, learned by a council before counting."""
 
 import json
 import re
@@ -43,30 +43,30 @@ from witan.history.schema import code_of
 
 NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 
-NOISY = 2_000
-"""Newest sessions of a unit for its prior."""
+MAX_SESSIONS_FOR_PRIOR = 2_000
+"""Number of newest sessions for the prior of a unit."""
 
-JUDGED = 100
-"""Newest sessions with people's votes for ρ, calibration and reliability."""
+MAX_JUDGED_SESSIONS = 100
+"""Number of newest sessions with people's votes for ρ, calibration and reliability."""
 
-BALLOTS_JUDGED = 5_000
-"""Most ballots in them; older sessions beyond are left out."""
+MAX_JUDGED_BALLOTS = 5_000
+"""Maximum number of ballots in them; the oldest sessions are left out."""
 
-TURNED = 500
-"""Newest sessions for order-consistency."""
+MAX_MIRRORED_SESSIONS = 500
+"""Number of newest sessions for order-consistency."""
 
 MAX_SESSIONS_FOR_AGREEMENT = 100
-"""Newest sessions for agreement with the others."""
+"""Number of newest sessions for agreement with the others."""
 
-# Every session is later than EARLIEST_US; without the condition SQLite reads and sorts them all.
-_NEWEST = (
+# Every session is later than EARLIEST_US; without this condition SQLite reads and sorts them all.
+_NEWEST_SQL = (
     f"SELECT session FROM sessions WHERE at_us >= {EARLIEST_US} AND simulated = 0 AND holder = ''"  # noqa: S608
     " AND session NOT IN {without} AND session NOT IN ({superseded})"
     " AND (:half < 0 OR bucket % 2 = :half)"
     " ORDER BY at_us DESC, session LIMIT :most"
 )
 
-_NOISE = (
+_NOISE_SQL = (
     "SELECT source, noise_variance, noise_df, effect_variance FROM sessions"
     " WHERE simulated = 0 AND holder = '' AND noise_unit = :unit AND session NOT IN {without}"
     " AND session NOT IN ({superseded})"
@@ -74,19 +74,19 @@ _NOISE = (
     " ORDER BY at_us DESC, session LIMIT :most"
 )
 
-FEW = 2_000
-"""Most sessions with people's votes for which the query starts from the votes."""
+MAX_SESSIONS_FROM_VOTES = 2_000
+"""Maximum number of sessions with people's votes to start the query from votes."""
 
-_MOST_OF_PEOPLE = """
+_COUNT_VOTED_SQL = """
 SELECT COUNT(*) FROM (SELECT 1 FROM matchups WHERE human = 1 LIMIT :most) AS votes
 """
 
 # SQLite reads the table on the left of CROSS JOIN first.
-_AMONG_VOTES = "matchups m CROSS JOIN sessions s"
+_VOTES_FIRST = "matchups m CROSS JOIN sessions s"
 
-_BY_TIME = "sessions s CROSS JOIN matchups m"
+_SESSIONS_FIRST = "sessions s CROSS JOIN matchups m"
 
-_JUDGED = """
+_JUDGED_SQL = """
 SELECT s.session, s.bucket,
     (SELECT COUNT(*) FROM ballots b WHERE b.session = s.session) AS n_ballots
 FROM {tables}
@@ -96,16 +96,18 @@ WHERE s.session = m.session AND m.human = 1 AND s.simulated = 0 AND s.holder = '
 ORDER BY s.at_us DESC, s.session LIMIT :most
 """
 
-_BALLOTS = (
+_BALLOTS_SQL = (
     "SELECT session, reviewer, human, models, own, shares FROM ballots"
     " WHERE abstained = 0 AND session IN {names} ORDER BY session, ballot"
 )
 
-_P_BEATS = "SELECT session, models, p_beats FROM matchups WHERE human = 0 AND session IN {names}"
+_P_BEATS_SQL = (
+    "SELECT session, models, p_beats FROM matchups WHERE human = 0 AND session IN {names}"
+)
 
-_ORDER_KEPT = f"""
+_ORDER_KEPT_SQL = f"""
 SELECT b.reviewer, SUM(b.kept) AS kept, SUM(b.compared) AS compared
-FROM ({_NEWEST}) s JOIN ballots b ON b.session = s.session
+FROM ({_NEWEST_SQL}) s JOIN ballots b ON b.session = s.session
 WHERE b.human = 0 AND b.compared > 0
 GROUP BY b.reviewer
 """  # noqa: S608 - texts of our own
@@ -120,7 +122,7 @@ class _Filter:
     Parameters
     ----------
     current_codes
-        Code of an old name → code of the name that a model has now.
+        Code of an old name → code of the model's current name.
     """
 
     excluded_sessions: tuple[str, ...]
@@ -130,11 +132,11 @@ class _Filter:
     def rows(
         self, database: Database, sql: str, most: int, tables: str = "", **values: str
     ) -> list[tuple[Any, ...]]:
-        """Read the newest sessions' rows, without excluded ones."""
-        among, names = in_list(self.excluded_sessions or ("",), "w")
+        """Read the rows of the newest sessions, excluded ones left out."""
+        placeholders, names = in_list(self.excluded_sessions or ("",), "w")
         params: Params = {**values, **names, "half": self.half, "most": most}
         return database.rows(
-            sql.format(without=among, superseded=SUPERSEDED_SESSIONS, tables=tables), params
+            sql.format(without=placeholders, superseded=SUPERSEDED_SESSIONS, tables=tables), params
         )
 
 
@@ -145,32 +147,42 @@ def learn(
     half: int | None = None,
     aliases: Mapping[str, str] = NO_ALIASES,
 ) -> Lessons:
-    """Learn from the newest sessions, simulated ones excluded."""
-    now = {code_of(old): code_of(present_name(old, aliases)) for old in aliases}
+    """Learn from the newest unsimulated sessions."""
+    new_codes = {code_of(old): code_of(present_name(old, aliases)) for old in aliases}
     with database.snapshot():
         excluded = [] if exclude is None else sessions_sharing_answers(database, exclude)
-        chosen = _Filter(tuple(excluded), -1 if half is None else half, now)
-        priors = [_prior(database, unit, chosen) for unit in UNITS]
-        beside = compare_with_people(_judged_sessions(database, chosen))
+        session_filter = _Filter(tuple(excluded), -1 if half is None else half, new_codes)
+        priors = [_prior(database, unit, session_filter) for unit in UNITS]
+        comparisons_with_people = compare_with_people(_judged_sessions(database, session_filter))
         weights: Mapping[str, float] = {}
         if reviewers:
             present = {name: present_name(name, aliases) for name in reviewers}
-            known = _reliability(database, [*dict.fromkeys(present.values())], beside, chosen)
+            reliability = _reliability(
+                database,
+                [*dict.fromkeys(present.values())],
+                comparisons_with_people,
+                session_filter,
+            )
             weights = {
-                name: known[current] for name, current in present.items() if current in known
+                name: reliability[current]
+                for name, current in present.items()
+                if current in reliability
             }
-    calibration = calibrate(beside.calibration, with_bands=False)
-    enough = beside.correct.shape[1] >= MIN_DECIDED and len(beside.reviewers) > 1
+    calibration = calibrate(comparisons_with_people.calibration, with_bands=False)
+    enough = (
+        comparisons_with_people.correct.shape[1] >= MIN_DECIDED
+        and len(comparisons_with_people.reviewers) > 1
+    )
     return Lessons(
         priors=tuple(prior for prior in priors if prior is not None),
-        rho=shared_error(beside.correct) if enough else None,
+        rho=shared_error(comparisons_with_people.correct) if enough else None,
         reliability=weights,
         calibration=calibration if calibration.pairs else None,
     )
 
 
 def _prior(database: Database, unit: Unit, session_filter: _Filter) -> Prior | None:
-    rows = session_filter.rows(database, _NOISE, NOISY, unit=unit)
+    rows = session_filter.rows(database, _NOISE_SQL, MAX_SESSIONS_FOR_PRIOR, unit=unit)
     prior = learn_prior_from_noise([Noise(unit, *noise) for _, *noise in rows], unit)
     if prior is None:
         return None
@@ -179,19 +191,19 @@ def _prior(database: Database, unit: Unit, session_filter: _Filter) -> Prior | N
 
 def _judged_sessions(database: Database, session_filter: _Filter) -> Iterator[JudgedSession]:
     """Read the newest sessions with people's votes."""
-    [(n_judged,)] = database.rows(_MOST_OF_PEOPLE, {"most": FEW})
-    tables = _AMONG_VOTES if n_judged < FEW else _BY_TIME
-    rows = session_filter.rows(database, _JUDGED, JUDGED, tables)
-    running, buckets = 0, dict[str, int]()
+    [(n_judged,)] = database.rows(_COUNT_VOTED_SQL, {"most": MAX_SESSIONS_FROM_VOTES})
+    tables = _VOTES_FIRST if n_judged < MAX_SESSIONS_FROM_VOTES else _SESSIONS_FIRST
+    rows = session_filter.rows(database, _JUDGED_SQL, MAX_JUDGED_SESSIONS, tables)
+    total, buckets = 0, dict[str, int]()
     for session, bucket, n_ballots in rows:
-        running += n_ballots
-        if buckets and running > BALLOTS_JUDGED:
+        total += n_ballots
+        if buckets and total > MAX_JUDGED_BALLOTS:
             break
         buckets[session] = bucket
     ballots = _ballots(database, [*buckets], session_filter.current_codes)
     panels = {
         session: (_present(json.loads(models), session_filter.current_codes), json.loads(p_beats))
-        for session, models, p_beats in _rows_of(database, _P_BEATS, [*buckets])
+        for session, models, p_beats in _rows_of(database, _P_BEATS_SQL, [*buckets])
     }
     for session, bucket in buckets.items():
         models, p_beats = panels.get(session, ((), ()))
@@ -202,7 +214,7 @@ def _ballots(
     database: Database, sessions: Sequence[str], current_codes: Mapping[int, int]
 ) -> dict[str, list[StoredBallot]]:
     """Read the ballots of sessions, by session."""
-    rows = _rows_of(database, _BALLOTS, sessions)
+    rows = _rows_of(database, _BALLOTS_SQL, sessions)
     lists = zip(*(_parse_lists([row[at] for row in rows]) for at in (3, 4, 5)), strict=True)
     ballots: dict[str, list[StoredBallot]] = {}
     for (session, reviewer, human, *_), (models, *columns) in zip(rows, lists, strict=True):
@@ -221,7 +233,7 @@ def _present(models: list[int], current_codes: Mapping[int, int]) -> list[int]:
 
 
 def _parse_lists(texts: Sequence[str]) -> list[Any]:
-    """Parse JSON texts as one, faster than thousands of small ones."""
+    """Parse JSON texts together, which is faster than one by one."""
     lists: list[Any] = json.loads(f"[{','.join(texts)}]")
     return lists
 
@@ -229,24 +241,27 @@ def _parse_lists(texts: Sequence[str]) -> list[Any]:
 def _rows_of(database: Database, sql: str, sessions: Sequence[str]) -> list[tuple[Any, ...]]:
     if not sessions:
         return []
-    among, params = in_list(sessions)
-    return database.rows(sql.format(names=among), params)
+    placeholders, params = in_list(sessions)
+    return database.rows(sql.format(names=placeholders), params)
 
 
 def _reliability(
-    database: Database, reviewers: Collection[str], beside: BesidePeople, session_filter: _Filter
+    database: Database,
+    reviewers: Collection[str],
+    comparisons: BesidePeople,
+    session_filter: _Filter,
 ) -> Mapping[str, float]:
-    """Return the weights of reviewers by everything known about them."""
+    """Return the weights of reviewers, using all available data."""
     codes = {code_of(name): name for name in reviewers}
     tracks = Tracks(order_kept=_count_order_kept(database, codes, session_filter))
     if not known_by_order(tracks.order_kept, reviewers):
         tracks = replace(tracks, agreement=_agreement(database, codes, session_filter))
-    mine = beside.of(codes)
-    judged = dict(zip(mine.reviewers, mine.sums.n.tolist(), strict=True))
+    people_sums = comparisons.of(codes)
+    n_by_reviewer = dict(zip(people_sums.reviewers, people_sums.sums.n.tolist(), strict=True))
     tracks = replace(
         tracks,
-        people=learn_reliability_from_people(mine.sums, Names(codes)),
-        pairs_judged={codes[code]: n for code, n in judged.items()},
+        people=learn_reliability_from_people(people_sums.sums, Names(codes)),
+        pairs_judged={codes[code]: n for code, n in n_by_reviewer.items()},
     )
     return reliability_from_tracks(tracks, reviewers)
 
@@ -254,23 +269,23 @@ def _reliability(
 def _count_order_kept(
     database: Database, codes: Mapping[int, str], session_filter: _Filter
 ) -> dict[str, tuple[int, int]]:
-    rows = session_filter.rows(database, _ORDER_KEPT, TURNED)
+    rows = session_filter.rows(database, _ORDER_KEPT_SQL, MAX_MIRRORED_SESSIONS)
     counts: dict[str, tuple[int, int]] = {}
-    for code, same, n in rows:
+    for code, n_same, n in rows:
         name = codes.get(session_filter.current_codes.get(code, code))
         if name is not None:
-            before = counts.get(name, (0, 0))
-            counts[name] = (before[0] + int(same), before[1] + int(n))
+            earlier = counts.get(name, (0, 0))
+            counts[name] = (earlier[0] + int(n_same), earlier[1] + int(n))
     return counts
 
 
 def _agreement(
     database: Database, codes: Mapping[int, str], session_filter: _Filter
 ) -> Mapping[str, float]:
-    """Return weights by agreement with the others in sessions of these reviewers."""
-    newest = session_filter.rows(database, _NEWEST, MAX_SESSIONS_FOR_AGREEMENT)
+    """Return weights by agreement with others in sessions of these reviewers."""
+    newest_sessions = session_filter.rows(database, _NEWEST_SQL, MAX_SESSIONS_FOR_AGREEMENT)
     sessions = _ballots(
-        database, [session for (session,) in newest], session_filter.current_codes
+        database, [session for (session,) in newest_sessions], session_filter.current_codes
     ).values()
     return reliability_from_shares(_shares(ballots, codes) for ballots in sessions)
 
@@ -278,25 +293,26 @@ def _agreement(
 def _shares(
     ballots: Sequence[StoredBallot], codes: Mapping[int, str]
 ) -> dict[str, NDArray[np.float64]]:
-    """Return shares per reviewer without its own candidates; others under their codes."""
-    cast = [ballot for ballot in ballots if not ballot.human]
+    """Return shares per reviewer, excluding its own candidates."""
+    model_ballots = [ballot for ballot in ballots if not ballot.human]
     columns = {
-        model: at for at, model in enumerate(dict.fromkeys(m for b in cast for m in b.models))
+        model: at
+        for at, model in enumerate(dict.fromkeys(m for b in model_ballots for m in b.models))
     }
     rows: dict[str, list[NDArray[np.float64]]] = {}
-    for ballot in cast:
+    for ballot in model_ballots:
         row = np.full(len(columns), np.nan)
-        for model, own, share in zip(ballot.models, ballot.own, ballot.shares, strict=True):
-            if share is not None and not own:
+        for model, is_own, share in zip(ballot.models, ballot.own, ballot.shares, strict=True):
+            if share is not None and not is_own:
                 row[columns[model]] = share
         rows.setdefault(codes.get(ballot.reviewer, str(ballot.reviewer)), []).append(row)
     return {reviewer: np.array(shares) for reviewer, shares in rows.items()}
 
 
-NEWEST = 100
-"""Newest sessions for lengths, simulated ones excluded."""
+MAX_SESSIONS_FOR_LENGTHS = 100
+"""Number of newest unsimulated sessions for lengths."""
 
-_EVENTS = """
+_EVENTS_SQL = """
 SELECT e.session, e.kind, substr(e.body, 1, {head}), CASE e.kind
     WHEN 'session_opened' THEN substr(e.body, {find}(e.body, '"seats":'))
     ELSE substr(e.body, {find}(e.body, '"spent":')) END
@@ -308,18 +324,18 @@ FROM (
 WHERE e.kind IN ('session_opened', 'answer_done', 'ballot_cast', 'synthesis_done')
 ORDER BY e.session, e.seq
 """
-"""Events without their texts, which may be megabytes.
+"""Query of events without their texts, which may be megabytes.
 
-A key with its quotes and colon is in no text, because JSON escapes quotes there; texts are before
-the keys `seats` and `spent`, and after the seat.
+A text cannot contain a key with its quotes and colon, because JSON escapes quotes; texts stand
+before the keys `seats` and `spent`, and after the seat.
 """
 
-_HEAD = 4_000
-"""Characters of an event with its seat, whose name has 400 at most."""
+_HEAD_CHARACTERS = 4_000
+"""Leading characters of an event, enough for its seat, a name of at most 400."""
 
-_FIND = {"sqlite": "instr", "postgresql": "strpos"}
+_FIND_FUNCTION = {"sqlite": "instr", "postgresql": "strpos"}
 
-_SEAT = re.compile(r'"(?:seat|chairman)": *("(?:[^"\\]|\\.)*")')
+_SEAT_PATTERN = re.compile(r'"(?:seat|chairman)": *("(?:[^"\\]|\\.)*")')
 
 _STAGES: dict[str, Stage] = {
     "answer_done": "answer",
@@ -335,15 +351,20 @@ def read_lengths(database: Database) -> Lengths:
     """
     counts: dict[tuple[str, Stage], list[float]] = defaultdict(list)
     models: dict[str, dict[str, str]] = {}
-    sql = _EVENTS.format(find=_FIND[database.dialect], head=_HEAD)
-    for session, kind, head, tail in database.rows(sql, {"source": COUNCIL, "most": NEWEST}):
+    sql = _EVENTS_SQL.format(find=_FIND_FUNCTION[database.dialect], head=_HEAD_CHARACTERS)
+    for session, kind, head, tail in database.rows(
+        sql, {"source": COUNCIL, "most": MAX_SESSIONS_FOR_LENGTHS}
+    ):
         fields = json.loads("{" + tail) if tail.startswith('"') else json.loads(tail)
         if kind == "session_opened":
             models[session] = _models(fields)
             continue
-        match = _SEAT.search(head)
-        spent = fields.get("spent", {})
-        tokens, calls = spent.get("usage", {}).get("output_tokens"), spent.get("calls", 1)
+        match = _SEAT_PATTERN.search(head)
+        expense_fields = fields.get("spent", {})
+        tokens, calls = (
+            expense_fields.get("usage", {}).get("output_tokens"),
+            expense_fields.get("calls", 1),
+        )
         if match and isinstance(tokens, int) and tokens > 0 and isinstance(calls, int):
             seat = json.loads(match[1])
             for model in ("", models.get(session, {}).get(seat, seat)):
@@ -358,7 +379,7 @@ def _models(opening: dict[str, Any]) -> dict[str, str]:
     return {seat["name"]: seat.get("source") or seat["name"] for seat in seats}
 
 
-_RECENT = f"""
+_RECENT_SQL = f"""
 WITH recent AS (
     SELECT session, at_us FROM sessions
     WHERE simulated = 0 AND rejudged = 0 AND holder = ''
@@ -371,6 +392,6 @@ ORDER BY r.at_us, r.session, b.ballot
 
 
 def recent_ballots(database: Database, most: int) -> list[Ballot]:
-    """Read the ballots of the newest sessions as cast, without simulated and rejudged ones."""
-    rows = database.rows(_RECENT, {"most": most})
+    """Read recent ballots as cast, excluding simulated and rejudged sessions."""
+    rows = database.rows(_RECENT_SQL, {"most": most})
     return [replace(parse_ballot(body), session=session) for session, body in rows]

@@ -11,8 +11,8 @@ from witan.errors import HistoryError, InvalidParameter
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
-_MISTAKEN = re.compile(r"(?P<scheme>sqlite3?|postgres(ql)?|file):|(?P<key>[a-z_]{4,20})\s*=")
-"""Beginnings of other programs' URLs, and of libpq keywords."""
+_MISTAKEN_URL = re.compile(r"(?P<scheme>sqlite3?|postgres(ql)?|file):|(?P<key>[a-z_]{4,20})\s*=")
+"""Pattern of other programs' URLs, and of libpq keywords."""
 
 _KEYWORDS = frozenset({"host", "hostaddr", "port", "dbname", "user", "password", "service"})
 
@@ -45,14 +45,14 @@ def parse_location(url: str | Path, base: Path | None = None) -> Path | str:
     Parameters
     ----------
     base
-        The folder of relative paths; None: the current one.
+        The folder of relative paths; by default the current one.
 
     Raises
     ------
     HistoryError
         If it is neither.
     InvalidParameter
-        If it is neither a text nor a path.
+        If it is neither text nor a path.
     """
     if not isinstance(url, str | Path):
         raise InvalidParameter("history", url, "a path, a URL, or an open History")
@@ -67,46 +67,48 @@ def parse_location(url: str | Path, base: Path | None = None) -> Path | str:
         return f"postgresql://{rest}"
     if kind == "sqlite" and rest.startswith("/") and len(rest) > 1:
         return _normalize(base / _expand_user(_path_of_url(unquote(rest[1:]), base)))
-    where = redact_password(url).replace("postgresql:", f"{kind}:", 1)
-    raise HistoryError(where, "is no place for a history", _FORMS)
+    location = redact_password(url).replace("postgresql:", f"{kind}:", 1)
+    raise HistoryError(location, "is not a location for a history", _FORMS)
 
 
 def _normalize(path: Path) -> Path:
-    """Remove ``folder/..`` where the shorter path names the same place."""
-    straight = Path(os.path.normpath(path))
+    """Remove ``folder/..`` if the shorter path names the same file."""
+    normalized_path = Path(os.path.normpath(path))
     try:
-        return straight if path.parent.samefile(straight.parent) else path
-    except (OSError, ValueError):  # one of them is not there, or no name
+        return normalized_path if path.parent.samefile(normalized_path.parent) else path
+    except (OSError, ValueError):  # one of them does not exist, or is not a valid name
         return path
 
 
 def _require_path(location: str) -> str:
     """Refuse text meant for another program."""
     if not location.strip():
-        raise HistoryError("the history", "has no place", "name a file, or a postgresql:// URL")
+        raise HistoryError(
+            "the history", "has an empty location", "give a file, or a postgresql:// URL"
+        )
     if location.casefold() == ":memory:":
-        problem = "would be gone with the process"
-        raise HistoryError(location, problem, "name a file, or do without a history")
-    mistaken = _MISTAKEN.match(location.strip())
-    if mistaken is None:
+        problem = "would not outlive the process"
+        raise HistoryError(location, problem, "give a file, or use no history")
+    mistake = _MISTAKEN_URL.match(location.strip())
+    if mistake is None:
         return location
-    if mistaken["scheme"] is not None:
-        problem = "is neither a path nor a URL that is known here"
-        where = f"{mistaken['scheme']}:…"  # what follows may hold a password
-        raise HistoryError(where, problem, _FORMS)
-    if mistaken["key"] in _KEYWORDS:
-        problem = f"is given as the keywords of a PostgreSQL connection ({mistaken['key']}=…)"
+    if mistake["scheme"] is not None:
+        problem = "is neither a path nor a supported URL"
+        place = f"{mistake['scheme']}:…"  # the rest may contain a password
+        raise HistoryError(place, problem, _FORMS)
+    if mistake["key"] in _KEYWORDS:
+        problem = f"is given as keywords of a PostgreSQL connection ({mistake['key']}=…)"
         remedy = "write it as a URL, postgresql://user@host:5432/database"
         raise HistoryError("the history", problem, remedy)
     return location
 
 
 def _path_of_url(path: str, base: Path) -> Path:
-    """Return the relative path of ``sqlite:///path``; refuse one meant absolute."""
+    """Return the relative path of ``sqlite:///path``; refuse one meant to be absolute."""
     _require_path(path)
-    first, *further = Path(path).parts
-    if further and first != "/" and not (base / first).exists() and Path("/", first).is_dir():
-        problem = f"is relative, with three slashes, and there is no folder {first} to start from"
+    first, *absolute = Path(path).parts
+    if absolute and first != "/" and not (base / first).exists() and Path("/", first).is_dir():
+        problem = f"is relative, with three slashes, but the folder {first} does not exist"
         raise HistoryError(
             f"sqlite:///{path}", problem, f"write sqlite:////{path} for /{path}, or the bare path"
         )
@@ -117,4 +119,6 @@ def _expand_user(path: Path) -> Path:
     try:
         return path.expanduser()
     except RuntimeError as error:
-        raise HistoryError(str(path), f"is no place: {error}", "name another place") from error
+        raise HistoryError(
+            str(path), f"is not a valid location: {error}", "choose another one"
+        ) from error

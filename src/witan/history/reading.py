@@ -1,4 +1,4 @@
-"""Reading of stored sessions: events, ballots, answers, exports, and lists of sessions."""
+"""Reading of stored sessions: events, ballots, answers, exports and lists."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from witan.history.database import Database, blocks, in_list, is_running
 from witan.history.engines import SqliteDatabase
 from witan.history.rows import (
     COUNCIL,
-    LAST,
+    LATEST_ALIAS,
     is_storable,
     make_storable,
     read_events,
@@ -30,19 +30,19 @@ from witan.history.rows import (
     to_microseconds,
 )
 
-SUGGESTED = 200
-"""Number of latest sessions that a misspelt name is compared with."""
+MAX_NAMES_COMPARED = 200
+"""Number of latest sessions to suggest from for a misspelt name."""
 
 
 def require_session(database: Database, session: str) -> tuple[Any, ...]:
-    """Return the time, category, simulated, status, source and rule of a session.
+    """Return a session's time, category, simulated, status, source and rule.
 
     Raises
     ------
     UnknownName
         If there is no such session.
     InvalidParameter
-        If the name is no text.
+        If the name is not text.
     """
     sql = (
         "SELECT at_us, category, simulated, status, source, rule FROM sessions"
@@ -51,16 +51,17 @@ def require_session(database: Database, session: str) -> tuple[Any, ...]:
     require_text(session)
     for row in database.rows(sql, {"session": session}) if is_storable(session) else ():
         return row
-    latest = database.rows(
-        "SELECT session FROM sessions ORDER BY at_us DESC, session LIMIT :n", {"n": SUGGESTED}
+    latest_rows = database.rows(
+        "SELECT session FROM sessions ORDER BY at_us DESC, session LIMIT :n",
+        {"n": MAX_NAMES_COMPARED},
     )
-    raise UnknownName("session", session, [name for (name,) in latest])
+    raise UnknownName("session", session, [name for (name,) in latest_rows])
 
 
 def require_text(session: object) -> None:
     """Refuse a session's name unless it is text."""
     if not isinstance(session, str):
-        raise InvalidParameter("session", session, "the name of a session, a text")
+        raise InvalidParameter("session", session, "the name of a session, as text")
 
 
 def read_session(database: Database, session: str) -> Session:
@@ -70,13 +71,13 @@ def read_session(database: Database, session: str) -> Session:
         events = read_events(database, session)
     if not events:
         origin = Path(source).name
-        problem = f"the session {session} came in as ballots, from {origin}, and has no events"
+        problem = f"the session {session} was imported as ballots, from {origin}, and has no events"
         raise HistoryConflict(database.location, problem, "read its ballots")
     return Session.of(events)
 
 
 def read_ballots(database: Database, session: str) -> list[Ballot]:
-    """Read the ballots of a session as cast, people's included."""
+    """Read the ballots of a session as cast, including people's."""
     with database.snapshot():
         require_session(database, session)
         ballots = stored_ballots(database, session)
@@ -85,7 +86,7 @@ def read_ballots(database: Database, session: str) -> list[Ballot]:
 
 
 def stored_ballots(database: Database, session: str) -> list[Ballot]:
-    """Read the counted ballots of a session, people's included."""
+    """Read the counted ballots of a session, including people's."""
     sql = "SELECT body FROM ballots WHERE session = :session ORDER BY ballot"
     return [parse_ballot(body) for (body,) in database.rows(sql, {"session": session})]
 
@@ -103,12 +104,12 @@ def read_answers(database: Database, session: str) -> dict[str, str]:
 
 
 def parse_ballot(body: str) -> Ballot:
-    """Parse a stored ballot, with every scale but 1-10 named."""
+    """Parse a stored ballot; the default scale is 1-10."""
     return declare_native(read_record(json.loads(body)))
 
 
 def sessions_sharing_answers(database: Database, session: str) -> list[str]:
-    """Return a session and all others with the same answers."""
+    """Return a session and all sessions with the same answers."""
     sharing = "(rejudged = 1 OR relation = 'retried')"
     first, sessions = session, {session}
     up = f"SELECT parent FROM sessions WHERE session = :session AND {sharing}"  # noqa: S608
@@ -128,9 +129,9 @@ def sessions_sharing_answers(database: Database, session: str) -> list[str]:
 def read_session_ballots(
     database: Database, session: str, at_us: int, category: str | None
 ) -> SessionBallots:
-    """Read the cast of an imported session, to count it again."""
+    """Read an imported session's ballots and answers, to count it again."""
     params = {"session": session}
-    cast = database.rows(
+    ballot_rows = database.rows(
         "SELECT b.body, n.name, b.kept, b.compared, b.repaired, b.paired"
         " FROM ballots b JOIN names n ON n.code = b.reviewer"
         " WHERE b.session = :session ORDER BY b.ballot",
@@ -141,7 +142,7 @@ def read_session_ballots(
         " WHERE a.session = :session",
         params,
     )
-    ballots = [(parse_ballot(body), *rest) for body, *rest in cast]
+    ballots = [(parse_ballot(body), *rest) for body, *rest in ballot_rows]
     return SessionBallots(
         session,
         to_datetime(at_us),
@@ -157,12 +158,12 @@ def read_session_ballots(
     )
 
 
-_ANSWERS = (
+_ANSWERS_SQL = (
     "SELECT a.body, a.seat, n.name, a.chars, a.seconds, a.cost_usd, a.output_tokens, a.failed"
     " FROM answers a JOIN names n ON n.code = a.model WHERE a.session = :session ORDER BY a.seat"
 )
 
-_BESIDE = (
+_BALLOT_FACTS_SQL = (
     "SELECT n.name, b.kept, b.compared, b.repaired"
     " FROM ballots b JOIN names n ON n.code = b.reviewer"
     " WHERE b.session = :session ORDER BY b.ballot"
@@ -170,34 +171,36 @@ _BESIDE = (
 
 
 def export_session(database: Database, session: str) -> SessionImport:
-    """Read everything stored about a session, people's votes included."""
+    """Read everything stored about a session, including people's votes."""
     with database.snapshot():
         at_us, category, simulated, *_ = require_session(database, session)
-        cast = stored_ballots(database, session)
+        ballots = stored_ballots(database, session)
         if events := read_events(database, session):
-            return _export_record(Session.of(events), category, cast)
+            return _export_record(Session.of(events), category, ballots)
         sql = "SELECT question, closing FROM sessions WHERE session = :session"
         [(question, closing)] = database.rows(sql, {"session": session})
-        answers = database.rows(_ANSWERS, {"session": session})
-        beside = database.rows(_BESIDE, {"session": session})
+        answers = database.rows(_ANSWERS_SQL, {"session": session})
+        ballot_facts = database.rows(_BALLOT_FACTS_SQL, {"session": session})
     entries = [_answer(*row) for _, *row in answers]
     return SessionImport(
         session,
         to_datetime(at_us),
         question,
         category,
-        tuple(cast),
+        tuple(ballots),
         answers={seat: body for body, seat, *_ in answers if body is not None},
         lengths={seat: n for body, seat, _, n, *_ in answers if body is None and n is not None},
         simulated=bool(simulated),
         closing=closing,
-        models=_models(cast, entries, [name for name, *_ in beside]),
+        models=_models(ballots, entries, [name for name, *_ in ballot_facts]),
         kept={
-            ballot.reviewer: (same, compared)
-            for ballot, (_, same, compared, _) in zip(cast, beside, strict=True)
-            if compared and not ballot.paired
+            ballot.reviewer: (n_same, n_compared)
+            for ballot, (_, n_same, n_compared, _) in zip(ballots, ballot_facts, strict=True)
+            if n_compared and not ballot.paired
         },
-        repaired=tuple(ballot.reviewer for ballot, row in zip(cast, beside, strict=True) if row[3]),
+        repaired=tuple(
+            ballot.reviewer for ballot, row in zip(ballots, ballot_facts, strict=True) if row[3]
+        ),
         took=tuple(entries) if any(map(_has_numbers, entries)) else (),
     )
 
@@ -210,12 +213,12 @@ def _answer(*row: Any) -> AnswerEntry:
 def _models(
     ballots: Sequence[Ballot], entries: Sequence[AnswerEntry], reviewers: Sequence[str]
 ) -> dict[str, str]:
-    """Map names to models, where the ballots alone do not."""
-    named = ModelNames(SessionBallots("", datetime(1970, 1, 1, tzinfo=UTC), tuple(ballots)))
+    """Map the names whose models the ballots do not tell to models."""
+    model_names = ModelNames(SessionBallots("", datetime(1970, 1, 1, tzinfo=UTC), tuple(ballots)))
     models = {
         answer.seat: answer.model
         for answer in entries
-        if make_storable(named.candidate(answer.seat)) != answer.model
+        if make_storable(model_names.candidate(answer.seat)) != answer.model
     }
     models |= {
         ballot.reviewer: model
@@ -226,13 +229,13 @@ def _models(
 
 
 def _has_numbers(answer: AnswerEntry) -> bool:
-    """Tell whether an entry has more than its model and length."""
+    """True if an entry has more than its model and length."""
     numbers = (answer.seconds, answer.cost_usd, answer.output_tokens)
     return answer.failed or any(number is not None for number in numbers)
 
 
 def _export_record(session: Session, category: str | None, ballots: list[Ballot]) -> SessionImport:
-    """Export a council session, its own ballots inside its events."""
+    """Export a council session, with its own ballots inside its events."""
     votes = (ballot for ballot in ballots if ballot.kind == "human")
     return SessionImport(
         session.id,
@@ -249,33 +252,33 @@ def _export_record(session: Session, category: str | None, ballots: list[Ballot]
 
 STATUSES = ("complete", "degraded", "failed", "interrupted")
 
-MOST_FOUND = 2**53
+MAX_LIMIT = 2**53
 """Largest limit of a list."""
 
 HAS_EVENTS = "EXISTS (SELECT 1 FROM events e WHERE e.session = sessions.session)"
-"""Condition: a council recorded the session."""
+"""SQL condition of sessions recorded by a council."""
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Conditions on listed sessions; None: no condition.
+    """Conditions on listed sessions; None sets no condition.
 
     Parameters
     ----------
     text
         Words in the question or the final answer, in any case.
     since, until
-        From, and before, these times.
+        From this time on, and before this time.
     simulated
-        Only sessions with scripted members, or only the others.
+        True for sessions with scripted members, false for the others.
     session
         Its name.
     parent
-        The session that it derives from.
+        The session from which it derives.
     has_events
-        Only sessions with a record, or only those imported as ballots.
+        True for sessions with events, false for those imported as ballots.
     after
-        Only sessions below this time and name in the list.
+        Only sessions after this time and name in the list.
 
     Raises
     ------
@@ -298,7 +301,7 @@ class Search:
     def __post_init__(self) -> None:
         for name in ("text", "category", "status", "session", "parent"):
             if (value := getattr(self, name)) is not None and not isinstance(value, str):
-                raise InvalidParameter(name, value, "a text, or None")
+                raise InvalidParameter(name, value, "text, or None")
         if self.status is not None and self.status not in STATUSES:
             raise InvalidParameter("status", self.status, f"one of {', '.join(STATUSES)}")
         for name in ("since", "until"):
@@ -307,41 +310,41 @@ class Search:
         if self.simulated is not None and not isinstance(self.simulated, bool):
             raise InvalidParameter("simulated", self.simulated, "True, False or None")
         is_whole = isinstance(self.limit, int) and not isinstance(self.limit, bool)
-        if self.limit is not None and not (is_whole and 0 <= self.limit <= MOST_FOUND):
-            expected = f"a whole number from 0 to {MOST_FOUND:,}, or None for all"
+        if self.limit is not None and not (is_whole and 0 <= self.limit <= MAX_LIMIT):
+            expected = f"a whole number from 0 to {MAX_LIMIT:,}, or None for all"
             raise InvalidParameter("limit", self.limit, expected)
 
 
 def require_datetime(name: str, at: object) -> None:
-    """Refuse anything but a datetime with a zone."""
+    """Refuse anything but a datetime with a time zone."""
     if not isinstance(at, datetime) or at.utcoffset() is None:
-        raise InvalidParameter(name, at, "a datetime with its zone, such as UTC")
+        raise InvalidParameter(name, at, "a datetime with a time zone, such as UTC")
 
 
 def build_conditions(search: Search) -> tuple[list[str], dict[str, Any]]:
     """Return the conditions of a search in SQL, and their parameters."""
-    wheres, params = [], dict[str, Any]()
+    conditions, params = [], dict[str, Any]()
     for name in ("category", "status", "simulated", "session", "parent"):
         if (value := getattr(search, name)) is not None:
-            wheres.append(f"{name} = :{name}")
+            conditions.append(f"{name} = :{name}")
             params[name] = int(value) if name == "simulated" else make_storable(value)
     if search.has_events is not None:
-        wheres.append(HAS_EVENTS if search.has_events else f"NOT {HAS_EVENTS}")
+        conditions.append(HAS_EVENTS if search.has_events else f"NOT {HAS_EVENTS}")
     for name, sign in (("since", ">="), ("until", "<")):
         if (at := getattr(search, name)) is not None:
-            wheres.append(f"at_us {sign} :{name}")
+            conditions.append(f"at_us {sign} :{name}")
             params[name] = to_microseconds(at)
     if search.after is not None:
         at, name = search.after
-        wheres.append("at_us <= :after_us AND (at_us < :after_us OR session > :after)")
+        conditions.append("at_us <= :after_us AND (at_us < :after_us OR session > :after)")
         params |= {"after_us": to_microseconds(at), "after": make_storable(name)}
     for k, word in enumerate(() if search.text is None else search.text.split()):
-        wheres.append(f"searched LIKE :word{k} ESCAPE '!'")
+        conditions.append(f"searched LIKE :word{k} ESCAPE '!'")
         plain = make_storable(word).casefold()
         for sign in "!%_":
             plain = plain.replace(sign, f"!{sign}")
         params[f"word{k}"] = f"%{plain}%"
-    return wheres, params
+    return conditions, params
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,27 +359,27 @@ class SessionSummary:
         Its status: ``running`` if a process of this machine records it, ``interrupted`` if none
         does.
     category
-        The kind of question; None: not given.
+        The kind of question; None if unknown.
     simulated
-        A script sat in it.
+        True if a member was scripted.
     question
-        What was asked; empty: not known.
+        What was asked; empty if unknown.
     rule
-        Its ballots are counted by this rule; None: they are not counted.
+        The rule by which its ballots are counted; None if they are not counted.
     leader
-        The model with the highest score under the session's rule; None: none, or several.
+        The model with the highest score under the session's rule; None if none, or several.
     leader_seat
-        The name of its seat in the session; None: none, or several.
+        The name of its seat in the session; None if none, or several.
     cost_usd
-        Its price in dollars; None: unknown.
+        Its cost in US dollars; None if unknown.
     source
-        ``council``, or the file that it came from.
+        ``council``, or the file from which it was imported.
     parent, relation
-        The session it derives from, and how, such as ``rejudged``.
+        The session from which it derives, and how, such as ``rejudged``.
     has_events
-        It has the record of a council; else it was imported as ballots.
+        True if it has a council's events; else it was imported as ballots.
     imported
-        It was imported from a file, with a record or as ballots.
+        True if it was imported from a file, with events or as ballots.
     """
 
     session: str
@@ -397,17 +400,17 @@ class SessionSummary:
 
 
 def find(database: Database, search: Search) -> list[SessionSummary]:
-    """List sessions, the latest first, those of one time by name."""
-    wheres, params = build_conditions(search)
+    """List sessions, the latest first, then by name."""
+    conditions, params = build_conditions(search)
     sql = (
         "SELECT session, at_us, status, category, simulated, question, rule, cost_usd, source,"  # noqa: S608
         f" parent, relation, {HAS_EVENTS}, holder FROM sessions"
     )
-    if search.status == "interrupted" and (running := _read_running(database)):
-        names = {f"running{k}": name for k, name in enumerate(running)}
-        wheres.append(f"session NOT IN ({', '.join(f':{name}' for name in names)})")
+    if search.status == "interrupted" and (running_sessions := _read_running(database)):
+        names = {f"running{k}": name for k, name in enumerate(running_sessions)}
+        conditions.append(f"session NOT IN ({', '.join(f':{name}' for name in names)})")
         params |= names
-    sql += f" WHERE {' AND '.join(wheres)}" if wheres else ""
+    sql += f" WHERE {' AND '.join(conditions)}" if conditions else ""
     sql += " ORDER BY at_us DESC, session"
     if search.limit is not None:
         sql, params = sql + " LIMIT :limit", {**params, "limit": search.limit}
@@ -415,8 +418,8 @@ def find(database: Database, search: Search) -> list[SessionSummary]:
         rows = database.rows(sql, params)
         best = _best(database, {row[0]: row[6] for row in rows})
         seats = _seats(database, best)
-        spelt = read_names(database, sorted(set(best.values())))
-    return [_line(row, spelt.get(best.get(row[0], -1)), seats.get(row[0])) for row in rows]
+        model_names = read_names(database, sorted(set(best.values())))
+    return [_line(row, model_names.get(best.get(row[0], -1)), seats.get(row[0])) for row in rows]
 
 
 def _read_running(database: Database) -> list[str]:
@@ -426,8 +429,8 @@ def _read_running(database: Database) -> list[str]:
 
 
 def _line(row: tuple[Any, ...], leader: str | None, seat: str | None) -> SessionSummary:
-    session, at_us, status, category, simulated, question, rule, cost_usd, *beside = row
-    source, parent, relation, has_events, holder = beside
+    session, at_us, status, category, simulated, question, rule, cost_usd, *others = row
+    source, parent, relation, has_events, holder = others
     if status == "interrupted" and is_running(holder):
         status = "running"
     return SessionSummary(
@@ -450,33 +453,33 @@ def _line(row: tuple[Any, ...], leader: str | None, seat: str | None) -> Session
 
 
 def _best(database: Database, rules: dict[str, str | None]) -> dict[str, int]:
-    """Map sessions to their leader's code, by models' or else people's ballots."""
+    """Map sessions to their leader's code, by models' ballots or else people's."""
     best: dict[str, list[int]] = {}
-    for sessions in blocks(sorted(rules), AT_ONCE):
-        among, params = in_list(sessions)
+    for sessions in blocks(sorted(rules), BLOCK_SIZE):
+        placeholders, params = in_list(sessions)
         sql = (
             "SELECT session, human, rule, model, score FROM standings"  # noqa: S608
-            f" WHERE score IS NOT NULL AND session IN {among}"
+            f" WHERE score IS NOT NULL AND session IN {placeholders}"
             " ORDER BY session, human"
         )
         for session, group in groupby(database.rows(sql, params), key=itemgetter(0)):
             rows = list(group)
             rule = rules[session] or "borda"
             rows = [row for row in rows if row[1] == rows[0][1]]
-            scored = [row for row in rows if row[2] == rule] or [
+            rows_of_rule = [row for row in rows if row[2] == rule] or [
                 row for row in rows if row[2] == "borda"
             ]
-            top = max((row[4] for row in scored), default=None)
-            best[session] = [row[3] for row in scored if row[4] == top]
+            top = max((row[4] for row in rows_of_rule), default=None)
+            best[session] = [row[3] for row in rows_of_rule if row[4] == top]
     return {session: codes[0] for session, codes in best.items() if len(codes) == 1}
 
 
 def _seats(database: Database, best: dict[str, int]) -> dict[str, str]:
     """Map sessions to the seat of their leader."""
     seats: dict[str, list[str]] = {}
-    for sessions in blocks(sorted(best), AT_ONCE):
-        among, params = in_list(sessions)
-        sql = f"SELECT session, seat, model FROM answers WHERE session IN {among}"  # noqa: S608
+    for sessions in blocks(sorted(best), BLOCK_SIZE):
+        placeholders, params = in_list(sessions)
+        sql = f"SELECT session, seat, model FROM answers WHERE session IN {placeholders}"  # noqa: S608
         for session, seat, model in database.rows(sql, params):
             if model == best[session]:
                 seats.setdefault(session, []).append(seat)
@@ -492,7 +495,7 @@ def read_page(
 ) -> tuple[list[SessionSummary], PageCursor | None]:
     """Read a page of sessions, and the cursor of the next page.
 
-    Every session is on one page, even among many of one time, or when others come in above.
+    Every session is on exactly one page, even if many share a time or newer ones are added.
     """
     sessions = find(database, replace(search, limit=size + 1, after=after))
     if len(sessions) <= size:
@@ -501,14 +504,14 @@ def read_page(
     return sessions[:size], (last.at, last.session)
 
 
-AT_ONCE = 500
-"""Sessions looked up in one statement."""
+BLOCK_SIZE = 500
+"""Number of sessions in one statement."""
 
-SHORTEST = 15
-"""Shortest name: the date and time that council sessions begin with stay complete."""
+MIN_NAME_LENGTH = 15
+"""Length of the shortest name, enough for the date and time of a council session."""
 
-SHOWN = 4
-"""Most sessions listed that share a beginning."""
+MAX_NAMES_LISTED = 4
+"""Maximum number of names listed in a message."""
 
 
 def resolve_name(database: Database, name: str) -> str:
@@ -519,7 +522,7 @@ def resolve_name(database: Database, name: str) -> str:
             require_session(database, name)
         if database.rows("SELECT 1 FROM sessions WHERE session = :name", {"name": name}):
             return name
-        if name == LAST:
+        if name == LATEST_ALIAS:
             return _latest_session(database)
         sql = (
             "SELECT session FROM sessions WHERE substr(session, 1, :length) = :name"
@@ -529,39 +532,43 @@ def resolve_name(database: Database, name: str) -> str:
         if not matches:
             require_session(database, name)
     if len(matches) > 1:
-        listed = ", ".join(session for (session,) in matches[:SHOWN])
-        more = ", …" if len(matches) > SHOWN else ""
-        problem = f"{name} begins the names of {len(matches):,} sessions: {listed}{more}"
-        raise HistoryConflict(database.location, problem, "give more of it")
+        session_names = ", ".join(session for (session,) in matches[:MAX_NAMES_LISTED])
+        more = ", …" if len(matches) > MAX_NAMES_LISTED else ""
+        problem = f"{name} matches {len(matches):,} sessions: {session_names}{more}"
+        raise HistoryConflict(database.location, problem, "give more of the name")
     [(session,)] = matches
     return str(session)
 
 
 def _latest_session(database: Database) -> str:
     """Return the first session of the list."""
-    for latest in find(database, Search(limit=1)):
-        return latest.session
-    problem = "there is no session yet"
+    for summary in find(database, Search(limit=1)):
+        return summary.session
+    problem = "contains no sessions yet"
     remedy = "ask a question, or import a file"
     raise HistoryConflict(database.location, problem, remedy)
 
 
 def short_names(database: Database, sessions: Sequence[str]) -> Mapping[str, str]:
     """Map sessions to the shortest unambiguous beginning of their name."""
-    stems = sorted({session[:SHORTEST] for session in sessions})
+    stems = sorted({session[:MIN_NAME_LENGTH] for session in sessions})
     if not stems:
         return {}
-    among, params = in_list(stems)
-    sql = f"SELECT session FROM sessions WHERE substr(session, 1, {SHORTEST}) IN {among}"  # noqa: S608
-    alike: dict[str, list[str]] = {}
+    placeholders, params = in_list(stems)
+    sql = "SELECT session FROM sessions"
+    sql += f" WHERE substr(session, 1, {MIN_NAME_LENGTH}) IN {placeholders}"
+    sessions_by_stem: dict[str, list[str]] = {}
     for (session,) in database.rows(sql, params):
-        alike.setdefault(session[:SHORTEST], []).append(session)
-    return {session: _shorten(session, alike.get(session[:SHORTEST], [])) for session in sessions}
+        sessions_by_stem.setdefault(session[:MIN_NAME_LENGTH], []).append(session)
+    return {
+        session: _shorten(session, sessions_by_stem.get(session[:MIN_NAME_LENGTH], []))
+        for session in sessions
+    }
 
 
-def _shorten(session: str, alike: Sequence[str]) -> str:
-    others = [other for other in alike if other != session]
-    for length in range(SHORTEST, len(session)):
+def _shorten(session: str, similar_names: Sequence[str]) -> str:
+    others = [other for other in similar_names if other != session]
+    for length in range(MIN_NAME_LENGTH, len(session)):
         if not any(other.startswith(session[:length]) for other in others):
             return session[:length]
     return session
@@ -576,7 +583,8 @@ class HistorySummary:
     where
         The file, or the URL without a password.
     version
-        The number of its migrations; the last one at `migrated_at`, by Witan `migrated_by`.
+        The number of its migrations; the last one was applied at `migrated_at`, by Witan
+        `migrated_by`.
     n_bytes
         The size of the file or the database.
     """

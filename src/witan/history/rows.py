@@ -24,10 +24,10 @@ from witan.history.database import Database, blocks
 from witan.history.schema import MICROSECONDS_A_DAY, bucket_of, code_of
 
 ENTRY_TABLES = ("ballots", "answers", "standings", "matchups")
-"""The tables that counting a session fills."""
+"""Tables filled by counting a session."""
 
-AT_ONCE = 500
-"""Largest list in one statement."""
+BLOCK_SIZE = 500
+"""Maximum number of values in one statement."""
 
 _BALLOTS = (
     *("session", "ballot", "reviewer", "human", "paired", "abstained", "repaired", "flat"),
@@ -62,14 +62,14 @@ def day_of(at_us: int) -> int:
 
 
 def make_storable(text: str) -> str:
-    """Replace characters unsupported by columns."""
+    """Replace characters that no column can store."""
     if text.isascii() and "\0" not in text:
         return text
     return text.replace("\0", "\ufffd").encode(errors="replace").decode()
 
 
 def is_storable(text: str) -> bool:
-    """Tell whether a column can store a text unchanged."""
+    """True if a column can store a text unchanged."""
     return make_storable(text) == text
 
 
@@ -90,25 +90,25 @@ def _json_number(value: float | None) -> str:
 
 
 def _json_list(values: Sequence[float | None]) -> str:
-    # Millions of these are written: Python's repr is JSON, spaces and None aside.
+    # Millions of these are written. Python's repr is JSON, except for spaces and None.
     text = repr([*values]).replace(" ", "").replace("None", "null")
-    # nan, inf, False or another library's number, and True
+    # nan, inf, False, True, or another library's number
     if "a" in text or "i" in text or "T" in text:
         return f"[{','.join([_json_number(value) for value in values])}]"
     return text
 
 
-# In each of these columns equal numbers are of one kind, and the same few lists come again.
-_OWN, _SHARES, _POSITIONS, _CHARS, _WINS, _P_BEATS = (
+# In each of these columns equal numbers have one type, and the same few lists recur.
+_OWN_LIST, _SHARES_LIST, _POSITIONS_LIST, _CHARS_LIST, _WINS_LIST, _P_BEATS_LIST = (
     lru_cache(maxsize=1 << 14)(_json_list) for _ in range(6)
 )
 
-# Of grades the same few numbers come again, in ever new lists.
+# The same few grades recur, in ever new lists.
 _GRADE = lru_cache(maxsize=1 << 14)(_json_number)
 
 
 class Rows:
-    """Rows of any number of counted sessions, to be inserted together."""
+    """Rows of any number of counted sessions, inserted together."""
 
     def __init__(self) -> None:
         self._ballots: list[tuple[Any, ...]] = []
@@ -123,21 +123,21 @@ class Rows:
         self, session: str, entries: Entries, ballots: Sequence[Ballot], answers: Mapping[str, str]
     ) -> None:
         """Collect the rows of one session."""
-        numbered = zip(entries.ballots, bodies(ballots), strict=True)
-        for number, (entry, body) in enumerate(numbered, start=1):
+        numbered_ballots = zip(entries.ballots, bodies(ballots), strict=True)
+        for number, (entry, body) in enumerate(numbered_ballots, start=1):
             self._ballots.append(self._ballot(session, number, entry, body))
         seats = {entry.seat for entry in entries.answers}
-        loose = [
+        unanswered = [
             AnswerEntry(seat, seat, chars=len(text))
             for seat, text in answers.items()
             if seat not in seats
         ]
-        for answer in (*entries.answers, *loose):
+        for answer in (*entries.answers, *unanswered):
             self._answers.append(self._answer(session, answer, answers.get(answer.seat)))
         self.add_standings(session, entries.standings)
         for matchup in entries.matchups:
-            counts = map(_WINS, (matchup.wins, matchup.losses, matchup.ties))
-            models, p_beats = self._codes_of(matchup.models), _P_BEATS(matchup.p_beats)
+            counts = map(_WINS_LIST, (matchup.wins, matchup.losses, matchup.ties))
+            models, p_beats = self._codes_of(matchup.models), _P_BEATS_LIST(matchup.p_beats)
             human = int(matchup.kind == "human")
             self._matchups.append((session, human, models, *counts, p_beats))
 
@@ -154,7 +154,7 @@ class Rows:
     def write(self, database: Database) -> None:
         """Write all rows, within the caller's transaction.
 
-        Names go first and in one order, which rules out a deadlock of two writers.
+        Names come first and in a fixed order, which rules out a deadlock of two writers.
         """
         self._write_names(database)
         database.insert("ballots", _BALLOTS, self._ballots)
@@ -163,36 +163,36 @@ class Rows:
         database.insert("matchups", _MATCHUPS, self._matchups)
 
     def _write_names(self, database: Database) -> None:
-        missing = dict(sorted(self._names.items()))
+        new_names = dict(sorted(self._names.items()))
         new: list[tuple[int, str]] = []
-        while missing:
+        while new_names:
             database.insert("names", ("code", "name"), new, ignore_existing=True)
             # Locked, so that no other process deletes them before this transaction ends.
-            for code, name in read_names(database, list(missing), lock=True).items():
-                if missing.pop(code) != name:
+            for code, name in read_names(database, list(new_names), lock=True).items():
+                if new_names.pop(code) != name:
                     problem = f"{self._names[code]!r} and {name!r} would share a code"
-                    raise HistoryError(database.location, problem, "give one of them another name")
-            new = [*missing.items()]
+                    raise HistoryError(database.location, problem, "rename one of them")
+            new = [*new_names.items()]
 
     def _code(self, name: str) -> int:
-        known = self._codes.get(name)
-        if known is not None:
-            return known
+        known_name = self._codes.get(name)
+        if known_name is not None:
+            return known_name
         code = self._codes[name] = _code_of(name)
         other = self._names.setdefault(code, make_storable(name))
         if other != make_storable(name):
             raise HistoryError(
                 "the history",
                 f"{name!r} and {other!r} would share a code",
-                "give one of them another name",
+                "rename one of them",
             )
         return code
 
     def _codes_of(self, names: tuple[str, ...]) -> str:
-        known = self._code_lists.get(names)
-        if known is None:
-            known = self._code_lists[names] = _json_list([self._code(name) for name in names])
-        return known
+        known_list = self._code_lists.get(names)
+        if known_list is None:
+            known_list = self._code_lists[names] = _json_list([self._code(name) for name in names])
+        return known_list
 
     def _ballot(self, session: str, place: int, entry: BallotEntry, body: str) -> tuple[Any, ...]:
         criteria = by_criterion = "[]"
@@ -212,11 +212,11 @@ class Rows:
             entry.compared,
             float(entry.weight),
             self._codes_of(entry.models),
-            _OWN(entry.own),
-            _SHARES(entry.shares),
+            _OWN_LIST(entry.own),
+            _SHARES_LIST(entry.shares),
             f"[{','.join(map(_GRADE, entry.grades))}]",
-            _POSITIONS(entry.positions),
-            _CHARS(entry.chars),
+            _POSITIONS_LIST(entry.positions),
+            _CHARS_LIST(entry.chars),
             criteria,
             by_criterion,
             body,
@@ -234,21 +234,21 @@ def read_names(database: Database, codes: Sequence[int], *, lock: bool = False) 
     """Map known codes to names; `lock` them against deletion."""
     names: dict[int, str] = {}
     sharing = database.sharing if lock else ""
-    for block in blocks(codes, AT_ONCE):
-        among = ", ".join(str(int(code)) for code in block)
-        sql = f"SELECT code, name FROM names WHERE code IN ({among}) ORDER BY code"  # noqa: S608
+    for block in blocks(codes, BLOCK_SIZE):
+        placeholders = ", ".join(str(int(code)) for code in block)
+        sql = f"SELECT code, name FROM names WHERE code IN ({placeholders}) ORDER BY code"  # noqa: S608
         names.update((code, name) for code, name in database.rows(sql + sharing))
     return names
 
 
 COUNCIL = "council"
-"""The source of a session of a council, which came from no file."""
+"""Source of a council session that was not imported."""
 
-LAST = "last"
-"""Stands for the latest session, so that none may have this name."""
+LATEST_ALIAS = "last"
+"""Name that means the latest session; no session may have it."""
 
-NOBODY = ""
-"""The holder of a closed session: nobody writes to it any more."""
+NO_HOLDER = ""
+"""Holder of a closed session, which no process writes to."""
 
 _COLUMNS = (
     *("session", "at_us", "day", "bucket", "category", "simulated", "rejudged", "source"),
@@ -258,11 +258,11 @@ _COLUMNS = (
     *("noise_unit", "noise_variance", "noise_df", "effect_variance"),
 )
 
-_CLOSING = ("category", *_COLUMNS[_COLUMNS.index("status") :])
-"""Columns that are written again when a session closes; its bucket never is."""
+_CLOSING_COLUMNS = ("category", *_COLUMNS[_COLUMNS.index("status") :])
+"""Columns written again when a session closes; the bucket stays."""
 
-_CLOSE = (
-    f"UPDATE sessions SET {', '.join(f'{name} = :{name}' for name in _CLOSING)},"  # noqa: S608
+_CLOSE_SQL = (
+    f"UPDATE sessions SET {', '.join(f'{name} = :{name}' for name in _CLOSING_COLUMNS)},"  # noqa: S608
     " revision = revision + 1 WHERE session = :session"
 )
 
@@ -275,17 +275,17 @@ class SessionRow:
     Parameters
     ----------
     source
-        `COUNCIL`, or the file that it came from.
+        `COUNCIL`, or the file from which it was imported.
     holder
-        The token of the only writer that may add to it.
+        The token of the only writer allowed to add to it.
     entry
-        None: it is not counted.
+        None if it is not counted.
     parent, relation
-        The session it derives from, and how; written once, when it opens.
+        The session from which it derives, and how; written once, when it opens.
     judges_only
-        Its answers come from another session, which counts them.
+        True if its answers come from another session, which counts them.
     added
-        When it came into the history; None: when it was asked.
+        When it was added to the history; None if when it was asked.
     """
 
     session: str
@@ -295,7 +295,7 @@ class SessionRow:
     source: str
     status: str
     question: str
-    holder: str = NOBODY
+    holder: str = NO_HOLDER
     closing: str | None = None
     rule: str | None = None
     cost_usd: float | None = None
@@ -308,17 +308,17 @@ class SessionRow:
 
     @property
     def is_rejudged(self) -> bool:
-        """True where another session counts its answers, or they are compared with that one's."""
+        """True if its answers belong to, or are compared with, another session."""
         return self.judges_only or self.relation in ("rejudged", "compared")
 
     @property
     def shares_answers(self) -> bool:
-        """It contains answers of its parent."""
+        """True if it contains answers of its parent."""
         return self.relation in ("rejudged", "retried", "compared")
 
     @property
     def at_us(self) -> int:
-        """The time of the question in microseconds of UTC."""
+        """The time of the question in microseconds since 1970, UTC."""
         return to_microseconds(self.at)
 
     def values(self, bucket: int) -> tuple[Any, ...]:
@@ -337,7 +337,7 @@ class SessionRow:
     def closing_values(self) -> dict[str, Any]:
         """Return the columns written at closing, by name."""
         values = dict(zip(_COLUMNS, self.values(0), strict=True))
-        return {name: values[name] for name in ("session", *_CLOSING)}
+        return {name: values[name] for name in ("session", *_CLOSING_COLUMNS)}
 
 
 def _text(text: str | None) -> str | None:
@@ -371,39 +371,39 @@ def insert_sessions(
 def check_names(database: Database, sessions: Iterable[str]) -> None:
     """Refuse unstorable or reserved names of sessions."""
     for session in sessions:
-        why = ""
+        reason = ""
         if not is_storable(session):
-            why = "no database holds it"
-        elif session == LAST:
-            why = "it stands for the latest session"
-        if why:
-            problem = f"{session!r} cannot be the name of a session: {why}"
+            reason = "no database can store it"
+        elif session == LATEST_ALIAS:
+            reason = "it means the latest session"
+        if reason:
+            problem = f"{session!r} cannot name a session: {reason}"
             remedy = Remedy(
                 "give it another name", Way("import the file with ", {"prefix": "TEXT"})
             )
             raise HistoryError(database.location, problem, remedy)
 
 
-def _bucket(database: Database, row: SessionRow, among: Mapping[str, SessionRow]) -> int:
+def _bucket(database: Database, row: SessionRow, new_rows: Mapping[str, SessionRow]) -> int:
     """Return the bucket of the answers' session of origin.
 
-    An unknown parent is taken for the first.
+    An unknown parent counts as the origin.
     """
-    first = row
-    for _ in among:
-        if not first.shares_answers or first.parent is None:
+    origin = row
+    for _ in new_rows:
+        if not origin.shares_answers or origin.parent is None:
             break
-        if first.parent not in among:
+        if origin.parent not in new_rows:
             sql = "SELECT bucket FROM sessions WHERE session = :session"
-            parents = database.rows(sql, {"session": _text(first.parent)})
-            return int(parents[0][0]) if parents else bucket_of(first.parent)
-        first = among[first.parent]
-    return bucket_of(first.session)
+            parents = database.rows(sql, {"session": _text(origin.parent)})
+            return int(parents[0][0]) if parents else bucket_of(origin.parent)
+        origin = new_rows[origin.parent]
+    return bucket_of(origin.session)
 
 
 def close_session(database: Database, values: Mapping[str, Any]) -> None:
-    """Write the closing values over those of the opening."""
-    database.execute(_CLOSE, values)
+    """Overwrite the values of the opening with the closing ones."""
+    database.execute(_CLOSE_SQL, values)
 
 
 def lock_session(database: Database, session: str) -> str | None:
@@ -413,7 +413,7 @@ def lock_session(database: Database, session: str) -> str | None:
 
 
 def update_count(database: Database, entry: SessionEntry) -> None:
-    """Write another count of a session, and raise its revision."""
+    """Store a new count of a session, and increase its revision."""
     names = _COLUMNS[-6:]
     values = dict(zip(names, _count_values(entry), strict=True))
     assignments = ", ".join(f"{name} = :{name}" for name in names)
@@ -424,7 +424,7 @@ def update_count(database: Database, entry: SessionEntry) -> None:
 
 
 PAGE_BYTES = 8_000_000
-"""Most bytes of events that a check reads at once, unless a single event is longer."""
+"""Maximum bytes of events read at once by a check, unless one event is longer."""
 
 _EVENT_COLUMNS = ("session", "seq", "kind", "at_us", "body")
 
@@ -441,7 +441,7 @@ class EventBatch:
     holder
         The token of the writer.
     closing
-        The whole session, if its last event is among these.
+        The whole session, if its last event is in the batch.
     """
 
     opening: SessionOpened
@@ -467,13 +467,13 @@ def _parse(database: Database, session: str, seq: int, body: str) -> Event:
     except SessionFileError as error:
         raise HistoryError(
             database.location,
-            f"is damaged, or was written by a later Witan: {error}",
-            "run witan doctor, which copies it aside and says how to go on",
+            f"is damaged, or was written by a later version of Witan: {error}",
+            "run witan doctor, which makes a copy and explains how to continue",
         ) from error
 
 
 def unreadable_events(database: Database) -> Iterator[str]:
-    """Name the damaged events of a file, reading page by page."""
+    """List the damaged events of a file, reading page by page."""
     session, seq = "", 0
     sizes = (
         "SELECT session, seq, LENGTH(CAST(body AS BLOB)) FROM events"
@@ -491,26 +491,26 @@ def unreadable_events(database: Database) -> Iterator[str]:
             try:
                 json.loads(body)
             except ValueError:
-                yield f"event {seq} of the session {session} is no JSON"
+                yield f"event {seq} of the session {session} is not JSON"
 
 
 def admit_events(database: Database, batch: EventBatch) -> tuple[Event, ...] | HistoryError:
-    """Return the events to store, or why their writer may not.
+    """Return the events to store, or the error that prevents it.
 
-    An error is returned, not raised: other sessions of the transaction go on.
+    An error is returned, not raised: other sessions of the transaction continue.
     """
     if _insert_opening(database, batch):
         return batch.events
     holder = lock_session(database, batch.session)
     if holder is None:
-        return _refusal(database, batch, "was forgotten", "ask the question anew")
+        return _refusal(database, batch, "was deleted", "ask the question again")
     new = _new_events(database, batch)
     if new != () and holder != batch.holder:
-        problem = "was taken up by another process, or is closed"
-        return _refusal(database, batch, problem, "let that process go on, or take it up again")
+        problem = "was resumed by another process, or is closed"
+        return _refusal(database, batch, problem, "let that process continue, or resume it again")
     if new is None:
-        problem = "went on otherwise in the history: two runs of it are never merged"
-        return _refusal(database, batch, problem, "take it up from the history")
+        problem = "has continued differently in the history; two runs are never merged"
+        return _refusal(database, batch, problem, "resume it from the history")
     return new
 
 
@@ -526,43 +526,43 @@ def insert_events(database: Database, rows: Sequence[EventRow]) -> None:
 
 def opening_row(batch: EventBatch) -> SessionRow:
     """Make the row of an opening session."""
-    opened = batch.opening
+    opening = batch.opening
     return SessionRow(
-        session=opened.session,
-        at=opened.at,
-        category=opened.category,
-        simulated=opened.is_simulated,
+        session=opening.session,
+        at=opening.at,
+        category=opening.category,
+        simulated=opening.is_simulated,
         source=COUNCIL,
         status="interrupted",
-        question=opened.question,
+        question=opening.question,
         holder=batch.holder,
-        parent=opened.parent,
-        relation=opened.relation,
-        judges_only=bool(opened.answers) and opened.judging is None,
+        parent=opening.parent,
+        relation=opening.relation,
+        judges_only=bool(opening.answers) and opening.judging is None,
     )
 
 
 def _insert_opening(database: Database, batch: EventBatch) -> bool:
     """Insert the row of an opening session; true if it is new."""
-    begins = bool(batch.events) and isinstance(batch.events[0], SessionOpened)
-    return begins and insert_sessions(database, [opening_row(batch)], ignore_existing=True) == 1
+    is_opening = bool(batch.events) and isinstance(batch.events[0], SessionOpened)
+    return is_opening and insert_sessions(database, [opening_row(batch)], ignore_existing=True) == 1
 
 
 def _new_events(database: Database, batch: EventBatch) -> tuple[Event, ...] | None:
-    """Return the events after the stored ones; None if those differ."""
+    """Return the events after the stored ones, or None if those differ."""
     params = {"session": batch.session}
     [(last,)] = database.rows("SELECT MAX(seq) FROM events WHERE session = :session", params)
     if last is None or not batch.events or batch.events[0].seq > last:
         return batch.events
-    stored = dict(_bodies(database, batch.session))
+    stored_bodies = dict(_bodies(database, batch.session))
     for event in batch.events:
-        if event.seq <= last and not _is_same(event, stored.get(event.seq)):
+        if event.seq <= last and not _is_same(event, stored_bodies.get(event.seq)):
             return None
     return tuple(event for event in batch.events if event.seq > last)
 
 
 def _is_same(event: Event, body: str | None) -> bool:
-    # A record of an earlier Witan may lack fields; the values still agree.
+    # A record of an earlier version may lack fields; the values are still equal.
     return body is not None and (event_to_json(event) == body or event_from_json(body) == event)
 
 

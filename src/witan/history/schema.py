@@ -10,9 +10,9 @@
     imports ─── imported     digests of imported files, and the sessions of each
     cached_sums              results of sums by span of days and shard, see witan.analytics.sums
 
-Times are UTC microseconds in an integer. Models and reviewers are stored as codes: 53 bits of a
-hash of their name, the same in every history. Lists are JSON text. `searched` is question and
-final answer, case-folded by our own code, so that every server searches alike.
+Times are integers: microseconds since 1970, UTC. Models and reviewers are stored as codes: 53 bits
+of a hash of their name, the same in every history. Lists are JSON text. `searched` is the question
+and the final answer, case-folded by Witan, so that every server finds the same sessions.
 
 Migrations are numbered and only go forward; each is one transaction, and the table `migrations`
 lists those applied. A history of a later version is left unchanged.
@@ -39,8 +39,8 @@ from witan.history.engines import (
     SIDE_FILES,
     PostgresDatabase,
     SqliteDatabase,
+    back_up_damaged_file,
     check_library,
-    copy_aside,
     is_damage,
     is_disk_full_error,
     library_version,
@@ -55,10 +55,10 @@ CREATE TABLE migrations (version INTEGER PRIMARY KEY, at_us BIGINT NOT NULL, wit
 """
 
 CACHE_DAYS = 8
-"""Days of sessions whose sums are cached together."""
+"""Number of days whose sums are cached together."""
 
 CACHE_SHARDS = 16
-"""Parts of such a span: the bucket of a session, modulo this."""
+"""Number of parts of such a span: the bucket of a session modulo this."""
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
@@ -234,7 +234,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "DROP TABLE rollups",
         "DROP TABLE wholes",
         "DROP INDEX sessions_by_day",
-        # It covers the states by which cached sums are compared.
+        # It covers the columns that decide whether cached sums are current.
         "CREATE INDEX sessions_by_day ON sessions (day, bucket, holder, revision, added_us)",
         """
         CREATE TABLE cached_sums (
@@ -249,7 +249,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX cached_sums_by_query ON cached_sums (query, span)",
     ),
 )
-"""Statements per version, from 1. A version is never edited, only followed by another.
+"""Statements per version, from 1. Released versions are never edited.
 
 ``{bytes}`` stands for BLOB or BYTEA.
 """
@@ -263,10 +263,10 @@ def migrate(database: Database, clock: Clock) -> None:
             if version == 1:
                 database.execute(_MIGRATIONS_TABLE)
             for statement in MIGRATIONS[version - 1]:
-                written = statement
+                sql = statement
                 for mark, kind in kinds.items():
-                    written = written.replace(mark, kind)
-                database.execute(written)
+                    sql = sql.replace(mark, kind)
+                database.execute(sql)
             at_us = round(clock.now().timestamp() * 1_000_000)
             database.execute(
                 "INSERT INTO migrations (version, at_us, witan) VALUES (:version, :at_us, :witan)",
@@ -277,7 +277,7 @@ def migrate(database: Database, clock: Clock) -> None:
 def code_of(name: str) -> int:
     """Return a name's code of 53 bits, exact in a float.
 
-    Two of a million names share a code once in 20,000 histories; a history refuses the second.
+    Among a million names, two share a code in one of 20,000 histories; the second is refused.
     """
     return int.from_bytes(blake2b(name.encode(errors="replace"), digest_size=8).digest()) >> 11
 
@@ -285,7 +285,7 @@ def code_of(name: str) -> int:
 def bucket_of(session: str) -> int:
     """Return a session's bucket for clustered errors: crc32 modulo 256.
 
-    A session that judges the answers of another shares its group.
+    A session that judges the answers of another has its bucket.
     """
     return crc32(session.encode(errors="replace")) % BUCKETS
 
@@ -294,21 +294,21 @@ def read_version(database: Database) -> int:
     """Return the number of a history's migrations; 0 in an empty database."""
     tables = _tables(database)
     if "migrations" not in tables:
-        # A server's database may hold more than a history; a file is one, or none.
+        # A server's database may contain other tables; a file is a history or is not.
         if tables & {*_TABLES} or (tables and database.dialect == "sqlite"):
-            raise _foreign(database)
+            raise _foreign_error(database)
         return 0
     if not _is_ours(database):
-        raise _foreign(database)
+        raise _foreign_error(database)
     [(version, by)] = database.rows(
         "SELECT version, witan FROM migrations ORDER BY version DESC LIMIT 1"
     ) or [(0, __version__)]
     if version > len(MIGRATIONS):
         raise HistoryError(
             database.location,
-            f"is of version {version}, written by Witan {by}; this Witan, {__version__}, knows "
-            f"versions up to {len(MIGRATIONS)}, and leaves it as it is",
-            "update Witan, or name another history",
+            f"has version {version}, written by Witan {by}; this Witan, {__version__}, supports "
+            f"versions up to {len(MIGRATIONS)}; nothing was changed",
+            "update Witan, or choose another history",
         )
     return int(version)
 
@@ -322,7 +322,7 @@ def _tables(database: Database) -> set[str]:
 
 
 def _is_ours(database: Database) -> bool:
-    """Tell a history's table `migrations` from another's."""
+    """True if the table `migrations` belongs to a history."""
     if database.dialect == "sqlite":
         sql = "SELECT name FROM pragma_table_info('migrations')"
     else:
@@ -333,13 +333,13 @@ def _is_ours(database: Database) -> bool:
     return {"version", "at_us", "witan"} <= {name for (name,) in database.rows(sql)}
 
 
-def _foreign(database: Database) -> HistoryError:
-    problem = "holds tables of another program, and no history"
-    return HistoryError(database.location, problem, "name another place")
+def _foreign_error(database: Database) -> HistoryError:
+    problem = "contains tables of another program and no history"
+    return HistoryError(database.location, problem, "choose another location")
 
 
 def probe_tables(database: Database) -> None:
-    """Read a row of every table, to expose damage now."""
+    """Read a row of every table, to detect damage early."""
     for table in _TABLES:
         database.rows(f"SELECT COUNT(*) FROM (SELECT 1 FROM {table} LIMIT 1) AS probe")  # noqa: S608
 
@@ -358,36 +358,36 @@ def _tables_after(steps: Iterable[Sequence[str]]) -> tuple[str, ...]:
 _TABLES = _tables_after(MIGRATIONS)
 
 
-GLANCE_SECONDS = 0.1
-"""Seconds that an opening checks for damage; `witan doctor` checks the whole file."""
+QUICK_CHECK_SECONDS = 0.1
+"""Time limit of the check for damage at opening; `witan doctor` checks the whole file."""
 
 
 class _FailedCheckError(Exception):
-    """Damage found in a file still readable."""
+    """Damage in a file that can still be read."""
 
 
 def open_database(
     url: str | Path, clock: Clock, lock_wait: LockWait, *, reading: bool = False
 ) -> Database:
-    """Open the history at a location; make or migrate it if needed.
+    """Open the history at a location; create or migrate it if needed.
 
     Parameters
     ----------
     reading
-        Open for reading only: nothing is made, and nothing is written to a protected file.
+        Open for reading only: nothing is created, and a protected file is not written to.
     """
     place = parse_location(url)
     if isinstance(place, str):
         return _open_postgresql(place, clock)
     try:
         return _open_sqlite(place, clock, lock_wait, reading=reading)
-    except (OSError, ValueError) as error:  # a name too long, or with an impossible character
+    except (OSError, ValueError) as error:  # a name that is too long, or has an invalid character
         raise _unwritable(place, error) from error
     except HistoryError as error:
         if not is_damage(error, place):
             raise
-        lost = "is damaged: its beginning is lost"
-        problem = lost if "no SQLite file" in error.problem else error.problem
+        damage = "is damaged: its beginning is lost"
+        problem = damage if "not a SQLite file" in error.problem else error.problem
         is_readable = isinstance(error.__cause__, _FailedCheckError)
         raise damage_error(place, problem, clock.now(), is_readable=is_readable) from error
 
@@ -395,33 +395,33 @@ def open_database(
 def damage_error(
     path: Path, problem: str, at: datetime, *, is_readable: bool = True
 ) -> HistoryError:
-    """Copy a damaged file aside and make the error about it.
+    """Copy a damaged file, and return the error about it.
 
     Parameters
     ----------
     is_readable
-        The file can still be opened, and its sessions exported.
+        True if the file can still be opened and its sessions exported.
     """
     damage = problem if problem.startswith("is damaged") else f"is damaged: {problem}"
     try:
-        copy = copy_aside(path, at)
+        copy = back_up_damaged_file(path, at)
     except (OSError, ValueError) as error:
         return HistoryError(
-            str(path), f"{damage}; no copy could be made ({error})", "copy it, and move it away"
+            str(path), f"{damage}; no copy could be made ({error})", "copy it, then move it away"
         )
-    problem = f"{damage}; it is left as it is, and copied to {copy}"
+    problem = f"{damage}; it is unchanged, with a copy at {copy}"
     if not is_readable:
         remedy = (
-            "none of its tables can be read: put a backup in its place; or move it away to begin a "
-            "new history, and take in what you saved or exported before: witan import FILE"
+            "none of its tables can be read: restore a backup; or move it away to start a new "
+            "history, and import what you saved or exported before: witan import FILE"
         )
         return HistoryError(str(path), problem, remedy)
-    there, rescued = quote(str(path)), quote(f"{path}.jsonl")
+    path_text, rescue_file = quote(str(path)), quote(f"{path}.jsonl")
     return HistoryError(
         str(path),
         problem,
-        f"put a backup in its place; or save what can be read: witan export --history {there} "
-        f"-o {rescued}, move it away to begin a new history, and: witan import {rescued}",
+        f"restore a backup; or save what can be read: witan export --history {path_text} "
+        f"-o {rescue_file}, move it away to start a new history, then: witan import {rescue_file}",
     )
 
 
@@ -430,7 +430,7 @@ def _size(path: Path) -> int:
 
 
 def _is_truncated(path: Path, lock_wait: LockWait) -> bool:
-    """Tell if a file has lost every byte, but its log has not."""
+    """True if a file is empty but its log is not."""
 
     def check(wait: float) -> bool:
         with _lock_for_making(path, wait):
@@ -438,7 +438,7 @@ def _is_truncated(path: Path, lock_wait: LockWait) -> bool:
 
     if _size(path) or not has_log(path):
         return False
-    # Whoever makes the file has its first pages in the log alone, until the lock is released.
+    # While another process creates the file, its first pages are only in the log.
     return not may_write(path) or lock_wait.run(str(path), check)
 
 
@@ -446,24 +446,24 @@ def _open_sqlite(path: Path, clock: Clock, lock_wait: LockWait, *, reading: bool
     _require_file(path)
     check_library(str(path), library_version())
     if _is_truncated(path, lock_wait):
-        problem = "is damaged: it has lost every byte, and its log has not"
+        problem = "is damaged: the file is empty but its log is not"
         raise damage_error(path, problem, clock.now())
     size = _size(path)
     if reading and size == 0:
         problem = "there is no history yet" if not path.exists() else "is empty: no history yet"
-        raise HistoryError(str(path), problem, "ask a question, or name another place")
+        raise HistoryError(str(path), problem, "ask a question, or choose another location")
     if reading and not may_write(path):
         return lock_wait.run(str(path), lambda wait: open_read_only(path, wait))
     if size and not may_write(path):
-        problem = "cannot be written: the file, its folder or the disk refuses it"
-        raise HistoryError(str(path), problem, "allow yourself to write both, or only read it")
+        problem = "cannot be written: the file, its folder or the disk is write-protected"
+        raise HistoryError(str(path), problem, "make both writable, or open it for reading only")
     if size:
         try:
             database = lock_wait.run(
                 str(path), lambda wait: _open_current(path, wait, reading=reading)
             )
         except HistoryError as error:
-            # A process that had it open would have made the files that readers share.
+            # A process that has it open would have created the files that readers share.
             if not (reading and is_disk_full_error(error.__cause__, path) and has_no_log(path)):
                 raise
             return lock_wait.run(str(path), partial(open_read_only, path, is_full=True))
@@ -474,22 +474,22 @@ def _open_sqlite(path: Path, clock: Clock, lock_wait: LockWait, *, reading: bool
 
 
 def _require_file(path: Path) -> None:
-    """Refuse a folder, a device or a pipe, before anything is written."""
+    """Refuse a folder, device or pipe before anything is written."""
     if path.is_dir():
         raise HistoryError(str(path), "is a folder", "name a file in it")
     if path.exists() and not path.is_file():
-        problem = "is no file, but a device or a pipe, which keeps nothing"
-        raise HistoryError(str(path), problem, "name a file, or do without a history")
+        problem = "is a device or a pipe, which stores nothing"
+        raise HistoryError(str(path), problem, "give a file, or use no history")
 
 
 def _open_current(path: Path, wait: float, *, reading: bool) -> SqliteDatabase | None:
-    """Open a file of this version; return None for older ones."""
+    """Open a file of this version; None if it is older."""
     with ExitStack() as stack:
         database = stack.enter_context(closing(SqliteDatabase(path, str(path), busy_seconds=wait)))
         if read_version(database) < len(MIGRATIONS):
             return None
         probe_tables(database)
-        if not reading and (damage := database.quick_check(GLANCE_SECONDS)) is not None:
+        if not reading and (damage := database.quick_check(QUICK_CHECK_SECONDS)) is not None:
             raise HistoryError(str(path), f"is damaged: {damage}", "") from _FailedCheckError(
                 "malformed"
             )
@@ -502,7 +502,7 @@ def _open_current(path: Path, wait: float, *, reading: bool) -> SqliteDatabase |
 def _make_or_migrate(path: Path, clock: Clock, wait: float) -> SqliteDatabase:
     with _lock_for_making(path, wait), ExitStack() as stack:
         database = stack.enter_context(closing(SqliteDatabase(path, str(path), busy_seconds=wait)))
-        # Of several processes that waited for the lock, the first one has made it.
+        # If several processes waited for the lock, the first one has created it.
         if read_version(database) < len(MIGRATIONS):
             database.choose_journal()
             migrate(database, clock)
@@ -517,8 +517,8 @@ def _lock_for_making(path: Path, wait: float) -> Iterator[None]:
     try:
         with lock_file(path.with_name(f"{path.name}.lock"), wait) as locked:
             if not locked:
-                problem = f"another process has been opening it for {wait:g} s"
-                error = HistoryError(str(path), problem, "let that finish, then try again")
+                problem = f"is being opened by another process (waited {wait:g} s)"
+                error = HistoryError(str(path), problem, "wait until it finishes, then try again")
                 raise error from BlockingIOError()
             path.touch(mode=0o600)
             yield
@@ -527,7 +527,7 @@ def _lock_for_making(path: Path, wait: float) -> Iterator[None]:
 
 
 def _make_folder(path: Path) -> None:
-    """Make the folder, private to its owner, unless it exists."""
+    """Create the folder, accessible only to its owner, unless it exists."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -536,14 +536,14 @@ def _make_folder(path: Path) -> None:
 
 def _unwritable(path: Path, error: Exception) -> HistoryError:
     problem = f"cannot be written: {getattr(error, 'strerror', None) or error}"
-    return HistoryError(str(path), problem, "name a file in a folder that you may write")
+    return HistoryError(str(path), problem, "choose a file in a writable folder")
 
 
 def _open_postgresql(url: str, clock: Clock) -> PostgresDatabase:
     with ExitStack() as stack:
         database = stack.enter_context(closing(PostgresDatabase(url)))
         if (encoding := database.encoding()) != "UTF8":
-            problem = f"is a database in the encoding {encoding}, which does not hold every text"
+            problem = f"is a database in the encoding {encoding}, which cannot store every text"
             remedy = "make another: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0"
             raise HistoryError(database.location, problem, remedy)
         if read_version(database) < len(MIGRATIONS):
@@ -555,12 +555,12 @@ def _open_postgresql(url: str, clock: Clock) -> PostgresDatabase:
 
 
 def may_write(path: Path) -> bool:
-    """Tell whether a file and its folder may be written."""
-    return all(os.access(where, os.W_OK) for where in (path, path.absolute().parent))
+    """True if a file and its folder are writable."""
+    return all(os.access(folder, os.W_OK) for folder in (path, path.absolute().parent))
 
 
 def has_log(path: Path) -> bool:
-    """Tell whether a write-ahead log holds part of a file's content."""
+    """True if a write-ahead log contains part of a file's data."""
     try:
         return Path(f"{path}-wal").stat().st_size > 0
     except OSError:
@@ -568,28 +568,28 @@ def has_log(path: Path) -> bool:
 
 
 def has_no_log(path: Path) -> bool:
-    """Tell whether no log or journal has part of a file's content."""
+    """True if no log or journal contains part of a file's data."""
     return not any(
-        beside.exists() and beside.stat().st_size
-        for beside in (Path(f"{path}{suffix}") for suffix in SIDE_FILES)
+        side_file.exists() and side_file.stat().st_size
+        for side_file in (Path(f"{path}{suffix}") for suffix in SIDE_FILES)
     )
 
 
 def open_read_only(path: Path, wait: float, *, is_full: bool = False) -> SqliteDatabase:
-    """Open a write-protected file; make, migrate and change nothing.
+    """Open a write-protected file without any change.
 
     Parameters
     ----------
     is_full
-        The file may be written and needs no log, but its disk is full.
+        True if the file is writable and needs no log, but its disk is full.
     """
     try:
         return _open_in_mode(path, wait, "ro&immutable=1" if is_full else _mode(path))
     except HistoryError as error:
         if not has_log(path) or is_busy(error):
             raise
-        problem = "cannot be read here: its log lies beside it, and would have to be worked in"
-        remedy = "copy it, and what lies beside it, to a folder that you may write"
+        problem = "cannot be read here: applying its write-ahead log needs write access"
+        remedy = "copy it and its log to a writable folder"
         raise HistoryError(str(path), problem, remedy) from error
 
 
@@ -601,10 +601,10 @@ def _open_in_mode(path: Path, wait: float, mode: str) -> SqliteDatabase:
         version = read_version(database)
         if version < len(MIGRATIONS):
             problem = (
-                f"is of version {version}, this Witan reads version {len(MIGRATIONS)}, and it"
-                " may not be written here"
+                f"has version {version}, this Witan reads version {len(MIGRATIONS)}, and a"
+                " write-protected file cannot be migrated"
             )
-            raise HistoryError(str(path), problem, "copy it to a place that you may write")
+            raise HistoryError(str(path), problem, "copy it to a writable folder")
         probe_tables(database)
         database.restore_busy_timeout()
         stack.pop_all()
@@ -612,9 +612,9 @@ def _open_in_mode(path: Path, wait: float, mode: str) -> SqliteDatabase:
 
 
 def _mode(path: Path) -> str:
-    """Return the mode to open a file in: immutable if nobody writes.
+    """Return the mode to open a file: immutable if write-protected.
 
-    Only then SQLite makes no files beside it.
+    Only in this mode SQLite creates no files next to it.
     """
     if has_log(path):
         return "ro"

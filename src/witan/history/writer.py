@@ -1,9 +1,8 @@
-"""Recordings of running sessions, and their committing thread.
+"""Recordings of running sessions, and the thread that commits them.
 
-The event loop never waits for the disk. Events that come while one commit is under way go into the
-next, so that many sessions share the price of one. While another process locks the history, events
-stay queued and are tried again, as long as nobody waits for them: whoever does decides when they
-are given up.
+The event loop never waits for the disk. Events that arrive during a commit go into the next one, so
+that many sessions share the cost of one commit. While another process locks the history, events
+stay queued and are tried again until a waiting caller's time limit drops them.
 """
 
 import math
@@ -48,25 +47,25 @@ from witan.history.rows import (
 )
 
 ATTEMPT_SECONDS = 2.0
-"""Seconds that one attempt waits for a lock; events that come meanwhile join the next."""
+"""Lock timeout of one attempt in seconds; later events join the next attempt."""
 
-MOST_AT_ONCE = 1_000
-"""Most sessions of one commit."""
+MAX_SESSIONS_PER_COMMIT = 1_000
+"""Maximum number of sessions per commit."""
 
 UNSTORABLE = (WitanError, ValueError, ArithmeticError)
-"""Errors of a session with a text, a time or a number that no row can store."""
+"""Errors of a session with values that cannot be stored."""
 
 
 class EventRecorder(Protocol):
-    """The listener queueing a session's events."""
+    """The listener that queues a session's events."""
 
     def fail(self, session: str, error: Exception) -> None:
-        """Note why later events of a session are not stored."""
+        """Record why later events of a session are not stored."""
         ...
 
 
 class SessionQueue:
-    """The events of one session, as its recorder queues them.
+    """The queued events of one session.
 
     Parameters
     ----------
@@ -85,13 +84,13 @@ class SessionQueue:
 
     @property
     def durable(self) -> int:
-        """The number of the last durable event; 0: none."""
-        written = self.n_written if self.failure is None else 0
-        return self.events[written - 1].seq if written else 0
+        """The number of the last durable event; 0 if none."""
+        n_written = self.n_written if self.failure is None else 0
+        return self.events[n_written - 1].seq if n_written else 0
 
-    def batch(self, upto: int) -> EventBatch:
-        """Return the queued, unwritten events."""
-        events = self.events[:upto]
+    def batch(self, n_queued: int) -> EventBatch:
+        """Return the queued, pending events."""
+        events = self.events[:n_queued]
         closing = Session.of(events) if isinstance(events[-1], SessionClosed) else None
         return EventBatch(self.opening, self.holder, tuple(events[self.n_written :]), closing)
 
@@ -99,36 +98,36 @@ class SessionQueue:
         """Store no more events of the session."""
         session = self.opening.session
         if not isinstance(error, HistoryError):
-            problem = f"could not keep the session {session}: {str(error) or type(error).__name__}"
-            error = HistoryError("the history", problem, "see what it says, and try again")
+            problem = f"could not store the session {session}: {str(error) or type(error).__name__}"
+            error = HistoryError("the history", problem, "check the cause, then try again")
         self.failure = error
         self.recorder.fail(session, error)
 
 
-Pending = dict[SessionQueue, int]
-"""Sessions, each with the number of its queued events."""
+PendingQueues = dict[SessionQueue, int]
+"""Queue of a session → number of events to commit."""
 
 
-def commit_pending(database: Database, pending: Pending) -> None:
+def commit_pending(database: Database, pending: PendingQueues) -> None:
     """Commit pending events in one transaction; on failure retry each session alone."""
     in_order = sorted(pending.items(), key=lambda item: item[0].opening.session)
-    for block in blocks(in_order, MOST_AT_ONCE):
-        unwritten = [
-            (queue, upto)
-            for queue, upto in block
-            if queue.failure is None and upto > queue.n_written
+    for block in blocks(in_order, MAX_SESSIONS_PER_COMMIT):
+        pending_batches = [
+            (queue, n_queued)
+            for queue, n_queued in block
+            if queue.failure is None and n_queued > queue.n_written
         ]
         try:
-            _commit(database, unwritten)
+            _commit(database, pending_batches)
         except UNSTORABLE as error:
             _raise_if_transient(error)
-            _commit_each(database, unwritten)
+            _commit_each(database, pending_batches)
 
 
-def _commit_each(database: Database, unwritten: Sequence[tuple[SessionQueue, int]]) -> None:
-    for queue, upto in unwritten:
+def _commit_each(database: Database, pending: Sequence[tuple[SessionQueue, int]]) -> None:
+    for queue, n_queued in pending:
         try:
-            _commit(database, [(queue, upto)])
+            _commit(database, [(queue, n_queued)])
         except UNSTORABLE as error:
             _raise_if_transient(error)
             queue.fail(error)
@@ -139,18 +138,18 @@ def _raise_if_transient(error: Exception) -> None:
         raise error
 
 
-def _commit(database: Database, unwritten: Sequence[tuple[SessionQueue, int]]) -> None:
+def _commit(database: Database, pending: Sequence[tuple[SessionQueue, int]]) -> None:
     """Write the next events of several sessions in one transaction.
 
-    The sessions are in the order of their names, in which every writer locks them. All rows are
-    made before the transaction, because other writers wait while it lasts.
+    Sessions are sorted by name, the order in which every writer locks them. All rows are prepared
+    before the transaction, because other writers wait for its end.
     """
-    writes = [(queue, upto, _Write(queue.batch(upto))) for queue, upto in unwritten]
+    writes = [(queue, n_queued, _Write(queue.batch(n_queued))) for queue, n_queued in pending]
     closing = _count([write for *_, write in writes])
     rows = _rows(closing)
     refusals: list[tuple[SessionQueue, HistoryError]] = []
     with database.transaction(wait=ATTEMPT_SECONDS):
-        closed = []
+        closed_sessions = []
         for queue, _, write in writes:
             new = admit_events(database, write.batch)
             if isinstance(new, HistoryError):
@@ -159,18 +158,18 @@ def _commit(database: Database, unwritten: Sequence[tuple[SessionQueue, int]]) -
             insert_events(database, write.events[len(write.events) - len(new) :])
             if new and write.count is not None:
                 close_session(database, write.closing_values)
-                closed.append(write)
-        if len(closed) < len(closing):
-            rows = _rows(closed)
+                closed_sessions.append(write)
+        if len(closed_sessions) < len(closing):
+            rows = _rows(closed_sessions)
         rows.write(database)
     for queue, error in refusals:
         queue.fail(error)
-    for queue, upto, _ in writes:
-        queue.n_written = upto
+    for queue, n_queued, _ in writes:
+        queue.n_written = n_queued
 
 
 class _Write:
-    """The next events of a session as rows, with its closing count."""
+    """The next events of a session as rows, with its final count."""
 
     def __init__(self, batch: EventBatch) -> None:
         self.batch = batch
@@ -197,15 +196,15 @@ def _rows(writes: Sequence[_Write]) -> Rows:
     return rows
 
 
-LOOK_SECONDS = 0.1
-"""Seconds between two checks of whether a lock is still in the way."""
+LOCK_CHECK_SECONDS = 0.1
+"""Seconds between two attempts to get a lock."""
 
-MOST_TAKEN = 10_000
-"""Most items taken from the queue before a commit."""
+MAX_BATCH_ITEMS = 10_000
+"""Maximum number of queue items per commit."""
 
 
 class _Notice(Signal):
-    """A signal calling a function when set."""
+    """A signal that calls a function when set."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         super().__init__()
@@ -226,12 +225,12 @@ class _Dismissal:
 
 
 class Writer:
-    """The thread committing queued events, on its own connection.
+    """The thread that commits queued events, on its own connection.
 
     Parameters
     ----------
     connect
-        Opens a connection that waits so many seconds for locks.
+        Opens a connection with a lock timeout in seconds.
     location
         The location in error messages.
     """
@@ -247,19 +246,19 @@ class Writer:
         self._end = Signal()
         self._block_error: HistoryError | None = None
 
-    def enqueue(self, queue: SessionQueue, upto: int) -> None:
-        """Queue the first `upto` events of a session for the next commit."""
+    def enqueue(self, queue: SessionQueue, n_queued: int) -> None:
+        """Queue the first `n_queued` events of a session for the next commit."""
         with self._starting:
             if self._is_closing:
-                problem = "is closed, and keeps nothing more"
-                raise HistoryError("the history", problem, "open it for as long as sessions run")
+                problem = "is closed and accepts no more events"
+                raise HistoryError("the history", problem, "keep it open while sessions run")
             if self._thread is None:
                 self._thread = Thread(target=self._run, name="witan-history", daemon=True)
                 self._thread.start()
-            self._queue.put((queue, upto))
+            self._queue.put((queue, n_queued))
 
     def notify(self, call: Callable[[], None]) -> None:
-        """Have the thread call a function once everything queued now is processed."""
+        """Call a function on the thread once the current queue is processed."""
         with self._starting:
             if not self._is_closing:
                 self._queue.put(_Notice(call))
@@ -267,7 +266,7 @@ class Writer:
         call()
 
     def drain(self, wait: float) -> None:
-        """Wait until everything queued now is processed."""
+        """Wait until the current queue is processed."""
         if self._thread is None:
             return
         signal = self._enqueue_signal(Signal())
@@ -275,10 +274,10 @@ class Writer:
         while not is_done:
             if (error := self._block_error) is not None:
                 raise HistoryError(error.location, error.problem, error.remedy) from error.__cause__
-            is_done = signal.wait(LOOK_SECONDS)
+            is_done = signal.wait(LOCK_CHECK_SECONDS)
 
     def dismiss(self, recorder: EventRecorder, error: HistoryError) -> None:
-        """Drop a recorder's pending events; return once no more are written."""
+        """Drop a recorder's pending events; return when none is being written."""
         dismissal = _Dismissal(recorder, error)
         self._enqueue_signal(dismissal.complete, dismissal).wait()
 
@@ -296,19 +295,19 @@ class Writer:
         """Queue a signal or its item; return the signal to wait for."""
         with self._starting:
             if self._is_closing:
-                # Nothing is queued after the end, so wait for that.
+                # Nothing is queued after the end, so wait for the end.
                 return self._end
             self._queue.put(signal if item is None else item)
             return signal
 
     def _run(self) -> None:
         database: Database | None = None
-        pending: Pending = {}
+        pending: PendingQueues = {}
         signals: list[Signal] = []
         try:
             while True:
                 dismissals = self._take(pending, signals)
-                if self._block_error is not None:  # else dismissed events would be tried once more
+                if self._block_error is not None:  # otherwise dismissed events would be tried again
                     self._drop(pending, dismissals)
                 database = self._write(database, pending)
                 self._drop(pending, dismissals)
@@ -320,17 +319,17 @@ class Writer:
                     signal.set()
                 signals.clear()
         finally:
-            # Whatever ended the thread, nobody waits for it for ever.
+            # Whatever ended the thread, no caller waits for it forever.
             self._release(signals)
             if database is not None:
                 database.close()
 
-    def _take(self, pending: Pending, signals: list[Signal]) -> list[_Dismissal]:
-        """Take everything queued now, or wait for the next item."""
+    def _take(self, pending: PendingQueues, signals: list[Signal]) -> list[_Dismissal]:
+        """Take all items of the queue, or wait for the next one."""
         dismissals: list[_Dismissal] = []
-        wait = LOOK_SECONDS if pending else None
+        wait = LOCK_CHECK_SECONDS if pending else None
         with suppress(Empty):
-            for _ in range(MOST_TAKEN):
+            for _ in range(MAX_BATCH_ITEMS):
                 item = self._queue.get(timeout=wait)
                 wait = 0
                 if isinstance(item, tuple):
@@ -341,11 +340,11 @@ class Writer:
                     dismissals.append(item)
         return dismissals
 
-    def _write(self, database: Database | None, pending: Pending) -> Database | None:
-        """Commit pending events, on a new connection if needed; return it.
+    def _write(self, database: Database | None, pending: PendingQueues) -> Database | None:
+        """Commit pending events and return the connection, opened if needed.
 
-        Events behind another process's lock stay pending. The thread survives any error, and
-        whoever flushes gets it.
+        Events blocked by another process's lock stay pending. The thread survives any error; the
+        next flush raises it.
         """
         try:
             if pending:
@@ -355,15 +354,15 @@ class Writer:
             if isinstance(error, HistoryError) and is_transient(error):
                 self._block_error = error
                 return database
-            for queue, upto in pending.items():
-                if queue.n_written < upto:
+            for queue, n_queued in pending.items():
+                if queue.n_written < n_queued:
                     queue.fail(error)
         self._block_error = None
         pending.clear()
         return database
 
-    def _drop(self, pending: Pending, dismissals: Sequence[_Dismissal]) -> None:
-        """Fail pending events of dismissed recorders; after the end, all."""
+    def _drop(self, pending: PendingQueues, dismissals: Sequence[_Dismissal]) -> None:
+        """Fail pending events of dismissed recorders; at the end, all events."""
         for dismissal in dismissals:
             for queue in [queue for queue in pending if queue.recorder is dismissal.recorder]:
                 del pending[queue]
@@ -389,25 +388,25 @@ class Writer:
                         item.complete.set()
 
 
-GLANCE_SECONDS = 0.2
-"""Shortest wait for a commit, also when the lock wait is used up."""
+MIN_COMMIT_SECONDS = 0.2
+"""Shortest wait for a commit in seconds, even if the lock wait is used up."""
 
 
 class Recording:
-    """A listener storing the events of successive sessions.
+    """A listener that stores the events of successive sessions.
 
     Any number of recordings may be open at once; they share the history's writer.
 
     Parameters
     ----------
     claim
-        Returns the holder of a session that was claimed, else None.
+        Returns the holder of a claimed session, else None.
 
     Attributes
     ----------
     failure
-        The first error; later events of its session are not stored. Once a flush has raised it, it
-        is cleared when another session opens.
+        The first error; later events of its session are not stored. After a flush has raised it,
+        the opening of another session clears it.
     """
 
     def __init__(self, writer: Writer, claim: Callable[[str], str | None]) -> None:
@@ -417,7 +416,7 @@ class Recording:
         self._is_closed = True
         self._n_sessions = 0
         self._failures: dict[str, Exception] = {}
-        self._raised: set[str] = set()
+        self._reported_sessions: set[str] = set()
 
     @property
     def failure(self) -> Exception | None:
@@ -426,7 +425,7 @@ class Recording:
 
     @property
     def is_durable(self) -> bool:
-        """True if all events of its only session are stored: a flush waits for nothing."""
+        """True if all events are stored, so a flush returns immediately."""
         queue = self._session
         if queue is None or self._n_sessions > 1 or not self._is_closed:
             return False
@@ -439,29 +438,31 @@ class Recording:
         if kind is None:
             self.flush()
             return
-        with suppress(HistoryError):  # the block's own error says more
+        with suppress(HistoryError):  # the block's own error is more informative
             self.flush()
 
     def __call__(self, event: Event) -> None:
-        """Queue an event for the next commit, deltas aside; return at once."""
+        """Queue an event, except deltas, for the next commit; return immediately."""
         self.append(event)
         self._queue()
 
     def append(self, event: Event) -> None:
-        """Append an event, deltas aside; the next commit or flush queues it."""
+        """Append an event, except deltas; the next commit or flush queues it."""
         if isinstance(event, AnswerDelta | SynthesisDelta):
             return
         if isinstance(event, SessionOpened):
-            while self._raised:  # another thread may be adding to it
-                self._failures.pop(self._raised.pop(), None)
+            while self._reported_sessions:  # another thread may be appending
+                self._failures.pop(self._reported_sessions.pop(), None)
             self._queue()
             holder = self._claim(event.session)
             self._session = SessionQueue(event, new_holder() if holder is None else holder, self)
             self._is_closed = False
             self._n_sessions += 1
         if self._session is None or self._is_closed:
-            problem = "got an event of a session without its opening"
-            raise HistoryError("the recording", problem, "pass it the session from its first event")
+            problem = "received an event of a session before its opening"
+            raise HistoryError(
+                "the recording", problem, "pass it the session from its first event on"
+            )
         self._session.events.append(event)
         self._is_closed = isinstance(event, SessionClosed)
         (unmark_recording if self._is_closed else mark_recording)(self._session.holder)
@@ -469,25 +470,25 @@ class Recording:
     async def commit(self, lock_wait: LockWait) -> int:
         """Wait until all appended events are durable or failed, within `lock_wait`.
 
-        Events behind another process's lock may still be stored later.
+        Events blocked by another process's lock may still be stored later.
 
         Returns
         -------
         int
-            The number of the session's last durable event; 0: none.
+            The number of the session's last durable event; 0 if none.
         """
         if self._queue() and self._session is not None:
             event = anyio.Event()
             call_soon = _loop_caller()
             self._writer.notify(lambda: call_soon(event.set))
-            began = time.monotonic()
-            with anyio.move_on_after(max(lock_wait.remaining, GLANCE_SECONDS)):
+            start = time.monotonic()
+            with anyio.move_on_after(max(lock_wait.remaining, MIN_COMMIT_SECONDS)):
                 await event.wait()
-            lock_wait.deduct(time.monotonic() - began)
+            lock_wait.deduct(time.monotonic() - start)
         return 0 if self._session is None else self._session.durable
 
     def _queue(self) -> bool:
-        """Hand new events to the writer; true if some are not durable."""
+        """Pass new events to the writer; true if some are not durable."""
         queue = self._session
         if queue is None or queue.failure is not None:
             return False
@@ -502,8 +503,8 @@ class Recording:
         Parameters
         ----------
         lock_wait
-            Wait for another process that keeps the history locked, after which the events are
-            dropped; None: as long as an opening, in silence.
+            Limit of the wait for another process that locks the history; then the events are
+            dropped. By default as long as an opening, without a message.
 
         Raises
         ------
@@ -511,7 +512,7 @@ class Recording:
             If some events are not stored.
         """
         if self.is_durable:
-            self._session = None  # it refers to every event, and to this recording
+            self._session = None  # it references every event and this recording
             return
         lock_wait = LockWait() if lock_wait is None else lock_wait
         self._queue()
@@ -528,11 +529,11 @@ class Recording:
         failures = [*self._failures.items()]
         if failures:
             session, failure = failures[0]
-            self._raised.add(session)
+            self._reported_sessions.add(session)
             raise failure
 
     def fail(self, session: str, error: Exception) -> None:
-        """Note why later events of a session are not stored."""
+        """Record why later events of a session are not stored."""
         self._failures.setdefault(session, error)
 
 
@@ -542,7 +543,7 @@ def _loop_caller() -> Callable[[Callable[[], object]], None]:
     call = loop.run_sync_soon if hasattr(loop, "run_sync_soon") else loop.call_soon_threadsafe
 
     def call_soon(function: Callable[[], object]) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any longer
+        with suppress(RuntimeError):  # the loop is closed: no caller is waiting
             call(function)
 
     return call_soon

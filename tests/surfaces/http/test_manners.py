@@ -91,7 +91,7 @@ class TestSessionNames:
             told = client.request(method, here + path)
             assert told.status_code in {200, 409}, f"{path}: {told.text}"
             if told.status_code == 409:
-                assert f"{name} came in as ballots" in told.json()["detail"]
+                assert f"{name} was imported as ballots" in told.json()["detail"]
 
     def test_delete_removes_only_the_session_named(self, client, folder):
         (folder / "more.jsonl").write_text(SEVERAL.replace("first", "d/1").replace("second", "d"))
@@ -272,7 +272,7 @@ class TestWording:
             told = asking.get("/api/sessions/last/paper", params={"as": "ines"})
 
         assert told.status_code == 409
-        assert "no text of any answer" in told.json()["detail"]
+        assert "no answer texts" in told.json()["detail"]
         assert "import" not in told.json()["detail"]
 
     def test_errors_about_a_retry_name_the_seats(self, tmp_path):

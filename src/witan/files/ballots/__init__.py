@@ -1,4 +1,4 @@
-"""Ballots in files, read and written."""
+"""Reading and writing of ballot files."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -43,17 +43,17 @@ def read_ballots(  # noqa: PLR0913 - all but the path by name
 ) -> Iterator[Ballot]:
     """Stream the ballots of a file, a stream, or ``-`` (standard input).
 
-    Plain, gzip or Zstandard, in one of `FORMATS`, each recognised from the content. A line that
-    cannot be read goes to `on_problem` and is left out; without `on_problem` the first one raises
-    `BallotFileError`, as a file that cannot be read at all always does. With `reports_doubts`
-    it is told as well of what is odd about lines that are read. `columns` says which column holds
-    a field, such as ``{"session": "task", "reviewer": "judge+version"}``. What is
-    beyond `bounds` raises `TooLarge`; without them a file may be of any size. `on_note` is told how
-    a file is read, where that is not plain from its columns.
+    Plain, gzip or Zstandard, in one of `FORMATS`, each detected from the content. An unreadable
+    line is passed to `on_problem` and skipped; without `on_problem` the first one raises
+    `BallotFileError`, as an unreadable file always does. With `reports_doubts`, `on_problem` also
+    gets doubts about lines that were read. `columns` gives the column of a field, such as
+    ``{"session": "task", "reviewer": "judge+version"}``. Content beyond `bounds` raises `TooLarge`;
+    without them a file may have any size. `on_note` gets a note on how a file is read, if its
+    columns do not make that obvious.
 
-    `scale`, such as ``"0-1"``, says on which scale all grades are given. Without it a ballot's own
-    holds, then that of the `rubric`, then the one that all grades of the file fit; where that is
-    unclear, `BallotFileError` names two that they could be on.
+    `scale`, such as ``"0-1"``, is the scale of all grades. By default it is the scale of the
+    ballot, else of the `rubric`, else the one that fits all grades of the file; if two fit,
+    `BallotFileError` names both.
     """
     if format is not None:
         check_format(format)
@@ -61,8 +61,8 @@ def read_ballots(  # noqa: PLR0913 - all but the path by name
     make_report = partial(
         ProblemReport, on_problem=on_problem, reports_doubts=reports_doubts, on_note=on_note
     )
-    declared = Scale.parse(scale) if isinstance(scale, str) else scale
-    scales = declared, None if rubric is None else rubric.scale
+    stated_scale = Scale.parse(scale) if isinstance(scale, str) else scale
+    scales = stated_scale, None if rubric is None else rubric.scale
     parts = read_parts(path, (format, columns or {}), make_report, scales, bounds)
     tables = ((part,) if isinstance(part, Ballot) else part for part in parts)
     return chain.from_iterable(tables)
@@ -75,16 +75,16 @@ def read_parts(
     scales: tuple[Scale | None, Scale | None],
     bounds: Bounds | None = None,
 ) -> Iterator[Ballot | BallotTable]:
-    """Stream ballots as `read_ballots`; those of a file that only grade are one table.
+    """Stream ballots as `read_ballots`, or one table if a file only grades.
 
     Parameters
     ----------
     reading
         Format and columns.
     make_report
-        Makes the report of a file's problems.
+        Creates the report of a file's problems.
     scales
-        On which all grades are given, and on which those are whose ballot declares none.
+        Scale of all grades, and default scale of ballots without one.
     """
     if reading[0] is not None:
         check_format(reading[0])
@@ -97,9 +97,9 @@ def read_parts(
         if content.format in PLAIN:
             yield from scaled_ballots(content, reading[1], report, scales)
             return
-        # Sessions load the history's modules: only those who read some wait for them.
+        # Importing sessions is slow, so only files with sessions do it.
         from witan.core.ballot_records import mark_simulated
         from witan.files.imports import read_sessions
 
-        for one in read_sessions(content, reading[1], report, scales=scales, apart=False):
+        for one in read_sessions(content, reading[1], report, scales=scales, by_session=False):
             yield from map(mark_simulated, one.ballots) if one.simulated else one.ballots

@@ -1,4 +1,4 @@
-"""Columns of a table by field, and its cells, safe against execution in spreadsheets."""
+"""Columns and cells of ballot tables, safe to open in spreadsheets."""
 
 import csv
 import json
@@ -62,30 +62,32 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "notes": ("notes",),
     "scale": ("scale",),
 }
-"""Names under which the column of a field is found, first to last, whatever its case and spaces."""
+"""Names of a field's column, in order of preference, ignoring case and spaces."""
 
 CRITERIA = (
     *("accuracy", "relevance", "completeness", "conciseness", "clarity"),
     *("correctness", "robustness", "craft", "originality", "fidelity", "effect", "calibration"),
     "overall",
 )
-"""Columns that are criteria wherever they stand: those of the named rubrics, and `overall`, the
-holistic grade beside them. Named here because the rubrics themselves load numpy."""
+"""Columns that are always criteria: those of the named rubrics, and `overall`, the holistic grade.
+
+Listed here because importing the rubrics loads numpy.
+"""
 
 CRITERION_PREFIX = "grade:"
-"""A column named with it is a criterion, whatever the criterion's name."""
+"""Prefix of columns that are criteria."""
 
 TEXTS = ("text", "answer", "response", "output")
-"""Fields of a line that holds an answer, under which its text stands."""
+"""Fields with the text of an answer."""
 
 LENGTHS = ("chars", "output_chars", "length", "n_chars")
-"""Fields, or columns, under which the length of an answer stands."""
+"""Fields, or columns, with the length of an answer."""
 
 CANDIDATES = ("candidate", "model", "model_id")
-"""Fields of a line that holds an answer, under which its author stands."""
+"""Fields with the author of an answer."""
 
 QUESTIONS = ("text", "question", "prompt")
-"""Fields of a line that holds a question, under which its text stands."""
+"""Fields with the text of a question."""
 
 _RECORD_FIELDS = ("ranking", "grades", "positions", "authors", "paired")
 
@@ -94,32 +96,32 @@ Cell = Callable[[Sequence[str]], str]
 
 def check_columns(columns: Mapping[str, str]) -> None:
     """Refuse fields unknown to every format."""
-    known = (*ALIASES, *_RECORD_FIELDS, "criteria")
+    field_names = (*ALIASES, *_RECORD_FIELDS, "criteria")
     for field, column in columns.items():
-        if field not in known:
-            raise UnknownName("field", field, known)
+        if field not in field_names:
+            raise UnknownName("field", field, field_names)
         if not column.strip():
             raise InvalidParameter(f"the column of {field!r}", column, "the name of a column")
 
 
 def join_columns(parts: Iterable[object]) -> str:
-    """One name out of several columns, the empty ones left out."""
+    """Join the non-empty cells of several columns to one name."""
     return "@".join(text for part in parts if (text := "" if part is None else str(part).strip()))
 
 
 @lru_cache(maxsize=4096)
 def fold_name(name: str) -> str:
     """Normalise a header: ``Model A``, ``model-a`` and ``modelA`` become ``model_a``."""
-    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
-    return re.sub(r"[\W_]+", "_", parted).strip("_").casefold()
+    spaced_name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    return re.sub(r"[\W_]+", "_", spaced_name).strip("_").casefold()
 
 
 class Header:
     """The columns of one table.
 
-    `columns` names the column of a field; ``"judge+version"`` joins two columns as
-    ``judge@version``, and ``{"criteria": "a,b"}`` lists further columns that are criteria. With
-    `absent`, a column that is named and not there is none, as in one record of many.
+    `columns` gives the column of a field; ``"judge+version"`` joins two columns as
+    ``judge@version``, and ``{"criteria": "a,b"}`` lists further criteria. With `absent`, a missing
+    column of `columns` is ignored, as in one record of many.
     """
 
     def __init__(
@@ -134,24 +136,24 @@ class Header:
             for name in reversed(self.names)
             if not name.casefold().startswith(CRITERION_PREFIX)
         }
-        listed = columns.get("criteria", "")
-        self._listed_criteria = [name.strip() for name in listed.split(",") if name.strip()]
+        criteria_names = columns.get("criteria", "")
+        self._listed_criteria = [name.strip() for name in criteria_names.split(",") if name.strip()]
         self._field_places = {
-            field: found for field in ALIASES if (found := self._find(field, columns))
+            field: column for field in ALIASES if (column := self._find(field, columns))
         }
 
     def place(self, *names: str) -> int | None:
-        """Position of the first of these columns, if any."""
+        """Return the position of the first of these columns, if any."""
         return next(
             (self._folded_places[name] for name in names if name in self._folded_places), None
         )
 
     def column(self, field: str) -> str:
-        """The column name of a field."""
+        """Return the column name of a field."""
         return "+".join(self.names[place] for place in self._field_places[field])
 
     def places(self, fields: Iterable[str]) -> set[int]:
-        """Positions of these fields' columns."""
+        """Return the positions of these fields' columns."""
         return {place for field in fields for place in self._field_places.get(field, ())}
 
     def __contains__(self, field: str) -> bool:
@@ -172,33 +174,33 @@ class Header:
                 )
 
     def cell(self, field: str) -> Cell:
-        """A getter of the field's text in a row."""
-        where = self._field_places.get(field, ())
-        if not where:
+        """Return a getter of the field's text in a row."""
+        places = self._field_places.get(field, ())
+        if not places:
             return lambda _row: ""
-        if len(where) == 1:
-            return itemgetter(where[0])
-        return lambda row: join_columns(row[place] for place in where)
+        if len(places) == 1:
+            return itemgetter(places[0])
+        return lambda row: join_columns(row[place] for place in places)
 
     def getters(self, fields: Iterable[str]) -> list[tuple[str, Cell]]:
-        """The present fields among these, with getters."""
+        """Return the present fields among these, with getters."""
         return [(field, self.cell(field)) for field in fields if field in self]
 
     def criteria(self) -> tuple[list[tuple[str, int]], bool]:
-        """Criteria by name and position, and if they are guessed from leftovers.
+        """Return criteria by name and position, and whether they are guessed.
 
-        Guessed only where the table has neither ranks nor grades nor a criterion that is known.
+        They are guessed only if the table has no ranks, grades or known criteria.
         """
-        known = []
+        criteria = []
         for place, column in enumerate(self.names):
             if column.casefold().startswith(CRITERION_PREFIX):
-                known.append((column[len(CRITERION_PREFIX) :].strip(), place))
+                criteria.append((column[len(CRITERION_PREFIX) :].strip(), place))
             elif column in self._listed_criteria:
-                known.append((column, place))
+                criteria.append((column, place))
             elif fold_name(column) in CRITERIA:
-                known.append((fold_name(column), place))
-        if known or "rank" in self or "grade" in self:
-            return known, False
+                criteria.append((fold_name(column), place))
+        if criteria or "rank" in self or "grade" in self:
+            return criteria, False
         places = self.places(ALIASES)
         return [(n, p) for p, n in enumerate(self.names) if p not in places and n], True
 
@@ -225,27 +227,27 @@ class Header:
         return tuple(self._places[part] for part in parts)
 
 
-# Full-width signs too: some spreadsheets take them for the plain ones.
+# Also full-width signs, which some spreadsheets treat as plain ones.
 _FORMULA = re.compile("[=+\\-@\t\r\n＝＋－＠]")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
 _CODE = r"x\{([0-9a-f]{1,6})\}"
-_UNSAFE = re.compile(rf"(?<!\\)(\\*+)(?:([{STEERING}])|(?={_CODE}))")
+_UNSAFE_START = re.compile(rf"(?<!\\)(\\*+)(?:([{STEERING}])|(?={_CODE}))")
 _ESCAPE = re.compile(rf"(?<!\\)(\\++){_CODE}")
 
 
 def safe_cell(text: str) -> str:
-    r"""Write text inert in spreadsheets and terminals.
+    r"""Escape text for spreadsheets and terminals.
 
-    A text that begins like a formula gets an apostrophe before it, by which spreadsheets mark
-    text; a control character becomes ``\x{1b}``. `plain_cell` gives the text back.
+    Text that begins like a formula gets an apostrophe, the mark of text in spreadsheets; a control
+    character becomes ``\x{1b}``. `plain_cell` restores the text.
     """
     text = escape_controls(text)
     return f"'{text}" if _is_formula(text.lstrip("'")) else text
 
 
 def plain_cell(text: str) -> str:
-    """Read text written by `safe_cell`."""
+    """Restore text escaped by `safe_cell`."""
     if text.startswith("'") and _is_formula(text.lstrip("'")):
         text = text[1:]
     return restore_controls(text)
@@ -254,13 +256,15 @@ def plain_cell(text: str) -> str:
 def escape_controls(text: str) -> str:
     r"""Write control characters as ``\x{1b}``, except line ends and tabs.
 
-    Backslashes are doubled where they would be read as part of such an escape.
+    Backslashes are doubled if they could be read as part of such an escape.
     """
-    return text if text.isprintable() and "\\" not in text else _UNSAFE.sub(_column_text, text)
+    return (
+        text if text.isprintable() and "\\" not in text else _UNSAFE_START.sub(_column_text, text)
+    )
 
 
 def restore_controls(text: str) -> str:
-    """Read text written by `escape_controls`."""
+    """Restore text escaped by `escape_controls`."""
     return _ESCAPE.sub(_decode_escape, text) if "\\" in text else text
 
 
@@ -281,29 +285,29 @@ def _is_formula(text: str) -> bool:
     return _FORMULA.match(text) is not None and _NUMBER.fullmatch(text) is None
 
 
-_MARKS = (",", ";", "\t", "|")
-_QUOTED = re.compile(r'"(?:[^"]|"")*"')
+_DELIMITERS = (",", ";", "\t", "|")
+_QUOTED_TEXT = re.compile(r'"(?:[^"]|"")*"')
 _SEPARATOR_LINE = re.compile(r"sep=(.)$", re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*(?:%|/\s*\d+(?:,\d+)?)?\s*")
-_KNOWN = frozenset((*(name for names in ALIASES.values() for name in names), *CRITERIA))
+_KNOWN_HEADERS = frozenset((*(name for names in ALIASES.values() for name in names), *CRITERIA))
 _TEXTS = (
     *("session", "reviewer", "candidate", "first", "second", "outcome", "author", "kind"),
     *("reason", "candidates", "category", "at", "question", "notes"),
 )
-"""Fields that hold text, in which a comma between digits is no decimal mark."""
+"""Text fields, in which a comma between digits is not a decimal comma."""
 
-_SHOWN = 1 << 16
-"""Of a first line no more than this is looked at, well below what the csv module takes."""
+_SNIFF_CHARACTERS = 1 << 16
+"""Characters of the first line to examine, far below the limit of the csv module."""
 
 
 @dataclass(frozen=True, slots=True)
 class CellDialect:
-    """Separator of cells, with or without blanks after it.
+    """Delimiter of cells, with or without following blanks.
 
     Parameters
     ----------
     separator_line
-        The first line only names the separator, as Excel writes it: ``sep=;``.
+        True if the first line only gives the delimiter, as Excel writes it: ``sep=;``.
     """
 
     delimiter: str
@@ -313,32 +317,35 @@ class CellDialect:
     @classmethod
     def of(cls, first: str, columns: Mapping[str, str]) -> "CellDialect":
         """Detect a file's dialect by its first line's known columns."""
-        if named := _SEPARATOR_LINE.match(first):
-            return cls(named[1], separator_line=True)
-        bare = _QUOTED.sub("", first)
-        present = [mark for mark in _MARKS if mark in bare]
+        if match := _SEPARATOR_LINE.match(first):
+            return cls(match[1], separator_line=True)
+        unquoted = _QUOTED_TEXT.sub("", first)
+        present = [mark for mark in _DELIMITERS if mark in unquoted]
         names = {part.strip() for name in columns.values() for part in name.split("+")}
-        known = _KNOWN | {fold_name(name) for name in names}
+        known_names = _KNOWN_HEADERS | {fold_name(name) for name in names}
 
         def fit(mark: str) -> tuple[int, int]:
             cells = split_cells(first, mark)
             prefixed = (cell.casefold().startswith(CRITERION_PREFIX) for cell in cells)
-            return sum(fold_name(cell) in known for cell in cells) + sum(prefixed), bare.count(mark)
+            n_known = sum(fold_name(cell) in known_names for cell in cells)
+            return n_known + sum(prefixed), unquoted.count(mark)
 
         delimiter = max(present, key=fit) if len(present) > 1 else next(iter(present), ",")
-        return cls(delimiter, skips_blanks=f"{delimiter} " in bare)
+        return cls(delimiter, skips_blanks=f"{delimiter} " in unquoted)
 
     def rows(self, lines: Sequence[str], width: int) -> list[list[str]]:
-        """Cells of a few lines, without partial or ragged ones."""
-        marked = (f"{line}\n" for line in lines)
-        reader = csv.reader(marked, delimiter=self.delimiter, skipinitialspace=self.skips_blanks)
+        """Return the cells of a few lines, skipping incomplete ones."""
+        lines_with_ends = (f"{line}\n" for line in lines)
+        reader = csv.reader(
+            lines_with_ends, delimiter=self.delimiter, skipinitialspace=self.skips_blanks
+        )
         cells: list[list[str]] = []
-        with suppress(csv.Error):  # it is told when it is read
+        with suppress(csv.Error):  # it is reported when it is read
             cells.extend([c.strip() for c in row[:width]] for row in reader if len(row) >= width)
         return cells
 
     def numeric(self, names: Sequence[str], columns: Mapping[str, str], path: str) -> list[int]:
-        """Columns with a decimal comma; none if commas separate cells."""
+        """Return the columns with decimal commas; none if commas separate cells."""
         if self.delimiter == ",":
             return []
         texts = Header(names, columns, path, absent=True).places(_TEXTS)
@@ -346,23 +353,25 @@ class CellDialect:
 
 
 def split_cells(line: str, delimiter: str) -> list[str]:
-    """Cut a line into cells, also with a stray carriage return."""
+    """Split a line into cells, tolerating a stray carriage return."""
     try:
-        cells = next(csv.reader([line[:_SHOWN]], delimiter=delimiter, skipinitialspace=True), [])
+        cells = next(
+            csv.reader([line[:_SNIFF_CHARACTERS]], delimiter=delimiter, skipinitialspace=True), []
+        )
     except csv.Error:
-        cells = line[:_SHOWN].split(delimiter)
+        cells = line[:_SNIFF_CHARACTERS].split(delimiter)
     return [cell.strip() for cell in cells]
 
 
 def replace_commas(row: list[str], places: Sequence[int]) -> list[str]:
-    """The row with decimal points for decimal commas."""
+    """Return the row with decimal points instead of commas."""
     if not any("," in row[place] for place in places):
         return row
-    changed = list(row)
+    new_row = list(row)
     for place in places:
         if _DECIMAL_COMMA.fullmatch(row[place]):
-            changed[place] = row[place].replace(",", ".")
-    return changed
+            new_row[place] = row[place].replace(",", ".")
+    return new_row
 
 
 Rows = Iterable[tuple[int, list[str]]]
@@ -371,7 +380,7 @@ Rows = Iterable[tuple[int, list[str]]]
 
 @lru_cache(maxsize=4096)
 def number(text: str) -> int | float | None:
-    """The finite number a cell holds; None where it holds none."""
+    """Return the finite number in a cell, or None."""
     try:
         return int(text)
     except ValueError:
@@ -407,10 +416,12 @@ def _candidates(text: str) -> tuple[str, ...]:
     if not text.startswith("["):
         return tuple(name("candidates", part) for part in text.split("|"))
     try:
-        listed = json.loads(text)
+        names = json.loads(text)
     except (ValueError, RecursionError):
-        raise Unreadable("candidates", "is no JSON list; expected names separated by |") from None
-    return tuple(name("candidates", part) for part in listed)
+        raise Unreadable(
+            "candidates", "is not a JSON list; expected names separated by |"
+        ) from None
+    return tuple(name("candidates", part) for part in names)
 
 
 def _scale(text: str) -> Scale:
@@ -419,7 +430,7 @@ def _scale(text: str) -> Scale:
     try:
         return scale_of(json.loads(text))
     except (ValueError, RecursionError):
-        raise Unreadable("scale", f"is {text[:40]!r}, no JSON object of scales") from None
+        raise Unreadable("scale", f"is {text[:40]!r}; expected a JSON object of scales") from None
 
 
 _CELLS: Mapping[str, Callable[[str], Any]] = {
@@ -436,17 +447,17 @@ _CELLS: Mapping[str, Callable[[str], Any]] = {
 }
 
 BALLOT_CELLS = tuple(_CELLS)
-"""The optional columns that speak of a whole ballot."""
+"""Optional columns that describe a whole ballot."""
 
 
 def read_cell(field: str, text: str) -> Any:
     """Read an optional, non-empty cell."""
-    read = _CELLS[field]
-    return text if read is str else read(text.strip())
+    convert_cell = _CELLS[field]
+    return text if convert_cell is str else convert_cell(text.strip())
 
 
 def text_of(value: Any) -> str:
-    """A value of a record as the cell of a table."""
+    """Return a value of a record as the cell of a table."""
     if isinstance(value, str):
         return value
     if value is None or (isinstance(value, float) and isnan(value)):
@@ -463,9 +474,9 @@ def check_headings(names: Iterable[str], path: str) -> None:
     places: dict[str, list[str]] = {}
     for place, heading in enumerate(names, start=1):
         places.setdefault(heading.strip(), []).append(str(place))
-    for heading, found in places.items():
-        if heading and len(found) > 1:
-            columns = f"{', '.join(found[:-1])} and {found[-1]}"
+    for heading, column_places in places.items():
+        if heading and len(column_places) > 1:
+            columns = f"{', '.join(column_places[:-1])} and {column_places[-1]}"
             raise BallotFileError(
                 path,
                 f"has the heading {heading!r} more than once, in columns {columns}",
@@ -476,9 +487,9 @@ def check_headings(names: Iterable[str], path: str) -> None:
 def csv_rows(
     source: OpenedFile, report: ProblemReport, columns: Mapping[str, str]
 ) -> Iterator[tuple[int, list[str]]]:
-    """Non-blank CSV rows as cells, padded to the header's width.
+    """Yield non-blank CSV rows as cells, padded to the header's width.
 
-    Comma, semicolon, tab or bar separates. Where it is no comma, ``7,5`` is a number.
+    The delimiter is a comma, semicolon, tab or bar. Unless it is a comma, ``7,5`` is a number.
     """
     dialect = CellDialect.of(source.first_line() or "", columns)
     rows = csv.reader(
@@ -492,16 +503,16 @@ def csv_rows(
     skipping = dialect.separator_line
     while True:
         try:
-            for written in rows:
-                row = _unescape_row(written)
+            for row_in in rows:
+                row = _unescape_row(row_in)
                 blank = skipping or not any(cell.strip() for cell in row)
                 if not width and not blank:
                     check_headings(row, source.path)
                     width = len(row)
                     numeric = dialect.numeric(row, columns, source.path)
                 skipping = skipping and not row
-                over = any(cell.strip() for cell in row[width:])
-                if over and not blank:
+                overflow = any(cell.strip() for cell in row[width:])
+                if overflow and not blank:
                     report(start, _too_wide(len(row), width))
                 elif not blank:
                     yield start, replace_commas(_pad(row, width), numeric)
@@ -517,18 +528,18 @@ def _pad(row: list[str], width: int) -> list[str]:
 
 
 def _unescape_row(row: list[str]) -> list[str]:
-    whole = "".join(row)
-    return list(map(plain_cell, row)) if "'" in whole or "\\" in whole else row
+    text = "".join(row)
+    return list(map(plain_cell, row)) if "'" in text or "\\" in text else row
 
 
 def _too_wide(cells: int, width: int) -> Unreadable:
-    what = f"has {cells} cells where the header has {width}"
-    return Unreadable(None, f"{what}; expected quotes around a cell with the delimiter in it")
+    problem = f"has {cells} cells where the header has {width}"
+    return Unreadable(None, f"{problem}; expected quotes around a cell that contains the delimiter")
 
 
-def write_rows(rows: Iterable[Mapping[str, Any]], columns: list[str], out: IO[str]) -> None:
-    """Write a table, an empty cell for a missing value."""
-    table = csv.writer(out)
+def write_rows(rows: Iterable[Mapping[str, Any]], columns: list[str], stream: IO[str]) -> None:
+    """Write a table; a missing value is an empty cell."""
+    table = csv.writer(stream)
     table.writerow(map(_escape_cell, columns))
     table.writerows([_escape_cell(row.get(column, "")) for column in columns] for row in rows)
 

@@ -1,4 +1,4 @@
-"""Formats of ballot files: recognised from columns or content, and what reads each."""
+"""Formats of ballot files, their detection and their readers."""
 
 import json
 import re
@@ -58,61 +58,63 @@ from witan.files.ballots.tables import (
 )
 
 _SHAPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "csv": ("a reviewer's word on one candidate a row", ("reviewer", "candidate", "grade")),
-    "csv-pairs": ("one comparison a row", ("reviewer", "first", "second", "outcome")),
+    "csv": ("a row per reviewer and candidate", ("reviewer", "candidate", "grade")),
+    "csv-pairs": ("a row per comparison", ("reviewer", "first", "second", "outcome")),
 }
-"""By format what a row is, and which columns it needs."""
+"""Format → description of a row, and required columns."""
 
 
 def missing_table(path: str, first: str) -> BallotFileError:
-    """The error for text without a table header."""
+    """Return the error for text without a table header."""
     text = first if len(first) <= 60 else first[:60] + "…"
     expected = "columns such as session, reviewer, candidate and grade"
-    problem = f"is not recognised as ballots by its first line, {text!r}; expected JSON objects, a "
+    problem = f"is not recognised as ballots; its first line is {text!r}; expected JSON objects, a "
     return BallotFileError(path, f"{problem}PrefLib header, or a table with {expected}")
 
 
 def unknown_table(path: str, names: Sequence[str], columns: Mapping[str, str]) -> BallotFileError:
-    """The error for an unknown table, with the nearest format."""
+    """Return the error for an unknown table, with the nearest format."""
     header = Header(names, columns, path)
-    known = {
+    fields_by_shape = {
         shape: [field for field in fields if field in header]
         for shape, (_, fields) in _SHAPES.items()
     }
-    nearest = max(known, key=lambda shape: len(known[shape]))
+    nearest = max(fields_by_shape, key=lambda shape: len(fields_by_shape[shape]))
     purpose, fields = _SHAPES[nearest]
-    judged = {"grade"} if "rank" in header or has_criteria(header) else set()
-    missing = [field for field in fields if field not in header and field not in judged]
+    rank_or_grade = {"grade"} if "rank" in header or has_criteria(header) else set()
+    missing = [field for field in fields if field not in header and field not in rank_or_grade]
     listing = ", ".join(name for name in names[:12] if name)
-    problem = f"is no table that is recognised; its columns are {listing}; "
-    present = " and ".join(f"{field} in {header.column(field)!r}" for field in known[nearest])
-    problem += f"nearest is {nearest}, {purpose}, with {present}" if present else (
+    problem = f"is not a recognised table; its columns are {listing}; "
+    present = " and ".join(
+        f"{field} in {header.column(field)!r}" for field in fields_by_shape[nearest]
+    )
+    problem += f"the nearest format is {nearest}, {purpose}, with {present}" if present else (
         f"expected {nearest}, {purpose}"
     )  # fmt: skip
     problem += f", but no column for {' and '.join(missing)}"
-    if unread := ", ".join(_unread(header, nearest)[:12]):
+    if unread := ", ".join(_unread_columns(header, nearest)[:12]):
         problem += f"; not read: {unread}"
-    wanted = [f"{field} ({', '.join(ALIASES[field][:3])})" for field in missing]
+    field_hints = [f"{field} ({', '.join(ALIASES[field][:3])})" for field in missing]
     has_sessions = bool(_session_places(header, nearest))
-    named = dict.fromkeys(missing if has_sessions else (*missing, "session"), "HEADER")
-    after = "" if has_sessions else " (session if the table holds several questions)"
+    column_arguments = dict.fromkeys(missing if has_sessions else (*missing, "session"), "HEADER")
+    session_hint = "" if has_sessions else " (session if the table contains several questions)"
     remedy = Remedy(
-        f"add a column for {' and '.join(wanted)}",
-        Way("name those it has with ", {"columns": named}, after=after),
+        f"add a column for {' and '.join(field_hints)}",
+        Way("name the existing ones with ", {"columns": column_arguments}, after=session_hint),
     )
     return BallotFileError(path, problem, remedy=remedy)
 
 
-def _unread(header: Header, shape: str) -> list[str]:
-    """Columns of no known field or criterion."""
-    criteria, guessed = header.criteria()
-    read = header.places(ALIASES) | _session_places(header, shape)
-    read |= set() if guessed else {place for _, place in criteria}
-    return [name for place, name in enumerate(header.names) if name and place not in read]
+def _unread_columns(header: Header, shape: str) -> list[str]:
+    """Return the columns of no known field or criterion."""
+    criteria, criteria_are_guessed = header.criteria()
+    places_read = header.places(ALIASES) | _session_places(header, shape)
+    places_read |= set() if criteria_are_guessed else {place for _, place in criteria}
+    return [name for place, name in enumerate(header.names) if name and place not in places_read]
 
 
 def _session_places(header: Header, shape: str) -> set[int]:
-    """Columns that part sessions; of pairs, a running number does."""
+    """Return the columns that separate sessions; for pairs, also a row number."""
     places = header.places(("session", "question"))
     if shape == "csv-pairs" and (number := header.place("id", "index")) is not None:
         places.add(number)
@@ -120,19 +122,19 @@ def _session_places(header: Header, shape: str) -> set[int]:
 
 
 SESSION_MARKS = ("witan_session", "witan_imported")
-"""First keys of a line that holds a whole session."""
+"""First keys of a line with a whole session."""
 
 _LINE_STARTS = re.compile(r"#\s*[A-Z ]+\d*\s*:|\d+\s*$")
-_COMPARED = frozenset({"first", "second"})
+_PAIR_FIELDS = frozenset({"first", "second"})
 _VOTES = frozenset({"ranking", "grades", "abstained"})
-"""Fields of a ballot that stands on a line by itself."""
+"""Fields of a ballot on a single line."""
 
-_CAST = ("ranking", "rankings", "grades", "abstained", "first", "second", "type", "run_id")
-"""Fields of a ballot, or of a line of a log, beside the names of a reviewer."""
+_BALLOT_FIELDS = ("ranking", "rankings", "grades", "abstained", "first", "second", "type", "run_id")
+"""Fields of a ballot, or of a line of a log, except a reviewer's names."""
 
 
 def recognise(source: OpenedFile, columns: Mapping[str, str]) -> str:
-    """Recognise the format of a non-empty text file."""
+    """Detect the format of a non-empty text file."""
     first = source.first_line() or ""
     if first.startswith("{"):
         return _json_format(source, first, columns)
@@ -140,10 +142,10 @@ def recognise(source: OpenedFile, columns: Mapping[str, str]) -> str:
         return "preflib"
     dialect = CellDialect.of(first, columns)
     below = int(dialect.separator_line)
-    names = split_cells(source.glimpse(1 + below)[-1], dialect.delimiter)
+    names = split_cells(source.peek_lines(1 + below)[-1], dialect.delimiter)
     shape = header_format(Header(names, columns, source.path))
     if shape is None:
-        sample = dialect.rows(source.glimpse(1 + below + SAMPLE)[1 + below :], len(names))
+        sample = dialect.rows(source.peek_lines(1 + below + SAMPLE)[1 + below :], len(names))
         shape = table_format(names, sample, columns, source.path)
         if shape is None and len(names) < 2:
             raise missing_table(source.path, "".join(names))
@@ -153,7 +155,7 @@ def recognise(source: OpenedFile, columns: Mapping[str, str]) -> str:
 
 
 def header_format(header: Header) -> str | None:
-    """Recognise a table by its columns alone."""
+    """Detect a table's format by its columns only."""
     if _prefers(header):
         return "preferences"
     is_pair = "outcome" in header or header.place("winner_model_a") is not None
@@ -169,7 +171,7 @@ def table_format(
     columns: Mapping[str, str],
     path: str,
 ) -> str | None:
-    """Recognise a table by columns and sample rows, if possible."""
+    """Detect a table's format by columns and sample rows, if possible."""
     header = Header(names, columns, path)
     if shape := header_format(header):
         return shape
@@ -186,10 +188,10 @@ def table_format(
 
 
 def _unknown_texts(header: Header, sample: Sequence[Sequence[str]]) -> bool:
-    """Find a text column without a field, perhaps the judge."""
-    known = header.places(ALIASES)
+    """Find a text column of no known field, perhaps the judge."""
+    places = header.places(ALIASES)
     return any(
-        name and place not in known and _is_text(place, sample)
+        name and place not in places and _is_text(place, sample)
         for place, name in enumerate(header.names)
     )
 
@@ -200,7 +202,7 @@ def _is_text(place: int, sample: Sequence[Sequence[str]]) -> bool:
 
 
 def first_value(record: Mapping[str, Any], names: Iterable[str]) -> Any:
-    """The first non-empty field among these, if any."""
+    """Return the first non-empty field among these, if any."""
     return next((record[name] for name in names if record.get(name) is not None), None)
 
 
@@ -208,27 +210,27 @@ def _json_format(source: OpenedFile, first: str, columns: Mapping[str, str]) -> 
     try:
         record = json.loads(first)
     except (ValueError, RecursionError):
-        return "jsonl"  # the line is reported when it is read, and the others are not lost
+        return "jsonl"  # the line is reported when it is read, and the other lines are still read
     kind = _record_format(record)
     if kind is not None or not record or not record.keys().isdisjoint(_VOTES):
         return kind or "jsonl"
-    if not columns and (beside := _attachment_kind(record)) is not None:
+    if not columns and (attachment_kind := _attachment_kind(record)) is not None:
         path = source.path
-        remedy = Remedy(Way("import the ballots with ", {beside: path}))
-        raise BallotFileError(path, f"holds {beside} and no ballots", remedy=remedy)
+        remedy = Remedy(Way("import the ballots with ", {attachment_kind: path}))
+        raise BallotFileError(path, f"contains {attachment_kind} and no ballots", remedy=remedy)
     names = list(record)
-    sample = [_object(line) for line in source.glimpse(SAMPLE)]
+    sample = [_object(line) for line in source.peek_lines(SAMPLE)]
     rows = [[text_of(each.get(name)) for name in names] if each else [] for each in sample]
     shape = table_format(names, rows, columns, source.path)
     if shape is None and "reviewer" not in record and not columns:
         if any("reviewer" in each and not each.keys().isdisjoint(_VOTES) for each in sample):
-            return "jsonl"  # the first line is reported, and the ballots below it are not lost
+            return "jsonl"  # the first line is reported, and the ballots below it are still read
         raise unknown_table(source.path, names, columns)
     return shape or "jsonl"
 
 
 def _object(line: str) -> Mapping[str, Any]:
-    """The object on a line of JSON; empty without one."""
+    """Return the JSON object on a line, or an empty one."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
@@ -237,8 +239,8 @@ def _object(line: str) -> Mapping[str, Any]:
 
 
 def _record_format(record: Mapping[str, Any]) -> str | None:
-    """The format of a file of such objects; None: ballots."""
-    compared = record.keys() >= _COMPARED and ("outcome" in record or "score" in record)
+    """Return the format of a file of such objects; None for ballots."""
+    compared = record.keys() >= _PAIR_FIELDS and ("outcome" in record or "score" in record)
     about = record.get("eval")
     marks = {
         "sessions": any(mark in record for mark in SESSION_MARKS),
@@ -262,18 +264,18 @@ def _is_promptfoo(record: Mapping[str, Any]) -> bool:
 
 
 def _prefers(header: Header) -> bool:
-    """Find a column of chosen and one of rejected answers."""
+    """True if there are columns of chosen and of rejected answers."""
     return any(
-        header.place(chosen) is not None
-        and header.place(chosen.replace("chosen", "rejected")) is not None
-        for chosen in ("chosen", "chosen_model")
+        header.place(name) is not None
+        and header.place(name.replace("chosen", "rejected")) is not None
+        for name in ("chosen", "chosen_model")
     )
 
 
 def _attachment_kind(record: Mapping[str, Any]) -> str | None:
-    """Read a line without ballot as ``answers``, ``questions`` or None."""
+    """Classify a line without a ballot as ``answers``, ``questions`` or None."""
     if first_value(record, ALIASES["session"]) is None or not record.keys().isdisjoint(
-        (*ALIASES["reviewer"], *_CAST)
+        (*ALIASES["reviewer"], *_BALLOT_FIELDS)
     ):
         return None
     if first_value(record, CANDIDATES) is not None:
@@ -284,7 +286,7 @@ def _attachment_kind(record: Mapping[str, Any]) -> str | None:
 Records = Iterator[tuple[int, Mapping[str, Any]]]
 """Rows by column, with their line numbers."""
 
-_A_HISTORY = "is a SQLite database, as a history is, and no file of sessions"
+_IS_A_HISTORY = "is a SQLite database, such as a history, not a file of sessions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,9 +296,9 @@ class Content:
     Parameters
     ----------
     columns
-        Which column holds a field, where they are called otherwise.
+        Column of each field with a non-standard name.
     table
-        The Parquet table, where it is one.
+        The Parquet table, if it is one.
     """
 
     format: str
@@ -305,7 +307,7 @@ class Content:
     table: Any = None
 
     def rows(self, report: ProblemReport) -> Rows:
-        """The rows as cells of text, the header first."""
+        """Return the rows as text cells, with the header first."""
         if self.table is not None:
             return parquet_cells(self.table, self.source.path)
         if self._is_json:
@@ -313,11 +315,11 @@ class Content:
         return csv_rows(self.source, report, self.columns)
 
     def long_rows(self, report: ProblemReport) -> tuple[Rows, Mapping[str, str]]:
-        """Rows and columns of a long table, converted from a wide one."""
+        """Return rows and columns of a long table, converted if wide."""
         return long_rows(self.rows(report), self.format, self.columns, self.source.stem, report)
 
     def records(self, report: ProblemReport) -> Records:
-        """The rows by column; an empty cell says nothing."""
+        """Yield the rows by column, without empty cells."""
         if self.table is not None:
             return parquet_records(self.table, self.source.path)
         if self._is_json:
@@ -334,18 +336,18 @@ def content_of(
     format: str | None,  # noqa: A002
     columns: Mapping[str, str],
 ) -> Content | None:
-    """Recognise a file's format, or use the caller's; None: empty."""
+    """Detect a file's format, or use the caller's; None if empty."""
     if source.is_empty:
         return None
     if source.is_sqlite:
         way = Way(
-            "take over what a history holds: ",
+            "import the content of a history: ",
             {"history": source.path},
             operation="export",
             after=" | witan import -",
             command=True,
         )
-        raise BallotFileError(source.path, _A_HISTORY, remedy=Remedy(way))
+        raise BallotFileError(source.path, _IS_A_HISTORY, remedy=Remedy(way))
     if source.is_zip:
         return Content("inspect", inspect_samples(source), columns)
     if source.is_parquet or format == "parquet":
@@ -365,7 +367,7 @@ def content_of(
 
 
 def _table_format(table: Any, columns: Mapping[str, str], path: str) -> str | None:
-    """The format of a Parquet table; None: one ballot per row."""
+    """Return the format of a Parquet table; None for ballots by row."""
     names = list(table.schema_arrow.names)
     if not {"ranking", "grades"}.isdisjoint(names):
         return None
@@ -374,20 +376,20 @@ def _table_format(table: Any, columns: Mapping[str, str], path: str) -> str | No
 
 
 def _cells(records: Records, report: ProblemReport) -> Rows:
-    """Objects as rows of a table, columns from the first one.
+    """Yield objects as rows of a table, with the first one's columns.
 
-    The first field that only later ones have is named in a note.
+    A note names the first field that only later objects have.
     """
     first = list(islice(records, SAMPLE))
     names = list(dict.fromkeys(name for _, record in first for name in record))
     yield 0, names
-    known = {*names}
+    field_names = {*names}
     for line, record in chain(first, records):
-        if not known.issuperset(record) and len(known) == len(names):
-            late = min(record.keys() - known)
-            known.add(late)
-            where = f"it first stands on line {line:,}, below {SAMPLE} rows without it"
-            report.note(f"the field {late!r} is not read: {where}, nor are later ones")
+        if not field_names.issuperset(record) and len(field_names) == len(names):
+            later_field = min(record.keys() - field_names)
+            field_names.add(later_field)
+            location = f"it first occurs on line {line:,}, after {SAMPLE} rows without it"
+            report.note(f"the field {later_field!r} is not read: {location}, nor are later ones")
         yield line, [text_of(record.get(name)) for name in names]
 
 
@@ -401,28 +403,28 @@ def _to_mapping(rows: Rows) -> Records:
 
 
 PLAIN = ("jsonl", *LONG_FORMS, "csv-pairs", "preflib", "parquet", "council-log")
-"""Formats whose ballots are read one after another, without what else the file says."""
+"""Formats whose ballots are read one by one, without further data."""
 
 
 def plain_ballots(
-    content: Content, columns: Mapping[str, str], report: ProblemReport, *, apart: bool = False
+    content: Content, columns: Mapping[str, str], report: ProblemReport, *, by_session: bool = False
 ) -> Iterator[Ballot]:
-    """The ballots of a file with little else.
+    """Read the ballots of a file without further data.
 
-    With `apart`, a row of a table of pairs that names no session is a session of its own.
+    With `by_session`, a row of a table of pairs without a session is a separate session.
     """
     if content.format == "jsonl":
         return read_jsonl(content.source, columns, report)
     if content.format in LONG_FORMS:
         return read_long(*content.long_rows(report), report)
     if content.format == "csv-pairs":
-        sessions = PairSessions(content.source.stem, apart=apart)
+        sessions = PairSessions(content.source.stem, by_session=by_session)
         return read_pairs(content.rows(report), columns, report, sessions)
     if content.format == "parquet":
         return read_parquet(content.table, columns, report)
     refuse_columns(content, columns)
-    read = read_preflib if content.format == "preflib" else read_council_log
-    return read(content.source, report)
+    reader = read_preflib if content.format == "preflib" else read_council_log
+    return reader(content.source, report)
 
 
 def scaled_ballots(
@@ -431,21 +433,21 @@ def scaled_ballots(
     report: ProblemReport,
     scales: tuple[Scale | None, Scale | None],
     *,
-    apart: bool = False,
+    by_session: bool = False,
 ) -> Iterator[Ballot | BallotTable]:
-    """`plain_ballots` on their scale; a file of ballots that only grade is one table."""
+    """Read `plain_ballots` on their scale, or a table if all only grade."""
     table = read_table(content.source) if content.format == "jsonl" and not columns else None
     if table is None:
-        ballots = plain_ballots(content, columns, report, apart=apart)
+        ballots = plain_ballots(content, columns, report, by_session=by_session)
         yield from scale_ballots(ballots, report, *scales)
-    elif (scaled := scale_table(table, *scales)) is not None:
-        yield scaled
+    elif (scaled_table := scale_table(table, *scales)) is not None:
+        yield scaled_table
     else:
         yield from scale_ballots(_number_lines(table, report), report, *scales)
 
 
 def _number_lines(table: BallotTable, report: ProblemReport) -> Iterator[Ballot]:
-    """The ballots of a table, each after the report knows its line."""
+    """Yield the ballots of a table, updating the line of the report."""
     for line, ballot in enumerate(table, start=1):
         report.doubt(line, None)
         yield ballot
@@ -454,29 +456,29 @@ def _number_lines(table: BallotTable, report: ProblemReport) -> Iterator[Ballot]
 def refuse_columns(content: Content, columns: Mapping[str, str]) -> None:
     """Refuse column names for a format without columns."""
     if columns:
-        what = f"nothing, for a {content.format} file has none"
-        raise InvalidParameter("columns", dict(columns), what)
+        expected = f"nothing, because a {content.format} file has no columns"
+        raise InvalidParameter("columns", dict(columns), expected)
 
 
 FORMATS: Mapping[str, str] = MappingProxyType(
     {
-        "jsonl": "JSON Lines: one ballot a line.",
+        "jsonl": "JSON Lines: one ballot per line.",
         "csv": "CSV, long: one row per reviewer and candidate, with a rank, a grade or criteria.",
         "csv-pairs": "CSV, pairs: one row per comparison of two candidates.",
         "csv-judges": "CSV, a column per judge: one row per candidate, with a grade in each.",
         "csv-models": "CSV, a column per model: one row per item, or item and judge.",
         "preflib": "PrefLib .soc .soi .toc .toi: one line per distinct ranking, with its count.",
         "parquet": "Parquet: one row per ballot, or the columns of any CSV form.",
-        "council-log": "JSON Lines: one council session a line, or the event log of one council.",
-        "battles": "JSON, CSV or Parquet: one battle of two models a row, as arenas publish them.",
-        "preferences": "JSON, CSV or Parquet: a chosen and a rejected answer a row.",
-        "promptfoo": "JSON: the results of promptfoo, whole or one a line.",
+        "council-log": "JSON Lines: one council session per line, or the event log of one council.",
+        "battles": "JSON, CSV or Parquet: one battle of two models per row, as in arenas.",
+        "preferences": "JSON, CSV or Parquet: a chosen and a rejected answer per row.",
+        "promptfoo": "JSON: the results of promptfoo, as one document or one per line.",
         "inspect": "JSON or .eval: the log of an evaluation by Inspect.",
         "sessions": "JSON: whole sessions, as `witan ask --save` and `witan export` write them.",
         "conversations": "JSON: a saved conversation of the web app karpathy/llm-council.",
     }
 )
-"""Name and one sentence per format that is read."""
+"""Supported format → description."""
 
 
 def check_format(name: str) -> None:

@@ -1,4 +1,4 @@
-"""Open ballot files: plain, compressed, in archives, within bounds."""
+"""Opening of ballot files: plain, compressed, or in archives, within bounds."""
 
 import codecs
 import gzip
@@ -19,7 +19,7 @@ from typing import IO, Any, BinaryIO, cast
 
 from witan.errors import BallotFileError, MissingExtra, TooLarge
 
-REMEDY = "count a file of that size by witan tally"
+REMEDY = "count a file of this size with witan tally"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,9 @@ class Bounds:
     Parameters
     ----------
     n_bytes, n_lines, line_bytes
-        How many bytes and lines there may be once they are unpacked, and how long a line is.
+        Maximum number of unpacked bytes, of lines, and of bytes per line.
     check_wanted
-        Called for every piece that is read; what it raises ends the reading.
+        Called for every chunk; an exception ends the reading.
     """
 
     n_bytes: int
@@ -40,7 +40,7 @@ class Bounds:
     check_wanted: Callable[[], None]
 
     def limit_pieces(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        """Pass on pieces up to the limits."""
+        """Yield chunks up to the limits."""
         length = lines = line = 0
         for piece in pieces:
             self.check_wanted()
@@ -55,13 +55,13 @@ class Bounds:
             yield piece
 
     def check_table(self, n_rows: int, n_bytes: int) -> None:
-        """Refuse a table with metadata beyond the limits."""
+        """Refuse a table whose metadata exceed the limits."""
         self._check("rows of ballots", n_rows, self.n_lines)
         self._check("bytes of unpacked ballots", n_bytes, self.n_bytes)
 
     def _check(self, quantity: str, size: int, most: int) -> None:
         if size > most:
-            # How much more there is, only unpacking the rest would tell.
+            # The total size is unknown without unpacking the rest.
             raise TooLarge(quantity, most + 1, most, REMEDY)
 
 
@@ -72,17 +72,17 @@ _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _CHUNK = 1 << 18
 
 _ZSTD_PIECE = 512
-"""Bytes that are unpacked at a time: four of them may stand for a block of 128 KiB."""
+"""Compressed bytes per step: four of them can expand to a block of 128 KiB."""
 
 
 class OpenedFile:
-    """An opened ballot file: name, bytes, and lines of text."""
+    """An open ballot file: name, bytes, and lines of text."""
 
     def __init__(
         self, path: str, stem: str, stream: BinaryIO, bounds: Bounds | None = None
     ) -> None:
         self.path, self.stream, self.bounds = path, stream, bounds
-        # Sessions may be called like the file, whose name need not be text.
+        # Sessions may be named after the file, whose name may not be valid text.
         self.stem = stem.encode(errors="replace").decode()
         self.head: list[bytes] = []
         self.closing = ExitStack()
@@ -90,7 +90,7 @@ class OpenedFile:
 
     @property
     def is_empty(self) -> bool:
-        """True without a single byte."""
+        """True if it has no bytes."""
         return not self._peek()
 
     @property
@@ -109,13 +109,13 @@ class OpenedFile:
         return self._peek().startswith(_ZIP)
 
     def first_line(self) -> str | None:
-        """Peek at the first non-blank line; None without any.
+        """Peek at the first non-blank line, if any.
 
-        A byte order mark is passed over.
+        A byte order mark is skipped.
         """
-        return next(iter(self.glimpse(1)), None)
+        return next(iter(self.peek_lines(1)), None)
 
-    def glimpse(self, size: int) -> list[str]:
+    def peek_lines(self, size: int) -> list[str]:
         """Peek at the first non-blank lines, at most `size`."""
         if not self.head:
             self._pass_mark()
@@ -128,14 +128,14 @@ class OpenedFile:
         return lines
 
     def seekable(self) -> BinaryIO:
-        """A seekable stream: a file directly, others spooled to disk."""
+        """Return a seekable stream: the file, or a copy on disk."""
         stream = self.stream
         is_file = isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO)
         if not (is_file and stream.seekable() and stream.tell() == 0):
-            spooled = self.closing.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
-            shutil.copyfileobj(stream, spooled)
-            spooled.seek(0)
-            self.stream = cast("BinaryIO", spooled)
+            buffer_file = self.closing.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+            shutil.copyfileobj(stream, buffer_file)
+            buffer_file.seek(0)
+            self.stream = cast("BinaryIO", buffer_file)
         return self.stream
 
     def _further_lines(self) -> Iterator[bytes]:
@@ -148,7 +148,7 @@ class OpenedFile:
             self.stream.read(len(codecs.BOM_UTF8))
 
     def lines(self) -> Iterator[str]:
-        """Every line with its end, decoded as UTF-8."""
+        """Yield every line with its end, decoded as UTF-8."""
         head, self.head = self.head, []
         number = 0
         try:
@@ -158,20 +158,20 @@ class OpenedFile:
         except UnicodeDecodeError:
             raise _not_utf8(self.path, number) from None
 
-    def take_lines(self, most: int) -> list[bytes] | None:
-        """Every line as bytes; None, and nothing taken, if there are more bytes than `most`."""
+    def read_lines(self, max_bytes: int) -> list[bytes] | None:
+        """Read all lines; None, reading nothing, if they exceed `max_bytes`."""
         lines, size = [], 0
         for raw in chain(self.head, self._raw()):
             lines.append(raw)
             size += len(raw)
-            if size > most:
+            if size > max_bytes:
                 self.head = lines
                 return None
         self.head = []
         return lines
 
-    def give_back(self, lines: list[bytes]) -> None:
-        """Have lines read again that were taken."""
+    def push_back(self, lines: list[bytes]) -> None:
+        """Push lines back, to be read again."""
         self.head = lines
 
     def _decode(self, raw: bytes, number: int) -> str:
@@ -205,7 +205,7 @@ def open_source(path: str | Path | IO[Any], bounds: Bounds | None = None) -> Ite
     Parameters
     ----------
     bounds
-        How much of it is read; None: all of it.
+        Limits on its content; by default none.
     """
     with ExitStack() as stack:
         if isinstance(path, str | Path):
@@ -218,18 +218,18 @@ def open_source(path: str | Path | IO[Any], bounds: Bounds | None = None) -> Ite
             name = str(getattr(path, "name", "<stream>"))
             stem, stream = _stem(name), _binary(path)
         try:
-            unpacked = _to_utf8(name, _unpack(name, stream))
+            unpacked_stream = _to_utf8(name, _unpack(name, stream))
         except _READ_ERRORS as error:
             raise unreadable_file("be read", name, error) from error
         if bounds is not None:
-            unpacked = _buffer(bounds.limit_pieces(_pieces(unpacked)))
-        source = OpenedFile(name, stem, unpacked, bounds)
+            unpacked_stream = _buffer(bounds.limit_pieces(_pieces(unpacked_stream)))
+        source = OpenedFile(name, stem, unpacked_stream, bounds)
         with source.closing:
             yield source
 
 
 def _stem(name: str) -> str:
-    """File name without folder and suffixes of packing and kind."""
+    """Return the file name without folder and suffixes."""
     path = Path(name)
     if path.suffix in (".gz", ".zst"):
         path = path.with_suffix("")
@@ -250,11 +250,11 @@ def unreadable_file(do: str, path: str, error: BaseException) -> BallotFileError
     elif isinstance(error, IsADirectoryError):
         problem = "is a folder; name a file in it"
     elif isinstance(error, PermissionError):
-        problem = f"may not {do}; check its permissions"
+        problem = f"cannot {do}: permission denied; check its permissions"
     elif isinstance(error, EOFError):
-        problem = "ends before its packing does; it is cut short, so fetch or pack it again"
+        problem = "is truncated; download or compress it again"
     elif isinstance(error, gzip.BadGzipFile | zlib.error | _DamagedError):
-        problem = f"is damaged ({error}); fetch or pack it again"
+        problem = f"is damaged ({error}); download or compress it again"
     else:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         problem = f"cannot {do}: {reason}"
@@ -273,20 +273,20 @@ class _Chunks(io.RawIOBase):
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self.chunks = chunks
-        self.rest = memoryview(b"")
+        self.leftover = memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        while not self.rest:
+        while not self.leftover:
             following = next(self.chunks, None)
             if following is None:
                 return 0
-            self.rest = memoryview(following)
-        size = min(len(buffer), len(self.rest))
-        buffer[:size] = self.rest[:size]
-        self.rest = self.rest[size:]
+            self.leftover = memoryview(following)
+        size = min(len(buffer), len(self.leftover))
+        buffer[:size] = self.leftover[:size]
+        self.leftover = self.leftover[size:]
         return size
 
 
@@ -295,7 +295,7 @@ def _buffer(chunks: Iterator[bytes]) -> BinaryIO:
 
 
 def _binary(stream: IO[Any]) -> BinaryIO:
-    """The bytes below a text stream, encoded if there are none."""
+    """Return the binary stream of a text stream, or encode its text."""
     below = getattr(stream, "buffer", stream)
     if isinstance(below, io.TextIOBase):
         return _buffer(text.encode() for text in iter(lambda: below.read(_CHUNK), ""))
@@ -303,7 +303,7 @@ def _binary(stream: IO[Any]) -> BinaryIO:
 
 
 def _unpack(path: str, stream: BinaryIO) -> BinaryIO:
-    """The stream or its unpacked content, always able to peek."""
+    """Return the stream or its unpacked content, always with `peek`."""
     start = stream.read(4)
     if stream.seekable():
         stream.seek(-len(start), io.SEEK_CUR)
@@ -332,13 +332,13 @@ def _encode(path: str, stream: BinaryIO, encoding: str) -> Iterator[bytes]:
         for piece in chain(_pieces(stream), [b""]):
             yield decoder.decode(piece, final=not piece).encode()
     except UnicodeError:
-        problem = "begins as UTF-16 and is none; save it as UTF-8"
+        problem = "looks like UTF-16 but is not; save it as UTF-8"
         raise BallotFileError(path, problem) from None
 
 
 def _pieces(stream: BinaryIO, size: int = _CHUNK) -> Iterator[bytes]:
-    read = getattr(stream, "read1", stream.read)
-    return iter(lambda: read(size), b"")
+    read_chunk = getattr(stream, "read1", stream.read)
+    return iter(lambda: read_chunk(size), b"")
 
 
 def _unpack_zstd(path: str, stream: BinaryIO) -> Iterator[bytes]:
@@ -346,7 +346,7 @@ def _unpack_zstd(path: str, stream: BinaryIO) -> Iterator[bytes]:
     try:
         import zstandard
     except ImportError:
-        raise MissingExtra(f"reading {path}, which is packed by Zstandard,", "zstd") from None
+        raise MissingExtra(f"reading {path}, which is compressed by Zstandard,", "zstd") from None
     frame = None
     for piece in _pieces(stream, _ZSTD_PIECE):
         data = piece
@@ -363,8 +363,8 @@ def _unpack_zstd(path: str, stream: BinaryIO) -> Iterator[bytes]:
 
 
 _DECODE = json.JSONDecoder().raw_decode
-_BETWEEN = " \t\r\n,[]"
-"""Characters between the objects of an array, and around them."""
+_JSON_SEPARATORS = " \t\r\n,[]"
+"""Characters between and around the objects of an array."""
 
 _TEXT_CHUNK = 1 << 18
 
@@ -376,7 +376,7 @@ class Lines(OpenedFile):
         super().__init__(source.path, source.stem, cast("BinaryIO", io.BytesIO()))
         self._lines = lines
 
-    def glimpse(self, size: int) -> list[str]:
+    def peek_lines(self, size: int) -> list[str]:
         """Peek at the first lines, at most `size`."""
         lines = iter(self._lines)
         first = list(islice(lines, size))
@@ -384,11 +384,11 @@ class Lines(OpenedFile):
         return [line.strip() for line in first]
 
     def lines(self) -> Iterator[str]:
-        """Every line."""
+        """Yield every line."""
         yield from self._lines
 
-    def take_lines(self, most: int) -> list[bytes] | None:  # noqa: ARG002
-        """None: these are text already."""
+    def read_lines(self, max_bytes: int) -> list[bytes] | None:  # noqa: ARG002
+        """Return None, because these lines are already text."""
         return None
 
 
@@ -399,10 +399,10 @@ def is_array(source: OpenedFile) -> bool:
 
 
 def is_spread(first: str, source: OpenedFile) -> bool:
-    """Detect an object spread over lines, as opposed to damage.
+    """Distinguish an object spread over lines from a damaged line.
 
-    What stands below tells: an object of its own, or the beginning of one where none can stand, is
-    the next line of JSON Lines, unless the line before opened an array.
+    The next line decides: a complete object, or the beginning of one in an invalid place, is the
+    next line of JSON Lines, unless the line before opened an array.
     """
     if not first.startswith("{"):
         return False
@@ -416,11 +416,11 @@ def is_spread(first: str, source: OpenedFile) -> bool:
         return False
     if first == "{":
         return True
-    below = source.glimpse(2)[1:] if is_open else []
-    if not below:
+    next_lines = source.peek_lines(2)[1:] if is_open else []
+    if not next_lines:
         return False
-    begins = below[0].startswith("{") and not first.endswith((":", ","))
-    return first.endswith("[") or not (begins or _is_object(below[0]))
+    is_new_object = next_lines[0].startswith("{") and not first.endswith((":", ","))
+    return first.endswith("[") or not (is_new_object or _is_object(next_lines[0]))
 
 
 def _is_object(line: str) -> bool:
@@ -431,69 +431,69 @@ def _is_object(line: str) -> bool:
 
 
 def unfold_objects(source: OpenedFile) -> OpenedFile:
-    """One line per object from a JSON array or multi-line objects.
+    """Convert a JSON array or multi-line objects to one object per line.
 
-    The n-th object is then line n. An array is read as it comes, never whole.
+    The n-th object is line n. An array is streamed, never read whole.
     """
     return Lines(source, (json.dumps(value) + "\n" for value in _values(source)))
 
 
-def tap_objects(source: OpenedFile, hear: Callable[[dict[str, Any]], None]) -> OpenedFile:
-    """Pass lines through; call a listener with each JSON object first."""
-    return Lines(source, _tap(source, hear))
+def tap_objects(source: OpenedFile, on_object: Callable[[dict[str, Any]], None]) -> OpenedFile:
+    """Pass lines through, after calling a listener with each JSON object."""
+    return Lines(source, _tap(source, on_object))
 
 
-def _tap(source: OpenedFile, hear: Callable[[dict[str, Any]], None]) -> Iterator[str]:
+def _tap(source: OpenedFile, on_object: Callable[[dict[str, Any]], None]) -> Iterator[str]:
     for line in source.lines():
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
-            record = None  # whoever reads the line says what is wrong
+            record = None  # the reader of the line reports the problem
         if isinstance(record, dict):
-            hear(record)
+            on_object(record)
         yield line
 
 
 def _values(source: OpenedFile) -> Iterator[object]:
-    """The values of a document, each as soon as it is complete."""
+    """Yield the values of a document, each as soon as complete."""
     parts: list[str] = []
-    size, needed, passed = 0, 0, 0
+    size, n_open, n_passed = 0, 0, 0
     for part in _text_pieces(source):
         parts.append(part)
         size += len(part)
-        if size < needed:
+        if size < n_open:
             continue
         text = "".join(parts)
         end = 0
         for value, end in _complete(text):  # noqa: B007 - where the last one ends is needed below
             yield value
-        passed += text.count("\n", 0, end)
+        n_passed += text.count("\n", 0, end)
         parts, size = [text[end:]], len(text) - end
-        # What is not complete is tried again once it has doubled: the whole stays linear.
-        needed = 2 * size
-    yield from _parse_rest("".join(parts), source.path, passed)
+        # An incomplete value is parsed again when the text has doubled, so total time stays linear.
+        n_open = 2 * size
+    yield from _parse_rest("".join(parts), source.path, n_passed)
 
 
 def _text_pieces(source: OpenedFile) -> Iterator[str]:
-    """Pieces of text: an array may be one line of any length."""
+    """Yield chunks of text, because an array may be one line."""
     if source.head:
         yield from source.lines()
         return
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
-    passed, data = 1, b" "
+    n_lines, data = 1, b" "
     try:
         while data:
             data = source.stream.read(_TEXT_CHUNK)
             yield decoder.decode(data, final=not data)
-            passed += data.count(b"\n")
+            n_lines += data.count(b"\n")
     except UnicodeDecodeError:
-        raise BallotFileError(source.path, "is not UTF-8; save it as UTF-8", passed) from None
+        raise BallotFileError(source.path, "is not UTF-8; save it as UTF-8", n_lines) from None
     except (OSError, EOFError, zlib.error) as error:
         raise unreadable_file("be read", source.path, error) from error
 
 
 def _parse_rest(text: str, path: str, n_lines: int) -> Iterator[object]:
-    """Values of the last piece, complete by now."""
+    """Yield the values of the last chunk, which is complete."""
     end = 0
     for value, end in _complete(text):  # noqa: B007 - where the last one ends is needed below
         yield value
@@ -505,17 +505,17 @@ def _parse_rest(text: str, path: str, n_lines: int) -> Iterator[object]:
     except json.JSONDecodeError as error:
         line = n_lines + text.count("\n", 0, error.pos) + 1
         cut = not text[error.pos :].strip() or error.msg.startswith("Unterminated")
-        why = "it breaks off there, as a file does that was cut short" if cut else error.msg
-        raise BallotFileError(path, f"is no JSON: {why}", line) from error
+        reason = "it ends there, as a truncated file does" if cut else error.msg
+        raise BallotFileError(path, f"is not JSON: {reason}", line) from error
     except (RecursionError, ValueError) as error:
-        what = "is no JSON that can be read: too deeply nested, or a number too long"
-        raise BallotFileError(path, what, n_lines + text.count("\n", 0, start) + 1) from error
-    what = "is no array of JSON objects"
-    raise BallotFileError(path, what, n_lines + text.count("\n", 0, start) + 1)
+        problem = "is not readable JSON: too deeply nested, or a number too long"
+        raise BallotFileError(path, problem, n_lines + text.count("\n", 0, start) + 1) from error
+    problem = "is not an array of JSON objects"
+    raise BallotFileError(path, problem, n_lines + text.count("\n", 0, start) + 1)
 
 
 def _complete(text: str) -> Iterator[tuple[object, int]]:
-    """Each complete object or array in a text, and where it ends."""
+    """Yield each complete object or array in a text, and its end."""
     start = _skip(text, 0)
     while start < len(text) and text[start] == "{":
         try:
@@ -527,7 +527,7 @@ def _complete(text: str) -> Iterator[tuple[object, int]]:
 
 
 def _skip(text: str, start: int) -> int:
-    while start < len(text) and text[start] in _BETWEEN:
+    while start < len(text) and text[start] in _JSON_SEPARATORS:
         start += 1
     return start
 
@@ -537,7 +537,7 @@ _REMEDY = "write it as JSON: inspect log convert --to json"
 
 
 def inspect_samples(source: OpenedFile) -> OpenedFile:
-    """Samples of a log, one a line, with the evaluation's header."""
+    """Return a log's samples, one per line, with the evaluation's header."""
     archive = source.closing.enter_context(_open_archive(source))
     members = archive.infolist()
     names = [member.filename for member in members]
@@ -545,7 +545,7 @@ def inspect_samples(source: OpenedFile) -> OpenedFile:
         raise BallotFileError(source.path, "is a spreadsheet or a document; save it as CSV")
     header = next((name for name in _HEADERS if name in names), None)
     if header is None:
-        problem = "is a ZIP archive and no log of Inspect; unpack it, and name the files in it"
+        problem = "is a ZIP archive but not a log of Inspect; unpack it and give the files in it"
         raise BallotFileError(source.path, problem)
     if source.bounds is not None:
         source.bounds.check_table(len(members), sum(member.file_size for member in members))
@@ -569,15 +569,15 @@ def _lines(archive: zipfile.ZipFile, names: list[str], header: Any, path: str) -
 
 _DAMAGES = (zipfile.BadZipFile, zlib.error, struct.error, _DamagedError, EOFError, OSError)
 _ZSTANDARD = 93
-"""The method of Zstandard in ZIP archives, which `zipfile` learned in Python 3.14."""
+"""Number of Zstandard in ZIP archives; `zipfile` supports it from Python 3.14."""
 
 
 def _member(archive: zipfile.ZipFile, name: str, path: str) -> bytes:
-    """Unpack a member, also of Inspect's newer logs, whose members are packed by Zstandard."""
+    """Unpack a member, including the Zstandard members of Inspect's newer logs."""
     member, file = archive.getinfo(name), archive.fp
     if member.compress_type != _ZSTANDARD or file is None:
         return archive.read(name)
-    file.seek(member.header_offset + 26)  # to the lengths of its own copy of name and extra field
+    file.seek(member.header_offset + 26)  # to the lengths of its copy of name and extra field
     file.seek(sum(struct.unpack("<HH", file.read(4))), io.SEEK_CUR)
     packed = io.BytesIO(file.read(member.compress_size))
     content = bytearray()
@@ -586,7 +586,7 @@ def _member(archive: zipfile.ZipFile, name: str, path: str) -> bytes:
         if len(content) > member.file_size:
             break
     if len(content) != member.file_size or zlib.crc32(content) != member.CRC:
-        raise zipfile.BadZipFile("its content is not what the archive lists")
+        raise zipfile.BadZipFile("its content does not match the archive's list")
     return bytes(content)
 
 
@@ -606,4 +606,4 @@ def _json(archive: zipfile.ZipFile, name: str, path: str) -> Any:
     ) as error:
         raise BallotFileError(path, f"is damaged at {name} ({error})") from error
     except (ValueError, RecursionError) as error:
-        raise BallotFileError(path, f"holds no JSON at {name} ({error})") from error
+        raise BallotFileError(path, f"contains invalid JSON at {name} ({error})") from error

@@ -1,4 +1,4 @@
-"""PrefLib: rankings of numbered alternatives with their counts (.soc .soi .toc .toi)."""
+"""PrefLib: rankings of numbered alternatives with counts (.soc .soi .toc .toi)."""
 
 import re
 from collections.abc import Iterator
@@ -10,8 +10,8 @@ from witan.files.ballots.columns import restore_controls
 from witan.files.ballots.opening import OpenedFile
 from witan.files.ballots.problems import ProblemReport
 
-MOST_ALIKE = 1_000_000
-"""Voters of one order beyond which a count is taken for a mistake: each becomes a ballot."""
+MAX_EQUAL_VOTERS = 1_000_000
+"""Maximum number of voters per order, each of whom becomes a ballot."""
 
 PREFLIB_KINDS = ("soc", "soi", "toc", "toi")
 """Strict or tied orders, complete or incomplete."""
@@ -24,9 +24,9 @@ _ORDER = re.compile(r"\{[^{}]*\}|[^,{}]+")
 def read_preflib(source: OpenedFile, report: ProblemReport) -> Iterator[Ballot]:
     """Read voters as voter-1 to voter-n; the title names the session."""
     lines = ((k, line.strip()) for k, line in enumerate(source.lines(), start=1))
-    numbered = ((k, line) for k, line in lines if line)
+    numbered_lines = ((k, line) for k, line in lines if line)
     election = _Election(source.path, source.stem)
-    yield from election.ballots(numbered, report)
+    yield from election.ballots(numbered_lines, report)
 
 
 class _Election:
@@ -35,13 +35,13 @@ class _Election:
     def __init__(self, path: str, stem: str) -> None:
         self.path, self.session = path, stem
         self.names: dict[str, str] = {}
-        self.said_voters: tuple[int, int] | None = None
+        self.stated_voters: tuple[int, int] | None = None
         self.n_voters = 0
 
     def ballots(
         self, numbered_lines: Iterator[tuple[int, str]], report: ProblemReport
     ) -> Iterator[Ballot]:
-        """Ballots of all lines; an unreadable line loses only its voters."""
+        """Yield the ballots of all lines; unreadable lines are reported."""
         for line, text in numbered_lines:
             try:
                 if text.startswith("#"):
@@ -55,10 +55,11 @@ class _Election:
                 report(line, flaw)
                 continue
             yield from self._repeat_ballot(count, groups)
-        if self.said_voters and self.said_voters[1] != self.n_voters and not report.n_problems:
-            line, voters = self.said_voters
+        if self.stated_voters and self.stated_voters[1] != self.n_voters and not report.n_problems:
+            line, voters = self.stated_voters
             report(
-                line, Unreadable(None, f"says {voters:,} voters, the file has {self.n_voters:,}")
+                line,
+                Unreadable(None, f"declares {voters:,} voters, the file has {self.n_voters:,}"),
             )
 
     def _header(self, line: int, text: str) -> None:
@@ -71,15 +72,15 @@ class _Election:
         elif key == "DATA TYPE" and value.lower() not in PREFLIB_KINDS:
             kinds = ", ".join(PREFLIB_KINDS)
             raise BallotFileError(
-                self.path, f"holds PrefLib data of type {value!r}; expected one of {kinds}", line
+                self.path, f"contains PrefLib data of type {value!r}; expected one of {kinds}", line
             )
         elif key == "NUMBER VOTERS" and value.isdecimal():
-            self.said_voters = (line, int(value))
+            self.stated_voters = (line, int(value))
         elif number := _NAME.match(key):
             self._add(number[1], value)
 
     def _old_header(self, line: int, text: str, numbered_lines: Iterator[tuple[int, str]]) -> None:
-        """Older header: number of alternatives, names, then voters, sum and orders."""
+        """Read an older header: alternatives, their names, voters, sum and orders."""
         if not text.isdecimal():
             raise BallotFileError(self.path, "names no alternatives before its first ranking", line)
         for _ in range(int(text)):
@@ -96,7 +97,7 @@ class _Election:
             raise BallotFileError(
                 self.path, f"has {text[:40]!r} where 'voters,sum,orders' is expected", line
             )
-        self.said_voters = (line, int(voters))
+        self.stated_voters = (line, int(voters))
 
     def _add(self, number: str, alternative: str) -> None:
         alternative = alternative or f"alternative {number}"
@@ -112,10 +113,12 @@ class _Election:
             raise Unreadable("count", f"is {count.strip()[:40]!r}; expected a whole number")
         places = _ORDER.findall(order)
         if re.sub(r"[,\s]", "", "".join(places)) != re.sub(r"[,\s]", "", order):
-            raise Unreadable("ranking", f"is {order.strip()[:60]!r}; expected such as 1,{{2,3}},4")
+            raise Unreadable(
+                "ranking", f"is {order.strip()[:60]!r}; expected an order such as 1,{{2,3}},4"
+            )
         groups = (self._group(place.strip()) for place in places if place.strip())
-        if int(count) > MOST_ALIKE:
-            problem = f"is {int(count):,}; at most {MOST_ALIKE:,} voters of one order are read"
+        if int(count) > MAX_EQUAL_VOTERS:
+            problem = f"is {int(count):,}; the maximum is {MAX_EQUAL_VOTERS:,} voters per order"
             raise Unreadable("count", problem)
         return int(count), tuple(group for group in groups if group)
 
@@ -123,7 +126,9 @@ class _Election:
         numbers = [n.strip() for n in place.strip("{}").split(",") if n.strip()]
         for number in numbers:
             if number not in self.names:
-                raise Unreadable("ranking", f"has {number!r}, which is no alternative's number")
+                raise Unreadable(
+                    "ranking", f"has {number!r}, which is not the number of an alternative"
+                )
         return tuple(self.names[number] for number in numbers)
 
     def _repeat_ballot(self, count: int, groups: Groups) -> Iterator[Ballot]:

@@ -1,4 +1,4 @@
-"""Problems of a ballot file, line by line, and the scale of its grades."""
+"""Problems of a ballot file by line, and its grades' scale."""
 
 import pickle
 import tempfile
@@ -23,7 +23,7 @@ class LineProblem:
     Parameters
     ----------
     is_read
-        The line counts all the same, as `problem` says.
+        True if the line is read anyway, as `problem` states.
     """
 
     path: str
@@ -38,25 +38,25 @@ class LineProblem:
 
     @property
     def sentence(self) -> str:
-        """The sentence without its place."""
+        """The sentence without the location."""
         way_on = str(self.remedy)
         return f"{self.flaw}{way_on and f'; {way_on}'}"
 
     @property
     def flaw(self) -> str:
-        """The sentence without place and remedy."""
+        """The sentence without location and remedy."""
         return self.problem if self.field is None else f"field {self.field!r} {self.problem}"
 
 
 class ProblemReport:
-    """Hands problems on, or raises the first where nobody asked for them.
+    """Reports problems to a callback; without one, raises the first.
 
     Parameters
     ----------
     reports_doubts
-        Tell as well what is odd about lines that are read.
+        Also report doubts about lines that are read.
     on_note
-        Is told how the file is read, where that is not plain from its columns.
+        Called with a note on how the file is read, if its columns do not make that obvious.
     """
 
     def __init__(
@@ -81,54 +81,54 @@ class ProblemReport:
         self.on_problem(problem)
 
     def note(self, text: str) -> None:
-        """Note how the file is read, unless obvious from its columns."""
+        """Report how the file is read."""
         if self.on_note is not None:
             self.on_note(f"{self.path}: {text}")
 
     def doubt(self, line: int, flaw: Unreadable | None) -> None:
-        """Report an oddity of a readable line, if wanted."""
+        """Report a doubt about a readable line, if requested."""
         self.line = line
         if self.reports_doubts and flaw is not None:
             self(line, flaw)
 
 
 def doubt_of(ballot: Ballot) -> Unreadable | None:
-    """Describe a ballot without anything countable."""
+    """Return the doubt about a ballot without ranking, grades or abstention."""
     if not (ballot.groups or ballot.grades or ballot.abstained or ballot.reason):
-        what = "is missing, as are grades and abstained; it counts as an abstention"
-        return Unreadable("ranking", what, is_read=True)
+        problem = "is missing, as are grades and abstained; it counts as an abstention"
+        return Unreadable("ranking", problem, is_read=True)
     return None
 
 
 def off_scale(ballot: Ballot) -> Unreadable | None:
-    """Unreadable grades, and those outside the ballot's scale."""
+    """Return the doubt about unreadable grades, or grades outside the scale."""
     scale = Scale() if ballot.scale is None else ballot.scale
-    none, outside = [], []
+    unreadable, outside = [], []
     for candidate, cell in ballot.grades.items():
         grades = cell if isinstance(cell, Mapping) else {HOLISTIC: cell}
         for criterion, grade in grades.items():
-            read = grade_on(scale.of(criterion), grade)
-            if read is None and is_empty(grade):
-                continue  # counting says who has no grade
-            if read is None:
-                why = "which is no grade" + " (a typing error?)" * may_be_typing_error(grade)
-                none.append((candidate, grade, why, "dropped when counted"))
-            elif read[1]:
-                where = f"outside the scale {scale.of(criterion)}"
-                outside.append((candidate, grade, where, "its nearer end counts"))
-    if not (none or outside):
+            grade_value = grade_on(scale.of(criterion), grade)
+            if grade_value is None and is_empty(grade):
+                continue  # counting reports who has no grade
+            if grade_value is None:
+                reason = "which is not a grade" + " (a typing error?)" * may_be_typing_error(grade)
+                unreadable.append((candidate, grade, reason, "dropped when counted"))
+            elif grade_value[1]:
+                reason_outside = f"outside the scale {scale.of(criterion)}"
+                outside.append((candidate, grade, reason_outside, "counted as the nearer end"))
+    if not (unreadable or outside):
         return None
-    [(candidate, grade, why, fate), *others] = none or outside
+    [(candidate, grade, reason, consequence), *others] = unreadable or outside
     more = f", and {len(others):,} more like it" if others else ""
-    more += f", and {len(outside):,} outside the scale" if none and outside else ""
-    what = f"has {kind_of(grade)} for {candidate!r}, {why}{more}; {fate}"
-    return Unreadable("grades", what, is_read=True)
+    more += f", and {len(outside):,} outside the scale" if unreadable and outside else ""
+    problem = f"has {kind_of(grade)} for {candidate!r}, {reason}{more}; {consequence}"
+    return Unreadable("grades", problem, is_read=True)
 
 
 class RepeatDetector:
-    """A reviewer's repeated comparisons in one order; the last counts.
+    """Detects repeated comparisons by a reviewer in one order; the last counts.
 
-    Only in a session that has a name: comparisons without one all count.
+    Only in named sessions: comparisons without a session all count.
     """
 
     def __init__(self, field: str) -> None:
@@ -136,20 +136,20 @@ class RepeatDetector:
         self._keys, self._lines, self._results = array("q"), array("q"), array("b")
 
     def see(self, line: int, ballot: Ballot) -> None:
-        """Note one comparison; an unknown order is never a repeat."""
+        """Add one comparison; an unknown order is never a repeat."""
         order = sorted(ballot.positions or {}, key=(ballot.positions or {}).__getitem__)
         if len(order) != 2 or not ballot.session:
             return
         self._keys.append(hash((ballot.session, ballot.reviewer, *order)))
         self._lines.append(line)
-        won = ballot.groups[0][0] == order[0] if len(ballot.groups) == 2 else None
-        self._results.append(len(ballot.groups) if won is None else 2 + won)
+        first_won = ballot.groups[0][0] == order[0] if len(ballot.groups) == 2 else None
+        self._results.append(len(ballot.groups) if first_won is None else 2 + first_won)
 
-    def tell(self, report: ProblemReport) -> None:
-        """Say at the end of the file how many there were."""
+    def report_repeats(self, report: ProblemReport) -> None:
+        """Report the number of repeats at the end of the file."""
         if not self._keys:
             return
-        # NumPy is heavy: only those who have pairs doubted wait for it.
+        # NumPy is slow to import, so only files with pairs do it.
         import numpy as np
 
         keys, values = np.array(self._keys), np.array(self._results)
@@ -157,18 +157,20 @@ class RepeatDetector:
         repeats = keys[order][1:] == keys[order][:-1]
         if not repeats.any():
             return
-        other = int((repeats & (values[order][1:] != values[order][:-1])).sum())
+        n_other = int((repeats & (values[order][1:] != values[order][:-1])).sum())
         first = int(np.array(self._lines)[order[1:][repeats]].min())
         n = int(repeats.sum())
-        rows = f"{n:,} rows in the file, {other:,} of them with another verdict, this the first"
-        what = f"judges a pair in the same order again ({rows}); the last row of each counts"
-        report.doubt(first, Unreadable(self._field, what, is_read=True))
+        rows = (
+            f"{n:,} rows in the file, {n_other:,} of them with another outcome; this is the first"
+        )
+        problem = f"compares a pair in the same order again ({rows}); the last row of each counts"
+        report.doubt(first, Unreadable(self._field, problem, is_read=True))
 
 
 Part = TypeVar("Part")
 
-MOST_HELD = 250_000
-"""Ballots held in memory until the scale of all is known; more of them are laid aside on disk."""
+MAX_BUFFERED = 250_000
+"""Maximum number of ballots buffered in memory until the scale is known."""
 
 
 def scale_ballots(
@@ -176,37 +178,39 @@ def scale_ballots(
     report: ProblemReport,
     scale: Scale | None = None,
     fallback: Scale | None = None,
-    most_held: int = MOST_HELD,
+    max_buffered: int = MAX_BUFFERED,
 ) -> Iterator[Ballot]:
-    """Put ballots on their scale; undeclared ones after reading all.
+    """Set the scale of ballots, reading all first if some declare none.
 
     Parameters
     ----------
     scale
-        Holds whatever the ballots declare.
+        Overrides the scale that ballots declare.
     fallback
-        Holds where a ballot declares none; None: it is recognised.
-    most_held
-        Ballots that are held in memory; more of them are laid aside on disk.
+        Used for ballots that declare none; by default it is detected.
+    max_buffered
+        Maximum number of ballots in memory; more are written to disk.
     """
     parts = ((ballot, (ballot,)) for ballot in ballots)
-    for _, (ballot,) in scale_parts(parts, report, scale, fallback, most_held):
+    for _, (ballot,) in scale_parts(parts, report, scale, fallback, max_buffered):
         yield ballot
 
 
-MOST_WHOLE = 2.0**53
-"""Whole numbers up to this are the same in every reader of JSON."""
+MAX_EXACT_INTEGER = 2.0**53
+"""Largest integer that every JSON reader represents exactly."""
 
 
 def scale_table(
     table: BallotTable, scale: Scale | None = None, fallback: Scale | None = None
 ) -> BallotTable | None:
-    """Put a table on its scale, as `scale_ballots`; None where grades ask for a closer look."""
+    """Set a table's scale as `scale_ballots`; None if ballots need checks."""
     low, high = table.range()
-    if not -MOST_WHOLE < low <= high < MOST_WHOLE or (scale is None and fallback is not None):
+    if not -MAX_EXACT_INTEGER < low <= high < MAX_EXACT_INTEGER or (
+        scale is None and fallback is not None
+    ):
         return None
-    known = scale
-    if known is None:
+    scale_of_ballots = scale
+    if scale_of_ballots is None:
         evidence = GradeEvidence()
         evidence.add_table(table)
         try:
@@ -215,10 +219,10 @@ def scale_table(
             return None
         if scales.reviewer_scales or not scales.takes_all:
             return None
-        known = NATIVE_SCALE if scales.is_native else scales.shared_scale
-    ends = known.whole.low, known.whole.high
+        scale_of_ballots = NATIVE_SCALE if scales.is_native else scales.shared_scale
+    ends = scale_of_ballots.whole.low, scale_of_ballots.whole.high
     fits = min(ends) <= low and high <= max(ends)
-    return table.put_on(known) if fits and not known.criteria else None
+    return table.put_on(scale_of_ballots) if fits and not scale_of_ballots.criteria else None
 
 
 def scale_parts(
@@ -226,41 +230,41 @@ def scale_parts(
     report: ProblemReport,
     scale: Scale | None = None,
     fallback: Scale | None = None,
-    most_held: int = MOST_HELD,
+    max_buffered: int = MAX_BUFFERED,
 ) -> Iterator[tuple[Part, tuple[Ballot, ...]]]:
-    """`scale_ballots` for ballots with attachments."""
+    """Set the scale as `scale_ballots`, of ballots with attachments."""
     evidence, open_ended = GradeEvidence(), scale is None and fallback is None
     rubric_scale = None if fallback is None else Scales(fallback)
     with ExitStack() as stack:
-        buffer = _Buffer[Part](stack, most_held)
+        buffer = _Buffer[Part](stack, max_buffered)
         for part, ballots in parts:
             if buffer or (open_ended and any(b.grades and b.scale is None for b in ballots)):
                 for ballot in ballots:
                     evidence.add(ballot)
                 buffer.append(part, ballots, report.line)
             else:
-                known = _apply_scales(ballots, (scale, rubric_scale), report.line, report)
-                yield part, known
+                scaled_ballots = _apply_scales(ballots, (scale, rubric_scale), report.line, report)
+                yield part, scaled_ballots
         recognised = _scales_in_file(evidence, report.path) if buffer else None
         for part, ballots, line in buffer:
             yield part, _apply_scales(ballots, (scale, recognised), line, report)
 
 
 def _scales_in_file(evidence: GradeEvidence, path: str) -> Scales:
-    """The scales of a file."""
+    """Return the scales of a file."""
     try:
         return evidence.scales()
     except UnclearScale as error:
         raise BallotFileError(path, error.problem, remedy=error.remedy) from error
 
 
-def _set_scale(ballot: Ballot, scale: Scale | None, otherwise: Scales | None) -> Ballot:
-    """The ballot with this scale, or its own, or another."""
+def _set_scale(ballot: Ballot, scale: Scale | None, default_scale: Scales | None) -> Ballot:
+    """Return the ballot with this scale, its own, or the default."""
     if not ballot.grades:
         return ballot if ballot.scale is None else replace(ballot, scale=None)
     if scale is not None:
         return ballot.with_scale(scale)
-    return ballot if otherwise is None else put_on_scale(ballot, otherwise)
+    return ballot if default_scale is None else put_on_scale(ballot, default_scale)
 
 
 def _apply_scales(
@@ -269,14 +273,14 @@ def _apply_scales(
     line: int,
     report: ProblemReport,
 ) -> tuple[Ballot, ...]:
-    declared, recognised = scales
-    known = tuple([_set_scale(ballot, *scales) for ballot in ballots])
-    fits = declared is None and recognised is not None and recognised.takes_all
+    stated_scale, recognised = scales
+    ballots_with_scale = tuple([_set_scale(ballot, *scales) for ballot in ballots])
+    fits = stated_scale is None and recognised is not None and recognised.takes_all
     if report.reports_doubts:
-        for ballot, before in zip(known, ballots, strict=True):
-            if not fits or before.scale is not None:
+        for ballot, original in zip(ballots_with_scale, ballots, strict=True):
+            if not fits or original.scale is not None:
                 report.doubt(line, off_scale(ballot))
-    return known
+    return ballots_with_scale
 
 
 class _Buffer(Generic[Part]):
@@ -285,25 +289,25 @@ class _Buffer(Generic[Part]):
     def __init__(self, stack: ExitStack, most: int) -> None:
         self._stack, self._most = stack, most
         self._file: IO[bytes] | None = None
-        self._latest: list[tuple[Part, tuple[Ballot, ...], int]] = []
+        self._last_ballots: list[tuple[Part, tuple[Ballot, ...], int]] = []
 
     def __bool__(self) -> bool:
-        return bool(self._latest or self._file)
+        return bool(self._last_ballots or self._file)
 
     def append(self, part: Part, ballots: tuple[Ballot, ...], line: int) -> None:
-        self._latest.append((part, ballots, line))
-        if len(self._latest) == self._most:
+        self._last_ballots.append((part, ballots, line))
+        if len(self._last_ballots) == self._most:
             if self._file is None:
                 file = tempfile.TemporaryFile()  # noqa: SIM115 - the stack closes it
                 self._file = self._stack.enter_context(file)
-            pickle.dump(self._latest, self._file, -1)
-            self._latest = []
+            pickle.dump(self._last_ballots, self._file, -1)
+            self._last_ballots = []
 
     def __iter__(self) -> Iterator[tuple[Part, tuple[Ballot, ...], int]]:
         if self._file is not None:
             end = self._file.tell()
             self._file.seek(0)
             while self._file.tell() < end:
-                # They were pickled above, into a file that has no name.
+                # They were pickled above, into a file without a name.
                 yield from pickle.load(self._file)  # noqa: S301
-        yield from self._latest
+        yield from self._last_ballots

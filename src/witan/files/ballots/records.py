@@ -1,4 +1,4 @@
-"""Ballots as records: JSON Lines, logs of councils, and Parquet; texts of answers beside them."""
+"""Ballots and answers as records: JSON Lines, logs of councils, and Parquet."""
 
 import json
 import sys
@@ -28,7 +28,7 @@ _SCAN = json.JSONDecoder().raw_decode
 def read_jsonl(
     source: OpenedFile, columns: Mapping[str, str], report: ProblemReport
 ) -> Iterator[Ballot]:
-    """Read one ballot a line; `columns` maps fields to keys."""
+    """Read one ballot per line; `columns` maps fields to keys."""
     return read_rows(objects(source, report), lambda record: _rename(record, columns), report)
 
 
@@ -49,28 +49,28 @@ def read_rows(
         yield ballot
 
 
-MOST_BYTES = 64 * 1024 * 1024
-"""Of a file that is read as a table; a larger one is read ballot by ballot."""
+MAX_TABLE_BYTES = 64 * 1024 * 1024
+"""Maximum size of a file read as a table; a larger one is read ballot by ballot."""
 
-_AT_ONCE = 4096
-_MOST_EXACT = 2**53
+_BLOCK_LINES = 4096
+_MAX_EXACT = 2**53
 _FIELDS = itemgetter("session", "reviewer", "grades")
 
 
 def read_table(source: OpenedFile) -> BallotTable | None:
-    """Read a file of JSON Lines as a table; None, and nothing read, unless it is one throughout.
+    """Read JSON Lines as one table, or return None and read nothing.
 
-    Then every line is a ballot with session, reviewer and grades alone, the grades are plain
-    numbers, and no name has white space around it.
+    A table needs in every line a ballot with only session, reviewer and grades, where grades are
+    plain numbers and names have no surrounding white space.
     """
-    # Other files are streamed: a pipe gives its first ballot before it ends.
-    first = source.glimpse(1)
+    # Other files are streamed, so that a pipe yields its first ballot before it ends.
+    first = source.peek_lines(1)
     if not first or _table([first[0].encode(errors="surrogatepass")]) is None:
         return None
-    lines = source.take_lines(MOST_BYTES)
+    lines = source.read_lines(MAX_TABLE_BYTES)
     table = None if lines is None else _table(lines)
     if lines is not None and table is None:
-        source.give_back(lines)
+        source.push_back(lines)
     return table
 
 
@@ -78,17 +78,17 @@ def _table(lines: Sequence[bytes]) -> BallotTable | None:
     sessions: list[str] = []
     reviewers: list[str] = []
     grades: list[dict[str, float]] = []
-    for start in range(0, len(lines), _AT_ONCE):
+    for start in range(0, len(lines), _BLOCK_LINES):
         try:
-            records = list(map(orjson.loads, lines[start : start + _AT_ONCE]))
-            names, voters, given = zip(*map(_FIELDS, records), strict=True)
+            records = list(map(orjson.loads, lines[start : start + _BLOCK_LINES]))
+            names, voters, grades_by_record = zip(*map(_FIELDS, records), strict=True)
         except (ValueError, LookupError, TypeError):
             return None
         if {*map(len, records)} != {3}:
             return None
         sessions += names
         reviewers += voters
-        grades += given
+        grades += grades_by_record
     types = ({*map(type, sessions), *map(type, reviewers)}, {*map(type, grades)})
     if types != ({str}, {dict}) or not all(grades):
         return None
@@ -98,13 +98,13 @@ def _table(lines: Sequence[bytes]) -> BallotTable | None:
     numbers = list(chain.from_iterable(map(dict.values, grades)))
     if not {*map(type, numbers)} <= NUMBER_TYPES:
         return None
-    # orjson reads larger whole numbers as floats.
-    is_exact = max(numbers) < _MOST_EXACT and min(numbers) > -_MOST_EXACT
+    # orjson reads larger integers as floats.
+    is_exact = max(numbers) < _MAX_EXACT and min(numbers) > -_MAX_EXACT
     return BallotTable(sessions, reviewers, grades) if is_exact else None
 
 
 def objects(source: OpenedFile, report: ProblemReport) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The JSON object of every non-blank line, with its number."""
+    """Yield the JSON object of every non-blank line, with the line number."""
     for number, raw in enumerate(source.lines(), start=1):
         line = raw.strip()
         if not line:
@@ -112,29 +112,31 @@ def objects(source: OpenedFile, report: ProblemReport) -> Iterator[tuple[int, di
         try:
             record, end = _SCAN(line)
         except json.JSONDecodeError as error:
-            why = error.msg.removesuffix(" starting at")
-            report(number, _not_json(f"{why} at column {error.colno}"))
+            reason = error.msg.removesuffix(" starting at")
+            report(number, _not_json(f"{reason} at column {error.colno}"))
         except RecursionError:
             report(number, _not_json("too deeply nested"))
         except ValueError:
             report(number, _not_json("a number has too many digits"))
         else:
             if end != len(line):
-                report(number, _not_json(f"something follows the object at column {end + 1}"))
+                report(number, _not_json(f"extra text after the object at column {end + 1}"))
             elif type(record) is not dict:
-                report(number, Unreadable(None, "is no JSON object; expected {…} with one ballot"))
+                report(
+                    number, Unreadable(None, "is not a JSON object; expected {…} with one ballot")
+                )
             elif "\\u" in line and not _is_text(record):
-                report(number, _not_json("half of a surrogate pair stands alone"))
+                report(number, _not_json("it contains an unpaired surrogate"))
             else:
                 yield number, record
 
 
 def _not_json(reason: str) -> Unreadable:
-    return Unreadable(None, f"is not JSON ({reason}); expected one ballot object a line")
+    return Unreadable(None, f"is not JSON ({reason}); expected one ballot object per line")
 
 
 def _is_text(record: dict[str, Any]) -> bool:
-    """Check that all text inside can be written as UTF-8."""
+    """True if all text inside can be written as UTF-8."""
     try:
         json.dumps(record, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -145,32 +147,32 @@ def _is_text(record: dict[str, Any]) -> bool:
 def _rename(record: dict[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
     if not columns:
         return record
-    renamed = {}
+    new_record = {}
     for field, key in columns.items():
         if key in record:
-            renamed[field] = record[key]
+            new_record[field] = record[key]
         elif "+" in key:
             parts = (record.get(part.strip()) for part in key.split("+"))
-            renamed[field] = join_columns("" if part is None else str(part) for part in parts)
-    return {**record, **renamed}
+            new_record[field] = join_columns("" if part is None else str(part) for part in parts)
+    return {**record, **new_record}
 
 
 def write_jsonl(ballots: Iterable[Ballot], out: IO[bytes]) -> int:
-    """Write one ballot a line; reading gives the same ballots back."""
+    """Write one ballot per line; reading restores the same ballots."""
     encode = json.JSONEncoder(ensure_ascii=False).encode
-    written = 0
+    n_written = 0
     for ballot in ballots:
         line = encode(to_record(ballot, declares=True))
-        line.encode()  # refuses what is no text
+        line.encode()  # refuses anything that is not text
         out.write(escape_json(line).encode() + b"\n")
-        written += 1
-    return written
+        n_written += 1
+    return n_written
 
 
 def read_council_log(source: OpenedFile, report: ProblemReport) -> Iterator[Ballot]:
     """Read a ballot per reviewer, labels resolved to models.
 
-    Labels are in the order of the sheet: the first one stood at position 1.
+    Labels are in the order of the sheet: the first one was at position 1.
     """
     for number, record in objects(source, report):
         try:
@@ -180,7 +182,7 @@ def read_council_log(source: OpenedFile, report: ProblemReport) -> Iterator[Ball
                 records = _ballot_of_event(record)
             else:
                 raise Unreadable(
-                    None, "is no session of a council; expected 'rankings' and 'label_to_model'"
+                    None, "is not a session of a council; expected 'rankings' and 'label_to_model'"
                 )
         except Unreadable as flaw:
             report(number, flaw)
@@ -197,21 +199,21 @@ def read_council_log(source: OpenedFile, report: ProblemReport) -> Iterator[Ball
 def _ballots_of_session(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     rankings = record["rankings"]
     if not isinstance(rankings, dict):
-        raise Unreadable("rankings", "is no map; expected reviewer and list of labels")
+        raise Unreadable("rankings", "is not a map; expected reviewer and list of labels")
     sheet = _sheet("label_to_model", record["label_to_model"])
-    shared = {
+    shared_fields = {
         "session": _session(record),
         "category": record.get("category"),
         "question": record.get("question"),
     }
     return [
-        {**shared, "reviewer": reviewer, **_resolve_labels(ranking, sheet)}
+        {**shared_fields, "reviewer": reviewer, **_resolve_labels(ranking, sheet)}
         for reviewer, ranking in rankings.items()
     ]
 
 
 def _ballot_of_event(record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The ballot of a ranking event; other events hold none."""
+    """Return the ballot of a ranking event; other events have none."""
     if record["type"] != "stage2_ranking":
         return []
     ballot = {
@@ -224,12 +226,12 @@ def _ballot_of_event(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     }
     if record.get("is_valid_ballot") is False:
         del ballot["ranking"]
-        ballot |= {"abstained": True, "reason": "the log calls the ballot invalid"}
+        ballot |= {"abstained": True, "reason": "the log marks the ballot as invalid"}
     return [ballot]
 
 
 def _session(record: Mapping[str, Any]) -> str:
-    """A readable id, distinct for the same question in two sources."""
+    """Return a readable id, distinct for the same question in two sources."""
     name = record.get("session", record.get("question_id"))
     if name is None:
         raise Unreadable("question_id", "is missing; expected the session's id")
@@ -241,9 +243,9 @@ def _session(record: Mapping[str, Any]) -> str:
 
 
 def _sheet(field: str, labels: object) -> dict[str, str]:
-    """Model by label."""
+    """Return label to model."""
     if not isinstance(labels, dict) or not all(isinstance(m, str) for m in labels.values()):
-        raise Unreadable(field, "is no map from label to model; expected {'A': 'name', …}")
+        raise Unreadable(field, "is not a map from label to model; expected {'A': 'name', …}")
     models = list(labels.values())
     if repeated := next((model for model in models if models.count(model) > 1), None):
         raise Unreadable(field, f"names {repeated!r} twice; expected one label per model")
@@ -251,7 +253,7 @@ def _sheet(field: str, labels: object) -> dict[str, str]:
 
 
 def _resolve_labels(ranking: object, sheet: Mapping[str, str]) -> dict[str, Any]:
-    """Ranking, roster and positions; unknown labels stay."""
+    """Return ranking, roster and positions; unknown labels stay."""
     if isinstance(ranking, list):
         ranking = [
             [_model(label, sheet) for label in place]
@@ -274,12 +276,12 @@ _BATCH = 10_000
 
 
 def open_parquet(source: OpenedFile) -> Any:
-    """Open a file's table for reading by row group."""
+    """Open a Parquet file for reading by row group."""
     arrow = _arrow(f"reading {source.path}, which is Parquet,")
     try:
         table = arrow.parquet.ParquetFile(source.seekable())
     except (arrow.ArrowException, OSError) as error:
-        raise BallotFileError(source.path, f"is no readable Parquet file: {error}") from error
+        raise BallotFileError(source.path, f"is not a readable Parquet file: {error}") from error
     check_headings(table.schema_arrow.names, source.path)
     if source.bounds is not None:
         source.bounds.check_table(table.metadata.num_rows, _unpacked_bytes(table))
@@ -305,23 +307,23 @@ def _rows(table: Any, path: str) -> Iterator[dict[str, Any]]:
         for batch in table.iter_batches(batch_size=_BATCH):
             yield from batch.to_pylist()
     except OSError as error:
-        raise BallotFileError(path, f"is damaged inside: {error}") from error
+        raise BallotFileError(path, f"is damaged: {error}") from error
 
 
 def parquet_records(table: Any, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Rows by column, numbered from 1."""
+    """Yield rows by column, numbered from 1."""
     return enumerate(_rows(table, path), start=1)
 
 
 def parquet_cells(table: Any, path: str) -> Iterator[tuple[int, list[str]]]:
-    """Rows as text cells like CSV, header first."""
+    """Yield rows as text cells like CSV, with the header first."""
     yield 0, list(table.schema_arrow.names)
     for number, row in enumerate(_rows(table, path), start=1):
         yield number, [text_of(value) for value in row.values()]
 
 
 def read_parquet(table: Any, columns: Mapping[str, str], report: ProblemReport) -> Iterator[Ballot]:
-    """Read one ballot a row; a problem's line is its row, from 1."""
+    """Read one ballot per row; problems have row numbers, from 1."""
     rows = parquet_records(table, report.path)
     return read_rows(rows, lambda row: _to_record(row, columns), report)
 
@@ -333,7 +335,7 @@ def _column(row: Mapping[str, Any], column: str) -> Any:
 
 
 def _to_record(row: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
-    """A row as JSON record: maps for Arrow's lists of pairs."""
+    """Return a row as JSON record; Arrow's lists of pairs become maps."""
     record = {**row, **{field: _column(row, column) for field, column in columns.items()}}
     for field in ("positions", "authors", "ranking", "grades"):
         value = record.get(field)
@@ -347,12 +349,12 @@ def _to_record(row: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, 
         record["scale"] = json.loads(scale)
     weight = record.get("weight")
     if isinstance(weight, float) and isnan(weight):
-        record["weight"] = None  # how tables say that nothing is given
+        record["weight"] = None  # an empty list in a table means that it is missing
     return record
 
 
 def _drop_nulls(grades: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of a structure with values; the others belong to other rows."""
+    """Return the fields with values; the others belong to other rows."""
     return {
         key: _drop_nulls(grade) if isinstance(grade, dict) else grade
         for key, grade in grades.items()
@@ -365,13 +367,11 @@ def _to_mapping(value: Any) -> Any:
 
 
 def _grades(entries: list[Any]) -> dict[str, Any]:
-    """Grades by candidate from rows of candidate, criterion and grade."""
+    """Return grades by candidate from rows of candidate, criterion and grade."""
     grades: dict[str, Any] = {}
     for one in entries:
         if not isinstance(one, dict) or "candidate" not in one:
-            raise Unreadable(
-                "grades", "is a list of something else than candidate, criterion and grade"
-            )
+            raise Unreadable("grades", "is not a list of candidate, criterion and grade")
         grade = one.get("grade") if one.get("text") is None else one["text"]
         criterion = one.get("criterion")
         if criterion is None:
@@ -379,21 +379,23 @@ def _grades(entries: list[Any]) -> dict[str, Any]:
         elif isinstance(by_criterion := grades.setdefault(one["candidate"], {}), dict):
             by_criterion[criterion] = grade
         else:
-            raise Unreadable("grades", f"gives {one['candidate']!r} criteria and one grade as well")
+            raise Unreadable(
+                "grades", f"gives {one['candidate']!r} both criteria and a single grade"
+            )
     return grades
 
 
 def write_parquet(ballots: Iterable[Ballot], out: IO[bytes]) -> int:
-    """Write one row per ballot, ten thousand to a row group."""
+    """Write one row per ballot, in row groups of ten thousand."""
     arrow = _arrow("writing Parquet")
     schema = _schema(arrow)
-    written = 0
+    n_written = 0
     source = iter(ballots)
     with arrow.parquet.ParquetWriter(out, schema, compression="zstd") as writer:
         while rows := [_row(ballot) for ballot in islice(source, _BATCH)]:
             writer.write_table(arrow.Table.from_pylist(rows, schema))
-            written += len(rows)
-    return written
+            n_written += len(rows)
+    return n_written
 
 
 def _schema(arrow: Any) -> Any:
@@ -429,11 +431,11 @@ def _row(ballot: Ballot) -> dict[str, Any]:
 
 
 def _grade(candidate: str, criterion: str | None, grade: Any) -> dict[str, Any]:
-    """One grade: a number, or text if not a countable number."""
-    named = {"candidate": candidate, "criterion": criterion}
+    """Return one grade: a number, or text if not a valid number."""
+    place = {"candidate": candidate, "criterion": criterion}
     if isinstance(grade, int | float) and not isinstance(grade, bool) and isfinite(grade):
-        return named | {"grade": float(grade)}
-    return named | {"text": grade if isinstance(grade, str) else json.dumps(grade)}
+        return place | {"grade": float(grade)}
+    return place | {"text": grade if isinstance(grade, str) else json.dumps(grade)}
 
 
 Answers = Mapping[str, Mapping[str, str]]
@@ -446,7 +448,7 @@ def load_answers(path: str) -> Answers:
         content = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
         return parse_answers(content.decode(), path)
     except UnicodeDecodeError:
-        raise BallotFileError(path, "is no UTF-8 text") from None
+        raise BallotFileError(path, "is not UTF-8 text") from None
     except OSError as error:
         raise BallotFileError(path, f"cannot be read: {error.strerror or error}") from error
 
@@ -460,12 +462,12 @@ def parse_answers(text: str, name: str = "answers") -> Answers:
         try:
             record = json.loads(line)
         except ValueError as error:
-            raise BallotFileError(name, f"no JSON ({error})", number) from None
+            raise BallotFileError(name, f"not JSON ({error})", number) from None
         if not isinstance(record, dict):
             raise BallotFileError(name, "not an object", number)
         for field in ("candidate", "text"):
             if not isinstance(record.get(field), str):
-                raise BallotFileError(name, f"the field {field!r} is missing or no text", number)
+                raise BallotFileError(name, f"the field {field!r} is missing or not text", number)
         session = str(record.get("session") or "")
         answers.setdefault(session, {})[record["candidate"]] = record["text"]
     return answers

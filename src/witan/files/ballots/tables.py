@@ -1,4 +1,4 @@
-"""Ballots in tables: a row per ballot or pair, a column per judge."""
+"""Ballots in tables: rows per ballot or pair, columns per judge."""
 
 import json
 from collections import Counter
@@ -31,10 +31,10 @@ LONG_COLUMNS = (
     *("session", "reviewer", "candidate", "rank", "grade", "position", "author"),
     *BALLOT_CELLS,
 )
-"""The columns of a long table in the order in which they are written, before the criteria."""
+"""Columns of a long table in written order, before the criteria."""
 
 _CONTRADICTED = ("abstained", "weight", "category", "kind", "candidates", "scale")
-"""Of these a ballot has one; of the other optional columns the first that is given stands."""
+"""Columns with one value per ballot; of other optional columns the first value counts."""
 
 
 class _Sheet:
@@ -48,7 +48,7 @@ class _Sheet:
         self.details: dict[str, Any] | None = None
 
     def ballot(self, session: str, reviewer: str) -> Ballot:
-        """The ballot of all rows: rank, grade, position and author per candidate."""
+        """Return the ballot of all rows: rank, grade, position, author per candidate."""
         ranks = [(c, row[0]) for c, row in self.rows.items() if row[0] is not None]
         places = {c: row[2] for c, row in self.rows.items() if row[2] is not None}
         authors = {c: row[3] for c, row in self.rows.items() if row[3] is not None}
@@ -64,16 +64,16 @@ class _Sheet:
 
 
 def read_long(rows: Rows, columns: Mapping[str, str], report: ProblemReport) -> Iterator[Ballot]:
-    """Gather the rows of each ballot from anywhere, then yield ballots.
+    """Collect the rows of each ballot from the file, then yield ballots.
 
-    A candidate that stands twice on one ballot counts as its last row says; the file is told once.
+    If a candidate is repeated on one ballot, the last row counts; this is reported once per file.
     """
-    numbered = iter(rows)
-    _, names = next(numbered, (0, []))
+    numbered_rows = iter(rows)
+    _, names = next(numbered_rows, (0, []))
     header = Header(names, columns, report.path)
     header.require("reviewer", "candidate")
     gatherer = _Gatherer(header)
-    for line, row in numbered:
+    for line, row in numbered_rows:
         try:
             gatherer.add(line, row)
         except Unreadable as flaw:
@@ -81,7 +81,7 @@ def read_long(rows: Rows, columns: Mapping[str, str], report: ProblemReport) -> 
     if gatherer.n_repeated:
         report(gatherer.first_repeated_line, _repetition(gatherer.n_repeated))
     sheets = gatherer.sheets
-    for key in list(sheets):  # what has been yielded need not be held any longer
+    for key in list(sheets):  # frees the memory of ballots already yielded
         sheet = sheets.pop(key)
         ballot = sheet.ballot(*key)
         if report.reports_doubts:
@@ -92,12 +92,12 @@ def read_long(rows: Rows, columns: Mapping[str, str], report: ProblemReport) -> 
 def _repetition(rows: int) -> Unreadable:
     return Unreadable(
         "candidate",
-        f"stands on one ballot more than once ({rows:,} rows in the file, this the first); the "
-        "last row of each counts",
+        f"is repeated on one ballot ({rows:,} rows in the file, this is the first); the last row "
+        "counts",
         is_read=True,
         remedy=Remedy(
             Way(
-                "where a further column tells the rows apart, join it to the reviewer, such as ",
+                "if another column distinguishes the rows, join it to the reviewer, such as ",
                 {"columns": {"reviewer": "judge+version"}},
             )
         ),
@@ -120,10 +120,10 @@ class _Gatherer:
         self._optional = header.getters(BALLOT_CELLS)
 
     def add(self, line: int, row: Sequence[str]) -> None:
-        """Add one row, or nothing of an unreadable one."""
+        """Add one row, or nothing if it is unreadable."""
         reviewer = self._reviewer(row).strip()
         if not reviewer:
-            raise Unreadable("reviewer", "is empty; expected who cast the ballot")
+            raise Unreadable("reviewer", "is empty; expected the reviewer")
         key = (intern(self._session(row).strip()), intern(reviewer))
         candidate = intern(self._candidate(row).strip())
         values = self._values(row) if self._optional else {}
@@ -153,22 +153,22 @@ class _Gatherer:
         }
 
     def _grades_of(self, row: Sequence[str]) -> Any:
-        """The holistic grade, or criteria with it as `overall`, or None."""
+        """Return the holistic grade, or criteria with it as `overall`, or None."""
         overall = _grade(self._grade(row)) if self._grade else None
         if not self._criteria:
-            return overall if overall is not None or not self._grade else self._empty(row)
+            return overall if overall is not None or not self._grade else self._check_empty(row)
         grades: dict[str, Any] = {}
-        for criterion, where in self._criteria:
-            text = row[where].strip()
+        for criterion, places in self._criteria:
+            text = row[places].strip()
             grade = number(text) if self._guesses else _grade(text)
             if grade is not None:
                 grades[criterion] = grade
         if grades and overall is not None:
             grades.setdefault("overall", overall)
-        return grades or (overall if overall is not None else self._empty(row))
+        return grades or (overall if overall is not None else self._check_empty(row))
 
-    def _empty(self, row: Sequence[str]) -> str | None:
-        """An empty grade, unless the row says something else of its candidate."""
+    def _check_empty(self, row: Sequence[str]) -> str | None:
+        """Return an empty grade, unless the row has other data."""
         cells = (self._rank, self._position, self._author)
         return None if any(cell and cell(row).strip() for cell in cells) else ""
 
@@ -185,7 +185,7 @@ def _rank(text: str) -> float | None:
 
 
 def _grade(text: str) -> float | str | None:
-    """A number if possible, else text for counting to judge."""
+    """Return a number if possible, else text, which counting checks."""
     if not text:
         return None
     grade = number(text)
@@ -208,13 +208,13 @@ def _agree(sheet: _Sheet, values: Mapping[str, Any]) -> None:
         if earlier.setdefault(field, value) != value and field in _CONTRADICTED:
             raise Unreadable(
                 field,
-                f"is {value!r} here and {earlier[field]!r} on an earlier row of this ballot "
-                f"(it begins on line {sheet.line}); expected one value per ballot",
+                f"is {value!r} here and {earlier[field]!r} on an earlier row of this ballot, "
+                f"which begins on line {sheet.line}; expected one value per ballot",
             )
 
 
 class LongRows:
-    """Ballots to long rows; ballots beyond the format are refused."""
+    """Converts ballots to long rows; unsupported ballots are refused."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -222,21 +222,25 @@ class LongRows:
         self._keys: set[tuple[str, str]] = set()
 
     def rows(self, ballot: Ballot) -> list[dict[str, Any]]:
-        """The rows of one ballot."""
+        """Return the rows of one ballot."""
         self._check(ballot)
-        shared = {"session": ballot.session, "reviewer": ballot.reviewer, **ballot_cells(ballot)}
+        shared_cells = {
+            "session": ballot.session,
+            "reviewer": ballot.reviewer,
+            **ballot_cells(ballot),
+        }
         ranks = _ranks(ballot)
         names = dict.fromkeys([*ranks, *ballot.grades])
         names.update(dict.fromkeys([*(ballot.positions or ()), *(ballot.authors or ())]))
-        rows = [{**shared, "candidate": c, **self._row_of(ballot, c, ranks)} for c in names]
+        rows = [{**shared_cells, "candidate": c, **self._row_of(ballot, c, ranks)} for c in names]
         if not rows:
-            rows = [{**shared, "candidate": "", "abstained": str(ballot.abstained).lower()}]
+            rows = [{**shared_cells, "candidate": "", "abstained": str(ballot.abstained).lower()}]
         for row in rows:
             self.columns.update(dict.fromkeys(row))
         return rows
 
     def column_order(self) -> list[str]:
-        """The columns with values, criteria last."""
+        """Return the columns with values, criteria last."""
         criteria = [column for column in self.columns if column not in LONG_COLUMNS]
         return [column for column in LONG_COLUMNS if column in self.columns] + criteria
 
@@ -264,12 +268,13 @@ class LongRows:
         if ballot.paired:
             problem = "compares a pair; write jsonl or parquet"
         elif key in self._keys:
-            problem = f"is the second one in session {ballot.session!r}; write jsonl"
+            problem = f"is its second in session {ballot.session!r}; write jsonl"
         elif len(_ranks(ballot)) < sum(map(len, ballot.groups)):
             problem = "ranks a candidate more than once; write jsonl"
         if problem:
             raise BallotFileError(
-                self.path, f"a long table cannot hold the ballot of {ballot.reviewer}: it {problem}"
+                self.path,
+                f"a long table cannot contain the ballot of {ballot.reviewer}: it {problem}",
             )
         self._keys.add(key)
 
@@ -287,7 +292,7 @@ def _cell(grade: Any) -> Any:
     return json.dumps(grade) if isinstance(grade, bool) else grade
 
 
-_TOLD: Mapping[str, Callable[[Any], Any]] = {
+_CELL_WRITERS: Mapping[str, Callable[[Any], Any]] = {
     "abstained": lambda value: "true" if value else None,
     "candidates": lambda value: json.dumps(value, ensure_ascii=False),
     "weight": lambda value: None if value == 1.0 else repr(value),
@@ -298,12 +303,12 @@ _TOLD: Mapping[str, Callable[[Any], Any]] = {
 
 
 def ballot_cells(ballot: Ballot) -> dict[str, Any]:
-    """Optional cells of a whole ballot, defaults left out."""
+    """Return the optional cells of a whole ballot, without defaults."""
     cells = {}
     for field in BALLOT_CELLS:
         value = scale_record(ballot) if field == "scale" else getattr(ballot, field)
         if value is not None:
-            cells[field] = _TOLD.get(field, lambda same: same)(value)
+            cells[field] = _CELL_WRITERS.get(field, lambda text: text)(value)
     return {field: cell for field, cell in cells.items() if cell is not None}
 
 
@@ -311,7 +316,7 @@ PAIR_COLUMNS = (
     *("session", "reviewer", "first", "second", "outcome"),
     *(field for field in BALLOT_CELLS if field not in ("abstained", "candidates", "scale")),
 )
-"""The columns of a table of pairs."""
+"""Columns of a table of pairs."""
 
 OUTCOMES: Mapping[str, str] = {
     **dict.fromkeys(("first", "a", "model_a", "left"), "first"),
@@ -320,19 +325,19 @@ OUTCOMES: Mapping[str, str] = {
     **dict.fromkeys(("bothbad", "both_bad", "tie_bothbad", "tie_both_bad"), "tie"),
     **dict.fromkeys(("abstain", "invalid", "skip", "skipped"), "abstain"),
 }
-"""Words for the outcome of a comparison, as `fold_name` gives them."""
+"""Word for the outcome of a comparison, after `fold_name` → outcome."""
 
 
 class PairSessions:
-    """Name a comparison row's session by id, else by question.
+    """Name the session of a comparison row by id, else by question.
 
-    Questions are known by the line on which they first stand. A row with neither is a comparison of
-    its own: with `apart` in a session of its own, else in the one that has no name, where all
+    Questions are identified by the line of their first occurrence. A row without either is a
+    separate session with `by_session`, else part of the session without a name, where all
     comparisons count.
     """
 
-    def __init__(self, stem: str, *, apart: bool) -> None:
-        self._stem, self._apart = stem, apart
+    def __init__(self, stem: str, *, by_session: bool) -> None:
+        self._stem, self._by_session = stem, by_session
         self._lines: dict[str, int] = {}
 
     def name(self, session: str, question: str, line: int) -> str:
@@ -341,22 +346,22 @@ class PairSessions:
             return session
         if question:
             return f"{self._stem}/{self._lines.setdefault(question, line)}"
-        return f"{self._stem}/{line}" if self._apart else ""
+        return f"{self._stem}/{line}" if self._by_session else ""
 
 
 def read_pairs(
     rows: Rows, columns: Mapping[str, str], report: ProblemReport, sessions: PairSessions
 ) -> Iterator[Ballot]:
-    """Read one ballot a row.
+    """Read one ballot per row.
 
-    People are often all called ``human``: one who judges the same pair in the same order again is
-    another person, here ``human-2``, ``human-3`` and so on, so that nobody's vote is lost.
+    People are often all named ``human``: a repeated vote on the same pair in the same order is
+    another person, named ``human-2``, ``human-3`` and so on, so that no vote is lost.
     """
     numbered = iter(rows)
     _, names = next(numbered, (0, []))
     header = Header(names, columns, report.path)
     header.require("reviewer", "first", "second", "outcome")
-    reader, again = _PairReader(header, sessions), RepeatDetector("reviewer")
+    reader, repeat_detector = _PairReader(header, sessions), RepeatDetector("reviewer")
     for line, row in numbered:
         try:
             ballot = reader.read_row(row, line)
@@ -364,9 +369,9 @@ def read_pairs(
             report(line, flaw)
             continue
         if report.reports_doubts:
-            again.see(line, ballot)
+            repeat_detector.see(line, ballot)
         yield ballot
-    again.tell(report)
+    repeat_detector.report_repeats(report)
 
 
 class _PairReader:
@@ -387,11 +392,13 @@ class _PairReader:
         self._people: Counter[tuple[str, str, str]] = Counter()
 
     def read_row(self, row: Sequence[str], line: int) -> Ballot:
-        """The ballot of one row."""
+        """Return the ballot of one row."""
         reviewer = name("reviewer", self._reviewer(row))
         first, second = name("first", self._first(row)), name("second", self._second(row))
         if first == second:
-            raise Unreadable("second", f"is {second!r} like the first; expected another candidate")
+            raise Unreadable(
+                "second", f"is {second!r}, the same as the first; expected another candidate"
+            )
         question = self._question(row).strip()
         session = self._sessions.name(self._session(row).strip(), question, line)
         outcome = _outcome(self._outcome(row).strip(), first, second)
@@ -418,22 +425,23 @@ class _PairReader:
 
 
 def _outcome(text: str, first: str, second: str) -> str:
-    """The outcome in our words; the winner may also be named."""
-    meant = OUTCOMES.get(fold_name(text))
-    named = {first: "first", second: "second"}.get(text)
-    if meant and named and meant != named:
+    """Return the outcome from a word or from the winner's name."""
+    outcome = OUTCOMES.get(fold_name(text))
+    position_word = {first: "first", second: "second"}.get(text)
+    if outcome and position_word and outcome != position_word:
         raise Unreadable(
-            "outcome", f"is {text!r}, a word for the {meant} and the name of the {named} candidate"
+            "outcome",
+            f"is {text!r}, a word for the {outcome} and the name of the {position_word} candidate",
         )
-    if meant or named:
-        return meant or named or ""
+    if outcome or position_word:
+        return outcome or position_word or ""
     raise Unreadable(
         "outcome", f"is {text!r}; expected first, second, tie or abstain, or the winner's name"
     )
 
 
 def groups_of_outcome(outcome: str, first: str, second: str) -> Groups:
-    """The ranking of two by an outcome in our words."""
+    """Return the ranking of two candidates by an outcome."""
     if outcome == "tie":
         return ((first, second),)
     if outcome == "abstain":
@@ -442,10 +450,10 @@ def groups_of_outcome(outcome: str, first: str, second: str) -> Groups:
 
 
 LONG_FORMS = ("csv", "csv-judges", "csv-models")
-"""Formats that are read as a long table."""
+"""Formats converted to a long table."""
 
-_BESIDE = ("author", "category", "at", "kind", "question", "notes", "weight", "position")
-"""Fields of a wide table that hold for every grade in a row."""
+_OTHER_FIELDS = ("author", "category", "at", "kind", "question", "notes", "weight", "position")
+"""Fields of a wide table that apply to every grade in a row."""
 
 _NOT_GRADES = frozenset(
     (
@@ -459,7 +467,7 @@ _NOT_GRADES = frozenset(
         *LENGTHS,
     )
 )
-"""Columns of numbers that are no grades, sums of the others among them."""
+"""Columns of numbers that are not grades, including sums of grades."""
 
 _NOT_GRADES_LAST = frozenset(
     (
@@ -468,19 +476,19 @@ _NOT_GRADES_LAST = frozenset(
         *("price", "difficulty", "seed", "year"),
     )
 )
-"""Last words of the names of such columns, as in ``prompt_tokens`` and ``latency_ms``."""
+"""Last words of such columns, as in ``prompt_tokens`` and ``latency_ms``."""
 
-_NOTHING = frozenset(("", "na", "n_a", "nan", "na_n", "none", "null"))
+_BLANK_WORDS = frozenset(("", "na", "n_a", "nan", "na_n", "none", "null"))
 
 
 def grade_columns(
     header: Header, fields: Sequence[str], sample: Sequence[Sequence[str]]
 ) -> list[int]:
-    """Grade columns in sample rows, known fields aside.
+    """Return the grade columns by sample rows, without known fields.
 
-    Only its name tells a column of other numbers: judges may grade on scales of their own.
+    Columns of other numbers are excluded by name only, because judges may use any scale.
     """
-    places = header.places((*fields, *_BESIDE))
+    places = header.places((*fields, *_OTHER_FIELDS))
     cells = {
         place: [row[place] for row in sample if place < len(row)]
         for place, name in enumerate(header.names)
@@ -494,7 +502,7 @@ def _is_other_number(name: str) -> bool:
 
 
 def has_criteria(header: Header) -> bool:
-    """Check a column's name for a criterion."""
+    """True if a column is named as a criterion."""
     return any(
         fold_name(name) in CRITERIA or name.casefold().startswith(CRITERION_PREFIX)
         for name in header.names
@@ -502,22 +510,22 @@ def has_criteria(header: Header) -> bool:
 
 
 def _holds_grades(cells: Sequence[str]) -> bool:
-    texts = [cell.strip() for cell in cells if fold_name(cell) not in _NOTHING]
+    texts = [cell.strip() for cell in cells if fold_name(cell) not in _BLANK_WORDS]
     return bool(texts) and all(map(is_grade, texts))
 
 
 def is_grade(text: str) -> bool:
-    """Check that a cell reads as a grade on some scale."""
+    """True if a cell is a grade on some scale."""
     return read_grade(text) is not None
 
 
 def long_rows(
     rows: Rows, form: str, columns: Mapping[str, str], stem: str, report: ProblemReport
 ) -> tuple[Rows, Mapping[str, str]]:
-    """Rows of a long table, and its columns by field.
+    """Return the rows of a long table, and its columns by field.
 
-    A judge that no column names is called like the file; so are sessions, with a number for each
-    question, or row.
+    Without a reviewer column the judge is named after the file; so are sessions, with a number for
+    each question, or row.
     """
     numbered = iter(rows)
     first, names = next(numbered, (0, []))
@@ -542,10 +550,10 @@ def _sample(
 
 
 Namer = Callable[[Sequence[str], int], str]
-"""Gives a row of a line a name."""
+"""Row and its line → name."""
 
 SAMPLE = 200
-"""Rows that tell which columns hold grades."""
+"""Number of rows used to detect the columns of grades."""
 
 
 def _complete(
@@ -558,17 +566,17 @@ def _complete(
     """Add missing session and reviewer columns to a long table."""
     header.require("candidate")
     session = _sessions(header, stem)
-    added = [name for name in ("session", "reviewer") if name not in header]
-    if "reviewer" in added:
-        report.note(f"no column names who judged; {stem} stands for it")
-    yield first[0], [*first[1], *added]
+    added_columns = [name for name in ("session", "reviewer") if name not in header]
+    if "reviewer" in added_columns:
+        report.note(f"no reviewer column; {stem} is used as the reviewer")
+    yield first[0], [*first[1], *added_columns]
     for line, row in rows:
         more = {"session": session(row, line), "reviewer": stem}
-        yield line, [*row, *(more[name] for name in added)]
+        yield line, [*row, *(more[name] for name in added_columns)]
 
 
 def _sessions(header: Header, stem: str, *, rowwise: bool = False) -> Namer:
-    """A namer of a row's session."""
+    """Return a function to name a row's session."""
     if "session" in header:
         cell = header.cell("session")
         return lambda row, _: cell(row)
@@ -583,7 +591,7 @@ def _sessions(header: Header, stem: str, *, rowwise: bool = False) -> Namer:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A wide table: format, columns, and defaults for missing ones."""
+    """A wide table: format, columns, and defaults for missing columns."""
 
     format: str
     header: Header
@@ -595,7 +603,7 @@ class _Form:
         return "judge" if self.format == "csv-judges" else "model"
 
     def find_grade_columns(self, sample: Sequence[Sequence[str]], path: str) -> list[int]:
-        """Its columns of grades."""
+        """Return its columns of grades."""
         fields = ("session", "candidate" if self.column_owner == "judge" else "reviewer")
         columns = grade_columns(self.header, fields, sample)
         if not columns:
@@ -607,15 +615,21 @@ class _Form:
         return columns
 
     def describe(self, grade_columns: Sequence[int]) -> str:
-        """Note the reading: columns and their meaning."""
+        """Describe how the table is read: columns and their meaning."""
         names = self.header.names
-        used = {*grade_columns, *self.header.places(ALIASES), self.header.place("id", "index")}
-        over = [name for place, name in enumerate(names) if name and place not in used]
+        used_places = {
+            *grade_columns,
+            *self.header.places(ALIASES),
+            self.header.place("id", "index"),
+        }
+        skipped_columns = [
+            name for place, name in enumerate(names) if name and place not in used_places
+        ]
         columns = _join_few([names[place] for place in grade_columns])
         note = f"read as {self.format}, a column per {self.column_owner}: {columns}"
         if self.column_owner == "model" and "reviewer" not in self.header:
-            note += f"; no column names who judged, and {self.stem} stands for it"
-        return f"{note}; passed over: {_join_few(over)}" if over else note
+            note += f"; no reviewer column, so {self.stem} is used as the reviewer"
+        return f"{note}; skipped columns: {_join_few(skipped_columns)}" if skipped_columns else note
 
 
 def _melt(
@@ -624,7 +638,7 @@ def _melt(
     rows: Iterator[tuple[int, list[str]]],
     report: ProblemReport,
 ) -> Rows:
-    """Melt a wide table: one row per grade."""
+    """Convert a wide table to one row per grade."""
     header, per_judge = form.header, form.column_owner == "judge"
     if per_judge:
         header.require("candidate")
@@ -632,20 +646,20 @@ def _melt(
     report.note(form.describe(graded))
     session = _sessions(header, form.stem, rowwise=not per_judge)
     one = header.cell("candidate") if per_judge else _reviewer(header, form.stem)
-    others = header.getters(_BESIDE)
+    others = header.getters(_OTHER_FIELDS)
     length = header.place(*LENGTHS)
     if length is not None and per_judge:
         others.append((LENGTHS[0], itemgetter(length)))
-    # A row without a judge is a question: who has no grade there may not have been asked.
-    judged = per_judge or "reviewer" in header
+    # A row without a judge is a question: a judge without a grade may not have been asked.
+    has_reviewer = per_judge or "reviewer" in header
     names = ("candidate", "reviewer") if per_judge else ("reviewer", "candidate")
     yield 0, ["session", *names, "grade", *(field for field, _ in others)]
     for line, row in rows:
         shared = [cell(row) for _, cell in others]
         for place in graded:
-            if judged or fold_name(row[place]) not in _NOTHING:
-                named = [session(row, line), one(row), header.names[place]]
-                yield line, [*named, row[place], *shared]
+            if has_reviewer or fold_name(row[place]) not in _BLANK_WORDS:
+                cells = [session(row, line), one(row), header.names[place]]
+                yield line, [*cells, row[place], *shared]
 
 
 def _reviewer(header: Header, stem: str) -> Callable[[Sequence[str]], str]:

@@ -1,4 +1,4 @@
-"""Ballots to any file, written aside and moved when complete."""
+"""Writing of ballot files, atomically."""
 
 import errno
 import gzip
@@ -39,9 +39,9 @@ def write_ballots(
 ) -> int:
     """Write ballots to a file or ``-`` (standard output); return their number.
 
-    Without `format` (jsonl, csv or parquet) the file's suffix decides. `.gz` and `.zst` are packed.
-    The file changes as a whole or not at all: what a format cannot hold is refused, and the file
-    that was there stays.
+    By default the file's suffix decides the `format` (jsonl, csv or parquet). `.gz` and `.zst` are
+    compressed. The file is replaced atomically: if the format cannot represent a ballot, an error
+    is raised and the existing file stays.
     """
     name = str(path)
     bare = Path(name).with_suffix("") if Path(name).suffix in _PACKINGS else Path(name)
@@ -55,7 +55,9 @@ def write_ballots(
                 write_parquet(source, out) if kind == "parquet" else _write_long(source, out, name)
             )
     except UnicodeEncodeError as error:
-        raise BallotFileError(name, f"cannot hold {error.object!r}, which is no text") from error
+        raise BallotFileError(
+            name, f"cannot contain {error.object!r}, which is not text"
+        ) from error
 
 
 def _kind(name: str, suffix: str, stated_format: str | None) -> str:
@@ -63,8 +65,8 @@ def _kind(name: str, suffix: str, stated_format: str | None) -> str:
         check_format(stated_format)
     kind = stated_format or ("jsonl" if name == "-" else _SUFFIXES.get(suffix))
     if kind is None:
-        known = ", ".join(_SUFFIXES)
-        raise BallotFileError(name, f"does not say its format; end it in {known}, or name one")
+        suffixes = ", ".join(_SUFFIXES)
+        raise BallotFileError(name, f"has no known suffix; use {suffixes}, or give the format")
     if kind not in _SUFFIXES.values():
         expected = ", ".join(dict.fromkeys(_SUFFIXES.values()))
         raise InvalidParameter("the format to write", kind, expected)
@@ -75,28 +77,28 @@ def _check_zones(ballots: Iterable[Ballot], name: str) -> Iterator[Ballot]:
     for ballot in ballots:
         if ballot.at is not None and ballot.at.tzinfo is None:
             raise BallotFileError(
-                name, f"cannot hold the ballot of {ballot.reviewer}: its time has no zone"
+                name, f"cannot contain the ballot of {ballot.reviewer}: its time has no zone"
             )
         yield ballot
 
 
 def _write_long(ballots: Iterable[Ballot], out: IO[bytes], name: str) -> int:
-    """Write rows aside first: the last ballot settles the columns."""
+    """Write rows to a temporary file first: the last ballot decides columns."""
     table = LongRows(name)
-    written = 0
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as aside:
+    n_written = 0
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as temporary_file:
         for ballot in ballots:
-            aside.writelines(dumps(row) + "\n" for row in table.rows(ballot))
-            written += 1
-        aside.seek(0)
+            temporary_file.writelines(dumps(row) + "\n" for row in table.rows(ballot))
+            n_written += 1
+        temporary_file.seek(0)
         with _text(out) as text:
-            write_rows((loads(line) for line in aside), table.column_order(), text)
-    return written
+            write_rows((loads(line) for line in temporary_file), table.column_order(), text)
+    return n_written
 
 
 @contextmanager
 def _text(out: IO[bytes]) -> Iterator[IO[str]]:
-    """Text written to `out`, left open afterwards."""
+    """Yield a text stream to `out`, which stays open."""
     text = io.TextIOWrapper(cast("io.BufferedWriter", out), encoding="utf-8", newline="")
     try:
         yield text
@@ -107,7 +109,7 @@ def _text(out: IO[bytes]) -> Iterator[IO[str]]:
 
 @contextmanager
 def pack(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
-    """Pack output by the file's suffix."""
+    """Compress output as the file's suffix requires."""
     if suffix == ".gz":
         with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as out:
             yield cast("IO[bytes]", out)
@@ -115,7 +117,7 @@ def pack(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
         try:
             import zstandard
         except ImportError:
-            raise MissingExtra("writing a file packed by Zstandard", "zstd") from None
+            raise MissingExtra("writing a file compressed by Zstandard", "zstd") from None
         with zstandard.ZstdCompressor().stream_writer(raw, closefd=False) as out:
             yield out
     else:
@@ -124,7 +126,7 @@ def pack(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def whole_file(name: str) -> Iterator[IO[bytes]]:
-    """A file replaced only when the new one is complete."""
+    """Yield a stream to a file, replaced when the block ends."""
     if name == "-":
         yield cast("IO[bytes]", getattr(sys.stdout, "buffer", sys.stdout))
         sys.stdout.flush()
@@ -146,7 +148,7 @@ def whole_file(name: str) -> Iterator[IO[bytes]]:
             _finish(out, part, target)
         except OSError as error:
             if error.errno not in _NO_ROOM:
-                raise  # it comes from where the ballots do, and says nothing of this file
+                raise  # it comes from the source of the ballots, not from this file
             raise unreadable_file("be written", name, error) from error
         finally:
             part.unlink(missing_ok=True)

@@ -556,7 +556,7 @@ class Service:
         """Return a session as whoever was at it has left it, and writes to it no longer."""
         if self.history is None:
             return session
-        take_up = partial(self.history.claim, session.id, by_force=True)
+        take_up = partial(self.history.claim, session.id, force=True)
         try:
             return await anyio.to_thread.run_sync(take_up)
         except UnknownName:  # it is of a file

@@ -614,7 +614,7 @@ def _find_session(
     name = whole_name(place.history, request.session, or_file=True)
     own = place.own and not place.history.summary(name).imported
     # Whoever is at it is said before anybody is seated.
-    return place.history.claim(name, by_force=request.take_over), own
+    return place.history.claim(name, force=request.take_over), own
 
 
 def _is_closed(history: "History", session: str) -> bool:

@@ -123,9 +123,9 @@ class Body:
     def read_imports(self) -> Iterator["SessionImport"]:
         """Return the sessions in place of their ballots, each one whole."""
         from witan.files.evaluations import join_ballots
-        from witan.files.imports import gather
+        from witan.files.imports import collect_sessions
 
-        whole = gather(self._gather_imports())
+        whole = collect_sessions(self._gather_imports())
         return whole if len(self.files) == 1 else map(join_ballots, whole)
 
     def _gather_imports(self) -> Iterator["SessionImport"]:

@@ -155,12 +155,12 @@ def _writer(
     if kind == "sessions":
         return kind, write_sessions
 
-    def passed_over(_: "SessionImport", reason: str) -> None:
+    def on_skip(_: "SessionImport", reason: str) -> None:
         empty_sessions[reason] += 1
 
     if kind == "battles":
-        return kind, partial(write_battles, passed_over=passed_over)
-    return kind, partial(write_session_ballots, format=format_, passed_over=passed_over)
+        return kind, partial(write_battles, on_skip=on_skip)
+    return kind, partial(write_session_ballots, format=format_, on_skip=on_skip)
 
 
 ENDINGS = ("", ".jsonl", ".ndjson", ".json", ".csv", ".parquet")

@@ -22,6 +22,7 @@ from witan.core.escaping import escape_json
 from witan.core.scale_recognition import drop_native
 from witan.core.slots import set_by_slots
 from witan.deliberation.events import EVENTS, Event, SessionOpened, drop_sheet_labels
+from witan.deliberation.procedure import Procedure
 from witan.deliberation.session import Session
 from witan.errors import NothingToCount, SessionFileError, WitanError
 
@@ -286,6 +287,14 @@ def event_from_json(line: str, source: str = "the event") -> Event:
         return _read_event(_loads(line, source), "event")
     except FieldMismatch as misfit:
         raise SessionFileError(source, f"{misfit.location} {misfit.problem}") from misfit
+
+
+def procedure_to_json(procedure: Procedure) -> str:
+    """Write a procedure as JSON, every field in a stable order.
+
+    Two procedures that differ anywhere differ in it, in this process and in any other.
+    """
+    return dump_record(procedure)
 
 
 def _event(event: Event) -> dict[str, Any]:

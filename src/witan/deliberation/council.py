@@ -31,6 +31,7 @@ from witan.deliberation.calls import (
     drop_fruitless_resumes,
     wrap_foreign_errors,
 )
+from witan.deliberation.costs import disproved_prices
 from witan.deliberation.count_queue import CountQueue
 from witan.deliberation.events import Event, Judging, SessionOpened
 from witan.deliberation.learning import apply_history
@@ -78,7 +79,6 @@ from witan.deliberation.session import (
     RETRY_WAITS,
     Authorship,
     Session,
-    disproved_prices,
     double_roles,
     rename_clashes,
 )

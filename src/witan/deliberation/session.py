@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import fsum
 from typing import Any, Literal, Unpack
 
 from witan.core.ballot import Ballot
@@ -18,8 +17,8 @@ from witan.core.stats.measures import Measure
 from witan.core.tally import tally_sessions
 from witan.core.verdict import Verdict, judge_texts
 from witan.deliberation import events as e
+from witan.deliberation.costs import Cost, CostTally
 from witan.deliberation.events import SessionOpened
-from witan.deliberation.money import is_free
 from witan.deliberation.ports import TEXT, Expense, Member, Message, Seat, Usage, free_name
 from witan.deliberation.prompts import read_verdict
 from witan.deliberation.texts import are_identical, check_citations, group_duplicates
@@ -126,115 +125,6 @@ class Authorship:
         if roster is not None:
             roster = tuple(name for name in roster if name not in unsaid)
         return replace(ballot, candidates=roster, authors=self.authors or None)
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """US dollars; `total_usd` is None when some call's cost is unknown.
-
-    Parameters
-    ----------
-    total_usd
-        What all calls cost; None: the cost of some call is unknown.
-    known_usd
-        What the calls of known cost came to.
-    committed_usd
-        The most that all calls may cost: those of unknown cost at their worst.
-    """
-
-    total_usd: float | None
-    known_usd: float
-    committed_usd: float
-
-
-class CostTally:
-    """Running cost of calls from events, unfinished ones included.
-
-    Parameters
-    ----------
-    n_inherited
-        Events after the opening that stand as they were in an earlier session, which paid for them.
-    """
-
-    def __init__(self, n_inherited: int = 0) -> None:
-        self._n_paid = 1 + n_inherited
-        self._one: dict[tuple[str, str], float | None] = {}
-        self._under_way: dict[tuple[str, str], list[float | None]] = {}
-        self._cut_off: list[float | None] = []
-        self._known_costs: list[float] = []
-        self._worst: list[float | None] = []
-
-    def take(self, event: e.Event) -> None:
-        """Note the beginning or end of a call."""
-        if event.seq <= self._n_paid:
-            return
-        match event:
-            case e.AnswerStarted():
-                self._ask("answer", event.seat, event.worst_usd)
-            case e.ReviewStarted():
-                self._ask("review", event.seat, event.worst_usd)
-            case e.BallotRepaired():
-                self._begin("review", event.seat, event.worst_usd)
-            case e.SynthesisStarted(chairman=str(chairman)):
-                self._ask("synthesis", chairman, event.worst_usd)
-            case e.CallRetried():
-                stage = "review" if event.stage == "repair" else event.stage
-                self._begin(stage, event.seat, self._one.get((stage, event.seat)))
-            case _:
-                self._take_end(event)
-
-    def _take_end(self, event: e.Event) -> None:
-        match event:
-            case e.AnswerDone() | e.AnswerFailed():
-                self._end("answer", event.seat, event.spent)
-            case e.BallotCast() | e.BallotAbstained():
-                self._end("review", event.seat, event.spent)
-            case e.SynthesisFailedOver() | e.SynthesisDone():
-                self._end("synthesis", event.chairman or "", event.spent)
-
-    def _ask(self, stage: str, seat: str, worst_usd: float | None) -> None:
-        self._cut_off += self._under_way.pop((stage, seat), [])
-        self._begin(stage, seat, worst_usd)
-
-    def _begin(self, stage: str, seat: str, worst_usd: float | None) -> None:
-        self._one[stage, seat] = worst_usd
-        self._under_way.setdefault((stage, seat), []).append(worst_usd)
-
-    def _end(self, stage: str, seat: str, expense: Expense) -> None:
-        begun = self._under_way.pop((stage, seat), [])
-        if expense.cost_usd is None:
-            self._worst += begun or [None]
-        else:
-            self._known_costs.append(expense.cost_usd)
-
-    def total(self) -> Cost:
-        """The cost so far; unfinished calls may still be billed."""
-        unended = [*self._cut_off, *(w for begun in self._under_way.values() for w in begun)]
-        unknown = [*self._worst, *(worst for worst in unended if worst != 0.0)]
-        known = fsum(self._known_costs)
-        most = known + fsum(worst for worst in unknown if worst is not None)
-        return Cost(None if unknown else known, known, most)
-
-
-def disproved_prices(events: Sequence[e.Event]) -> tuple[str, ...]:
-    """Name seats with a price of 0 and billed calls."""
-    free: set[str] = set()
-    billed: dict[str, None] = {}
-    for event in events:
-        match event:
-            case e.SessionOpened():
-                seats = (*event.seats, *event.chairmen)
-                free |= {seat.name for seat in seats if is_free(seat.price)}
-            case (
-                e.AnswerDone(seat=str(name), spent=spent)
-                | e.AnswerFailed(seat=str(name), spent=spent)
-                | e.BallotCast(seat=str(name), spent=spent)
-                | e.BallotAbstained(seat=str(name), spent=spent)
-                | e.SynthesisFailedOver(chairman=str(name), spent=spent)
-                | e.SynthesisDone(chairman=str(name), spent=spent)
-            ) if name in free and spent.cost_usd != 0.0:
-                billed[name] = None
-    return tuple(billed)
 
 
 _SPENDING = (

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from witan.core.ballot import Ballot
+from witan.core.display import changes_line
 from witan.core.rubric import Rubric
 from witan.core.rules import RULES
 from witan.core.scale import Scale
@@ -96,6 +97,9 @@ class Limits:
         if self.max_cost_usd is not None and not 0 <= self.max_cost_usd < float("inf"):
             raise InvalidParameter("max_cost_usd", self.max_cost_usd, "dollars, 0 or more")
 
+    def __repr__(self) -> str:
+        return changes_line(self)
+
 
 def _positive(name: str, value: float) -> None:
     if not 0 < value < float("inf"):
@@ -180,6 +184,9 @@ class Procedure:
             raise InvalidParameter("quorum", self.quorum, "a whole number ≥ 1")
         if not 0.0 <= self.safety_cap <= 10.0:
             raise InvalidParameter("safety_cap", self.safety_cap, "a grade from 0 to 10")
+
+    def __repr__(self) -> str:
+        return changes_line(self)
 
     def _check_spending(self) -> None:
         """Refuse to spend adaptively what needs all ballots, or tells nobody apart by a test."""

@@ -190,6 +190,13 @@ class Synthesis:
     unresolved: tuple[str, ...] = ()
     doubtful: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        author = f" by {brief(self.chairman, 32)}" if self.chairman else ""
+        decisions = {None: "", True: " approves,", False: " rejects,"}
+        failures = f", after {len(self.failed)} failed" if self.failed else ""
+        about = f"{self.mode}{author}:{decisions[self.approved]} {brief(self.text, 32)}"
+        return f"<Synthesis {about}{failures}>"
+
 
 @dataclass(frozen=True, slots=True)
 class Session(NotebookDisplay, FrameSource):

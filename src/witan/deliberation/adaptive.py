@@ -92,19 +92,21 @@ def look_at(
         if leader is not None or growth <= 1:
             return Look(leader is not None, float(leader is not None), leader)
         return Look(False, p_lead_settled(ballots, outcome, settings, growth), None)
-    cast = [ballot for ballot in ballots if not ballot.abstained]
+    ballots_cast = [ballot for ballot in ballots if not ballot.abstained]
     mark, expected = judging.pass_mark, judging.expected
-    verdict = judge_texts(cast, outcome, settings, pass_mark=mark, expected=expected)
+    verdict = judge_texts(ballots_cast, outcome, settings, pass_mark=mark, expected=expected)
     if verdict.decision not in (None, "too close to call"):
         return Look(is_settled=True, p_settled=1.0, leader=verdict.text)
     if growth <= 1:
         return Look(is_settled=False, p_settled=0.0, leader=None)
     chances = [1.0]
     if len(verdict.texts) > 1 and verdict.leader is None:
-        chances.append(p_lead_settled(cast, outcome, settings, growth))
+        chances.append(p_lead_settled(ballots_cast, outcome, settings, growth))
     grades = {each.text: each for each in verdict.texts}
     about = grades[verdict.text or verdict.texts[0].text]
     if mark is not None and decide(about.p_pass, verdict.look_level) == "too close to call":
-        chance = p_pass_settled(cast, outcome, settings, about.text, pass_mark=mark, growth=growth)
+        chance = p_pass_settled(
+            ballots_cast, outcome, settings, about.text, pass_mark=mark, growth=growth
+        )
         chances.append(chance)
     return Look(is_settled=False, p_settled=min(chances), leader=None)

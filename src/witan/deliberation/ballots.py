@@ -261,20 +261,20 @@ class ReviewForm:
         """One grade, or grades by criterion; None where there is none."""
         if not isinstance(raw, Mapping):
             return _read_scalar(raw, oversights)
-        known: dict[str, Grade] = {}
+        grade_by_criterion: dict[str, Grade] = {}
         for key, value in raw.items():
             criterion = self.criteria.get(_fold_key(key))
             if criterion is None:
                 if _fold_key(key) not in (*_NOTES, *_GRADE):
                     oversights("no criterion of the rubric: {}; dropped", key)
-            elif criterion not in known:
+            elif criterion not in grade_by_criterion:
                 read = _read_scalar(value, oversights)
                 if read is not None:
-                    known[criterion] = read
-        if not known:
+                    grade_by_criterion[criterion] = read
+        if not grade_by_criterion:
             wrapped = _first_value(raw, _GRADE)
             return None if wrapped is None else _read_scalar(wrapped, oversights)
-        return known if self.by_criterion else known[HOLISTIC]
+        return grade_by_criterion if self.by_criterion else grade_by_criterion[HOLISTIC]
 
 
 class _Oversights:
@@ -386,10 +386,10 @@ def _to_group(data: object) -> list[object]:
 
 def _group_by_place(places: Sequence[tuple[float | None, object]]) -> list[list[object]]:
     """Group labels by place, smallest first; empty if a place is missing."""
-    known = [(place, labels) for place, labels in places if place is not None]
-    if len(known) < len(places):
+    placed_labels = [(place, labels) for place, labels in places if place is not None]
+    if len(placed_labels) < len(places):
         return []
-    ordered = sorted(known, key=itemgetter(0))
+    ordered = sorted(placed_labels, key=itemgetter(0))
     return [
         [label for _, labels in level for label in _to_group(labels)]
         for _, level in groupby(ordered, key=itemgetter(0))
@@ -519,20 +519,26 @@ def _read_tolerantly(reply: str, sheet: Sheet, form: ReviewForm) -> ParsedReview
     We do not guess which of two ballots a reviewer means: one may be quoted from an answer that
     fakes it.
     """
-    read = [r for data in find_json_values(reply) for r in _find_ballots(data, sheet, form)]
+    readings = [r for data in find_json_values(reply) for r in _find_ballots(data, sheet, form)]
     lists = list(_find_final_rankings(reply, form))
-    cast = [reading for reading in (*read, *lists) if _covers_enough(reading, sheet)]
-    if any(_contradicts(one, other) for one, other in combinations(cast[:MOST_BALLOTS], 2)):
+    covering_readings = [
+        reading for reading in (*readings, *lists) if _covers_enough(reading, sheet)
+    ]
+    if any(
+        _contradicts(one, other) for one, other in combinations(covering_readings[:MOST_BALLOTS], 2)
+    ):
         raise InvalidBallot(sheet.reviewer, "holds ballots that contradict each other")
-    if len(cast) > MOST_BALLOTS:
+    if len(covering_readings) > MOST_BALLOTS:
         raise InvalidBallot(sheet.reviewer, f"holds more than {MOST_BALLOTS} ballots")
-    fullest = max(read, key=lambda reading: reading.fullness, default=ParsedReview())
+    fullest = max(readings, key=lambda reading: reading.fullness, default=ParsedReview())
     if _covers_enough(fullest, sheet):
         return fullest
-    listed = lists[-1] if lists else ParsedReview()
-    if _covers_enough(listed, sheet):
-        return replace(listed, notes=("read off a list headed FINAL RANKING", *listed.notes))
-    raise InvalidBallot(sheet.reviewer, _describe_problem([fullest, listed], sheet))
+    final_list = lists[-1] if lists else ParsedReview()
+    if _covers_enough(final_list, sheet):
+        return replace(
+            final_list, notes=("read off a list headed FINAL RANKING", *final_list.notes)
+        )
+    raise InvalidBallot(sheet.reviewer, _describe_problem([fullest, final_list], sheet))
 
 
 def _contradicts(one: ParsedReview, other: ParsedReview) -> bool:
@@ -599,11 +605,11 @@ def _read_items(lines: Sequence[str], form: ReviewForm) -> Iterator[list[object]
     for line in lines:
         item = _ITEM.fullmatch(line)
         if item is not None:
-            named = split_ties(item[1])
-            if not any(form.candidate(label) for label in named):
-                named = split_ties(_REMARK.split(item[1])[0])  # "A – the most complete"
+            labels = split_ties(item[1])
+            if not any(form.candidate(label) for label in labels):
+                labels = split_ties(_REMARK.split(item[1])[0])  # "A – the most complete"
             begun = True
-            yield named
+            yield labels
         elif ">" in line and not begun:
             yield from split_groups(line)
             return
@@ -613,12 +619,12 @@ def _read_items(lines: Sequence[str], form: ReviewForm) -> Iterator[list[object]
 
 def _list_omissions(reading: ParsedReview, sheet: Sheet, form: ReviewForm) -> Iterator[str]:
     """Name the answers without a place, and those without a grade."""
-    for left_out, judged, wanted in (
+    for left_out, candidates, is_required in (
         (NOT_RANKED, reading.ranked_candidates, bool(reading.groups) or not form.criteria),
         (NOT_GRADED, reading.graded_candidates, bool(form.criteria)),
     ):
-        missing = [name for name in sheet.candidates if name not in judged]
-        if wanted and missing:
+        missing = [name for name in sheet.candidates if name not in candidates]
+        if is_required and missing:
             yield f"{left_out}: {', '.join(missing)}"
 
 
@@ -754,7 +760,9 @@ def _mean_of(grades: Sequence[OneGrade]) -> OneGrade:
 
 def _mean_grade(grades: Sequence[Grade]) -> Grade:
     """Mean of legible grades; a grade given twice stays as written."""
-    read = [(grade, value) for value in grades if (grade := read_grade(value)) is not None]
-    if len({grade for grade, _ in read}) > 1:
-        return sum(grade for grade, _ in read) / len(read)
-    return read[0][1] if read else grades[0]
+    numeric_grades = [
+        (grade, value) for value in grades if (grade := read_grade(value)) is not None
+    ]
+    if len({grade for grade, _ in numeric_grades}) > 1:
+        return sum(grade for grade, _ in numeric_grades) / len(numeric_grades)
+    return numeric_grades[0][1] if numeric_grades else grades[0]

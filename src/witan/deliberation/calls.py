@@ -94,9 +94,9 @@ class PendingCall:
 
     def spent(self) -> Expense:
         """Tokens, money and time of all its requests; unknown if one's are."""
-        took = 0.0 if self.started_at is None else self.clock.seconds() - self.started_at
+        seconds = 0.0 if self.started_at is None else self.clock.seconds() - self.started_at
         spent = _sum_expenses([reservation.spent for reservation in self.reservations])
-        return Expense(spent.usage, spent.cost_usd, took, spent.calls)
+        return Expense(spent.usage, spent.cost_usd, seconds, spent.calls)
 
 
 def _sum_expenses(expenses: Sequence[Expense]) -> Expense:
@@ -523,18 +523,18 @@ class Caller:
         """Seconds until the next attempt; raises if there is none."""
         if not error.transient:
             raise error
-        requested = 0.0 if error.retry_after is None else error.retry_after
-        if requested > pending.seconds_left:
+        requested_wait = 0.0 if error.retry_after is None else error.retry_after
+        if requested_wait > pending.seconds_left:
             problem = (
-                f"{error.problem}; it asks to wait {requested:g} s, "
+                f"{error.problem}; it asks to wait {requested_wait:g} s, "
                 f"longer than the {round(pending.seconds_left, 1):g} s left"
             )
             raise ModelError(
                 error.model, problem, error.status, error.retry_after, transient=True
             ) from error
-        if requested > 0:
-            pending.throttle.pause(requested)
-        wait = max(requested, self._backoff(pending, attempt))
+        if requested_wait > 0:
+            pending.throttle.pause(requested_wait)
+        wait = max(requested_wait, self._backoff(pending, attempt))
         if attempt >= self._limits.attempts or wait >= pending.seconds_left:
             raise error
         return wait
@@ -543,8 +543,8 @@ class Caller:
         """Draw a wait with full jitter, to spread out failed calls."""
         doublings = min(attempt - 1, 10)  # what lies above the longest wait need not be computed
         longest = min(LONGEST_BACKOFF_SECONDS, BACKOFF_SECONDS * 2**doublings)
-        whose = f"{pending.call.stage} {pending.member.name}".encode()
-        rng = np.random.default_rng([*self._seed, attempt, *whose])
+        call_name = f"{pending.call.stage} {pending.member.name}".encode()
+        rng = np.random.default_rng([*self._seed, attempt, *call_name])
         return float(rng.uniform(0.0, longest))
 
 

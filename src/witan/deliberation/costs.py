@@ -82,16 +82,19 @@ class CostTally:
         self._under_way.setdefault((stage, seat), []).append(worst_usd)
 
     def _end(self, stage: str, seat: str, expense: Expense) -> None:
-        begun = self._under_way.pop((stage, seat), [])
+        open_calls = self._under_way.pop((stage, seat), [])
         if expense.cost_usd is None:
-            self._worst += begun or [None]
+            self._worst += open_calls or [None]
         else:
             self._known_costs.append(expense.cost_usd)
 
     def total(self) -> Cost:
         """The cost so far; unfinished calls may still be billed."""
-        unended = [*self._cut_off, *(w for begun in self._under_way.values() for w in begun)]
-        unknown = [*self._worst, *(worst for worst in unended if worst != 0.0)]
+        open_costs = [
+            *self._cut_off,
+            *(w for open_calls in self._under_way.values() for w in open_calls),
+        ]
+        unknown = [*self._worst, *(worst for worst in open_costs if worst != 0.0)]
         known = fsum(self._known_costs)
         most = known + fsum(worst for worst in unknown if worst is not None)
         return Cost(None if unknown else known, known, most)
@@ -100,7 +103,7 @@ class CostTally:
 def disproved_prices(events: Sequence[e.Event]) -> tuple[str, ...]:
     """Name seats with a price of 0 and billed calls."""
     free: set[str] = set()
-    billed: dict[str, None] = {}
+    seats_billed: dict[str, None] = {}
     for event in events:
         match event:
             case e.SessionOpened():
@@ -114,5 +117,5 @@ def disproved_prices(events: Sequence[e.Event]) -> tuple[str, ...]:
                 | e.SynthesisFailedOver(chairman=str(name), spent=spent)
                 | e.SynthesisDone(chairman=str(name), spent=spent)
             ) if name in free and spent.cost_usd != 0.0:
-                billed[name] = None
-    return tuple(billed)
+                seats_billed[name] = None
+    return tuple(seats_billed)

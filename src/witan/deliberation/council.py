@@ -386,11 +386,13 @@ class BaseCouncil:
         if session.status != "interrupted":
             return session
         self._check_same_seats(session)
-        spent = session.cost.committed_usd
-        cast = sum(not ballot.abstained for ballot in session.ballots)
-        if cast < session.opening.procedure.quorum:
-            rest = plan_rest(self._update_prices(session))
-            self._check_affordable(rest, self._ceiling(session.opening, spent), spent)
+        committed_usd = session.cost.committed_usd
+        n_ballots = sum(not ballot.abstained for ballot in session.ballots)
+        if n_ballots < session.opening.procedure.quorum:
+            remaining_plan = plan_rest(self._update_prices(session))
+            self._check_affordable(
+                remaining_plan, self._ceiling(session.opening, committed_usd), committed_usd
+            )
         return await self._run(self._make_context(session.opening, session.events, listener), slot)
 
     async def retry(
@@ -416,17 +418,17 @@ class BaseCouncil:
         self._check_same_seats(session)
         seats = seats if seats is None or isinstance(seats, str) else tuple(seats)
         limits = self.procedure.limits
-        again = plan_retry(self._update_prices(session), seats, limits)
-        self._check_affordable(again, limits.max_cost_usd, whole=False)
-        opened = session.opening
-        reopened = self._open_session(
-            opened.question,
-            opened.conversation,
-            opened.files,
-            opened.seed,
-            category=opened.category,
+        retry_plan = plan_retry(self._update_prices(session), seats, limits)
+        self._check_affordable(retry_plan, limits.max_cost_usd, whole=False)
+        opening = session.opening
+        retry_opening = self._open_session(
+            opening.question,
+            opening.conversation,
+            opening.files,
+            opening.seed,
+            category=opening.category,
         )
-        retry = open_retry(reopened, session, seats)
+        retry = open_retry(retry_opening, session, seats)
         context = self._make_context(retry.opening, retry.events, listener)
         return await self._run(replace(context, reserve=retry.reserve))
 
@@ -644,16 +646,16 @@ class BaseCouncil:
         def update_prices(seats: Sequence[Seat]) -> tuple[Seat, ...]:
             return tuple(replace(s, price=prices.get(s.name, s.price)) for s in seats)
 
-        today = replace(
+        current_limits = replace(
             opened,
             seats=update_prices(opened.seats),
             jury=update_prices(opened.jury),
             chairmen=update_prices(opened.chairmen),
         )
-        if today == opened:
+        if current_limits == opened:
             return session
-        today = replace(today, plan=plan_session(today))
-        return Session.of((today, *session.events[1:]))
+        current_limits = replace(current_limits, plan=plan_session(current_limits))
+        return Session.of((current_limits, *session.events[1:]))
 
     def _open_session(
         self,
@@ -669,12 +671,12 @@ class BaseCouncil:
         if self._open is None:
             raise NoCouncil("the council is not open", "use it as: async with council: …")
         check_category(category)
-        now, drawn = self._clock.now(), draw_seed(seed)
+        now, seed_value = self._clock.now(), draw_seed(seed)
         self._n_asked += 1
         return SessionOpened(
             seq=1,
             at=now,
-            session=name or make_session_name(now, drawn, self._n_asked, question),
+            session=name or make_session_name(now, seed_value, self._n_asked, question),
             question=question,
             conversation=conversation,
             files=files,
@@ -683,7 +685,7 @@ class BaseCouncil:
             chairmen=tuple(map(make_seat, self.chairmen)),
             procedure=self.procedure,
             plan=plan,
-            seed=drawn,
+            seed=seed_value,
             witan=__version__,
             notes=self._seating_notes,
             category=category,
@@ -701,9 +703,9 @@ class BaseCouncil:
             return self.members, self.reviewers, self.chairmen
         # Texts that were handed in have no final answer, so nobody writes it.
         chairmen = self.chairmen if opened.judging is None else ()
-        named = rename_clashes((*self.reviewers, *chairmen), opened.seats)
-        reviewers = tuple(named[juror.name] for juror in self.reviewers)
-        return (), reviewers, tuple(named[chairman.name] for chairman in chairmen)
+        seats = rename_clashes((*self.reviewers, *chairmen), opened.seats)
+        reviewers = tuple(seats[juror.name] for juror in self.reviewers)
+        return (), reviewers, tuple(seats[chairman.name] for chairman in chairmen)
 
     def _make_context(
         self, opened: SessionOpened, earlier: tuple[Event, ...], listener: Listener | None
@@ -746,14 +748,16 @@ class BaseCouncil:
 
     async def _run(self, context: SessionContext, slot: Slot = NO_SLOT) -> Session:
         """Run a session; unwrap what its listener raises."""
-        made = self._clock.seconds()
+        created_at = self._clock.seconds()
         try:
             async with context.recorder.show_events(), slot:
                 seats = (*context.members, *context.reviewers, *context.chairmen)
                 await self._preparation.prepare(seats)
-                waited = self._clock.seconds() - made  # before its time begins
+                seconds_waited = self._clock.seconds() - created_at  # before its time begins
                 with self._counts.running():
-                    return await run_stages(replace(context, deadline=context.deadline + waited))
+                    return await run_stages(
+                        replace(context, deadline=context.deadline + seconds_waited)
+                    )
         except ExceptionGroup:
             if context.recorder.failure is None:
                 raise

@@ -92,18 +92,18 @@ def _count_together(waiting: Sequence[_Count]) -> None:
     """Count sessions of equal settings in blocks; leave those that cannot be counted so."""
     blocks: list[tuple[Settings, list[_Count]]] = []
     for each in waiting:
-        shared = replace(each.settings, gates={})
+        shared_settings = replace(each.settings, gates={})
         for settings, block in blocks:
-            if settings == shared and len(block) < MOST_AT_ONCE:
+            if settings == shared_settings and len(block) < MOST_AT_ONCE:
                 block.append(each)
                 break
         else:
-            blocks.append((shared, [each]))
+            blocks.append((shared_settings, [each]))
     for settings, block in blocks:
         gates = {name: gate for each in block for name, gate in each.settings.gates.items()}
-        cast = [ballot for each in block for ballot in each.ballots]
-        refused: list[UnsuitableBallots] = []
-        outcomes = [*tally_sessions(cast, replace(settings, gates=gates), refused.append)]
-        if not refused and len(outcomes) == len(block):
+        ballots = [ballot for each in block for ballot in each.ballots]
+        errors: list[UnsuitableBallots] = []
+        outcomes = [*tally_sessions(ballots, replace(settings, gates=gates), errors.append)]
+        if not errors and len(outcomes) == len(block):
             for each, outcome in zip(block, outcomes, strict=True):
                 each.outcome = outcome

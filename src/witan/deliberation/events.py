@@ -615,8 +615,8 @@ def drop_sheet_labels(event: Event) -> Event:  # noqa: PLR0911 - one a kind
         case BallotAbstained(reason=reason):
             return _replace_changed(event, reason=_count_labels(reason))
         case BallotCast(notes=notes, lost=lost, ballot=ballot):
-            named = tuple(_name_omissions(note, ballot) for note in notes)
-            return _replace_changed(event, notes=named, lost=lost and _count_labels(lost))
+            named_notes = tuple(_name_omissions(note, ballot) for note in notes)
+            return _replace_changed(event, notes=named_notes, lost=lost and _count_labels(lost))
         case OutcomeChanged(outcome=outcome):
             reasons = {name: _count_labels(why) for name, why in outcome.abstentions.items()}
             if reasons == dict(outcome.abstentions):

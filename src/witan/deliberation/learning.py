@@ -45,13 +45,13 @@ async def apply_history(opening: SessionOpened, teacher: Teacher | Lessons | Non
     """
     if teacher is None:
         return opening
-    learned = teacher
-    if not isinstance(learned, Lessons):
+    lessons = teacher
+    if not isinstance(lessons, Lessons):
         settings = opening.procedure.counting
-        learned = await learn_lessons(learned, settings, opening.reviewers, exclude=opening.parent)
-    counting = _learned_settings(opening, learned)
+        lessons = await learn_lessons(lessons, settings, opening.reviewers, exclude=opening.parent)
+    counting = _learned_settings(opening, lessons)
     procedure = replace(opening.procedure, counting=counting)
-    return replace(opening, procedure=procedure, calibration=learned.calibration)
+    return replace(opening, procedure=procedure, calibration=lessons.calibration)
 
 
 def learn_for_recount(
@@ -62,18 +62,22 @@ def learn_for_recount(
     A rule that asks for reliability where the session's did not is given it as well. All of it is
     learned from sessions with other answers.
     """
-    requested = {
+    requested_settings = {
         name: parameters[name] for name in ("prior", "rho") if parameters.get(name) == "learn"
     }
     seats = session.opening.reviewers
     weighed = rule == WEIGHTED != session.settings.rule and "reliability" not in parameters
-    if not requested and not weighed:
+    if not requested_settings and not weighed:
         return dict(parameters)
     models = list(dict.fromkeys(map(model_of, seats))) if weighed else []
-    learned = teacher.learn(models, exclude=session.id)
-    settings = apply_lessons(Settings(**requested), learned, _unit(session.opening))
-    weights = {"reliability": _models_by_seat(learned, seats)} if weighed else {}
-    return {**parameters, **{name: getattr(settings, name) for name in requested}, **weights}
+    lessons = teacher.learn(models, exclude=session.id)
+    settings = apply_lessons(Settings(**requested_settings), lessons, _unit(session.opening))
+    weights = {"reliability": _models_by_seat(lessons, seats)} if weighed else {}
+    return {
+        **parameters,
+        **{name: getattr(settings, name) for name in requested_settings},
+        **weights,
+    }
 
 
 def apply_lessons(settings: Settings, lessons: Lessons, unit: Unit) -> Settings:

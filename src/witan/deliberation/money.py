@@ -175,9 +175,14 @@ class Reservation:
         if reply.bill_ignored or (cost and self._worst_usd == 0.0):
             self._doubt()
         price = self._price()
-        read, written = reply.usage.input_tokens, reply.usage.output_tokens
-        if cost is None and price is not None and read is not None and written is not None:
-            cost = price.of(read, written)
+        input_tokens, output_tokens = reply.usage.input_tokens, reply.usage.output_tokens
+        if (
+            cost is None
+            and price is not None
+            and input_tokens is not None
+            and output_tokens is not None
+        ):
+            cost = price.of(input_tokens, output_tokens)
         self._end(reply.usage, self._free if cost is None else cost)
         return self.spent.cost_usd
 
@@ -215,8 +220,8 @@ def worst_usd(member: Member, call: Call) -> float | None:
 
 def sum_known(costs: Sequence[float | None]) -> float | None:
     """The sum of costs; None where one is unknown."""
-    known = [cost for cost in costs if cost is not None]
-    return fsum(known) if len(known) == len(costs) else None
+    known_costs = [cost for cost in costs if cost is not None]
+    return fsum(known_costs) if len(known_costs) == len(costs) else None
 
 
 HIDDEN_TOKENS = 1_000_000
@@ -256,7 +261,7 @@ def read_tokens(count: object, direction: str) -> tuple[int | None, tuple[str, .
 
 def check_bill(member: Member, call: Call, reply: Reply) -> Reply:
     """Mark impossible tokens and dollars of a reply as unknown."""
-    read, notes = _check_count(
+    input_tokens, notes = _check_count(
         reply.usage.input_tokens, lambda: most_input_tokens(call.messages, call.schema), "read"
     )
     written, more = _check_count(
@@ -265,7 +270,7 @@ def check_bill(member: Member, call: Call, reply: Reply) -> Reply:
         "written",
     )
     cost, ignored = reply.cost_usd, reply.bill_ignored
-    if cost and cost > (most_usd := _most_usd(member, call, read, written)):
+    if cost and cost > (most_usd := _most_usd(member, call, input_tokens, written)):
         problem = f"its server billed ${cost:.4g}, and this call cannot cost ${most_usd:,.2f}"
         cost, ignored, more = None, True, (*more, f"{problem}; the bill is ignored")
     elif cost and is_free(member.price):
@@ -273,7 +278,7 @@ def check_bill(member: Member, call: Call, reply: Reply) -> Reply:
     if not (notes or more):
         return reply
     notes = (*reply.notes, *notes, *more)
-    usage = Usage(read, written)
+    usage = Usage(input_tokens, written)
     return replace(reply, usage=usage, cost_usd=cost, bill_ignored=ignored, notes=notes)
 
 

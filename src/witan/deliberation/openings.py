@@ -82,16 +82,20 @@ def check_same_seats(
     chairmen: Sequence[Member],
 ) -> None:
     """Refuse to resume a session with other seats than it began with."""
-    opened = session.opening
-    for who, here, there in (
-        ("members", members, opened.members),
-        ("jurors" if opened.members else "members", reviewers, opened.reviewers),
-        ("chairmen", chairmen, opened.chairmen),
+    opening = session.opening
+    for role, names_here, names_in_session in (
+        ("members", members, opening.members),
+        ("jurors" if opening.members else "members", reviewers, opening.reviewers),
+        ("chairmen", chairmen, opening.chairmen),
     ):
-        if [(m.name, m.source) for m in here] != [(s.name, s.source) for s in there]:
-            seats = ", ".join(f"{s.name} ({s.source})" if s.source else s.name for s in there)
+        if [(m.name, m.source) for m in names_here] != [
+            (s.name, s.source) for s in names_in_session
+        ]:
+            seats = ", ".join(
+                f"{s.name} ({s.source})" if s.source else s.name for s in names_in_session
+            )
             raise NoCouncil(
-                f"the session {session.id} was begun by other {who}",
+                f"the session {session.id} was begun by other {role}",
                 f"seat {seats or 'none'} to take it up",
             )
 
@@ -155,20 +159,20 @@ def open_rejudgment(
     """
     judging = session.opening.judging
     if len(session.answers) < (2 if judging is None else 1):
-        has = "one answer" if session.answers else "no answer"
+        answer_count = "one answer" if session.answers else "no answer"
         raise NothingToCount(
-            f"the session {session.id} has {has}: with fewer than two none is best"
+            f"the session {session.id} has {answer_count}: with fewer than two none is best"
         )
     seats = tuple(seat for seat in session.opening.seats if seat.name in session.answers)
     if judging is not None:
         chairmen = ()
         opening = replace(opening, procedure=judging_procedure(opening.procedure, len(jury)))
-    named = rename_clashes((*jury, *chairmen), seats)
+    jury_and_chairmen = rename_clashes((*jury, *chairmen), seats)
     before = replace(
         opening,
         seats=seats,
-        chairmen=tuple(make_seat(named[chairman.name]) for chairman in chairmen),
-        jury=tuple(make_seat(named[juror.name]) for juror in jury),
+        chairmen=tuple(make_seat(jury_and_chairmen[chairman.name]) for chairman in chairmen),
+        jury=tuple(make_seat(jury_and_chairmen[juror.name]) for juror in jury),
         answers=collect_answers(session),
         parent=session.id,
         relation="rejudged",
@@ -180,10 +184,12 @@ def open_rejudgment(
 
 def collect_answers(session: Session) -> tuple[StoredAnswer, ...]:
     """The answers of a session with their safety flags."""
-    judged = {stored.seat: stored.flags for stored in session.opening.answers}
-    judged |= {x.seat: x.flags for x in session.events if isinstance(x, e.GateVerdict)}
+    flags_by_seat = {stored.seat: stored.flags for stored in session.opening.answers}
+    flags_by_seat |= {x.seat: x.flags for x in session.events if isinstance(x, e.GateVerdict)}
     return tuple(
-        StoredAnswer(answer.seat, answer.text, answer.cut, answer.spent, judged.get(answer.seat))
+        StoredAnswer(
+            answer.seat, answer.text, answer.cut, answer.spent, flags_by_seat.get(answer.seat)
+        )
         for answer in session.answers.values()
     )
 
@@ -210,20 +216,20 @@ def name_texts(texts: Texts) -> dict[str, str]:
     """
     _check_kind(texts)
     if isinstance(texts, str):
-        named: Mapping[str, str] = {"text": texts}
+        text_by_name: Mapping[str, str] = {"text": texts}
     elif isinstance(texts, Mapping):
-        named = texts
+        text_by_name = texts
     else:
-        named = {f"text {number}": text for number, text in enumerate(texts, start=1)}
-    if not 1 <= len(named) <= MOST_TEXTS:
-        raise InvalidParameter("texts", len(named), f"1 to {MOST_TEXTS} texts")
-    pairs: Iterable[tuple[object, object]] = named.items()
+        text_by_name = {f"text {number}": text for number, text in enumerate(texts, start=1)}
+    if not 1 <= len(text_by_name) <= MOST_TEXTS:
+        raise InvalidParameter("texts", len(text_by_name), f"1 to {MOST_TEXTS} texts")
+    pairs: Iterable[tuple[object, object]] = text_by_name.items()
     for name, text in pairs:
         if not (isinstance(name, str) and name.strip()):
             raise InvalidParameter("the name of a text", name, "some text")
         if not isinstance(text, str) or is_blank(text):
             raise InvalidParameter(f"the text {name}", text, "some text")
-    return dict(named)
+    return dict(text_by_name)
 
 
 def _check_kind(texts: object) -> None:
@@ -247,8 +253,8 @@ def own_question(texts: Mapping[str, str]) -> str:
 
 def judging_procedure(procedure: Procedure, n_jurors: int) -> Procedure:
     """The same procedure for jurors who answer nothing, without a final answer."""
-    without = replace(procedure, synthesis=False, mode="consensus", json_schema=None)
-    return with_looks(without, n_jurors, authors=False)
+    review_procedure = replace(procedure, synthesis=False, mode="consensus", json_schema=None)
+    return with_looks(review_procedure, n_jurors, authors=False)
 
 
 FREE = Expense(Usage(0, 0), cost_usd=0.0, calls=0)
@@ -290,12 +296,12 @@ def open_judgment(
     if graded and not procedure.asks_grades:
         raise InvalidParameter("rubric_scoring", False, "True: without grades no text can pass")
     seats = tuple(Seat(name, "", TEXT) for name in texts)
-    named = rename_clashes(jury, seats)
+    jurors = rename_clashes(jury, seats)
     before = replace(
         opening,
         seats=seats,
         chairmen=(),
-        jury=tuple(make_seat(named[juror.name]) for juror in jury),
+        jury=tuple(make_seat(jurors[juror.name]) for juror in jury),
         procedure=procedure,
         answers=tuple(StoredAnswer(name, text, spent=FREE) for name, text in texts.items()),
         judging=judging,

@@ -104,20 +104,22 @@ def gate(context: SessionContext, answers: Mapping[str, str]) -> dict[str, tuple
 
     Verdicts of an earlier session stand and are not recorded again.
     """
-    failed = {stored.seat: stored.flags for stored in context.opening.answers if stored.flags}
+    flags_by_seat = {
+        stored.seat: stored.flags for stored in context.opening.answers if stored.flags
+    }
     if not context.procedure.safety:
-        return failed
-    judged = {stored.seat for stored in context.opening.answers if stored.flags is not None}
+        return flags_by_seat
+    gated_seats = {stored.seat for stored in context.opening.answers if stored.flags is not None}
     recorded = {event.seat for event in context.earlier if isinstance(event, e.GateVerdict)}
     for seat, text in answers.items():
-        if seat in judged:
+        if seat in gated_seats:
             continue
         verdict = context.check(text)
         if seat not in recorded:
             context.recorder.emit(e.GateVerdict, seat=seat, flags=verdict.flags)
         if not verdict.is_safe:
-            failed[seat] = verdict.flags
-    return failed
+            flags_by_seat[seat] = verdict.flags
+    return flags_by_seat
 
 
 class _Round:
@@ -145,9 +147,9 @@ class _Round:
 
     async def run(self, members: Sequence[Member], build_prompt: PromptBuilder) -> dict[str, str]:
         """Call members without an answer; record an end for every seat."""
-        closed = any(isinstance(event, e.SheetDrawn) for event in self.context.earlier)
-        settled = {*self.answers, *self.failed}
-        waiting = [m for m in members if m.name not in settled and not closed]
+        has_begun_reviews = any(isinstance(event, e.SheetDrawn) for event in self.context.earlier)
+        seats_done = {*self.answers, *self.failed}
+        waiting = [m for m in members if m.name not in seats_done and not has_begun_reviews]
         grace_ran_out = False
         with anyio.move_on_after(self.context.seconds_left()):
             async with anyio.create_task_group() as group:
@@ -261,20 +263,20 @@ class _Synthesis:
         prose = mode != "verdict" and self.context.procedure.json_schema is None
         agreed = prose and self.outcome is None and are_identical(self.answers)
         chain = [] if agreed or mode == "best" else self._chain()
-        tried = None
+        failed_chairman = None
         with anyio.move_on_after(self.context.seconds_left()):
-            for place, tried in enumerate(chain):
+            for place, failed_chairman in enumerate(chain):
                 following = chain[place + 1].name if place + 1 < len(chain) else None
-                if await self._ask_chairman(tried, following):
+                if await self._ask_chairman(failed_chairman, following):
                     return
-            tried = None
-        if tried is not None:
+            failed_chairman = None
+        if failed_chairman is not None:
             self.context.recorder.emit(
                 e.SynthesisFailedOver,
-                chairman=tried.name,
+                chairman=failed_chairman.name,
                 reason=self.context.out_of_time(),
                 next=None,
-                spent=self.context.caller.collect_spent(tried.name),
+                spent=self.context.caller.collect_spent(failed_chairman.name),
             )
         if self.context.procedure.json_schema is None:  # a member's prose satisfies none
             self._take_best_answer()
@@ -299,11 +301,11 @@ class _Synthesis:
         """
         context = self.context
         own = {member.name: (member.name,) for member in context.members}
-        wrote = own or context.authorship.candidates_by_author
+        authors_by_candidate = own or context.authorship.candidates_by_author
         authors = context.members or context.reviewers
         for candidate in self._ranked_names():
             for author in authors:
-                if candidate in wrote[author.name]:
+                if candidate in authors_by_candidate[author.name]:
                     return author
         return authors[0]
 
@@ -367,14 +369,14 @@ class _Synthesis:
         self.context.recorder.record_retry(chairman.name, "synthesis", 1, f"it {problem}", 0.0)
         messages = repair_messages(call.messages, result.text, problem, REPAIR_STRUCTURE)
         repair = replace(call, messages=messages)
-        again = await self.context.caller.call(chairman, repair)
-        if not isinstance(again, CallResult):
-            return again
-        text, remaining = read_structure(again.text, schema)
-        if remaining:
-            words = f"its final answer {remaining}, even after a repair"
-            return CallFailure(ModelError(chairman.name, words), again.expense)
-        return replace(again, text=text)
+        repair_reply = await self.context.caller.call(chairman, repair)
+        if not isinstance(repair_reply, CallResult):
+            return repair_reply
+        text, remaining_problem = read_structure(repair_reply.text, schema)
+        if remaining_problem:
+            words = f"its final answer {remaining_problem}, even after a repair"
+            return CallFailure(ModelError(chairman.name, words), repair_reply.expense)
+        return replace(repair_reply, text=text)
 
     def _messages(self, chairman: Member) -> tuple[Message, ...]:
         context = self.context
@@ -421,12 +423,12 @@ async def run_stages(context: SessionContext) -> Session:
 
 
 async def _run_stages(context: SessionContext) -> Session:
-    began = context.clock.seconds()
+    start_seconds = context.clock.seconds()
     answers = await answer(context)
     failed = gate(context, answers)
-    reviewed = restore_reserve(context, "review")
+    restored_reviews = restore_reserve(context, "review")
     same = () if context.procedure.self_review else group_duplicates(answers)
-    count = RunningCount(reviewed, tuple(answers), failed, DuplicateGroups(same))
+    count = RunningCount(restored_reviews, tuple(answers), failed, DuplicateGroups(same))
     for event in context.recorder.events:
         if isinstance(event, e.AnswerFailed) and event.seat not in answers:
             count.reasons[event.seat] = f"did not answer: {event.reason}"
@@ -439,12 +441,14 @@ async def _run_stages(context: SessionContext) -> Session:
             for c, text in answers.items()
         }
         if judging or (several and not (same and are_identical(answers))):
-            await review(reviewed, masked, count)
+            await review(restored_reviews, masked, count)
             await count.finish()
         sound = {name: text for name, text in answers.items() if name not in failed}
         if context.procedure.synthesis and sound:
-            await synthesize(restore_reserve(reviewed, "synthesis"), sound, masked, count.outcome)
-    return _close_session(context, count, began)
+            await synthesize(
+                restore_reserve(restored_reviews, "synthesis"), sound, masked, count.outcome
+            )
+    return _close_session(context, count, start_seconds)
 
 
 def _close_session(context: SessionContext, count: RunningCount, began: float) -> Session:
@@ -492,16 +496,16 @@ def _list_unrevised(session: Session) -> Iterator[str]:
     for event in session.events:
         match event:
             case e.AnswerFailed() | e.BallotAbstained():
-                what = "answer" if isinstance(event, e.AnswerFailed) else "ballot"
-                ends[event.seat, what, event.round] = event
+                item = "answer" if isinstance(event, e.AnswerFailed) else "ballot"
+                ends[event.seat, item, event.round] = event
             case e.AnswerDone():
                 ends[event.seat, "answer", event.round] = None
             case e.BallotCast():
                 ends[event.seat, "ballot", event.round] = None
-    for (seat, what, number), failed in ends.items():
-        had = any(ends.get((seat, what, before), failed) is None for before in range(1, number))
+    for (seat, item, number), failed in ends.items():
+        had = any(ends.get((seat, item, before), failed) is None for before in range(1, number))
         if failed is not None and had and getattr(failed, "awaited", True):
-            yield f"{seat} did not revise its {what}: {failed.reason}"
+            yield f"{seat} did not revise its {item}: {failed.reason}"
 
 
 def _list_uncounted(session: Session, count: RunningCount) -> Iterator[str]:
@@ -535,8 +539,8 @@ def _list_unwritten(session: Session) -> Iterator[str]:
         yield f"{chairman} did not write the final answer: {reason}"
     if unresolved := session.synthesis.unresolved:
         verb = "names" if len(unresolved) == 1 else "name"
-        cited = join_names([f"[{label}]" for label in unresolved])
-        yield f"the final answer cites {cited}, which {verb} no answer"
+        labels_text = join_names([f"[{label}]" for label in unresolved])
+        yield f"the final answer cites {labels_text}, which {verb} no answer"
     if session.synthesis.cut:
         yield "the final answer broke off at its token limit"
     if procedure.mode == "verdict" and session.synthesis.approved is None:

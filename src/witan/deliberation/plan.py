@@ -122,8 +122,8 @@ class Plan(NotebookDisplay):
         """
         stages: dict[Stage, float] = {}
         for line in self.lines:
-            sure = not line.if_needed and line.probability == 1
-            if sure and line.least_usd is not None:
+            is_certain = not line.if_needed and line.probability == 1
+            if is_certain and line.least_usd is not None:
                 stages[line.stage] = stages.get(line.stage, 0.0) + line.least_usd
         return max(stages.items(), key=itemgetter(1), default=None)
 
@@ -185,14 +185,14 @@ def check_priced(plan: Plan, ceiling: float | None, *, whole: bool = True) -> No
     if ceiling is None or not plan.unpriced_seats:
         return
     usual = [line for line in plan.lines if not line.if_needed]
-    priced = {line.stage: 0 for line in usual}
+    priced_calls = {line.stage: 0 for line in usual}
     for line in usual:
-        priced[line.stage] += line.worst_usd is not None
-    if not any(priced.values()):
+        priced_calls[line.stage] += line.worst_usd is not None
+    if not any(priced_calls.values()):
         subject = "nobody can be called"
-    elif whole and priced.get("answer", 2) < 2:
+    elif whole and priced_calls.get("answer", 2) < 2:
         subject = "fewer than two members can answer"
-    elif whole and priced.get("review", 1) < 1:
+    elif whole and priced_calls.get("review", 1) < 1:
         subject = "nobody can review"
     else:
         return

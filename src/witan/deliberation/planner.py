@@ -87,12 +87,12 @@ def make_plan(
     jury
         Reviewers in place of the members.
     """
-    unwritten = {f"seat {number}": "" for number in range(len(members))}
-    blank = _BlankPrompts(unwritten, procedure, question, tuple(conversation), files)
+    blank_answers = {f"seat {number}": "" for number in range(len(members))}
+    blank = _BlankPrompts(blank_answers, procedure, question, tuple(conversation), files)
     planner = _Planner(tuple(members), tuple(members), procedure, blank, lengths, jury=bool(jury))
     reviewers = jury or members
     authors = {seat.name: planner.visible_authors(seat) for seat in reviewers}
-    reviews = {n: blank.reviews([*unwritten][:n]) for n in {*map(len, authors.values())}}
+    reviews = {n: blank.reviews([*blank_answers][:n]) for n in {*map(len, authors.values())}}
     answers = blank.answers()
     lines = [planner.answers(seat, answers) for seat in members]
     lines += planner.review_lines([(seat, reviews[len(authors[seat.name])]) for seat in reviewers])
@@ -334,20 +334,28 @@ class _Planner:
         system = 0
         if system_text is not None:
             system = most_input_tokens([Message("system", system_text)]) - most_input_tokens([])
-        read = sum(prompts) + len(prompts) * system
-        written = len(prompts) * self._max_tokens(seat)
-        worst = None if seat.price is None else seat.price.of(read, written)
+        input_tokens = sum(prompts) + len(prompts) * system
+        output_tokens = len(prompts) * self._max_tokens(seat)
+        worst = None if seat.price is None else seat.price.of(input_tokens, output_tokens)
         least = expected = None
         if seat.price is not None:
             n, most, likely = reading
-            known = (read - n * most) / BYTES_A_TOKEN
+            known = (input_tokens - n * most) / BYTES_A_TOKEN
             reply = self.lengths.tokens(seat.source or seat.name, stage, self._n_judged(seat))
             reply = min(reply, self._max_tokens(seat))
             expected = seat.price.of(round(known + n * likely), round(len(prompts) * reply))
             shortest = min(prompts) - unwritten + system
             least = seat.price.of(shortest, self._max_tokens(seat))
         return PlanLine(
-            seat.name, stage, len(prompts), read, written, worst, if_needed, least, expected
+            seat.name,
+            stage,
+            len(prompts),
+            input_tokens,
+            output_tokens,
+            worst,
+            if_needed,
+            least,
+            expected,
         )
 
     def _n_judged(self, seat: SeatLike) -> int:
@@ -413,8 +421,8 @@ class _BlankPrompts:
         if len(candidates) < (1 if self.procedure.asks_grades else 2):
             return []
         rounds = range(1, self.procedure.review_rounds + 1)
-        once = [self._review(candidates, number) for number in rounds]
-        return once * 2 if self.procedure.mirrored else once
+        review_lines = [self._review(candidates, number) for number in rounds]
+        return review_lines * 2 if self.procedure.mirrored else review_lines
 
     def _debate(self) -> int:
         others = self.seats[1:]

@@ -66,8 +66,8 @@ _LATIN = str.maketrans(
 
 def fence(label: str, text: str, nonce: str, kind: Kind = "answer") -> str:
     """Fence a text under its label, or under its kind alone."""
-    named = " ".join(part for part in (kind.upper(), _clean_label(label), nonce) if part)
-    return f"<<<{named}>>>\n{neutralize(text)}\n<<<END {named}>>>"
+    marker_name = " ".join(part for part in (kind.upper(), _clean_label(label), nonce) if part)
+    return f"<<<{marker_name}>>>\n{neutralize(text)}\n<<<END {marker_name}>>>"
 
 
 def read_fences(prompt_text: str, kind: Kind = "answer") -> dict[str, str]:
@@ -89,11 +89,11 @@ def neutralize(text: str) -> Neutral:
     """Escape everything in a text resembling our markers, once."""
     if isinstance(text, Neutral):
         return text
-    pieces, copied = [], 0
+    pieces, n_copied = [], 0
     for end in _marker_openings(text):
-        pieces += [text[copied:end], "\\"]
-        copied = end
-    return Neutral("".join((*pieces, text[copied:])))
+        pieces += [text[n_copied:end], "\\"]
+        n_copied = end
+    return Neutral("".join((*pieces, text[n_copied:])))
 
 
 def _unescape(text: str) -> str:
@@ -594,8 +594,10 @@ def _closing_request(mode: Mode, labels: str, schema: str | None, nonce: str) ->
 
 def _votes(sheet: Sheet, votes: Mapping[str, bool | None]) -> Iterator[str]:
     words = {True: "approves", False: "rejects", None: "does not say"}
-    known = (f"{_bracket_label(sheet, name)} {words[votes.get(name)]}" for name in sheet.candidates)
-    yield f"How the answers decide: {', '.join(known)}."
+    vote_texts = (
+        f"{_bracket_label(sheet, name)} {words[votes.get(name)]}" for name in sheet.candidates
+    )
+    yield f"How the answers decide: {', '.join(vote_texts)}."
 
 
 def _standings(sheet: Sheet, outcome: Outcome) -> Iterator[str]:
@@ -633,10 +635,10 @@ def _dissent(sheet: Sheet, outcome: Outcome, standings: Sequence[Standing]) -> I
         {name: place for place, group in enumerate(ballot.ranking) for name in group}
         for ballot in outcome.ballots
     ]
-    for number, below in enumerate(standings[1:], start=1):
+    for number, lower_line in enumerate(standings[1:], start=1):
         for above in dict.fromkeys((standings[0].candidate, standings[number - 1].candidate)):
-            both = [order for order in orders if above in order and below.candidate in order]
-            against = sum(order[below.candidate] < order[above] for order in both)
+            both = [order for order in orders if above in order and lower_line.candidate in order]
+            against = sum(order[lower_line.candidate] < order[above] for order in both)
             if against:
-                higher, lower = (_bracket_label(sheet, c) for c in (below.candidate, above))
+                higher, lower = (_bracket_label(sheet, c) for c in (lower_line.candidate, above))
                 yield f"{against} of {len(both)} reviewers placed {higher} above {lower}"

@@ -310,12 +310,12 @@ def _read_event(record: object, location: str) -> Event:
     kind = record["event"]
     if not isinstance(kind, str) or kind not in EVENTS:
         raise FieldMismatch(location, f"is of the unknown kind {kind!r}; a later Witan may know it")
-    declared: Any = EVENTS[kind]
+    event_type: Any = EVENTS[kind]
     if kind == SessionOpened.kind:
         record = _name_spending(record)
     # An event that was shown before it was durable is none the less what happened.
-    stored = {name: value for name, value in record.items() if name != "provisional"}
-    event: Event = make_reader(declared)(stored, location)
+    stored_fields = {name: value for name, value in record.items() if name != "provisional"}
+    event: Event = make_reader(event_type)(stored_fields, location)
     return drop_sheet_labels(event)
 
 
@@ -342,10 +342,10 @@ def _ballot(ballot: Ballot) -> dict[str, Any]:
 def dump_record(record: object, indent: int | None = None) -> str:
     """Write the fields of a record as JSON."""
     try:
-        written = _encoder(indent).encode(record)
+        json_text = _encoder(indent).encode(record)
     except ValueError:  # an infinity, which JSON has not: then every value is looked at
-        written = _encoder(indent).encode(to_plain(record))
-    return escape_json(written)
+        json_text = _encoder(indent).encode(to_plain(record))
+    return escape_json(json_text)
 
 
 @cache
@@ -369,22 +369,22 @@ def _flattener(kind: Any) -> Callable[[Any], Any]:
     names = tuple(field.name for field in fields(kind) if field.init)
     if len(names) < 2:
         return lambda value: {name: getattr(value, name) for name in names}
-    read = attrgetter(*names)
+    getter = attrgetter(*names)
     if issubclass(kind, Ballot):
-        return lambda value: dict(zip(names, read(drop_native(value)), strict=True))
-    return lambda value: dict(zip(names, read(value), strict=True))
+        return lambda value: dict(zip(names, getter(drop_native(value)), strict=True))
+    return lambda value: dict(zip(names, getter(value), strict=True))
 
 
 def _loads(text: str, source: str) -> dict[str, Any]:
     try:
         record = json.loads(text)
     except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
+        position = f"line {error.lineno}, column {error.colno}"
         opened, closed = text.lstrip().startswith("{"), text.rstrip().endswith("}")
         unended = not text[error.pos :].strip() or error.msg.startswith("Unterminated")
         cut = unended or (opened and not closed)
-        why = "it breaks off there, as a file does that was cut short" if cut else error.msg
-        raise SessionFileError(source, f"is no JSON at {where}: {why}") from error
+        reason = "it breaks off there, as a file does that was cut short" if cut else error.msg
+        raise SessionFileError(source, f"is no JSON at {position}: {reason}") from error
     except (RecursionError, ValueError) as error:
         problem = "is no session: something in it is nested too deeply, or a number too long"
         raise SessionFileError(source, problem) from error

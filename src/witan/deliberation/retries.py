@@ -61,9 +61,9 @@ def failed_seats(session: Session) -> tuple[str, ...]:
     Those without an answer, a ballot or a text. A reviewer whom nobody waited for is among them,
     one that has nothing to compare is not.
     """
-    failed = {seat for _, seat in _failures(session)}
-    seated = (*session.opening.seats, *session.opening.callable_seats)
-    return tuple(dict.fromkeys(seat.name for seat in seated if seat.name in failed))
+    failed_names = {seat for _, seat in _failures(session)}
+    seats = (*session.opening.seats, *session.opening.callable_seats)
+    return tuple(dict.fromkeys(seat.name for seat in seats if seat.name in failed_names))
 
 
 def open_retry(
@@ -84,13 +84,13 @@ def open_retry(
     UnknownName, InvalidParameter
         If a seat is not there, or did not fail.
     """
-    chosen = _choose_seats(
+    seats_to_retry = _choose_seats(
         session, seats if seats is None or isinstance(seats, str) else tuple(seats)
     )
     before = session.opening
-    failures = {failure for failure in _failures(session) if failure[1] in chosen}
-    past = [event for event in drop_fruitless_resumes(session.events) if _place(event) < END]
-    standing = _cut_events(past, failures)
+    failures = {failure for failure in _failures(session) if failure[1] in seats_to_retry}
+    kept_events = [event for event in drop_fruitless_resumes(session.events) if _place(event) < END]
+    standing = _cut_events(kept_events, failures)
     answers = {seat: answer.text for seat, answer in session.answers.items()}
     opening = replace(
         before,
@@ -101,7 +101,7 @@ def open_retry(
         procedure=replace(before.procedure, limits=template.procedure.limits),
         parent=session.id,
         relation="retried",
-        retried=chosen,
+        retried=seats_to_retry,
         kept=len(standing),
     )
     opening = replace(opening, plan=_plan(opening, failures, answers))
@@ -109,7 +109,7 @@ def open_retry(
         replace(_rename_session(event, opening.session), seq=number, at=opening.at)
         for number, event in enumerate(standing, start=opening.seq + 1)
     )
-    reserve = (_rename_session(event, opening.session) for event in _reserve(past, failures))
+    reserve = (_rename_session(event, opening.session) for event in _reserve(kept_events, failures))
     return Retry((opening, *names), tuple(reserve))
 
 
@@ -120,9 +120,11 @@ def restore_reserve(context: SessionContext, stage: Stage) -> SessionContext:
     """
     closing = stage == "synthesis"
     restored = [x for x in context.reserve if (_place(x)[0] == SYNTHESIS) == closing]
-    paid = 1 + context.opening.kept
+    n_attempts = 1 + context.opening.kept
     retried = any(
-        isinstance(event, e.AnswerDone | e.BallotCast) and event.seq > paid and event.spent.calls
+        isinstance(event, e.AnswerDone | e.BallotCast)
+        and event.seq > n_attempts
+        and event.spent.calls
         for event in context.recorder.events
     )
     if retried or not restored:
@@ -148,17 +150,17 @@ def _choose_seats(session: Session, seats: Iterable[str] | None) -> tuple[str, .
         )
     if isinstance(seats, str):
         raise InvalidParameter("seats", seats, "a list of names")
-    known = {seat.name for seat in (*session.opening.seats, *session.opening.callable_seats)}
+    seat_names = {seat.name for seat in (*session.opening.seats, *session.opening.callable_seats)}
     for name in () if seats is None else seats:
-        if name not in known:
+        if name not in seat_names:
             raise _NoSuchSeat("seat", name, failed)
         if name not in failed:
             expected = f"a seat that failed: {', '.join(failed)}, and {name} did not"
             raise InvalidParameter("the seat to retry", name, expected)
-    chosen = tuple(name for name in failed if seats is None or name in seats)
-    if not chosen:
+    seats_to_retry = tuple(name for name in failed if seats is None or name in seats)
+    if not seats_to_retry:
         raise InvalidParameter("seats", seats, f"at least one of {', '.join(failed)}")
-    return chosen
+    return seats_to_retry
 
 
 class _NoSuchSeat(UnknownName):
@@ -194,10 +196,12 @@ def _cut_events(events: Sequence[e.Event], failures: Collection[Failure]) -> lis
     An outcome is counted again in any case.
     """
     cut = min((place for place, _ in failures), default=END)
-    again: set[str | None] = {seat for place, seat in failures if place == cut}
+    seats_again: set[str | None] = {seat for place, seat in failures if place == cut}
     if cut[0] == SYNTHESIS:
-        again |= {x.chairman for x in events if isinstance(x, e.SynthesisDone)}
-    return [x for x in events if _place(x) < cut or (_place(x) == cut and _seat(x) not in again)]
+        seats_again |= {x.chairman for x in events if isinstance(x, e.SynthesisDone)}
+    return [
+        x for x in events if _place(x) < cut or (_place(x) == cut and _seat(x) not in seats_again)
+    ]
 
 
 def _reserve(events: Sequence[e.Event], failures: Collection[Failure]) -> list[e.Event]:
@@ -293,32 +297,32 @@ def plan_retry(session: Session, seats: Iterable[str] | None, limits: Limits) ->
     NothingToCount, UnknownName, InvalidParameter
         As of `open_retry`.
     """
-    opened = session.opening
-    reopened = replace(opened, procedure=replace(opened.procedure, limits=limits))
-    return open_retry(reopened, session, seats).opening.plan
+    opening = session.opening
+    opening_with_limits = replace(opening, procedure=replace(opening.procedure, limits=limits))
+    return open_retry(opening_with_limits, session, seats).opening.plan
 
 
 def _remaining_lines(session: Session) -> Iterator[PlanLine]:
     procedure, events = session.opening.procedure, drop_fruitless_resumes(session.events)
     last = procedure.debate_rounds + 1
-    answered = {x.seat for x in events if isinstance(x, e.AnswerDone) and x.round == last}
+    answered_seats = {x.seat for x in events if isinstance(x, e.AnswerDone) and x.round == last}
     last = procedure.review_rounds
-    voted = {x.seat for x in events if isinstance(x, e.BallotCast) and x.round == last}
+    seats_with_ballots = {x.seat for x in events if isinstance(x, e.BallotCast) and x.round == last}
     reviewing = any(isinstance(x, e.SheetDrawn) for x in events)
     closing = any(isinstance(x, e.Decided | e.SynthesisStarted) for x in events)
-    known: dict[tuple[str, str], PlanLine] = {}
+    line_by_seat: dict[tuple[str, str], PlanLine] = {}
     if reviewing:
         answers = {seat: answer.text for seat, answer in session.answers.items()}
         judging = plan_stored_answers(session.opening, answers)
-        known = {(line.seat, line.stage): line for line in judging.lines}
+        line_by_seat = {(line.seat, line.stage): line for line in judging.lines}
     for line in session.opening.plan.lines:
         match line.stage:
             case "answer":
-                over = reviewing or line.seat in answered
+                over = reviewing or line.seat in answered_seats
             case "review" | "repair":
-                over = closing or line.seat in voted
+                over = closing or line.seat in seats_with_ballots
             case _:
                 over = False
         if not over:
-            current = known.get((line.seat, line.stage), line)
+            current = line_by_seat.get((line.seat, line.stage), line)
             yield replace(current, if_needed=line.if_needed, probability=line.probability)

@@ -134,9 +134,9 @@ class RunningCount:
         """Count the ballots so far; say whether they settle the question, or more might."""
         await self._count(replace(self.settings, flips=False), final=False)
         outcome = None if self.problem else self.outcome
-        judging, cast = self.context.opening.judging, self._in_seat_order()
+        judging, ballots = self.context.opening.judging, self._in_seat_order()
         growth = n_planned / max(self.n_looked_at, 1)
-        return look_at(cast, outcome, self.settings, judging, growth)
+        return look_at(ballots, outcome, self.settings, judging, growth)
 
     @property
     def n_looked_at(self) -> int:
@@ -171,9 +171,9 @@ class RunningCount:
             return False
         if len(self.ballots) < self.context.procedure.quorum:
             return False
-        cast = [ballot for ballot in self._in_seat_order() if not ballot.abstained]
+        ballots_cast = [ballot for ballot in self._in_seat_order() if not ballot.abstained]
         self.leader = find_decided_leader(
-            cast,
+            ballots_cast,
             self._outstanding,
             self.settings,
             self.roster,
@@ -205,8 +205,10 @@ class RunningCount:
         self.problem = None
         if outcome != self.outcome:
             self.outcome = outcome
-            counted = tuple(m.name for m in self.context.reviewers if m.name in self.ballots)
-            self.context.recorder.emit(e.OutcomeChanged, outcome=outcome, counted=counted)
+            counted_reviewers = tuple(
+                m.name for m in self.context.reviewers if m.name in self.ballots
+            )
+            self.context.recorder.emit(e.OutcomeChanged, outcome=outcome, counted=counted_reviewers)
 
 
 NOT_AWAITED = "was not awaited: the leader could no longer change"
@@ -248,10 +250,10 @@ async def review(context: SessionContext, answers: Mapping[str, str], count: Run
 
 def _notes(results: Sequence[_SheetResult]) -> Iterator[str]:
     """Notes on what replies and calls had to go without."""
-    for read in results:
-        yield from read.notes
-        if read.review is not None:
-            yield from read.review.notes
+    for result in results:
+        yield from result.notes
+        if result.review is not None:
+            yield from result.review.notes
 
 
 class _Round:
@@ -335,28 +337,28 @@ class _Round:
         queue = [
             (m, turn) for m, turn in queue if m.name not in (self.settled_seats, self.second)[turn]
         ]
-        retried = self.context.opening.retried
-        queue.sort(key=lambda unit: unit[0].name not in retried)
-        wanted = sum(member.name in retried for member, turn in queue if not turn)
+        retried_seats = self.context.opening.retried
+        queue.sort(key=lambda unit: unit[0].name not in retried_seats)
+        n_wanted = sum(member.name in retried_seats for member, turn in queue if not turn)
         while queue:
             n_sheets = self.count.n_looked_at
             self.count.uncalled = {m.name for m, turn in queue if not turn}
-            if n_sheets in looks and not wanted:
+            if n_sheets in looks and not n_wanted:
                 look = await self.count.look(n_sheets + len(queue))
                 if look.ends:
                     self._end(look)
                     return
             target = next((n for n in looks if n > n_sheets), n_sheets + len(queue))
-            size = max(target - n_sheets, wanted)
+            size = max(target - n_sheets, n_wanted)
             # Of a seat's two orders the second is merged with the first, so it comes later.
             wave = [unit for unit in queue if unit[1] == queue[0][1]][:size]
             await self._call_wave(wave, sheets)
-            wanted = 0
-            failed = self.count.reasons.keys() - self.count.ballots.keys()
+            n_wanted = 0
+            failed_reviewers = self.count.reasons.keys() - self.count.ballots.keys()
             queue = [
                 (member, turn)
                 for member, turn in queue
-                if (member, turn) not in wave and not (turn and member.name in failed)
+                if (member, turn) not in wave and not (turn and member.name in failed_reviewers)
             ]
 
     async def _call_wave(
@@ -413,17 +415,19 @@ class _Round:
             name: self.duplicates.with_duplicates(each)
             for name, each in context.authorship.candidates_by_author.items()
         }
-        drawn = draw_sheets(
+        drawn_sheets = draw_sheets(
             reviewers,
             self.duplicates.representatives(self.answers),
             (context.opening.seed, REVIEW_SHEETS, self.number),
             hidden_candidates={} if own_too else own,
         )
-        sheets: dict[str, tuple[Sheet, ...]] = {name: (sheet,) for name, sheet in drawn.items()}
+        sheets: dict[str, tuple[Sheet, ...]] = {
+            name: (sheet,) for name, sheet in drawn_sheets.items()
+        }
         if context.procedure.mirrored:
             for seat, name in enumerate(reviewers):
                 seed = (context.opening.seed, MIRRORED_SHEETS, self.number, seat)
-                sheets[name] = (drawn[name], mirror(drawn[name], seed))
+                sheets[name] = (drawn_sheets[name], mirror(drawn_sheets[name], seed))
         return sheets
 
     def _record_sheet(self, sheet: Sheet, turn: int) -> None:
@@ -512,9 +516,9 @@ class _Round:
             return _SheetResult(None, result.reason, (), result.over_budget)
         first = result.reply.text
         review, problem = self._read_reply(first, sheet)
-        read = _SheetResult(review, problem, (first,), notes=result.reply.notes)
+        sheet_result = _SheetResult(review, problem, (first,), notes=result.reply.notes)
         if not problem:
-            return read
+            return sheet_result
         repair = replace(
             call, stage="repair", messages=repair_messages(call.messages, result.text, problem)
         )
@@ -528,7 +532,7 @@ class _Round:
             worst_usd=worst_usd(member, repair),
         )
         result = await self.context.caller.call(member, repair)
-        return self._choose_review(read, result, sheet)
+        return self._choose_review(sheet_result, result, sheet)
 
     def _choose_review(
         self, first_result: _SheetResult, result: CallResult | CallFailure, sheet: Sheet
@@ -575,7 +579,7 @@ class _Round:
         """Read a reply; return its review and what a repair should mend."""
         procedure = self.context.procedure
         try:
-            read = read_review(
+            parsed_review = read_review(
                 reply,
                 sheet,
                 rubric=self.rubric,
@@ -585,8 +589,10 @@ class _Round:
             )
         except InvalidBallot as error:
             return None, error.problem
-        signed = replace(read, ballot=self.context.authorship.sign(read.ballot))
-        return signed, self._list_missing_grades(signed.ballot, sheet)
+        result_with_author = replace(
+            parsed_review, ballot=self.context.authorship.sign(parsed_review.ballot)
+        )
+        return result_with_author, self._list_missing_grades(result_with_author.ballot, sheet)
 
     def _list_missing_grades(self, ballot: Ballot, sheet: Sheet) -> str:
         """Name grades missing for a repair; "" if none.
@@ -609,35 +615,41 @@ class _Round:
         if member.name in self.second:
             return self._record_second(member, results[0])
         if not reviews:
-            forbidden = any(read.over_budget for read in results)
+            is_over_budget = any(read.over_budget for read in results)
             lost = all(read.misconfigured for read in results)
             self._abstain(
-                member, results[0].reason, replies, over_budget=forbidden, is_misconfigured=lost
+                member,
+                results[0].reason,
+                replies,
+                over_budget=is_over_budget,
+                is_misconfigured=lost,
             )
             return None
-        merged = MergedBallot(reviews[0].ballot, 0, 0)
+        merged_ballot = MergedBallot(reviews[0].ballot, 0, 0)
         if len(reviews) == 2:
             counting = self.context.procedure.counting.counting
-            merged = merge(reviews[0].ballot, reviews[1].ballot, counting)
+            merged_ballot = merge(reviews[0].ballot, reviews[1].ballot, counting)
         own = self.context.authorship.candidates_by_author[member.name]
-        merged = replace(merged, ballot=self.duplicates.expand(merged.ballot, own))
+        merged_ballot = replace(
+            merged_ballot, ballot=self.duplicates.expand(merged_ballot.ballot, own)
+        )
         self.context.recorder.emit(
             e.BallotCast,
             seat=member.name,
             round=self.number,
-            ballot=merged.ballot,
+            ballot=merged_ballot.ballot,
             replies=replies,
             read_by="tolerant" if any(r.read_by == "tolerant" for r in reviews) else "schema",
             notes=tuple(dict.fromkeys(_notes(results))),
-            flipped=merged.n_flipped,
-            compared=merged.n_compared,
+            flipped=merged_ballot.n_flipped,
+            compared=merged_ballot.n_compared,
             lost=next((read.reason for read in results if read.review is None), None),
             spent=self.context.caller.collect_spent(member.name),
         )
         event = self.context.recorder.events[-1]
         assert isinstance(event, e.BallotCast)  # noqa: S101 - as it is made
         self.cast[member.name] = event
-        return merged.ballot
+        return merged_ballot.ballot
 
     def _record_second(self, member: Member, read: _SheetResult) -> Ballot:
         """Record a ballot anew, merged with the one in the other order, or without it."""

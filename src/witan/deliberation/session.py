@@ -54,17 +54,17 @@ def rename_clashes(council: Sequence[Member], seats: Sequence[Seat]) -> dict[str
     another model, and be recused in its place.
     """
     seats_by_name = {seat.name: seat for seat in seats}
-    used = {*seats_by_name, *(member.name for member in council)}
-    renamed = {}
+    used_names = {*seats_by_name, *(member.name for member in council)}
+    new_names = {}
     for member in council:
-        if member.name in renamed:
+        if member.name in new_names:
             continue
         name = member.name
         if name in seats_by_name and not is_author(member, seats_by_name[name]):
-            name = free_name(name, used)
-            used.add(name)
-        renamed[member.name] = replace(member, name=name)
-    return renamed
+            name = free_name(name, used_names)
+            used_names.add(name)
+        new_names[member.name] = replace(member, name=name)
+    return new_names
 
 
 def double_roles(
@@ -120,10 +120,10 @@ class Authorship:
         ):
             return ballot
         own = self.candidates_by_author.get(ballot.reviewer, ())
-        unsaid = {c for c in own if self.authors.get(c, c) != ballot.reviewer}
+        unattributed_candidates = {c for c in own if self.authors.get(c, c) != ballot.reviewer}
         roster = ballot.candidates
         if roster is not None:
-            roster = tuple(name for name in roster if name not in unsaid)
+            roster = tuple(name for name in roster if name not in unattributed_candidates)
         return replace(ballot, candidates=roster, authors=self.authors or None)
 
 
@@ -327,10 +327,12 @@ class Session(NotebookDisplay, FrameSource):
     @property
     def consistency(self) -> Mapping[str, tuple[int, int]]:
         """Pairs judged alike in both orders, of those compared, by reviewer."""
-        cast = {event.seat: event for event in self.events if isinstance(event, e.BallotCast)}
+        ballot_by_seat = {
+            event.seat: event for event in self.events if isinstance(event, e.BallotCast)
+        }
         return {
             seat: (event.compared - event.flipped, event.compared)
-            for seat, event in cast.items()
+            for seat, event in ballot_by_seat.items()
             if event.compared
         }
 
@@ -349,8 +351,8 @@ class Session(NotebookDisplay, FrameSource):
         if members:
             parts.append(_events_of(len(self.answers), len(members), "answer"))
         if not members or any(isinstance(event, e.SheetDrawn) for event in self.events):
-            cast = sum(not ballot.abstained for ballot in self.ballots)
-            parts.append(_events_of(cast, len(self.ballots), "ballot"))
+            n_ballots = sum(not ballot.abstained for ballot in self.ballots)
+            parts.append(_events_of(n_ballots, len(self.ballots), "ballot"))
         return ", ".join(parts)
 
     @property
@@ -358,8 +360,12 @@ class Session(NotebookDisplay, FrameSource):
         """Reviewers with reviews left open by an interruption."""
         if self.status != "interrupted":
             return frozenset()
-        finished = {x.seat for x in self.events if isinstance(x, e.BallotCast | e.BallotAbstained)}
-        return frozenset(seat.name for seat in self.opening.reviewers if seat.name not in finished)
+        finished_seats = {
+            x.seat for x in self.events if isinstance(x, e.BallotCast | e.BallotAbstained)
+        }
+        return frozenset(
+            seat.name for seat in self.opening.reviewers if seat.name not in finished_seats
+        )
 
     @property
     def is_fruitless(self) -> bool:
@@ -411,20 +417,20 @@ class Session(NotebookDisplay, FrameSource):
     def notes(self) -> tuple[str, ...]:
         """Notes on seats and odd replies, a sentence each."""
         opening = self.opening
-        odd = [*double_roles(opening.seats, opening.jury, opening.chairmen)]
+        seats_with_two_roles = [*double_roles(opening.seats, opening.jury, opening.chairmen)]
         for event in self.events[1:]:
             match event:
                 case e.AnswerDone():
-                    odd += [f"{event.seat}: {note}" for note in event.notes]
+                    seats_with_two_roles += [f"{event.seat}: {note}" for note in event.notes]
                 case e.SynthesisDone(chairman=str(chairman)):
-                    odd += [f"{chairman}: {note}" for note in event.notes]
+                    seats_with_two_roles += [f"{chairman}: {note}" for note in event.notes]
         if self.synthesis is not None and self.synthesis.doubtful:
             labels = join_names([f"[{label}]" for label in self.synthesis.doubtful])
             names = "which names" if len(self.synthesis.doubtful) == 1 else "which name"
-            odd.append(
+            seats_with_two_roles.append(
                 f"the final answer holds {labels}, {names} no answer and may mean something else"
             )
-        return tuple(dict.fromkeys((*opening.notes, *odd)))
+        return tuple(dict.fromkeys((*opening.notes, *seats_with_two_roles)))
 
     @property
     def over_budget(self) -> bool:
@@ -493,8 +499,8 @@ class Session(NotebookDisplay, FrameSource):
             If no ballot is left.
         """
         seats = [seat.name for seat in self.opening.reviewers]
-        weighed = (overrides.get("weights") or {}, overrides.get("reliability") or {})
-        for name in (*without, *weighed[0], *weighed[1]):
+        weight_overrides = (overrides.get("weights") or {}, overrides.get("reliability") or {})
+        for name in (*without, *weight_overrides[0], *weight_overrides[1]):
             if name not in seats:
                 raise UnknownName("reviewer", name, seats)
         if rule is not None and rule != AUTO and RULES[rule].needs == "history":
@@ -511,15 +517,21 @@ class Session(NotebookDisplay, FrameSource):
             return settings
         same = rule in (None, settings.rule)
         requested = Settings.of(rule or settings.rule, **overrides)
-        given: Mapping[str, Any] = overrides
-        counting = {"recusal", "unranked", "rubric"} & given.keys()
+        settings_overrides: Mapping[str, Any] = overrides
+        counting = {"recusal", "unranked", "rubric"} & settings_overrides.keys()
         merged = replace(
             settings,
             rule=requested.rule,
             parameters={**(settings.parameters if same else {}), **requested.parameters},
-            counting=replace(settings.counting, **{name: given[name] for name in counting}),
+            counting=replace(
+                settings.counting, **{name: settings_overrides[name] for name in counting}
+            ),
         )
-        own = {name: getattr(requested, name) for name in given if name in Settings.__slots__}
+        own = {
+            name: getattr(requested, name)
+            for name in settings_overrides
+            if name in Settings.__slots__
+        }
         return replace(merged, **{name: own[name] for name in own if name != "counting"})
 
 

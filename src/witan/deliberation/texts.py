@@ -369,31 +369,33 @@ def check_citations(
     for other in _NO_PROSE:
         text = other.sub(" ", text)
     text = _INDENTED.sub(_drop_code, text)
-    cited = list(_find_citations(text, labels))
-    if not any(each.unknown for each in cited):
+    citations = list(_find_citations(text, labels))
+    if not any(each.unknown for each in citations):
         return CitationProblems()
     texts = list(earlier_texts)
     own = {label for one in texts for label in _BRACKETED_LABEL.findall(one)}
-    elsewhere = {label for one in texts for label in _labels_alone(one)}
-    sound = {each.run for each in cited if each.names_answer}
-    foreign = {each.run for each in cited if not own.isdisjoint(each.unknown)} - sound
-    cited = [each for each in cited if each.run not in foreign and own.isdisjoint(each.unknown)]
+    labels_elsewhere = {label for one in texts for label in _labels_alone(one)}
+    sound = {each.run for each in citations if each.names_answer}
+    foreign = {each.run for each in citations if not own.isdisjoint(each.unknown)} - sound
+    citations = [
+        each for each in citations if each.run not in foreign and own.isdisjoint(each.unknown)
+    ]
     pattern = _Pattern(
-        joins=any(each.is_joined for each in cited if each.names_answer),
-        amid=any(each.goes_on and not each.speaks for each in cited if each.names_answer),
-        begins=any(each.begins for each in cited if each.names_answer),
+        joins=any(each.is_joined for each in citations if each.names_answer),
+        amid=any(each.goes_on and not each.speaks for each in citations if each.names_answer),
+        begins=any(each.begins for each in citations if each.names_answer),
     )
     unresolved: dict[str, None] = {}
     doubtful: dict[str, None] = {}
-    for each in cited:
+    for each in citations:
         certain = pattern.is_cited(each, beside=each.run in sound)
         for label in each.unknown if certain is not None else ():
-            alone = not each.is_called and label in elsewhere
-            (doubtful if alone or not certain else unresolved)[label] = None
-    named = _labels_alone(text) | (set() if pattern.begins else _labels_at_start(cited))
-    surely = {x for each in cited if each.is_called or each.run in sound for x in each.unknown}
-    named -= surely
-    doubtful |= dict.fromkeys(x for x in unresolved if x in named)
+            is_bare_label = not each.is_called and label in labels_elsewhere
+            (doubtful if is_bare_label or not certain else unresolved)[label] = None
+    named_labels = _labels_alone(text) | (set() if pattern.begins else _labels_at_start(citations))
+    surely = {x for each in citations if each.is_called or each.run in sound for x in each.unknown}
+    named_labels -= surely
+    doubtful |= dict.fromkeys(x for x in unresolved if x in named_labels)
     first = (label for label in unresolved if label not in doubtful)
     return CitationProblems(tuple(islice(first, MOST_NAMED)), tuple(islice(doubtful, MOST_NAMED)))
 

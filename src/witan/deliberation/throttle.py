@@ -88,18 +88,18 @@ class AdaptiveLimit:
     def _judge(self, rate: float) -> None:
         """Leave, keep or change a limit that brings so many replies a second."""
         growth = self.value / self._settled
-        grew, shrank = growth > 1, growth < 1
-        if rate < self._rate * sqrt(growth) and (shrank or (grew and self.value > START)):
+        has_grown, has_shrunk = growth > 1, growth < 1
+        if rate < self._rate * sqrt(growth) and (has_shrunk or (has_grown and self.value > START)):
             self._set_back()
             self._move(self._settled)
             return
-        slowed = rate < self._rate / SLOWED and not grew
+        is_slower = rate < self._rate / SLOWED and not has_grown
         self._settled, self._rate = self.value, rate
-        if (slowed or shrank) and self.value > START:
+        if (is_slower or has_shrunk) and self.value > START:
             self._set_back()
             self._move(max(START, self.value // 2))
             return
-        self._patience = 1 if grew else self._patience
+        self._patience = 1 if has_grown else self._patience
         self._hold -= 1
         wider = min(self._most, max(self.value + 1, int(self.value * self._step)))
         self._move(wider if self._hold < 0 else self.value)

@@ -55,21 +55,21 @@ def read_trace(parents: Sequence[str], states: Sequence[str]) -> TraceContext | 
 
     An invalid `tracestate` is dropped alone. A later version is read as far as this one goes.
     """
-    found = _PARENT.fullmatch(parents[0].strip(" \t")) if len(parents) == 1 else None
-    if found is None:
+    match = _PARENT.fullmatch(parents[0].strip(" \t")) if len(parents) == 1 else None
+    if match is None:
         return None
-    version, trace, span, flags, rest = found.groups()
+    version, trace, span, flags, rest = match.groups()
     if version == "ff" or (version == "00" and rest) or not (trace.strip("0") and span.strip("0")):
         return None
-    known = int(flags, 16) & KNOWN_FLAGS
-    return TraceContext(f"00-{trace}-{span}-{known:02x}", _read_state(",".join(states)))
+    known_flags = int(flags, 16) & KNOWN_FLAGS
+    return TraceContext(f"00-{trace}-{span}-{known_flags:02x}", _read_state(",".join(states)))
 
 
 def _read_state(text: str) -> str:
     members = [each.strip(" \t") for each in text.split(",")]
     members = [each for each in members if each]
-    found = [_MEMBER.fullmatch(each) for each in members]
-    keys = {each[1] for each in found if each is not None}
+    matches = [_MEMBER.fullmatch(each) for each in members]
+    keys = {each[1] for each in matches if each is not None}
     valid = len(keys) == len(members) <= MOST_MEMBERS and len(text) <= LONGEST_STATE
     return ",".join(members) if valid else ""
 

@@ -279,8 +279,8 @@ def _broken_off(error: Exception, response: aiohttp.ClientResponse) -> Exception
 
 def _not_http(problem: str) -> httpx2.RemoteProtocolError:
     """The server broke the protocol; what it sent instead is left out."""
-    what = _CLAUSE.split(problem)[0]
-    return httpx2.RemoteProtocolError(f"the server sent something that is not HTTP ({what})")
+    clause = _CLAUSE.split(problem)[0]
+    return httpx2.RemoteProtocolError(f"the server sent something that is not HTTP ({clause})")
 
 
 def _system_error(error: Exception) -> Exception | None:

@@ -407,8 +407,8 @@ _NO_LIST = (ValueError, TypeError, KeyError, RecursionError)
 
 def _parse_list(body: bytes, folder: str = "") -> tuple[ListedModel, ...]:
     """Models in a list, with or without an envelope."""
-    listed = json.loads(body)
-    entries = listed["data"] if isinstance(listed, dict) else listed
+    model_list = json.loads(body)
+    entries = model_list["data"] if isinstance(model_list, dict) else model_list
     return tuple(_parse_entry(entry, folder) for entry in entries)
 
 
@@ -433,17 +433,17 @@ def _parse_created(entry: dict[str, Any]) -> float | None:
 
 def _price(entry: dict[str, Any]) -> Price | None:
     """A model's price: OpenRouter's per token, or Together's per million."""
-    stated = entry.get("pricing")
-    if not isinstance(stated, dict):
+    pricing = entry.get("pricing")
+    if not isinstance(pricing, dict):
         return None
     for names, scale in ((("prompt", "completion"), 1e6), (("input", "output"), 1.0)):
         try:
-            read, written = (float(stated[name]) * scale for name in names)
+            input_usd, output_usd = (float(pricing[name]) * scale for name in names)
         except (KeyError, TypeError, ValueError):
             continue
         # A negative price stands for "it depends"; beyond the bound it is no price.
-        if 0 <= read < inf and 0 <= written < inf:
-            return Price(round(read, 9), round(written, 9))
+        if 0 <= input_usd < inf and 0 <= output_usd < inf:
+            return Price(round(input_usd, 9), round(output_usd, 9))
     return None
 
 

@@ -47,8 +47,8 @@ def hops() -> tuple[str, ...]:
 
 def call_headers() -> dict[str, str]:
     """The headers for one call of this task; may be empty."""
-    named = hops()
-    return {**({HEADER: ", ".join(named)} if named else {}), **call_trace()}
+    hop_names = hops()
+    return {**({HEADER: ", ".join(hop_names)} if hop_names else {}), **call_trace()}
 
 
 @cache
@@ -59,8 +59,8 @@ def _inherited_value() -> tuple[str, ...]:
     Where processes cannot be looked at in ``/proc``, it names nobody.
     """
     for variables in _ancestor_variables():
-        if VARIABLE in variables and (named := read_hops(variables[VARIABLE])):
-            return named
+        if VARIABLE in variables and (hop_names := read_hops(variables[VARIABLE])):
+            return hop_names
     return ()
 
 

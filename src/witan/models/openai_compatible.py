@@ -111,8 +111,8 @@ def broken_connection(error: httpx2.HTTPError, url: str) -> Failure:
             was_sent=False,
         )
     if isinstance(error, httpx2.ConnectError):
-        why, transient = _reason(error)
-        return Failure(f"cannot be reached at {url}: {why}", transient, was_sent=False)
+        reason, transient = _reason(error)
+        return Failure(f"cannot be reached at {url}: {reason}", transient, was_sent=False)
     if isinstance(error, httpx2.ProxyError):
         return Failure(
             f"cannot be reached at {url} through the proxy: {error}", transient=True, was_sent=False
@@ -424,9 +424,11 @@ class Endpoint:
         authorization = _authorization(parts, key)
         headers = {"Host": self._url.netloc.decode(), **HEADERS, **authorization}
         self._headers = tuple(headers.items())
-        hidden = [value for _, value in parse_qsl(parts.query)]
+        secret_values = [value for _, value in parse_qsl(parts.query)]
         secrets = (key, parts.username, parts.password, authorization.get("Authorization"))
-        self.redact = Redaction([*hidden, *(secret for secret in secrets if secret is not None)])
+        self.redact = Redaction(
+            [*secret_values, *(secret for secret in secrets if secret is not None)]
+        )
 
     def __repr__(self) -> str:
         return f"Endpoint({self.url!r})"
@@ -561,23 +563,28 @@ class OpenAICompatible:
         Where the server names a field that it does not take, or refuses the first call with a
         `response_format` without saying why, the call is made again without it.
         """
-        dialect, guessed = self._dialect, False
+        dialect, is_guessed = self._dialect, False
         while True:
-            came = await self._attempt(call, dialect, hear)
+            reply = await self._attempt(call, dialect, hear)
             form = dialect.form(call)
-            if isinstance(came, Reply):
+            if isinstance(reply, Reply):
                 if dialect.refused_fields:
                     self._dialect = self._dialect.without_fields(*dialect.refused_fields)
                 self._passed |= {form} if form is not None else frozenset()
                 notes = dialect.notes(call)
-                return replace(came, notes=(*notes, *came.notes)) if notes else came
-            field = dialect.named_field(call, came.status, came.complaint)
-            if field is not None and not dialect.spares(field, came.complaint):
-                raise self._unmet(call, field, came)
-            if field is None and came.status == 400 and not guessed and form not in self._passed:
-                field, guessed = form, True
+                return replace(reply, notes=(*notes, *reply.notes)) if notes else reply
+            field = dialect.named_field(call, reply.status, reply.complaint)
+            if field is not None and not dialect.spares(field, reply.complaint):
+                raise self._unmet(call, field, reply)
+            if (
+                field is None
+                and reply.status == 400
+                and not is_guessed
+                and form not in self._passed
+            ):
+                field, is_guessed = form, True
             if field is None:
-                raise came.error
+                raise reply.error
             dialect = dialect.without_fields(field)
 
     async def _attempt(self, call: Call, dialect: Dialect, hear: Hear) -> Reply | _Refusal:
@@ -623,13 +630,13 @@ class OpenAICompatible:
     def _problem(self, status: int, location: str | None) -> str:
         """Word a status, before the server's own message."""
         if 300 <= status < 400:
-            elsewhere = self._endpoint.redact((location or "another address").partition("?")[0])
-            return f"redirects to {elsewhere} ({status}), which is not followed"
+            new_address = self._endpoint.redact((location or "another address").partition("?")[0])
+            return f"redirects to {new_address} ({status}), which is not followed"
         if status in (401, 403):
             return f"{self._endpoint.refused_key} ({status})"
         if status == 404:
-            where = self._endpoint.url
-            return f"does not know the model {self._model} at {where} (404)"
+            url = self._endpoint.url
+            return f"does not know the model {self._model} at {url} (404)"
         if status == 429:
             return "asks for fewer calls (429)"
         verb = "cannot answer now" if is_transient(status) else "refused the call"

@@ -131,8 +131,10 @@ def words_of(error: object, depth: int = 4) -> str:
     keys = ("error", "message", "msg", "detail", "errors")
     words = next(filter(None, (words_of(error.get(key), depth - 1) for key in keys)), "")
     passed_on = error.get("metadata")
-    behind = words_of(passed_on.get("raw"), depth - 1) if isinstance(passed_on, Mapping) else ""
-    return ": ".join(filter(None, (words, behind)))
+    upstream_words = (
+        words_of(passed_on.get("raw"), depth - 1) if isinstance(passed_on, Mapping) else ""
+    )
+    return ": ".join(filter(None, (words, upstream_words)))
 
 
 class CompletionReader:
@@ -239,13 +241,13 @@ class CompletionReader:
         if not isinstance(completion, dict):
             raise self._strange()
         usage = completion.get("usage")
-        billed = usage if isinstance(usage, dict) else {}
-        self._check(completion, billed)
-        self._usage = billed or self._usage
+        usage_object = usage if isinstance(usage, dict) else {}
+        self._check(completion, usage_object)
+        self._usage = usage_object or self._usage
         choices = completion.get("choices")
         for choice in choices if isinstance(choices, list) else ():
             if isinstance(choice, dict) and choice.get("index", 0) == 0:
-                self._check(choice, billed)
+                self._check(choice, usage_object)
                 self._choose(choice)
 
     def _choose(self, choice: Mapping[str, Any]) -> None:
@@ -290,12 +292,12 @@ class CompletionReader:
         code = str(fields.get("code"))
         status = int(code) if code.isascii() and code.isdigit() and len(code) == 3 else None
         kind = f"{fields.get('type')} {code}".lower()
-        lasting = any(word in kind for word in _LASTING)
+        is_permanent = any(word in kind for word in _LASTING)
         words = self._redact(words_of(error)) or "it does not say why"
         raise self._error(
             f"failed: {words}" if status is None else f"failed ({status}): {words}",
             status=status,
-            transient=not lasting if status is None else is_transient(status),
+            transient=not is_permanent if status is None else is_transient(status),
             usage=usage,
         )
 
@@ -335,13 +337,22 @@ def _ignore_reasoning() -> None:
 def _reply(text: str, usage: Mapping[str, Any], *, cut: bool) -> Reply:
     """Make the reply of a text and the server's usage."""
     cost, problems = read_cost(usage.get("cost"))
-    ignored = bool(problems)
-    read, unread = read_tokens(usage.get("prompt_tokens"), "read")
-    written, unwritten = read_tokens(usage.get("completion_tokens"), "written")
+    bill_is_ignored = bool(problems)
+    input_tokens, input_problem = read_tokens(usage.get("prompt_tokens"), "read")
+    output_tokens, output_problem = read_tokens(usage.get("completion_tokens"), "written")
     total, _ = read_tokens(usage.get("total_tokens"), "in all")
-    if read is not None and total is not None and total >= read:
-        written = max(written or 0, total - read)  # some count what was thought in the total alone
-    return Reply(text, Usage(read, written), cost, cut, (*problems, *unread, *unwritten), ignored)
+    if input_tokens is not None and total is not None and total >= input_tokens:
+        output_tokens = max(
+            output_tokens or 0, total - input_tokens
+        )  # some count what was thought in the total alone
+    return Reply(
+        text,
+        Usage(input_tokens, output_tokens),
+        cost,
+        cut,
+        (*problems, *input_problem, *output_problem),
+        bill_is_ignored,
+    )
 
 
 def _repair_text(text: str) -> str:

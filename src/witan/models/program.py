@@ -87,15 +87,15 @@ class Program:
 
     def circle(self) -> str | None:
         """Refuse to run a program that started this process; None: fine."""
-        earlier = [each for each in hops() if each.startswith(MARK)]
-        if self._mark in earlier:
+        council_hops = [each for each in hops() if each.startswith(MARK)]
+        if self._mark in council_hops:
             return (
                 f"the program {self.argv[0]!r} holds this council: "
                 "it would be a member of itself; seat another model"
             )
-        if len(earlier) >= MOST_PROGRAMS:
+        if len(council_hops) >= MOST_PROGRAMS:
             return (
-                f"{len(earlier)} programs hold councils within each other already; "
+                f"{len(council_hops)} programs hold councils within each other already; "
                 f"the program {self.argv[0]!r} is not run"
             )
         return None

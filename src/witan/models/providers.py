@@ -239,20 +239,20 @@ def list_price(provider: str, model: str, now: datetime | None = None) -> Price 
     """
     from genai_prices import Usage, calc_price  # 80 to 200 ms, and no use to whoever states prices
 
-    began = datetime.now(UTC) if now is None else now
-    read, written = [], []
+    start = datetime.now(UTC) if now is None else now
+    input_rates, output_rates = [], []
     for number in range(HALF_HOURS):
-        at = began + timedelta(minutes=30 * number)
+        at = start + timedelta(minutes=30 * number)
         try:
-            listed = calc_price(Usage(), model, provider_id=provider, genai_request_timestamp=at)
+            price = calc_price(Usage(), model, provider_id=provider, genai_request_timestamp=at)
         except LookupError:
             return None
-        rates = listed.model_price
+        rates = price.model_price
         if rates.input_mtok is None or rates.output_mtok is None:
             return None  # it is paid for by the picture or the second, or writes nothing
-        read.append(_dearest(rates.input_mtok))
-        written.append(_dearest(rates.output_mtok))
-    return Price(float(max(read)), float(max(written)))
+        input_rates.append(_dearest(rates.input_mtok))
+        output_rates.append(_dearest(rates.output_mtok))
+    return Price(float(max(input_rates)), float(max(output_rates)))
 
 
 def _dearest(rate: "Decimal | TieredPrices") -> Decimal:

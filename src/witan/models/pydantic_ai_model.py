@@ -123,8 +123,10 @@ class Translation:
         suffix = "" if status is None else f" ({status})"
         if isinstance(error, ai.ModelAuthenticationError):
             variable = self.key_variable
-            rejected = "its credentials" if variable is None else f"the API key in {variable}"
-            problem = f"rejected {rejected}{suffix}: {words}"
+            credential_text = (
+                "its credentials" if variable is None else f"the API key in {variable}"
+            )
+            problem = f"rejected {credential_text}{suffix}: {words}"
         elif isinstance(error, ai.ModelNotFoundError):
             problem = f"does not know the model {self.model!r}{suffix}: {words}"
         else:
@@ -134,13 +136,13 @@ class Translation:
 
     def _connection_error(self, error: Exception) -> ModelError:
         """The network's words behind a library's and provider's error."""
-        where = "the provider's address" if self.base_url is None else self.redact(self.base_url)
+        address = "the provider's address" if self.base_url is None else self.redact(self.base_url)
         cause: BaseException | None = error
         while cause is not None and not isinstance(cause, httpx2.HTTPError):
             cause = cause.__cause__
         if cause is None:
             return ModelError(self.name, f"broke off: {self.redact(str(error))}", transient=True)
-        failure = broken_connection(cause, where)
+        failure = broken_connection(cause, address)
         problem = self.redact(failure.problem)
         return ModelError(self.name, problem, transient=failure.transient, sent=failure.was_sent)
 
@@ -213,10 +215,10 @@ class Providers:
             if unknown:
                 raise ValueError(f"{provider} takes no {unknown[0].replace('_', ' ')}")
             stack = AsyncExitStack()
-            made = kind(**options, **announce_in_options(provider, stack))
-            announce(provider, made)
-            clients[provider, key, base_url] = made, stack
-            await stack.enter_async_context(made)
+            model = kind(**options, **announce_in_options(provider, stack))
+            announce(provider, model)
+            clients[provider, key, base_url] = model, stack
+            await stack.enter_async_context(model)
         return clients[provider, key, base_url][0]
 
     async def aclose(self) -> None:
@@ -379,11 +381,13 @@ class PydanticAIModel:
     def _reply(self, response: "m.ModelResponse") -> Reply:
         text = self._secrets.hide(_text(response))
         cost, problems = read_cost((response.provider_details or {}).get("cost"))
-        read, more = read_tokens(response.usage.input_tokens, "read")
-        written, others = read_tokens(response.usage.output_tokens, "written")
+        input_tokens, more = read_tokens(response.usage.input_tokens, "read")
+        output_tokens, others = read_tokens(response.usage.output_tokens, "written")
         reply = Reply(
             text,
-            Usage(read or None, written or None),  # 0 is the library's for what nobody said
+            Usage(
+                input_tokens or None, output_tokens or None
+            ),  # 0 is the library's for what nobody said
             cost_usd=cost,
             cut=response.finish_reason == "length",
             notes=(*problems, *more, *others),
@@ -402,10 +406,10 @@ def _require_package(name: str, provider: str) -> None:
         return
     package, extra = _PACKAGES[provider]
     try:
-        installed = find_spec(package) is not None
+        is_installed = find_spec(package) is not None
     except ModuleNotFoundError:
-        installed = False
-    if not installed:
+        is_installed = False
+    if not is_installed:
         raise MissingExtra(f"the member {name}", extra)
 
 
@@ -509,7 +513,7 @@ def _text(response: "m.ModelResponse") -> str:
     """The text, or the tool's arguments: our reader accepts both."""
     from pydantic_ai.messages import TextPart, ToolCallPart
 
-    handed = [part for part in response.parts if isinstance(part, ToolCallPart)]
-    if handed:
-        return handed[0].args_as_json_str()
+    tool_calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
+    if tool_calls:
+        return tool_calls[0].args_as_json_str()
     return "".join(part.content for part in response.parts if isinstance(part, TextPart))

@@ -84,20 +84,20 @@ class Script:
 
 def read_script(path: str | Path) -> Script:
     """Read a script from TOML; errors name file, key and expectation."""
-    where = str(path)
+    location = str(path)
     try:
         data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError(where, "", f"cannot be read: {error.strerror or error}") from error
+        raise ConfigError(location, "", f"cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(where, "", f"is not UTF-8 text (at byte {error.start})") from error
+        raise ConfigError(location, "", f"is not UTF-8 text (at byte {error.start})") from error
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(where, "", f"is not TOML: {error}") from error
+        raise ConfigError(location, "", f"is not TOML: {error}") from error
     stages = [stage.name for stage in fields(Script)]
     for key in data:
         if key not in stages:
-            raise ConfigError(where, key, f"is no stage; expected only {', '.join(stages)}")
-    return Script(**{stage: tuple(_lines(where, stage, data[stage])) for stage in data})
+            raise ConfigError(location, key, f"is no stage; expected only {', '.join(stages)}")
+    return Script(**{stage: tuple(_lines(location, stage, data[stage])) for stage in data})
 
 
 def _lines(source: str, stage: str, rows: object) -> Iterator[Line]:
@@ -117,8 +117,8 @@ def _lines(source: str, stage: str, rows: object) -> Iterator[Line]:
 def _check(source: str, key: str, table: Mapping[str, object]) -> None:
     for name, value in table.items():
         if name not in _EXPECTED:
-            known = ", ".join(_EXPECTED)
-            raise ConfigError(source, f"{key}.{name}", f"is unknown; expected only {known}")
+            names = ", ".join(_EXPECTED)
+            raise ConfigError(source, f"{key}.{name}", f"is unknown; expected only {names}")
         holds, expected = _EXPECTED[name]
         if not holds(value):
             raise ConfigError(source, f"{key}.{name}", f"is {value!r}; expected {expected}")
@@ -257,8 +257,8 @@ def _grade(line: Line, text: str) -> Grade:
     if place < 0:
         return OBEYED
     grades = (grade for phrase, grade in line.grades.items() if phrase in text)
-    unsaid = max(BEST_PREFERRED - place, LEAST_PREFERRED)
-    return next(grades, unsaid if place < len(line.prefers) else MIDDLING)
+    default_grade = max(BEST_PREFERRED - place, LEAST_PREFERRED)
+    return next(grades, default_grade if place < len(line.prefers) else MIDDLING)
 
 
 def _overall(grade: Grade) -> float:
@@ -353,10 +353,10 @@ class ScriptedModel:
         if line.error is not None:
             transient = line.status is not None and is_transient(line.status)
             raise ModelError(self.name, line.error, line.status, line.retry_after, transient)
-        read = sum(len(message.text.split()) for message in call.messages)
+        n_words = sum(len(message.text.split()) for message in call.messages)
         return Reply(
             "".join(words[: call.max_tokens]),
-            Usage(read, min(len(words), call.max_tokens)),
+            Usage(n_words, min(len(words), call.max_tokens)),
             cut=len(words) > call.max_tokens,
         )
 
@@ -383,10 +383,10 @@ class _Attempts:
         """Take note of an attempt; the number of those before it."""
         key = id(call)
         attempts = self._made.get(key)
-        before = 0 if attempts is None else attempts[1]
+        n_earlier = 0 if attempts is None else attempts[1]
         forget = self._made.pop
-        self._made[key] = (weakref.ref(call, lambda _: forget(key, None)), before + 1)
-        return before
+        self._made[key] = (weakref.ref(call, lambda _: forget(key, None)), n_earlier + 1)
+        return n_earlier
 
 
 def _skip_exhausted(attempts: int, entries: Sequence[Says]) -> Says:

@@ -96,8 +96,8 @@ class SeatSpec:
 
 def _split_name(text: str) -> tuple[str, str]:
     """Split a seat at its optional name."""
-    named = _NAMED.fullmatch(text)
-    return (named[1], named[2].strip()) if named else ("", text.strip())
+    match = _NAMED.fullmatch(text)
+    return (match[1], match[2].strip()) if match else ("", text.strip())
 
 
 def parse_seat(
@@ -205,18 +205,18 @@ def name_seats(specs: Sequence[SeatSpec], names: Collection[str] = ()) -> tuple[
     for spec in specs:
         if not spec.name:
             providers.setdefault(spec.own_name, []).append(spec.provider)
-    used = Counter([*names, *own])
-    named = []
+    name_counts = Counter([*names, *own])
+    result = []
     for spec in specs:
         name = spec.name
         if not name:
             shared = len(set(providers[spec.own_name])) > 1
             place = spec.provider.rpartition("://")[2]
-            wished = f"{place}/{spec.own_name}" if shared else spec.own_name
-            name = free_name(wished, used)
-            used[name] += 1
-        named.append(replace(spec, name=name))
-    return tuple(named)
+            wanted_name = f"{place}/{spec.own_name}" if shared else spec.own_name
+            name = free_name(wanted_name, name_counts)
+            name_counts[name] += 1
+        result.append(replace(spec, name=name))
+    return tuple(result)
 
 
 def names_of(spec: SeatSpec) -> tuple[str, ...]:
@@ -331,8 +331,8 @@ def price_of_seat(spec: SeatSpec, environment: Mapping[str, str]) -> Price | Non
     if provider is not None and not provider.local:
         # A gateway passes on what the provider charges, wherever the gateway runs.
         return list_price(provider.name, spec.model)
-    here = url is not None and is_loopback(url) and not spec.model.endswith(ELSEWHERE)
-    return FREE if here else None
+    is_local = url is not None and is_loopback(url) and not spec.model.endswith(ELSEWHERE)
+    return FREE if is_local else None
 
 
 def seat(
@@ -374,8 +374,8 @@ def seat(
 def _may_reason(spec: SeatSpec) -> bool:
     """Guess by name if a model may write reasoning into its text."""
     provider = PROVIDERS.get(spec.provider)
-    served = spec.url is not None or (provider is not None and provider.local)
-    return served and REASONING_NAMES.search(spec.model) is not None
+    is_server = spec.url is not None or (provider is not None and provider.local)
+    return is_server and REASONING_NAMES.search(spec.model) is not None
 
 
 def _model(

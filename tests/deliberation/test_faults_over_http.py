@@ -338,7 +338,7 @@ class TestTooFew:
 
         session = await asked(server, enough=4, grace_seconds=0.1)
 
-        assert session.unanswered == {"eve": "did not finish within 0.1 s of the 4 answers awaited"}
+        assert session.unanswered == {"eve": "did not finish within 0.1 s of the first 4 answers"}
         assert session.outcome.n_ballots == 4
 
 

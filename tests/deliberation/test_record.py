@@ -275,27 +275,27 @@ def field(path: str, value: Any) -> str:
 
 SIGHT = "events[0].procedure.counting"
 BROKEN = {
-    "empty": ("", "is no JSON at line 1, column 1: it breaks off there, as a file does"),
-    "not JSON": ("question: why", "is no JSON at line 1, column 1: Expecting value"),
-    "a list": ("[]", "is no JSON object; expected {…} with one session"),
-    "another object": ("{}", "is no session: it has no field witan_session"),
-    "depth": ("[" * 100_000, "is no session: something in it is nested too deeply"),
+    "empty": ("", "is not JSON at line 1, column 1: the file is truncated there"),
+    "not JSON": ("question: why", "is not JSON at line 1, column 1: Expecting value"),
+    "a list": ("[]", "is not a JSON object; expected {…} with one session"),
+    "another object": ("{}", "is not a session: it has no field witan_session"),
+    "depth": ("[" * 100_000, "is not a session: something in it is nested too deeply"),
     "a later version": (
         '{"witan_session": 2}',
         "is a session of version 2, and this Witan reads version 1; update Witan to read it",
     ),
-    "no events": ('{"witan_session": 1}', "is no whole session: events is not a list"),
+    "no events": ('{"witan_session": 1}', "is not a complete session: events is not a list"),
     "no opening": (
         broken(lambda r: r["events"].pop(0)),
         "the events do not begin with the opening of a session",
     ),
     "no event": (
         broken(lambda r: r["events"].insert(3, 7)),
-        "events[3] is no event; expected a map with the field 'event'",
+        "events[3] is not an event; expected a map with the field 'event'",
     ),
     "an unknown kind": (
         broken(lambda r: r["events"][3].update(event="dance")),
-        "events[3] is of the unknown kind 'dance'; a later Witan may know it",
+        "events[3] is of the unknown kind 'dance'; a later version of Witan may read it",
     ),
     "a missing field": (
         broken(lambda r: r["events"][3].pop("seat")),

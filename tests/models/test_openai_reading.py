@@ -126,11 +126,11 @@ class TestText:
     @pytest.mark.parametrize(
         ("usage", "note"),
         [
-            ({"cost": float("nan")}, "its server billed nan dollars, which is no amount"),
-            ({"cost": -2}, "its server billed -2 dollars, which is no amount"),
-            ({"cost": 10**400}, "its server billed inf dollars, which is no amount"),
-            ({"prompt_tokens": -1}, "its server counted fewer than 0 tokens read"),
-            ({"completion_tokens": -1}, "its server counted fewer than 0 tokens written"),
+            ({"cost": float("nan")}, "its server billed an invalid amount (nan dollars)"),
+            ({"cost": -2}, "its server billed an invalid amount (-2 dollars)"),
+            ({"cost": 10**400}, "its server billed an invalid amount (inf dollars)"),
+            ({"prompt_tokens": -1}, "its server reported fewer than 0 tokens read"),
+            ({"completion_tokens": -1}, "its server reported fewer than 0 tokens written"),
         ],
     )
     def test_impossible_usage_is_noted(self, usage, note):

@@ -218,7 +218,7 @@ class TestStatus:
 
         assert (said.status, said.out) == (3, TEXT)
         assert trust(said).startswith("0 of 4 reviewers · no outcome · ")
-        assert said.err.endswith("; there is no outcome: 0 of the 2 ballots that a quorum needs\n")
+        assert said.err.endswith("; there is no outcome: 0 of the 2 ballots required\n")
 
     def test_with_one_answer(self, ask, server):
         """The only answer is the text; status 3."""

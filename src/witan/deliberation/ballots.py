@@ -1,8 +1,8 @@
 """Read reviewers' replies as ballots.
 
-A ladder: the reply as the schema asks for it; then whatever JSON object in it reads as a ballot;
-then a list under the heading FINAL RANKING. Prose in which labels merely occur is no ballot, and
-nothing is a refusal but what cannot be read.
+In this order: the reply as the schema requires it; any JSON object in it that can be read as a
+ballot; a list under the heading FINAL RANKING. Prose that merely mentions labels is not a ballot,
+and only a reply that cannot be read is a refusal.
 """
 
 import json
@@ -43,16 +43,16 @@ _GRADE = ("grade", "score", "rating", "value", *_GRADES)
 
 _LONGEST_LABEL = 40
 _LONGEST_GRADE = 20
-_SHOWN = 5
+_MAX_NAMES_QUOTED = 5
 
-_AROUND = " \t\r\n*_`\"'[](){}<>.:,#"
-_CALLED = re.compile(r"(?:answer|response|candidate|option)(?![a-z])", re.IGNORECASE)
+_TRIMMED_CHARACTERS = " \t\r\n*_`\"'[](){}<>.:,#"
+_LABEL_NOUN = re.compile(r"(?:answer|response|candidate|option)(?![a-z])", re.IGNORECASE)
 _GAPS = re.compile(r"[\s_-]+")
 _PLACE = re.compile(r"#?(\d{1,4})(?:st|nd|rd|th)?\.?", re.IGNORECASE)
 
 
 def is_remark(key: str) -> bool:
-    """Tell whether a key holds what a reviewer writes beside its ballot."""
+    """Return true if a key names a reviewer's remark beside its ballot."""
     return _fold_key(key) in _NOTES
 
 
@@ -97,7 +97,7 @@ class ParsedReview:
 
     @property
     def fullness(self) -> int:
-        """Number of candidates it places or grades; 0: it is no ballot."""
+        """Number of candidates it places or grades; 0 if it is not a ballot."""
         return len(self.ranked_candidates) + len(self.graded_candidates)
 
 
@@ -110,8 +110,8 @@ class ReviewForm:
     labels
         Label, folded, to candidate.
     criteria
-        Criterion, folded, to its name in the rubric; the holistic grade is one of them. Empty:
-        no grades were asked for.
+        Criterion, folded, to its name in the rubric; the holistic grade is one of them. Empty if
+        no grades were requested.
     """
 
     labels: Mapping[str, str]
@@ -119,7 +119,7 @@ class ReviewForm:
 
     @classmethod
     def of(cls, sheet: Sheet, rubric: Rubric | None, *, holistic: bool) -> "ReviewForm":
-        """The form of a sheet under a rubric or none."""
+        """Make the form of a sheet, with or without a rubric."""
         names = [] if rubric is None else [criterion.name for criterion in rubric.criteria]
         if holistic or rubric is not None:
             names.append(HOLISTIC)
@@ -131,20 +131,20 @@ class ReviewForm:
 
     @property
     def by_criterion(self) -> bool:
-        """True if grades are asked for criterion by criterion."""
+        """True if grades are requested for each criterion."""
         return len(self.criteria) > 1
 
     def candidate(self, label: object) -> str | None:
-        """Look up a label as written; None: not on the sheet.
+        """Look up a label as written; return None if it is not on the sheet.
 
         ``A``, ``a``, ``[A]``, ``Response A`` and ``Answer A:`` mean the same.
         """
         if not isinstance(label, str) or len(label) > _LONGEST_LABEL:
             return None
-        bare = label.strip(_AROUND).casefold()
+        bare = label.strip(_TRIMMED_CHARACTERS).casefold()
         if bare in self.labels:
             return self.labels[bare]
-        return self.labels.get(_CALLED.sub("", bare, count=1).strip(_AROUND))
+        return self.labels.get(_LABEL_NOUN.sub("", bare, count=1).strip(_TRIMMED_CHARACTERS))
 
     def read(self, data: Mapping[str, Any] | Sequence[Any]) -> ParsedReview:
         """Read one JSON object, or a list of objects with labels."""
@@ -181,7 +181,7 @@ class ReviewForm:
     def _read_ranking(
         self, groups: Iterable[Iterable[object]], oversights: "_Oversights"
     ) -> Groups:
-        """Labels as candidates; of a repeated one the first place counts."""
+        """Replace labels by candidates; a repeated one keeps its first place."""
         labels: dict[str, None] = {}
         ranking = []
         for group in groups:
@@ -200,7 +200,7 @@ class ReviewForm:
         return tuple(ranking)
 
     def _is_graded_by_label(self, data: Mapping[str, Any]) -> bool:
-        """True if an object holds nothing but labels with grades by criterion."""
+        """Return true if an object contains only labels with grades by criterion."""
         return bool(self.criteria) and all(
             self.candidate(key) is not None and isinstance(value, Mapping)
             for key, value in data.items()
@@ -211,7 +211,7 @@ class ReviewForm:
         pairs = list(self._by_label(data))
         if not self.criteria:
             if pairs:
-                oversights("grades were not asked for; dropped")
+                oversights("grades were not requested; dropped")
             return grades
         for label, raw in pairs:
             name = self.candidate(label)
@@ -258,7 +258,6 @@ class ReviewForm:
     def _read_grade(
         self, raw: object, oversights: "_Oversights"
     ) -> Grade | Mapping[str, Grade] | None:
-        """One grade, or grades by criterion; None where there is none."""
         if not isinstance(raw, Mapping):
             return _read_scalar(raw, oversights)
         grade_by_criterion: dict[str, Grade] = {}
@@ -278,7 +277,7 @@ class ReviewForm:
 
 
 class _Oversights:
-    """Notes on what a reading drops, one sentence per kind."""
+    """Notes on dropped parts of a reply, one sentence per kind."""
 
     def __init__(self) -> None:
         self.kinds: dict[str, dict[str, None]] = {}
@@ -292,13 +291,12 @@ class _Oversights:
         self.kinds.setdefault(sentence, {})[candidate] = None
 
     def notes(self) -> tuple[str, ...]:
-        """A sentence for each kind."""
         return tuple(kind.format(_join_few(list(details))) for kind, details in self.kinds.items())
 
 
 def _join_few(values: Sequence[str]) -> str:
-    more = len(values) - _SHOWN
-    return ", ".join(values[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    more = len(values) - _MAX_NAMES_QUOTED
+    return ", ".join(values[:_MAX_NAMES_QUOTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _quote_value(value: object) -> str:
@@ -318,7 +316,7 @@ def _fold_key(key: str) -> str:
 
 
 def _first_value(data: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    """Find the first of these keys, in any case; None: absent."""
+    """Return the value of the first of these keys, in any case, or None."""
     values = {_fold_key(key): value for key, value in reversed(list(data.items()))}
     return next((values[key] for key in keys if values.get(key) is not None), None)
 
@@ -333,7 +331,7 @@ def _readable_grades(raw: Grade | Mapping[str, Grade]) -> Iterator[bool]:
 
 
 def _read_scalar(raw: object, oversights: _Oversights) -> Grade | None:
-    """A grade as given; what `witan.core.scale.read_grade` makes of it is its business."""
+    """Read a grade as written, for `witan.core.scale.read_grade` to convert."""
     if type(raw) is int or type(raw) is float:  # as nearly all are
         return raw
     if isinstance(raw, Mapping):
@@ -341,7 +339,8 @@ def _read_scalar(raw: object, oversights: _Oversights) -> Grade | None:
     if (
         isinstance(raw, str)
         and len(raw) <= _LONGEST_GRADE
-        and raw.strip().casefold() not in PASSED | FAILED  # who is asked for 1-10 says no word
+        and raw.strip().casefold()
+        not in PASSED | FAILED  # a reviewer asked for 1-10 writes no word
     ):
         return _replace_surrogates(raw)
     if isinstance(raw, int | float) and not isinstance(raw, bool):
@@ -351,7 +350,7 @@ def _read_scalar(raw: object, oversights: _Oversights) -> Grade | None:
 
 
 def _read_place(data: object) -> float | None:
-    """A place as a number or as written: ``1``, ``"2."``, ``"3rd"``."""
+    """Read a place from a number or text: ``1``, ``"2."``, ``"3rd"``."""
     if isinstance(data, str):
         match = _PLACE.fullmatch(data.strip())
         return None if match is None else float(match[1])
@@ -397,10 +396,10 @@ def _group_by_place(places: Sequence[tuple[float | None, object]]) -> list[list[
 
 
 LONGEST_REPLY = 200_000
-"""Characters beyond which a reply, without its reasoning, is not looked into."""
+"""Longest reply, without its reasoning, in which ballots are searched for."""
 
 MOST_BALLOTS = 32
-"""Ballots in one reply that are compared with each other; who sends more is asked again."""
+"""Most ballots in one reply that are compared; a reviewer that sends more is asked again."""
 
 _HEADING = re.compile(r"[ \t#*_>]*final[ \t]+ranking[ \t*_]*(?::|$)[ \t*_]*(.*)", re.IGNORECASE)
 _ITEM = re.compile(r"\s*(?:\d{1,3}[.):]|[-*•])\s*(.+)")
@@ -409,7 +408,7 @@ _REMARK = re.compile(r"\s[-–—(]|:")
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A ballot, how it was read, and notes on what was dropped."""
+    """A ballot, how it was read, and notes on dropped parts."""
 
     ballot: Ballot
     read_by: ReadBy
@@ -485,7 +484,7 @@ def _refuse_ambiguous(ballot: object, sheet: Sheet) -> None:
 def _matches_schema(
     data: Mapping[str, Any], sheet: Sheet, form: ReviewForm, *, holistic: bool
 ) -> bool:
-    """True if an object is exactly what the schema describes."""
+    """Return true if an object satisfies the schema exactly."""
     ranking, grades = data.get("ranking"), data.get("grades")
     if not isinstance(ranking, list) or not all(isinstance(group, list) for group in ranking):
         return False
@@ -516,8 +515,8 @@ def _is_native_grade(grade: object) -> bool:
 def _read_tolerantly(reply: str, sheet: Sheet, form: ReviewForm) -> ParsedReview:
     """Read the fullest ballot of the reply unless another contradicts it.
 
-    We do not guess which of two ballots a reviewer means: one may be quoted from an answer that
-    fakes it.
+    We do not guess which of two ballots a reviewer means: one may be a quotation from an answer
+    that fakes a ballot.
     """
     readings = [r for data in find_json_values(reply) for r in _find_ballots(data, sheet, form)]
     lists = list(_find_final_rankings(reply, form))
@@ -527,9 +526,9 @@ def _read_tolerantly(reply: str, sheet: Sheet, form: ReviewForm) -> ParsedReview
     if any(
         _contradicts(one, other) for one, other in combinations(covering_readings[:MOST_BALLOTS], 2)
     ):
-        raise InvalidBallot(sheet.reviewer, "holds ballots that contradict each other")
+        raise InvalidBallot(sheet.reviewer, "contains ballots that contradict each other")
     if len(covering_readings) > MOST_BALLOTS:
-        raise InvalidBallot(sheet.reviewer, f"holds more than {MOST_BALLOTS} ballots")
+        raise InvalidBallot(sheet.reviewer, f"contains more than {MOST_BALLOTS} ballots")
     fullest = max(readings, key=lambda reading: reading.fullness, default=ParsedReview())
     if _covers_enough(fullest, sheet):
         return fullest
@@ -542,7 +541,7 @@ def _read_tolerantly(reply: str, sheet: Sheet, form: ReviewForm) -> ParsedReview
 
 
 def _contradicts(one: ParsedReview, other: ParsedReview) -> bool:
-    """True if two readings order or grade candidates differently."""
+    """Return true if two readings order or grade candidates differently."""
     first, second = (
         {candidate: place for place, group in enumerate(reading.groups) for candidate in group}
         for reading in (one, other)
@@ -584,7 +583,7 @@ def _find_ballots(data: object, sheet: Sheet, form: ReviewForm) -> Iterator[Pars
 
 
 def _covers_enough(reading: ParsedReview, sheet: Sheet) -> bool:
-    """True if half of the sheet, and two candidates, are judged."""
+    """Return true if half of the sheet, and two candidates, are judged."""
     judged = max(len(reading.ranked_candidates), len(reading.graded_candidates))
     return 2 * judged >= len(sheet.labels) and judged >= min(2, len(sheet.labels))
 
@@ -629,7 +628,7 @@ def _list_omissions(reading: ParsedReview, sheet: Sheet, form: ReviewForm) -> It
 
 
 def _describe_problem(reviews: Sequence[ParsedReview], sheet: Sheet) -> str:
-    """Say what is wrong with the fullest reading there is."""
+    """Describe the problem of the fullest reading."""
     best = max(reviews, key=lambda reading: reading.fullness)
     judged = (
         best.ranked_candidates
@@ -647,7 +646,7 @@ OneGrade = Grade | Mapping[str, Grade]
 
 @dataclass(frozen=True, slots=True)
 class MergedBallot:
-    """A merged ballot and how often the sheet's order changed it.
+    """A ballot merged from two, with counts of flipped pairs.
 
     Parameters
     ----------
@@ -665,10 +664,10 @@ class MergedBallot:
 def merge(first: Ballot, second: Ballot, settings: Counting | None = None) -> MergedBallot:
     """Merge one reviewer's two ballots; tie their flipped pairs.
 
-    The order in which each ballot will be counted matters: by overall grade where criteria are
-    graded. Grades are means, and so are places; neighbours of which some pair is flipped are
-    then tied, unless that would tie a pair on which both ballots agree. Tied candidates share their
-    grades, so that the tie stands however the ballot is counted.
+    Ballots are compared in the order that counts: by overall grade if criteria are graded. Grades
+    and places are averaged. Neighbours with a flipped pair are then tied, unless that would tie a
+    pair on which both ballots agree. Tied candidates share their grades, so the tie stands under
+    every rule.
     """
     how = replace(settings or Counting(), recusal="off")
     orders = (_groups_of(first, how), _groups_of(second, how))
@@ -709,7 +708,7 @@ def _share_grades(
 
 
 def _places(groups: Groups) -> dict[str, float]:
-    """Mean place of each candidate; two tied for first have 1.5."""
+    """Return each candidate's mean place; two tied for first have 1.5."""
     places: dict[str, float] = {}
     for group in groups:
         above = len(places)
@@ -734,7 +733,7 @@ def _by_mean_place(first: Mapping[str, float], second: Mapping[str, float]) -> G
 def _tie_flipped(
     groups: Groups, flips: set[frozenset[str]], agreements: set[frozenset[str]]
 ) -> Groups:
-    """Tie neighbours in an order dependent on the sheet."""
+    """Tie neighbours whose order depends on the sheet."""
     tied: list[tuple[str, ...]] = []
     for group in groups:
         across = {frozenset((a, b)) for a in (tied[-1] if tied else ()) for b in group}
@@ -750,7 +749,7 @@ def _mean(first: Ballot, second: Ballot, candidate: str) -> OneGrade:
 
 
 def _mean_of(grades: Sequence[OneGrade]) -> OneGrade:
-    """Mean by criterion; single grades fall away beside grades by criterion."""
+    """Average by criterion; drop single grades beside grades by criterion."""
     maps = [each for each in grades if isinstance(each, Mapping)]
     if not maps:
         return _mean_grade([each for each in grades if not isinstance(each, Mapping)])
@@ -759,7 +758,7 @@ def _mean_of(grades: Sequence[OneGrade]) -> OneGrade:
 
 
 def _mean_grade(grades: Sequence[Grade]) -> Grade:
-    """Mean of legible grades; a grade given twice stays as written."""
+    """Average legible grades; two equal grades stay as written."""
     numeric_grades = [
         (grade, value) for value in grades if (grade := read_grade(value)) is not None
     ]

@@ -11,16 +11,16 @@ from witan.deliberation.ports import Expense
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """US dollars; `total_usd` is None when some call's cost is unknown.
+    """Cost of a session in US dollars; the total may be unknown.
 
     Parameters
     ----------
     total_usd
-        What all calls cost; None: the cost of some call is unknown.
+        Cost of all calls; None if that of some call is unknown.
     known_usd
-        What the calls of known cost came to.
+        Cost of the calls whose cost is known.
     committed_usd
-        The most that all calls may cost: those of unknown cost at their worst.
+        Most that all calls may cost: those of unknown cost at their highest.
     """
 
     total_usd: float | None
@@ -34,16 +34,16 @@ class CostTally:
     Parameters
     ----------
     n_inherited
-        Events after the opening that stand as they were in an earlier session, which paid for them.
+        Events after the opening that an earlier session already paid for.
     """
 
     def __init__(self, n_inherited: int = 0) -> None:
         self._n_paid = 1 + n_inherited
-        self._one: dict[tuple[str, str], float | None] = {}
-        self._under_way: dict[tuple[str, str], list[float | None]] = {}
+        self._worst_usd: dict[tuple[str, str], float | None] = {}
+        self._open_calls: dict[tuple[str, str], list[float | None]] = {}
         self._cut_off: list[float | None] = []
         self._known_costs: list[float] = []
-        self._worst: list[float | None] = []
+        self._worst_costs: list[float | None] = []
 
     def take(self, event: e.Event) -> None:
         """Note the beginning or end of a call."""
@@ -60,7 +60,7 @@ class CostTally:
                 self._ask("synthesis", chairman, event.worst_usd)
             case e.CallRetried():
                 stage = "review" if event.stage == "repair" else event.stage
-                self._begin(stage, event.seat, self._one.get((stage, event.seat)))
+                self._begin(stage, event.seat, self._worst_usd.get((stage, event.seat)))
             case _:
                 self._take_end(event)
 
@@ -74,27 +74,27 @@ class CostTally:
                 self._end("synthesis", event.chairman or "", event.spent)
 
     def _ask(self, stage: str, seat: str, worst_usd: float | None) -> None:
-        self._cut_off += self._under_way.pop((stage, seat), [])
+        self._cut_off += self._open_calls.pop((stage, seat), [])
         self._begin(stage, seat, worst_usd)
 
     def _begin(self, stage: str, seat: str, worst_usd: float | None) -> None:
-        self._one[stage, seat] = worst_usd
-        self._under_way.setdefault((stage, seat), []).append(worst_usd)
+        self._worst_usd[stage, seat] = worst_usd
+        self._open_calls.setdefault((stage, seat), []).append(worst_usd)
 
     def _end(self, stage: str, seat: str, expense: Expense) -> None:
-        open_calls = self._under_way.pop((stage, seat), [])
+        open_calls = self._open_calls.pop((stage, seat), [])
         if expense.cost_usd is None:
-            self._worst += open_calls or [None]
+            self._worst_costs += open_calls or [None]
         else:
             self._known_costs.append(expense.cost_usd)
 
     def total(self) -> Cost:
-        """The cost so far; unfinished calls may still be billed."""
+        """Return the cost so far; unfinished calls may still be billed."""
         open_costs = [
             *self._cut_off,
-            *(w for open_calls in self._under_way.values() for w in open_calls),
+            *(w for open_calls in self._open_calls.values() for w in open_calls),
         ]
-        unknown = [*self._worst, *(worst for worst in open_costs if worst != 0.0)]
+        unknown = [*self._worst_costs, *(worst for worst in open_costs if worst != 0.0)]
         known = fsum(self._known_costs)
         most = known + fsum(worst for worst in unknown if worst is not None)
         return Cost(None if unknown else known, known, most)

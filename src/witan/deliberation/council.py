@@ -89,11 +89,11 @@ from witan.errors import NoCouncil, WitanError
 from witan.version import __version__
 
 LONGEST_SECONDS = 60.0
-"""Seconds that calls wait for models to start up; the rest is part of the calls."""
+"""Longest wait in seconds for models to start up; a longer start counts as call time."""
 
 
 class Preparation:
-    """Starts up each model of a council once, all at once."""
+    """Concurrent start-up of a council's models, once each."""
 
     def __init__(self) -> None:
         self._lock = anyio.Lock()
@@ -102,7 +102,7 @@ class Preparation:
     async def prepare(self, members: Iterable[Member]) -> None:
         """Wait until these members' models are ready to be called.
 
-        A model that fails to start up says why when it is called.
+        A model that fails to start up reports why when it is called.
         """
         models = {id(member.model): member.model for member in members}
         if models.keys() <= self._models.keys():
@@ -118,7 +118,7 @@ class Preparation:
 
 
 async def _prepare(model: Preparable) -> None:
-    # Whatever it is, the call itself fails by it and says so.
+    # The call itself fails by the same error and reports it.
     with suppress(WitanError), wrap_foreign_errors("a model", FailureNote()):
         await model.prepare()
 
@@ -127,12 +127,10 @@ STOPS_BY_RANKINGS = (
     "spend=until_decided counts by borda: no leader by calibrated grades is certain before the "
     "last ballot"
 )
-"""Says which rule ``auto`` became, where reviewers grade."""
+"""Note on the rule that replaces ``auto`` if reviewers grade."""
 
-KEEPS_CEILING = (
-    "a session that is taken up keeps its ceiling; put its question anew under a higher one"
-)
-"""The remedy where the ceiling of an interrupted session is used up."""
+KEEPS_CEILING = "a resumed session keeps its ceiling; ask the question again with a higher one"
+"""Remedy if the ceiling of an interrupted session is used up."""
 
 NO_FILES: Mapping[str, str] = MappingProxyType({})
 
@@ -143,7 +141,7 @@ Slot = AbstractAsyncContextManager[None]
 NO_SLOT: Slot = nullcontext()
 
 UNPLANNED = Plan((), 0, 0.0)
-"""The plan of an opening that is planned by what is made of it."""
+"""Plan of an opening whose caller plans it."""
 
 
 class BaseCouncil:
@@ -152,30 +150,30 @@ class BaseCouncil:
     Parameters
     ----------
     chairmen
-        Writers of the final answer, in the order in which they are tried. None: the best-ranked
+        Writers of the final answer, in the order in which they are tried. None for the best-ranked
         member.
     jury
-        Reviewers in place of the members, who answer nothing. None: members review each other.
+        Reviewers in place of the members; they answer nothing. None if members review each other.
     clock
-        The time as it is recorded.
+        Source of recorded times.
     check
         Check by which the safety gate judges an answer.
     closing
-        Called when the block ends, to close what the members hold open.
+        Called when the block ends, to close the members' connections.
     notes
         Notes on how the council was seated, a sentence each.
     teacher
-        Earlier sessions to learn from before counting, or lessons; None: nothing is learned.
+        Earlier sessions to learn from before counting, or lessons; None to learn nothing.
     throttles
-        The limits of the providers, where other councils share them; None: its own.
+        Limits of the providers, shared with other councils; None for separate ones.
 
     Raises
     ------
     NoCouncil
         With fewer than two members, or one juror.
     InvalidParameter
-        If two seats share a name, the procedure asks for what the rule does not offer, or jurors
-        are to review answers of their own.
+        If two seats share a name, the procedure needs what the rule does not offer, or jurors
+        would review their own answers.
     """
 
     def __init__(  # noqa: PLR0913 - all but three by name
@@ -236,13 +234,13 @@ class BaseCouncil:
         )
 
     def _note_unpriced(self) -> Iterator[str]:
-        """Name the seats left uncalled by the ceiling."""
+        """Name the seats that the ceiling excludes."""
         ceiling = self.procedure.limits.max_cost_usd
         seats = (*self.members, *self.jury, *self.chairmen)
         unpriced = dict.fromkeys(seat.name for seat in seats if seat.price is None)
         if ceiling is not None and unpriced:
             names = ", ".join(unpriced)
-            yield f"not called under the ceiling of ${ceiling:.4f}, for want of a price: {names}"
+            yield f"skipped, price unknown (ceiling ${ceiling:.4f}): {names}"
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
@@ -259,7 +257,7 @@ class BaseCouncil:
         assert self._open is not None  # noqa: S101 - entered before it is left
         stack, self._open = self._open, None
         self._group.cancel_scope.cancel()
-        # What the caller's block raised is not the group's: it would come out wrapped in a group.
+        # An exception of the caller's block would otherwise be wrapped in an exception group.
         await stack.aclose()
 
     def plan(
@@ -270,7 +268,7 @@ class BaseCouncil:
         files: Mapping[str, str] = NO_FILES,
         lengths: Lengths = TYPICAL,
     ) -> Plan:
-        """Plan the calls and the cost of this question; nothing is called.
+        """Plan the calls and the cost of this question without calling.
 
         Parameters
         ----------
@@ -302,18 +300,18 @@ class BaseCouncil:
         name: str | None = None,
         listener: Listener | None = None,
     ) -> Session:
-        """Put a question to the council; return the closed session.
+        """Ask the council a question; return the closed session.
 
         Parameters
         ----------
         seed
-            Seed of sheets and labels, 0 ≤ seed < 2**53; None: drawn afresh.
+            Seed of sheets and labels, 0 ≤ seed < 2**53; random by default.
         category
             Kind of question, such as ``coding``, to filter leaderboards by.
         parent
-            The session whose conversation this is; the question goes on from its final answer.
+            Session whose conversation the question continues, after its final answer.
         name
-            Name of the session, as no other has; None: made of the time.
+            Unique name of the session; by default made from the time.
         listener
             Called with every event as it happens.
 
@@ -346,7 +344,10 @@ class BaseCouncil:
         parent: str | None = None,
         name: str | None = None,
     ) -> SessionOpened:
-        """Open a session without a call; `resume` holds it. Parameters and errors as of `ask`."""
+        """Open a session without a call; `resume` runs it.
+
+        Parameters and errors are those of `ask`.
+        """
         check_question(question)
         check_attachments(conversation, files)
         plan = self.plan(question, conversation=conversation, files=files, lengths=TYPICAL)
@@ -365,23 +366,23 @@ class BaseCouncil:
     async def resume(
         self, session: Session, *, listener: Listener | None = None, slot: Slot = NO_SLOT
     ) -> Session:
-        """Resume an interrupted session; return a closed one as it is.
+        """Resume an interrupted session; return a closed one unchanged.
 
-        It keeps to its own limits, and what is still to come costs no more than this council's
-        ceiling either; once its ballots make a quorum, it goes on with what the ceiling allows. The
-        listener gets the earlier events, too.
+        Its own limits hold, and the remaining calls also stay under this council's ceiling. Once
+        its ballots reach the quorum, it continues with the calls that the ceiling allows. The
+        listener also receives the earlier events.
 
         Parameters
         ----------
         slot
-            Entered before the session's time begins, and left once nobody is called any more.
+            Entered before the session's time begins, and left after its last call.
 
         Raises
         ------
         NoCouncil
-            If the session was begun by other members or chairmen.
+            If the session was started with other members or chairmen.
         OverBudget
-            If its ballots make no quorum, and its ceiling cannot hold what is still to come.
+            If its ballots are below the quorum and the remaining calls exceed its ceiling.
         """
         if session.status != "interrupted":
             return session
@@ -402,18 +403,18 @@ class BaseCouncil:
         *,
         listener: Listener | None = None,
     ) -> Session:
-        """Call failed seats (None: all) again, in a new session.
+        """Call failed seats, by default all, again in a new session.
 
-        Whatever does not depend on them stands and costs nothing; this council's limits apply.
+        Results that do not depend on them stay and cost nothing; this council's limits apply.
 
         Raises
         ------
         NothingToCount, UnknownName, InvalidParameter
-            If the session is not closed, or no seat failed in it, or not these.
+            If the session is not closed, no seat failed in it, or none of these.
         NoCouncil
-            If the session was begun by other members or chairmen.
+            If the session was started with other members or chairmen.
         OverBudget
-            If the ceiling cannot hold what is asked again.
+            If the repeated calls exceed the ceiling.
         """
         self._check_same_seats(session)
         seats = seats if seats is None or isinstance(seats, str) else tuple(seats)
@@ -440,9 +441,9 @@ class BaseCouncil:
     ) -> Session:
         """Have this council review the stored answers of a session.
 
-        The result is a session of its own: its seats and answers are those of its parent, and this
-        council's jury, or else its members, judge them. A juror never sees what
-        its own model wrote. What the safety gate found in an answer stands.
+        The result is a new session with the seats and answers of its parent, judged by this
+        council's jury, or else its members. A juror never sees an answer of its own model. The
+        flags of the safety gate stay.
 
         Parameters
         ----------
@@ -476,7 +477,7 @@ class BaseCouncil:
         *,
         files: Mapping[str, str] = NO_FILES,
     ) -> Plan:
-        """Plan the calls and the cost of `judge`; nothing is called."""
+        """Plan the calls and the cost of `judge` without calling."""
         texts = name_texts(texts)
         question = own_question(texts) if question is None else question
         names = masked_names(self.reviewers)
@@ -504,22 +505,22 @@ class BaseCouncil:
         name: str | None = None,
         listener: Listener | None = None,
     ) -> Session:
-        """Have this council's jury, or else its members, judge texts; return the closed session.
+        """Judge texts by the jury, or else the members; return the session.
 
-        Its `verdict` says which pass, which leads, and how sure that is. Nobody answers anything.
+        Its `verdict` states which texts pass, which leads, and how certain that is.
 
         Parameters
         ----------
         texts
             One text, a list of them, or text by name; reviewers see labels instead of names.
         question
-            What the texts answer; None: they are judged as they are.
+            Question that the texts answer; without it they are judged on their own.
         pass_mark
             Lowest passing grade, from 1 to 10.
         expected
-            The text that is to lead.
+            The text expected to lead.
         files
-            Name to text of what comes with the question; a file `REFERENCE` is a right answer.
+            Name to text of files with the question; the file `REFERENCE` is a reference answer.
         seed, category, name, listener
             As of `ask`.
 
@@ -554,7 +555,10 @@ class BaseCouncil:
         category: str | None = None,
         name: str | None = None,
     ) -> SessionOpened:
-        """Open a session without a call; `resume` holds it. Parameters and errors as of `judge`."""
+        """Open a session without a call; `resume` runs it.
+
+        Parameters and errors are those of `judge`.
+        """
         texts = name_texts(texts)
         question = own_question(texts) if question is None else question
         check_question(question)
@@ -574,10 +578,10 @@ class BaseCouncil:
         category: str | None = None,
         parent: str | None = None,
     ) -> AsyncGenerator[Event, None]:
-        """Put a question to the council; yield every event as it happens.
+        """Ask the council a question; yield every event as it happens.
 
-        Leaving the loop early cancels what is still running: at once under `contextlib.aclosing`,
-        else when the iterator is collected, and at the latest with the council's block.
+        Leaving the loop early cancels the running calls: at once under `contextlib.aclosing`, else
+        when the iterator is collected, and at the latest when the council's block ends.
         """
         send, receive = anyio.create_memory_object_stream[Event](inf)
         scope = anyio.CancelScope()
@@ -621,9 +625,9 @@ class BaseCouncil:
         *,
         whole: bool = True,
     ) -> None:
-        """Refuse what the ceiling cannot hold if called at once.
+        """Refuse a plan whose concurrent calls could exceed the ceiling.
 
-        `spent_usd` is of a session that is taken up.
+        `spent_usd` is the expense so far of a resumed session.
         """
         check_priced(plan, ceiling, whole=whole and spent_usd is None)
         remedy = RAISE_CEILING if spent_usd is None else KEEPS_CEILING
@@ -632,30 +636,30 @@ class BaseCouncil:
             check_affordable(plan, ceiling, spent_usd or 0.0, remedy)
 
     def _ceiling(self, opened: SessionOpened, spent_usd: float) -> float | None:
-        """The lower of the session's own ceiling and this council's."""
+        """Return the lower of the session's ceiling and this council's."""
         more = self.procedure.limits.max_cost_usd
         own = opened.procedure.limits.max_cost_usd
         ceilings = (own, None if more is None else spent_usd + more)
         return min((each for each in ceilings if each is not None), default=None)
 
     def _update_prices(self, session: Session) -> Session:
-        """Set a session's seats to today's prices and plan it anew."""
+        """Give a session's seats today's prices and plan it again."""
         opened = session.opening
         prices = {each.name: each.price for seats in self._match_seats(opened) for each in seats}
 
         def update_prices(seats: Sequence[Seat]) -> tuple[Seat, ...]:
             return tuple(replace(s, price=prices.get(s.name, s.price)) for s in seats)
 
-        current_limits = replace(
+        current_opening = replace(
             opened,
             seats=update_prices(opened.seats),
             jury=update_prices(opened.jury),
             chairmen=update_prices(opened.chairmen),
         )
-        if current_limits == opened:
+        if current_opening == opened:
             return session
-        current_limits = replace(current_limits, plan=plan_session(current_limits))
-        return Session.of((current_limits, *session.events[1:]))
+        current_opening = replace(current_opening, plan=plan_session(current_opening))
+        return Session.of((current_opening, *session.events[1:]))
 
     def _open_session(
         self,
@@ -695,13 +699,13 @@ class BaseCouncil:
     def _match_seats(
         self, opened: SessionOpened
     ) -> tuple[tuple[Member, ...], tuple[Member, ...], tuple[Member, ...]]:
-        """Members, reviewers and chairmen in a session.
+        """Return members, reviewers and chairmen of a session.
 
-        Where answers are stored, clashing names are changed so that its seats stay distinct.
+        If answers are stored, clashing names are changed so that its seats stay distinct.
         """
         if opened.members:
             return self.members, self.reviewers, self.chairmen
-        # Texts that were handed in have no final answer, so nobody writes it.
+        # Judged texts have no final answer, so they have no chairman.
         chairmen = self.chairmen if opened.judging is None else ()
         seats = rename_clashes((*self.reviewers, *chairmen), opened.seats)
         reviewers = tuple(seats[juror.name] for juror in self.reviewers)
@@ -747,7 +751,7 @@ class BaseCouncil:
         return [name for name in disproved_prices(earlier) if name in free]
 
     async def _run(self, context: SessionContext, slot: Slot = NO_SLOT) -> Session:
-        """Run a session; unwrap what its listener raises."""
+        """Run a session; unwrap exceptions of its listener."""
         created_at = self._clock.seconds()
         try:
             async with context.recorder.show_events(), slot:

@@ -16,11 +16,11 @@ from witan.deliberation.ports import Member, Seat, Teacher
 from witan.deliberation.session import Session
 
 WEIGHTED = "weighted_borda"
-"""The rule that asks for the reliability of reviewers."""
+"""The rule that needs the reliability of reviewers."""
 
 
 def model_of(seat: Seat | Member) -> str:
-    """The model of a seat across sessions: its source, else its name."""
+    """Return the model of a seat across sessions: its source, else its name."""
     return seat.source or seat.name
 
 
@@ -31,7 +31,7 @@ async def learn_lessons(
     *,
     exclude: str | None = None,
 ) -> Lessons:
-    """Learn what these settings ask for, in a thread."""
+    """Learn, in a thread, the values that these settings leave to be learned."""
     models = [model_of(seat) for seat in reviewers] if _asks_for_reliability(counting) else []
     learn = partial(teacher.learn, list(dict.fromkeys(models)), exclude=exclude)
     return await anyio.to_thread.run_sync(learn)
@@ -40,8 +40,7 @@ async def learn_lessons(
 async def apply_history(opening: SessionOpened, teacher: Teacher | Lessons | None) -> SessionOpened:
     """Put learned values into the opening, for identical recounts.
 
-    Nothing is learned from the session that this one came of, nor from others that judge the
-    same answers.
+    Nothing is learned from this session's parent, nor from others that judge the same answers.
     """
     if teacher is None:
         return opening
@@ -57,10 +56,10 @@ async def apply_history(opening: SessionOpened, teacher: Teacher | Lessons | Non
 def learn_for_recount(
     session: Session, rule: str | None, parameters: Mapping[str, Any], teacher: Teacher
 ) -> dict[str, Any]:
-    """Replace ``learn`` in a recount's settings by what the history teaches.
+    """Replace ``learn`` in a recount's settings by values from the history.
 
-    A rule that asks for reliability where the session's did not is given it as well. All of it is
-    learned from sessions with other answers.
+    A rule that needs reliability also gets it if the session's rule did not. All values are learned
+    from sessions with other answers.
     """
     requested_settings = {
         name: parameters[name] for name in ("prior", "rho") if parameters.get(name) == "learn"
@@ -81,7 +80,7 @@ def learn_for_recount(
 
 
 def apply_lessons(settings: Settings, lessons: Lessons, unit: Unit) -> Settings:
-    """Replace ``learn`` in the settings by what was learned, if anything."""
+    """Replace ``learn`` in the settings by learned values, if there are any."""
     prior = lessons.prior(unit)
     if settings.prior == "learn" and prior is not None:
         settings = replace(settings, prior=prior)
@@ -91,21 +90,18 @@ def apply_lessons(settings: Settings, lessons: Lessons, unit: Unit) -> Settings:
 
 
 def describe_unlearned(prior: object, rho: object) -> Iterator[str]:
-    """Say what could not be learned, a sentence each."""
+    """Yield a sentence on each value that could not be learned."""
     if prior == "learn":
         yield (
-            f"no prior is learned, the public one stands in: fewer than {MIN_HISTORY} other "
+            f"using the public prior: fewer than {MIN_HISTORY} other "
             "sessions say how much noise such ballots have"
         )
     if rho == "learn":
-        yield (
-            "no ρ is learned, the public one stands in: people decided too few pairs of the other "
-            "sessions"
-        )
+        yield ("using the public ρ: people decided too few pairs of the other sessions")
 
 
 def _models_by_seat(lessons: Lessons, seats: tuple[Seat, ...]) -> Mapping[str, float] | None:
-    """Seat to the reliability of its model; None where none is known."""
+    """Return the reliability of each seat's model, or None if none is known."""
     reliability = {
         seat.name: lessons.reliability[model_of(seat)]
         for seat in seats
@@ -123,7 +119,7 @@ def _asks_for_reliability(settings: Settings) -> bool:
 
 
 def _learned_settings(opening: SessionOpened, lessons: Lessons) -> Settings:
-    """Settings with learned values."""
+    """Return the settings with learned values."""
     counting = apply_lessons(opening.procedure.counting, lessons, _unit(opening))
     if _asks_for_reliability(counting):
         counting = replace(counting, reliability=_models_by_seat(lessons, opening.reviewers))

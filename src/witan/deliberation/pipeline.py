@@ -40,7 +40,7 @@ PromptBuilder = Callable[[Member], tuple[Message, ...]]
 async def answer(context: SessionContext) -> dict[str, str]:
     """Collect all members' answers by seat, debate included, in seat order.
 
-    Answers of an earlier session are taken as they are; nobody is called.
+    Stored answers of an earlier session are used without calls.
     """
     if context.opening.answers:
         return {stored.seat: stored.text for stored in context.opening.answers}
@@ -70,7 +70,7 @@ async def answer(context: SessionContext) -> dict[str, str]:
 async def _debate(
     context: SessionContext, number: int, answers: Mapping[str, str]
 ) -> dict[str, str]:
-    """Hold a round of revisions with the others' answers in view."""
+    """Run a round of revisions in view of the others' answers."""
     present = [member for member in context.members if member.name in answers]
     seats = [member.name for member in present]
     names = context.names
@@ -102,7 +102,7 @@ async def _debate(
 def gate(context: SessionContext, answers: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """Run the safety gate on every answer; return flags by failed seat.
 
-    Verdicts of an earlier session stand and are not recorded again.
+    Verdicts of an earlier session stay and are not recorded again.
     """
     flags_by_seat = {
         stored.seat: stored.flags for stored in context.opening.answers if stored.flags
@@ -123,9 +123,9 @@ def gate(context: SessionContext, answers: Mapping[str, str]) -> dict[str, tuple
 
 
 class _Round:
-    """One round of answers, until all are done or time is up.
+    """One round of answers, until all are done or time runs out.
 
-    Once enough have answered, the others get the grace period.
+    Once enough members have answered, the others get the grace period.
     """
 
     def __init__(self, context: SessionContext, number: int, enough: int) -> None:
@@ -156,7 +156,7 @@ class _Round:
                 self.scope = group.cancel_scope
                 self._begin_grace()
                 for member in waiting:
-                    # Told before it runs: a scheduler may start tasks in any order.
+                    # Recorded before it runs, as a scheduler may start tasks in any order.
                     call = self.context.call("answer", member, build_prompt(member))
                     self.context.recorder.emit(
                         e.AnswerStarted,
@@ -209,7 +209,7 @@ class _Round:
         reason = self.context.out_of_time()
         if grace_ran_out:
             waited = self.context.limits.grace_seconds
-            reason = f"did not finish within {waited:g} s of the {self.enough} answers awaited"
+            reason = f"did not finish within {waited:g} s of the first {self.enough} answers"
         self._fail(member, reason)
 
     def _fail(self, member: Member, reason: str, **flags: bool) -> None:
@@ -231,8 +231,8 @@ async def synthesize(
 ) -> None:
     """Have a chairman write the final answer, else take the best answer.
 
-    `answers` are those that may be built upon: what the safety gate failed is not among them.
-    `masked_answers` are the same, and others, as a chairman may see them.
+    `answers` are those that may be used, without those that failed the safety gate.
+    `masked_answers` are all answers as a chairman may see them.
     """
     if any(isinstance(event, e.SynthesisDone) for event in context.earlier):
         return
@@ -240,7 +240,7 @@ async def synthesize(
 
 
 class _Synthesis:
-    """The chairmen one after the other, until one writes the final answer."""
+    """Calls of one chairman after another, until one writes the final answer."""
 
     def __init__(
         self,
@@ -259,7 +259,7 @@ class _Synthesis:
     async def run(self) -> None:
         """Try each chairman; if all fail, take the best answer."""
         mode = self.context.procedure.mode
-        # One answer for all needs no chairman to merge it, but a verdict needs one to approve it.
+        # A common answer needs no chairman to merge it, but a verdict needs one to approve it.
         prose = mode != "verdict" and self.context.procedure.json_schema is None
         agreed = prose and self.outcome is None and are_identical(self.answers)
         chain = [] if agreed or mode == "best" else self._chain()
@@ -278,11 +278,11 @@ class _Synthesis:
                 next=None,
                 spent=self.context.caller.collect_spent(failed_chairman.name),
             )
-        if self.context.procedure.json_schema is None:  # a member's prose satisfies none
+        if self.context.procedure.json_schema is None:  # a member's prose satisfies no schema
             self._take_best_answer()
 
     def _chain(self) -> list[Member]:
-        """Chairmen, then the best-ranked member, without earlier failures."""
+        """Return the chairmen, then the best-ranked member, without earlier failures."""
         chain = list(self.context.chairmen)
         best = self._find_best_author()
         if best.name not in {chairman.name for chairman in chain}:
@@ -295,7 +295,7 @@ class _Synthesis:
         return [chairman for chairman in chain if chairman.name not in failed]
 
     def _find_best_author(self) -> Member:
-        """The author of the best answer, else the first member.
+        """Return the author of the best answer, else the first member.
 
         Jurors may have written some of the answers of an earlier session.
         """
@@ -329,7 +329,7 @@ class _Synthesis:
         recorder.emit(e.SynthesisStarted, chairman=chairman.name, mode=mode, worst_usd=worst)
 
         def on_text(text: str) -> None:
-            if schema is None:  # JSON is shown once it is whole and satisfies the schema
+            if schema is None:  # JSON is shown once it is complete and satisfies the schema
                 recorder.emit(e.SynthesisDelta, chairman=chairman.name, text=text)
 
         result = await context.caller.call(chairman, call, on_text)
@@ -362,7 +362,7 @@ class _Synthesis:
     async def _ensure_structure(
         self, chairman: Member, call: Call, result: CallResult, schema: str
     ) -> CallResult | CallFailure:
-        """Read a reply as JSON; have it repaired once if it fails the schema."""
+        """Read a reply as JSON; request one repair if it fails the schema."""
         text, problem = read_structure(result.text, schema)
         if not problem:
             return replace(result, text=text)
@@ -394,7 +394,7 @@ class _Synthesis:
         )
 
     def _take_best_answer(self) -> None:
-        """Let the leader's answer stand, or all those tied for best."""
+        """Use the leader's answer, or all those tied for best, as final answer."""
         mode = self.context.procedure.mode
         self.context.recorder.emit(e.SynthesisStarted, chairman=None, mode=mode, worst_usd=0.0)
         tied = self.outcome.tied_for_best if self.outcome else ()
@@ -467,22 +467,22 @@ def _close_session(context: SessionContext, count: RunningCount, began: float) -
 
 
 def _seconds_before(context: SessionContext) -> float:
-    """Seconds of the interrupted session until its last event."""
+    """Return the seconds of the interrupted session until its last event."""
     if not context.earlier:
         return 0.0
     return (context.earlier[-1].at - context.earlier[0].at).total_seconds()
 
 
 def _list_missing(session: Session, count: RunningCount) -> Iterator[str]:
-    """List what a complete session would have had, in order of loss."""
+    """List what the session lacks, in the order of the losses."""
     for seat, reason in session.unanswered.items():
         yield f"{seat} did not answer: {reason}"
     for seat, final in session.answers.items():
         if final.cut:
-            yield f"{seat}'s answer broke off at its token limit"
+            yield f"{seat}'s answer was cut off at its token limit"
     yield from _list_unrevised(session)
     if len(session.answers) == 1 and session.opening.judging is None:
-        yield "nothing could be ranked: one member answered"
+        yield "only one member answered, so there is no ranking"
         yield from _list_unwritten(session)
     elif session.answers:
         if not session.answers_agree:
@@ -514,7 +514,7 @@ def _list_uncounted(session: Session, count: RunningCount) -> Iterator[str]:
     for ballot in session.ballots:
         match last.get(ballot.reviewer):
             case e.BallotCast(lost=str(lost)):
-                yield f"{ballot.reviewer} was heard in one order only: {lost}"
+                yield f"only one of {ballot.reviewer}'s two orders could be read: {lost}"
             case e.BallotAbstained(awaited=False):
                 continue
         if ballot.abstained and (session.opening.jury or ballot.reviewer in session.answers):
@@ -542,13 +542,13 @@ def _list_unwritten(session: Session) -> Iterator[str]:
         labels_text = join_names([f"[{label}]" for label in unresolved])
         yield f"the final answer cites {labels_text}, which {verb} no answer"
     if session.synthesis.cut:
-        yield "the final answer broke off at its token limit"
+        yield "the final answer was cut off at its token limit"
     if procedure.mode == "verdict" and session.synthesis.approved is None:
         yield "there is no verdict: the final answer does not end with one"
 
 
 def _list_unstructured(session: Session) -> Iterator[str]:
-    """List the chairmen of whom none satisfied the schema."""
+    """List chairmen if no final answer satisfies the schema."""
     yield "there is no final answer that satisfies the schema"
     for event in session.events:
         if isinstance(event, e.SynthesisFailedOver):

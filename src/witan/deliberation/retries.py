@@ -1,9 +1,9 @@
 """Retry failed seats of a session; plan what remains of one.
 
-All that comes after what a seat says may depend on it. So the events of the parent are cut at the
-first failure that is retried, and what is kept of them opens the new session, which then goes on
-as an interrupted one does. What was cut off waits in reserve: where those who are asked again fail
-again, it stands after all, and nobody else is asked for the same a second time.
+Everything after a seat's reply may depend on it. So the events of the parent are cut at the first
+failure that is retried. The events before it open the new session, which then continues like an
+interrupted one. The others wait in reserve: if the retried seats fail again, they are restored, and
+no other seat is asked a second time.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,17 +19,17 @@ from witan.deliberation.reviews import IDLE
 from witan.deliberation.session import Session
 from witan.errors import InvalidParameter, NothingToCount, UnknownName
 
-ANSWERS, GATE, REVIEWS, DECIDED, SYNTHESIS = range(5)
+ANSWERS, GATE, REVIEWS, DECISION, SYNTHESIS = range(5)
 
 Place = tuple[int, int]
 """A stage, and its round."""
 
-END, NOWHERE = (SYNTHESIS + 1, 0), (SYNTHESIS + 1, 1)
+END, AFTER_END = (SYNTHESIS + 1, 0), (SYNTHESIS + 1, 1)
 
 Failure = tuple[Place, str]
 """Stage and round of a failure, and the seat that failed."""
 
-NOTHING = Expense(cost_usd=0.0, calls=0)
+NO_EXPENSE = Expense(cost_usd=0.0, calls=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Retry:
     Parameters
     ----------
     events
-        The opening, and what stands after it.
+        The opening, and the events that stay after it.
     reserve
         Events that are restored if every retried seat fails again.
     """
@@ -58,8 +58,8 @@ class Retry:
 def failed_seats(session: Session) -> tuple[str, ...]:
     """Name the retryable seats, chairmen last.
 
-    Those without an answer, a ballot or a text. A reviewer whom nobody waited for is among them,
-    one that has nothing to compare is not.
+    Those without an answer, a ballot or a text. A reviewer that was not awaited is among them; one
+    with nothing to compare is not.
     """
     failed_names = {seat for _, seat in _failures(session)}
     seats = (*session.opening.seats, *session.opening.callable_seats)
@@ -69,20 +69,20 @@ def failed_seats(session: Session) -> tuple[str, ...]:
 def open_retry(
     template: e.SessionOpened, session: Session, seats: Iterable[str] | None = None
 ) -> Retry:
-    """Open a session to retry these seats; None: all failed ones.
+    """Open a session to retry these seats, by default all failed ones.
 
     Parameters
     ----------
     template
-        As the question would be asked now: its name, its time and its limits are those of the new
-        session. Everything else, the seed too, is the parent's.
+        Opening as if the question were asked now, with the name, time and limits of the new
+        session. Everything else, including the seed, comes from the parent.
 
     Raises
     ------
     NothingToCount
         If the session is not closed, or no seat failed in it.
     UnknownName, InvalidParameter
-        If a seat is not there, or did not fail.
+        If a seat does not exist, or did not fail.
     """
     seats_to_retry = _choose_seats(
         session, seats if seats is None or isinstance(seats, str) else tuple(seats)
@@ -116,7 +116,7 @@ def open_retry(
 def restore_reserve(context: SessionContext, stage: Stage) -> SessionContext:
     """Restore a stage of the parent if every retried seat failed.
 
-    Its cost is the parent's and not counted here.
+    Its cost belongs to the parent and is not counted here.
     """
     closing = stage == "synthesis"
     restored = [x for x in context.reserve if (_place(x)[0] == SYNTHESIS) == closing]
@@ -131,7 +131,7 @@ def restore_reserve(context: SessionContext, stage: Stage) -> SessionContext:
         return context
     for event in restored:
         values = {field.name: getattr(event, field.name) for field in fields(event)}
-        values |= {"spent": NOTHING} if "spent" in values else {}
+        values |= {"spent": NO_EXPENSE} if "spent" in values else {}
         values |= {"worst_usd": 0.0} if "worst_usd" in values else {}
         del values["seq"], values["at"]
         context.recorder.emit(type(event), **values)
@@ -142,12 +142,10 @@ def restore_reserve(context: SessionContext, stage: Stage) -> SessionContext:
 def _choose_seats(session: Session, seats: Iterable[str] | None) -> tuple[str, ...]:
     if session.status == "interrupted":
         problem = f"the session {session.id} was interrupted"
-        raise NothingToCount(f"{problem}: resume it, and then retry what failed in it")
+        raise NothingToCount(f"{problem}: resume it first, then retry")
     failed = failed_seats(session)
     if not failed:
-        raise NothingToCount(
-            f"no seat failed in the session {session.id}: nothing is to be retried"
-        )
+        raise NothingToCount(f"no seat failed in session {session.id}; nothing to retry")
     if isinstance(seats, str):
         raise InvalidParameter("seats", seats, "a list of names")
     seat_names = {seat.name for seat in (*session.opening.seats, *session.opening.callable_seats)}
@@ -172,7 +170,7 @@ class _NoSuchSeat(UnknownName):
 
 
 def _failures(session: Session) -> set[Failure]:
-    """Failed seats, by stage and round, without later successes."""
+    """Return failed seats by stage and round, without later successes."""
     ends: dict[Failure, bool] = {}
     for event in drop_fruitless_resumes(session.events):
         place = _place(event)
@@ -191,7 +189,7 @@ def _failures(session: Session) -> set[Failure]:
 
 
 def _cut_events(events: Sequence[e.Event], failures: Collection[Failure]) -> list[e.Event]:
-    """Events before the first failure, and its stage's without failed seats.
+    """Return the events to keep: before the first failure, and of other seats.
 
     An outcome is counted again in any case.
     """
@@ -205,9 +203,9 @@ def _cut_events(events: Sequence[e.Event], failures: Collection[Failure]) -> lis
 
 
 def _reserve(events: Sequence[e.Event], failures: Collection[Failure]) -> list[e.Event]:
-    """Events cut off, in force if the retried seats fail again.
+    """Return the cut events, to restore if the retried seats fail again.
 
-    None where a debate went on after the cut: it is held again.
+    There are none if a debate continued after the cut: it runs again.
     """
     cut = min(place for place, _ in failures)
     if any(cut < _place(event) < (GATE, 0) for event in events):
@@ -244,7 +242,7 @@ def _plan(
 
 
 def _place(event: e.Event) -> Place:
-    """Stage and round of an event; `NOWHERE`: it is never kept."""
+    """Return stage and round of an event; `AFTER_END` if it never stays."""
     match event:
         case e.AnswerStarted() | e.AnswerDone() | e.AnswerFailed():
             return ANSWERS, event.round
@@ -259,14 +257,14 @@ def _place(event: e.Event) -> Place:
         ):
             return REVIEWS, event.round
         case e.Decided():
-            return DECIDED, 0
+            return DECISION, 0
         case e.SynthesisStarted() | e.SynthesisFailedOver() | e.SynthesisDone():
             return SYNTHESIS, 0
-    return NOWHERE
+    return AFTER_END
 
 
 def _seat(event: e.Event) -> str | None:
-    """Seat of an event; None: nobody's."""
+    """Return the seat of an event, if any."""
     if isinstance(event, e.SheetDrawn):
         return event.sheet.reviewer
     name: str | None = getattr(event, "seat", getattr(event, "chairman", None))
@@ -281,10 +279,10 @@ def _rename_session(event: e.Event, session: str) -> e.Event:
 
 
 def plan_rest(session: Session) -> Plan:
-    """Plan what an interrupted session still asks for, by whole lines.
+    """Plan the remaining calls of an interrupted session, by whole lines.
 
-    A seat has a line for all its rounds, which stays whole until the last of them is over. Once the
-    answers are there, they are read as they are.
+    A seat has one line for all its rounds, which stays whole until the last of them ends. Existing
+    answers are measured as they are.
     """
     return sum_lines([*_remaining_lines(session)])
 
@@ -295,7 +293,7 @@ def plan_retry(session: Session, seats: Iterable[str] | None, limits: Limits) ->
     Raises
     ------
     NothingToCount, UnknownName, InvalidParameter
-        As of `open_retry`.
+        As in `open_retry`.
     """
     opening = session.opening
     opening_with_limits = replace(opening, procedure=replace(opening.procedure, limits=limits))

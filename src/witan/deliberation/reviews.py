@@ -1,7 +1,7 @@
 """Stage two: reviewers judge the answers, each on its own sheet.
 
-Every seat ends in a ballot or a reason. Nobody sees its own answer as a candidate, unless that is
-what is to be measured.
+Every seat ends in a ballot or a reason. No reviewer sees its own answer as a candidate, unless
+self-preference is measured.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,11 +36,11 @@ from witan.deliberation.texts import DuplicateGroups
 from witan.errors import InvalidBallot, UnsuitableBallots
 
 SETTLE_SECONDS = 0.03
-"""Ballots that arrive this close together are counted together."""
+"""Seconds within which ballots that arrive are counted together."""
 
 
 class RunningCount:
-    """Counts the ballots of a session as they come in."""
+    """Count of a session's ballots as they come in."""
 
     def __init__(
         self,
@@ -57,11 +57,11 @@ class RunningCount:
         self.outcome: Outcome | None = outcomes[-1] if outcomes else None
         self.problem: str | None = None
         self.leader: str | None = None
-        self._outstanding: dict[str, str | None] = {}
-        self._unbounded: set[str] = set()
+        self._outstanding_reviewers: dict[str, str | None] = {}
+        self._reviewers_without_bound: set[str] = set()
         self._complete = anyio.Event()
         self._is_settling = False
-        self._last = True
+        self._is_last_round = True
         self.n_second = 0
         self.uncalled: set[str] = set()
         self._failures = failures
@@ -71,7 +71,7 @@ class RunningCount:
     def settings(self) -> Settings:
         """Settings of the count, the safety gate included."""
         settings = self.context.procedure.counting
-        if len(self.roster) == 1:  # it has no lead to end
+        if len(self.roster) == 1:  # there is no lead to end
             settings = replace(settings, flips=False)
         if not self._failures:
             return settings
@@ -81,41 +81,41 @@ class RunningCount:
     def await_ballots(self, reviewers: Sequence[str], *, last: bool) -> None:
         """Expect a ballot or abstention from each; only the last round decides.
 
-        No bound is known for the ballot of a reviewer recused from several candidates.
+        There is no known bound for the ballot of a reviewer recused from several candidates.
         """
         own = self.context.authorship.candidates_by_author
         own_candidates = {
             name: [c for c in self.duplicates.with_duplicates(own[name]) if c in self.roster]
             for name in reviewers
         }
-        self._outstanding = {
+        self._outstanding_reviewers = {
             name: candidates[0] if candidates else None
             for name, candidates in own_candidates.items()
         }
-        self._unbounded = {
+        self._reviewers_without_bound = {
             name for name, candidates in own_candidates.items() if len(candidates) > 1
         }
         self._complete = anyio.Event()
-        self._last = last
+        self._is_last_round = last
         self.leader = None
 
     @property
     def outstanding(self) -> tuple[str, ...]:
         """Reviewers without ballot or abstention so far."""
-        return tuple(self._outstanding)
+        return tuple(self._outstanding_reviewers)
 
     async def take(self, reviewer: str, ballot: Ballot | None) -> bool:
         """Take a ballot or an abstention; return True once decided."""
-        self._outstanding.pop(reviewer, None)
+        self._outstanding_reviewers.pop(reviewer, None)
         if ballot is not None:
             self.ballots[reviewer] = ballot
-        if not self._outstanding:
+        if not self._outstanding_reviewers:
             self._complete.set()
         if self._is_settling:
             return False
         if ballot is not None:
             await self._settle()
-        if not self._outstanding:
+        if not self._outstanding_reviewers:
             return False
         if ballot is not None:
             await self._count(replace(self.settings, flips=False), final=False)
@@ -131,7 +131,7 @@ class RunningCount:
             self._is_settling = False
 
     async def look(self, n_planned: int) -> Look:
-        """Count the ballots so far; say whether they settle the question, or more might."""
+        """Count the ballots so far; check whether they settle the question."""
         await self._count(replace(self.settings, flips=False), final=False)
         outcome = None if self.problem else self.outcome
         judging, ballots = self.context.opening.judging, self._in_seat_order()
@@ -144,12 +144,12 @@ class RunningCount:
         return len(self.ballots) + self.n_second
 
     async def finish(self) -> Outcome | None:
-        """Count all ballots; None below the quorum."""
+        """Count all ballots; return None below the quorum."""
         await self._count(self.settings, final=True)
         return self.outcome
 
     def _in_seat_order(self) -> list[Ballot]:
-        """One ballot per called seat; abstentions count in the coverage only."""
+        """Return one ballot per called seat; abstentions count in coverage only."""
         return [
             self.ballots.get(member.name)
             or self.context.authorship.sign(
@@ -167,14 +167,16 @@ class RunningCount:
 
     def _is_decided(self) -> bool:
         stops = self.context.procedure.spend == "until_decided" and not self.context.retries
-        if not (self._last and stops) or not self._unbounded.isdisjoint(self._outstanding):
+        if not (self._is_last_round and stops) or not self._reviewers_without_bound.isdisjoint(
+            self._outstanding_reviewers
+        ):
             return False
         if len(self.ballots) < self.context.procedure.quorum:
             return False
         ballots_cast = [ballot for ballot in self._in_seat_order() if not ballot.abstained]
         self.leader = find_decided_leader(
             ballots_cast,
-            self._outstanding,
+            self._outstanding_reviewers,
             self.settings,
             self.roster,
         )
@@ -183,7 +185,7 @@ class RunningCount:
     async def _count(self, settings: Settings, *, final: bool) -> None:
         quorum = self.context.procedure.quorum
         if len(self.ballots) < quorum:
-            self.problem = f"{len(self.ballots)} of the {quorum} ballots that a quorum needs"
+            self.problem = f"{len(self.ballots)} of the {quorum} ballots required"
             return
         try:
             outcome = await self.context.counts.count(
@@ -193,12 +195,12 @@ class RunningCount:
             self.problem = str(error)
             return
         if not outcome.leaders:
-            self.problem = "no ballot counts for anyone"
+            self.problem = "no ballot counts for any answer"
             return
         if outcome.n_ballots < quorum:
             without = ", ".join(outcome.without_effect)
             self.problem = (
-                f"{outcome.n_ballots} of the {quorum} ballots that a quorum needs have grades, "
+                f"{outcome.n_ballots} of the {quorum} ballots required have grades, "
                 f"which {outcome.rule} counts; none by {without}"
             )
             return
@@ -211,16 +213,16 @@ class RunningCount:
             self.context.recorder.emit(e.OutcomeChanged, outcome=outcome, counted=counted_reviewers)
 
 
-NOT_AWAITED = "was not awaited: the leader could no longer change"
+NOT_AWAITED = "was cancelled: the leader could no longer change"
 
-ALONE = "has nothing to compare: there is one answer besides its own"
+ONE_OTHER_ANSWER = "has nothing to compare: there is one answer besides its own"
 
 AUTHOR = "has nothing to judge: it wrote every answer"
 
-SAME = "has nothing to judge: the other answers are the same as its own"
+ONLY_OWN_ANSWERS = "has nothing to judge: the other answers are the same as its own"
 
-IDLE = (ALONE, AUTHOR, SAME)
-"""Why a reviewer is not asked at all."""
+IDLE = (ONE_OTHER_ANSWER, AUTHOR, ONLY_OWN_ANSWERS)
+"""Reasons not to ask a reviewer at all, as stored sessions spell them."""
 
 SheetCalls = tuple[tuple[Sheet, Call], ...]
 """One or two sheets that a reviewer sees, with the call for each."""
@@ -241,7 +243,7 @@ class _SheetResult:
 async def review(context: SessionContext, answers: Mapping[str, str], count: RunningCount) -> None:
     """Have members or a jury review the answers, round by round.
 
-    `answers` are masked: nothing in them tells whose they are.
+    `answers` are masked: nothing in them reveals their author.
     """
     for number in range(1, context.procedure.review_rounds + 1):
         peers = dict(count.ballots) if number > 1 else {}
@@ -249,7 +251,7 @@ async def review(context: SessionContext, answers: Mapping[str, str], count: Run
 
 
 def _notes(results: Sequence[_SheetResult]) -> Iterator[str]:
-    """Notes on what replies and calls had to go without."""
+    """Collect notes on dropped parts of replies and options of calls."""
     for result in results:
         yield from result.notes
         if result.review is not None:
@@ -257,7 +259,7 @@ def _notes(results: Sequence[_SheetResult]) -> Iterator[str]:
 
 
 class _Round:
-    """All reviewers at once, each with its own sheet."""
+    """One round of reviews, all reviewers at once."""
 
     def __init__(
         self,
@@ -275,7 +277,7 @@ class _Round:
         self.duplicates = count.duplicates
         self.settled_seats: set[str] = set()
         opening = context.opening
-        self.question = neutralize(opening.question)  # once, and not for every sheet
+        self.question = neutralize(opening.question)  # once, not for every sheet
         self.files = {name: neutralize(text) for name, text in opening.files.items()}
         self.cast: dict[str, e.BallotCast] = {}
         self.second: set[str] = set()
@@ -303,12 +305,12 @@ class _Round:
         await self._call([(member, sheets[member.name]) for member in waiting])
 
     async def _call(self, wave: Sequence[tuple[Member, Sequence[Sheet]]]) -> None:
-        """Call reviewers at once, each for its sheets; give up on whoever has no end."""
+        """Call reviewers at once, each for its sheets, until time runs out."""
         with anyio.move_on_after(self.context.seconds_left()):
             async with anyio.create_task_group() as group:
                 self.scope = group.cancel_scope
                 for member, sheets in wave:
-                    # Told before it runs: a scheduler may start tasks in any order.
+                    # Recorded before it runs, as a scheduler may start tasks in any order.
                     calls = self._calls(member, sheets)
                     worst = [worst_usd(member, call) for call in calls]
                     self.context.recorder.emit(
@@ -326,9 +328,9 @@ class _Round:
     async def _spend_adaptively(
         self, reviewers: Sequence[Member], sheets: Mapping[str, tuple[Sheet, ...]]
     ) -> None:
-        """Call the fewest reviewers, then the next while it is too close to call.
+        """Call the fewest reviewers, then others while too close to call.
 
-        The other order of a sheet comes after the first sheets of all.
+        Reversed sheets come after the first sheets of all reviewers.
         """
         looks = self.context.procedure.counting.looks
         ordered = order_reviewers(reviewers, self.count.settings)
@@ -350,7 +352,7 @@ class _Round:
                     return
             target = next((n for n in looks if n > n_sheets), n_sheets + len(queue))
             size = max(target - n_sheets, n_wanted)
-            # Of a seat's two orders the second is merged with the first, so it comes later.
+            # A seat's second order is merged with its first, so it comes later.
             wave = [unit for unit in queue if unit[1] == queue[0][1]][:size]
             await self._call_wave(wave, sheets)
             n_wanted = 0
@@ -387,7 +389,7 @@ class _Round:
         )
 
     def _is_over(self) -> bool:
-        """True if the interrupted session had gone beyond this round."""
+        """Return true if the interrupted session had gone beyond this round."""
         return any(
             isinstance(event, e.SynthesisStarted | e.Decided)
             or (isinstance(event, e.SheetDrawn) and event.round > self.number)
@@ -395,7 +397,7 @@ class _Round:
         )
 
     def _excuse_cancelled(self, members: Sequence[Member]) -> None:
-        """Record reviewers cancelled by a decision as not awaited."""
+        """Record the reviewers that a decision cancelled as not awaited."""
         for event in self.context.earlier:
             if isinstance(event, e.Decided) and event.reason != "certain":
                 self.count.uncalled = set(event.cancelled)
@@ -407,7 +409,7 @@ class _Round:
     def _draw_sheets(self, reviewers: Sequence[str]) -> Mapping[str, tuple[Sheet, ...]]:
         """Draw one sheet per reviewer, or two in opposite orders.
 
-        Drawn again for a resumed session, they are the same.
+        A resumed session draws the same sheets again.
         """
         context = self.context
         own_too = context.procedure.self_review and not context.opening.jury
@@ -431,7 +433,7 @@ class _Round:
         return sheets
 
     def _record_sheet(self, sheet: Sheet, turn: int) -> None:
-        """Record a sheet that is handed out, unless the interrupted session had."""
+        """Record a sheet unless the interrupted session had recorded it."""
         event = {"round": self.number, "sheet": sheet, "mirrored": turn == 1}
         if not any(self._is_recorded(earlier, event) for earlier in self.context.earlier):
             self.context.recorder.emit(e.SheetDrawn, **event)
@@ -444,7 +446,7 @@ class _Round:
         )
 
     def _restore_progress(self) -> None:
-        """Keep what the interrupted session had settled."""
+        """Restore the results of the interrupted session."""
         for event in self.context.earlier:
             match event:
                 case e.BallotCast() if event.round == self.number:
@@ -484,7 +486,7 @@ class _Round:
         return [results[turn] for turn in sorted(results)]
 
     def _calls(self, member: Member, sheets: Sequence[Sheet]) -> list[Call]:
-        """One call per sheet; none where a sheet holds nothing to compare."""
+        """Make one call per sheet with anything to compare."""
         if len(sheets[0].candidates) < (1 if self.context.procedure.asks_grades else 2):
             return []
         return [
@@ -496,21 +498,21 @@ class _Round:
         ]
 
     def _explain_idle(self, member: Member) -> str:
-        """The reason not to call a reviewer."""
+        """Return the reason not to call a reviewer, if any."""
         own = set(self.context.authorship.candidates_by_author[member.name])
         if own >= self.answers.keys():
             return AUTHOR
         return (
-            SAME
+            ONLY_OWN_ANSWERS
             if self.duplicates.groups
             and {*self.duplicates.with_duplicates(own)} >= self.answers.keys()
-            else ALONE
+            else ONE_OTHER_ANSWER
         )
 
     async def _ask(
         self, member: Member, sheet: Sheet, call: Call, *, is_mirrored: bool
     ) -> _SheetResult:
-        """Ask for one review, and for one repair if it lacks something."""
+        """Request one review, and one repair if it lacks something."""
         result = await self.context.caller.call(member, call)
         if not isinstance(result, CallResult):
             return _SheetResult(None, result.reason, (), result.over_budget)
@@ -576,7 +578,7 @@ class _Round:
         )
 
     def _read_reply(self, reply: str, sheet: Sheet) -> tuple[Review | None, str]:
-        """Read a reply; return its review and what a repair should mend."""
+        """Read a reply; return its review and the problem to repair."""
         procedure = self.context.procedure
         try:
             parsed_review = read_review(
@@ -595,7 +597,7 @@ class _Round:
         return result_with_author, self._list_missing_grades(result_with_author.ballot, sheet)
 
     def _list_missing_grades(self, ballot: Ballot, sheet: Sheet) -> str:
-        """Name grades missing for a repair; "" if none.
+        """Name missing grades to repair; return "" if there are none.
 
         An answer left out counts as graded lowest.
         """
@@ -652,7 +654,7 @@ class _Round:
         return merged_ballot.ballot
 
     def _record_second(self, member: Member, read: _SheetResult) -> Ballot:
-        """Record a ballot anew, merged with the one in the other order, or without it."""
+        """Record a ballot again, merged with its other order if there is one."""
         first, review = self.cast[member.name], read.review
         merged, read_by = MergedBallot(first.ballot, 0, 0), first.read_by
         if review is not None:

@@ -32,13 +32,13 @@ from witan.errors import InvalidParameter, NothingToCount, UnknownName
     SYNTHESIS_LABELS,
     RETRY_WAITS,
 ) = range(6)
-"""Numbers of a session's random draws; each is seeded by the session's seed and its number."""
+"""Numbers of a session's random draws, each seeded by the session's seed and its number."""
 
 
 def is_author(juror: Member | Seat, seat: Member | Seat) -> bool:
-    """True if juror and seat are the same model.
+    """Return true if juror and seat are the same model.
 
-    A model that was handed over as an object is known by the name of its seat alone.
+    A model passed as an object is known only by the name of its seat.
     """
     if seat.provider == TEXT:
         return False
@@ -50,8 +50,8 @@ def is_author(juror: Member | Seat, seat: Member | Seat) -> bool:
 def rename_clashes(council: Sequence[Member], seats: Sequence[Seat]) -> dict[str, Member]:
     """Rename members sharing a seat's name without being its author.
 
-    A juror may share the name of a seat whose answer it wrote; under any other it would pass for
-    another model, and be recused in its place.
+    A juror may share the name of a seat whose answer it wrote; otherwise it would be taken for
+    another model and recused in its place.
     """
     seats_by_name = {seat.name: seat for seat in seats}
     used_names = {*seats_by_name, *(member.name for member in council)}
@@ -77,7 +77,7 @@ def double_roles(
     for name in dict.fromkeys(chairman.name for chairman in chairmen):
         if name in answer | judge:
             role = "juror" if name in judge else "member"
-            yield f"the chairman {name} is a {role} too"
+            yield f"the chairman {name} is also a {role}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,8 @@ class Authorship:
     candidates_by_author
         Reviewer to the candidates that it wrote, in seat order.
     authors
-        Candidate to the reviewer that wrote it, where that one is called otherwise. Of several
-        jurors that are one model it names the first, and the others never saw the candidate.
+        Candidate to the reviewer that wrote it, if that has another name. Of several jurors with
+        the same model it names the first; the others never saw the candidate.
     """
 
     candidates_by_author: Mapping[str, tuple[str, ...]]
@@ -98,7 +98,7 @@ class Authorship:
 
     @classmethod
     def of(cls, opening: SessionOpened) -> "Authorship":
-        """The authorship of a session as it was opened."""
+        """Return the authorship in a session by its opening."""
         if not opening.jury:
             return cls({seat.name: (seat.name,) for seat in opening.seats}, {})
         own = {
@@ -140,7 +140,7 @@ def _total(numbers: Iterable[int | None]) -> int | None:
 
 
 State = Literal["complete", "degraded", "failed", "interrupted", "running"]
-"""Status of a session; ``interrupted``: never closed; ``running``: a process is at it."""
+"""Status of a session; ``interrupted`` if never closed, ``running`` while a process works on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +165,9 @@ class Synthesis:
     mode
         Whether it is a synthesis, a verdict, or the best answer.
     cut
-        It ended at its token limit.
+        True if it ended at its token limit.
     chairman
-        Its author; None: the text is the best-ranked answer, or the tied ones.
+        Its author; None if the text is the best-ranked answer, or the tied ones.
     labels
         Label to seat: what [A] in the text stands for.
     approved
@@ -205,21 +205,21 @@ class Session(NotebookDisplay, FrameSource):
     Parameters
     ----------
     events
-        Everything that happened, deltas aside; the rest is read off it.
+        Everything that happened, except deltas; the other fields follow from it.
     opening
         The question, the seats, the procedure, the plan and the seed.
     answers
         Seat to its last answer, in seat order.
     unanswered
-        Seat to why it has no answer.
+        Seat to the reason why it has no answer.
     failed
         Seat to flags of the safety gate.
     ballots
-        One per reviewer needed, in seat order, abstentions included; of the last of two rounds.
+        One per reviewer needed, in seat order, with abstentions; of the last round.
     outcome
-        None: fewer ballots than the quorum.
+        None if there are fewer ballots than the quorum.
     missing
-        Sentences on what a complete session would have had; of an interrupted one, its progress.
+        Sentences on what the session lacks; for an interrupted one, its progress.
     """
 
     events: tuple[e.Event, ...]
@@ -250,7 +250,7 @@ class Session(NotebookDisplay, FrameSource):
         Raises
         ------
         NothingToCount
-            If the stream does not begin with the opening of a session, or is not one stream.
+            If the stream does not begin with the opening of a session, or has gaps.
         """
         lasting = tuple(x for x in events if not isinstance(x, e.AnswerDelta | e.SynthesisDelta))
         if not lasting or not isinstance(lasting[0], e.SessionOpened):
@@ -293,7 +293,7 @@ class Session(NotebookDisplay, FrameSource):
 
     @property
     def text(self) -> str | None:
-        """The final answer; without one, the only answer; None: neither."""
+        """The final answer, or else the only answer, if any."""
         if self.synthesis is not None:
             return self.synthesis.text
         if self.opening.judging is not None or self.opening.procedure.json_schema is not None:
@@ -302,7 +302,7 @@ class Session(NotebookDisplay, FrameSource):
 
     @property
     def is_cut(self) -> bool:
-        """True if the text, or an answer that stands for it, ended at its token limit."""
+        """True if the text ended at its token limit."""
         closing = self.synthesis
         if closing is not None and closing.chairman is not None:
             return closing.cut
@@ -338,15 +338,15 @@ class Session(NotebookDisplay, FrameSource):
 
     @property
     def reliability(self) -> Measure:
-        """Share of equally confident panels that matched people; often unknown.
+        """Share of equally confident panels that matched people, if known.
 
-        By what the history held when the session was opened; that says nothing of scripts.
+        It rests on the history at the opening of the session, and does not apply to scripts.
         """
         return reliability_of(self.outcome, None if self.is_simulated else self.opening.calibration)
 
     @property
     def progress(self) -> str:
-        """Numbers of answers and ballots of those asked for."""
+        """Numbers of answers and ballots, of those requested."""
         parts, members = [], self.opening.members
         if members:
             parts.append(_events_of(len(self.answers), len(members), "answer"))
@@ -369,7 +369,7 @@ class Session(NotebookDisplay, FrameSource):
 
     @property
     def is_fruitless(self) -> bool:
-        """True if a retry heard none of the seats it asked."""
+        """True if a retry got no reply from any seat it asked."""
         opening = self.opening
         if not opening.retried or self.status == "interrupted":
             return False
@@ -389,7 +389,7 @@ class Session(NotebookDisplay, FrameSource):
     def rankings(self) -> Mapping[str, tuple[tuple[str, ...], ...]]:
         """Ranking of the parent as `before`, the jury's as `now`.
 
-        Best first, seats of one rank together, as far as they stand in both sessions.
+        Best first, equal ranks together, limited to seats in both sessions.
         """
         before = self.opening.parent_ranking
         if not before or self.outcome is None:
@@ -409,7 +409,7 @@ class Session(NotebookDisplay, FrameSource):
 
     @property
     def ending(self) -> e.Decided | None:
-        """What ended the reviews before all were asked; None: nothing."""
+        """Reason for ending the reviews early, if any."""
         ends = [x for x in self.events if isinstance(x, e.Decided) and x.reason != "certain"]
         return ends[-1] if ends else None
 
@@ -428,7 +428,7 @@ class Session(NotebookDisplay, FrameSource):
             labels = join_names([f"[{label}]" for label in self.synthesis.doubtful])
             names = "which names" if len(self.synthesis.doubtful) == 1 else "which name"
             seats_with_two_roles.append(
-                f"the final answer holds {labels}, {names} no answer and may mean something else"
+                f"the final answer contains {labels}, {names} no answer and may mean something else"
             )
         return tuple(dict.fromkeys((*opening.notes, *seats_with_two_roles)))
 
@@ -439,7 +439,7 @@ class Session(NotebookDisplay, FrameSource):
 
     @property
     def approval(self) -> Approval | None:
-        """Votes of the members in the mode ``verdict``; else None."""
+        """Votes of the members in the mode ``verdict``, else None."""
         if self.opening.procedure.mode != "verdict":
             return None
         votes = (self.answers.get(seat.name) for seat in self.opening.seats)
@@ -447,7 +447,7 @@ class Session(NotebookDisplay, FrameSource):
 
     @property
     def verdict(self) -> Verdict | None:
-        """The verdict on texts that were handed in; None: none were, or too few ballots."""
+        """The verdict on judged texts, if there are enough ballots."""
         judging = self.opening.judging
         if judging is None or self.outcome is None:
             return None
@@ -480,16 +480,16 @@ class Session(NotebookDisplay, FrameSource):
         without: Sequence[str] = (),
         **overrides: Unpack[SettingOptions],
     ) -> Outcome:
-        """Count the stored ballots again, under another rule or without some reviewers.
+        """Count the stored ballots again, by other settings or fewer reviewers.
 
         Parameters
         ----------
         rule
-            None: the session's own.
+            Voting rule; by default the session's own.
         without
             Reviewers whose ballots do not count.
         **overrides
-            Settings and parameters of the rule, as `witan.tally` takes them.
+            Settings and parameters of the rule, as in `witan.tally`.
 
         Raises
         ------
@@ -507,7 +507,7 @@ class Session(NotebookDisplay, FrameSource):
             raise InvalidParameter("rule", rule, "a rule that ranks a single session")
         ballots = [ballot for ballot in self.ballots if ballot.reviewer not in without]
         if not any(not ballot.abstained for ballot in ballots):
-            raise NothingToCount(f"no ballot of the session {self.id} is left to count")
+            raise NothingToCount(f"no ballot of session {self.id} is left to count")
         [outcome] = tally_sessions(ballots, self._recount_settings(rule, overrides))
         return outcome
 
@@ -535,8 +535,8 @@ class Session(NotebookDisplay, FrameSource):
         return replace(merged, **{name: own[name] for name in own if name != "counting"})
 
 
-NOT_ASKED = "not asked"
-"""The reason of a seat that the session ended without asking."""
+NOT_REQUESTED = "not asked"
+"""Reason of a seat that was not asked before the session ended."""
 
 
 def _events_of(n_there: int, n_asked: int, noun: str) -> str:
@@ -549,7 +549,7 @@ def _agree(opening: e.SessionOpened, answers: Mapping[str, Answer]) -> bool:
 
 
 class _Fold:
-    """Folds events into a session."""
+    """Fold of events into a session."""
 
     def __init__(self, opening: e.SessionOpened) -> None:
         self.opening = opening
@@ -560,7 +560,7 @@ class _Fold:
             for stored in opening.answers
         }
         if not self.answers.keys() <= {seat.name for seat in opening.seats}:
-            raise NothingToCount("the opening of the session holds an answer of nobody's seat")
+            raise NothingToCount("the opening of the session contains an answer of an unknown seat")
         self.unanswered: dict[str, str] = {}
         self.flags = {stored.seat: stored.flags for stored in opening.answers if stored.flags}
         self.ballots: dict[str, Ballot] = {}
@@ -576,7 +576,7 @@ class _Fold:
         self.cost_tally = CostTally(opening.kept)
 
     def take(self, event: e.Event) -> None:
-        """Fold one more event in."""
+        """Add one more event."""
         self._check_seat(event)
         self.cost_tally.take(event)
         match event:
@@ -600,14 +600,16 @@ class _Fold:
         """Refuse events of unknown seats and ballots of others."""
         seat = getattr(event, "seat", None)
         if seat is not None and seat not in self.seat_names:
-            raise NothingToCount(f"event {event.seq} tells of {seat}, who has no seat")
+            raise NothingToCount(f"event {event.seq} refers to the unknown seat {seat}")
         if isinstance(event, e.BallotCast):
             ballot = event.ballot
             if (ballot.reviewer, ballot.session) != (seat, self.opening.session):
-                raise NothingToCount(f"event {event.seq} holds a ballot of another seat or session")
+                raise NothingToCount(
+                    f"event {event.seq} contains a ballot of another seat or session"
+                )
 
     def _take_later(self, event: e.Event) -> None:
-        """Fold in what came after the answers."""
+        """Add an event of the stages after the answers."""
         match event:
             case e.SheetDrawn():
                 self.sheets.add(event.sheet.reviewer)
@@ -682,7 +684,7 @@ class _Fold:
 
     def _reason_unanswered(self, name: str) -> str:
         return self.unanswered.get(
-            name, "did not finish" if name in self.requested_seats else NOT_ASKED
+            name, "did not finish" if name in self.requested_seats else NOT_REQUESTED
         )
 
     def _ballot(self, name: str) -> Ballot:
@@ -695,7 +697,7 @@ class _Fold:
         elif self.closed is not None and _agree(self.opening, self.answers):
             reason = "had nothing to review: all answers are the same"
         elif name in self.answers or self.opening.jury or name not in self.unanswered:
-            reason = NOT_ASKED
+            reason = NOT_REQUESTED
         else:
             reason = f"did not answer: {self.unanswered[name]}"
         roster = tuple(s.name for s in self.opening.seats if s.name in self.answers)

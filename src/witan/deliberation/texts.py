@@ -1,4 +1,4 @@
-"""Texts of answers: masked names, identical answers, and citations in the final answer."""
+"""Texts of answers: masked names, identical answers, and citations."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ _TIER = r"(?: (?:mini|nano|turbo|pro|plus|max|lite|flash|fast|ultra|high|instruc
 
 @dataclass(frozen=True, slots=True)
 class _Name:
-    """A name without another meaning; one of `words` stands in each match."""
+    """A name without another meaning; each match contains one of `words`."""
 
     words: tuple[str, ...]
     mask: str
@@ -84,18 +84,18 @@ _VENDOR_WORDS = (
 
 _I_AM = r"I(?: am|['’]m)"
 _ADJECTIVES = r"(?: (?:[\w'’-]{1,20}|\[model\])){0,8}?"
-_MADE = r"(?:made|built|created|developed|designed|trained|produced|released|provided)"
+_MAKER_VERBS = r"(?:made|built|created|developed|designed|trained|produced|released|provided)"
 
 
 def masked_names(council: Iterable[Member | Seat]) -> tuple[str, ...]:
-    """Names of these seats and of their models, to be masked."""
+    """Return the names of these seats and of their models, to mask."""
     seats = [seat for seat in council if seat.provider != TEXT]
     models = [_model_in(seat.source) for seat in seats if not seat.simulated]
     return tuple(dict.fromkeys(n for n in (*models, *(seat.name for seat in seats)) if n))
 
 
 def _model_in(source: str) -> str:
-    """The model of a source, behind its server or provider."""
+    """Return the model of a source, without its server or provider."""
     server, _, model = source.rpartition("#")
     if "://" in server:
         return model
@@ -106,7 +106,7 @@ def _model_in(source: str) -> str:
 def mask(text: str, question: str, names: Sequence[str]) -> str:
     """Mask everything in a text revealing its author.
 
-    `names` are those of the council's own models. Masking a masked text changes nothing.
+    `names` are those of the council's models. Masking a masked text changes nothing.
     """
     question_words, lower = question.casefold(), text.casefold().replace("ı", "i")
     present = {word for word in _NAME_WORDS if word in lower}
@@ -119,7 +119,7 @@ def mask(text: str, question: str, names: Sequence[str]) -> str:
             text = pattern.sub(MODEL, text)
     here = [word for word in (*_MODEL_WORDS, *words, *_VENDOR_WORDS) if word in text]
     if all(_occurs_in((word,), question_words) for word in here):
-        return text  # most answers name nobody, and the search is the dear part
+        return text  # most answers name no model, and the search is the expensive part
     models = tuple(
         word for word in (*_MODEL_WORDS, *words) if not _occurs_in((word,), question_words)
     )
@@ -130,9 +130,9 @@ def mask(text: str, question: str, names: Sequence[str]) -> str:
 
 
 def _occurs_in(words: Sequence[str], question: str) -> bool:
-    """True if the question has one of the words.
+    """Return true if the question contains one of the words.
 
-    GPT4 has GPT in it; metadata has no Meta.
+    GPT4 contains GPT; metadata does not contain Meta.
     """
     return any(
         word.casefold() in question
@@ -147,7 +147,7 @@ def _own_names(
 ) -> tuple[tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...], tuple[str, ...]]:
     """Split the council's names into unmistakable ones and common words.
 
-    The former with the pieces that stand in all that their patterns match, for a quick look.
+    The former come with the words that all their matches contain, for a quick search.
     """
     unique, words = [], []
     for name in dict.fromkeys(part for each in names for part in _parts(each)):
@@ -172,14 +172,14 @@ def _parts(name: str) -> Iterator[str]:
 def _self_reference(
     models: tuple[str, ...], vendors: tuple[str, ...]
 ) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Patterns of a text naming its own model or vendor."""
+    """Return patterns of a text naming its own model or vendor."""
     model, vendor = _any_of(models), _any_of(vendors)
     who = rf"(?:{vendor}(?:['’]s)? )?{model}(?: R\+?| \d(?:\.\d)?)?{_END}"
     by_name = rf"(?:{_I_AM}(?: called| named)?|my name is|call me) (?={who}(?!(?-i: [A-Z][a-z])))"
     by_role = rf"as (?:an AI(?: assistant| model)?,? )?(?={who},? (?:I\b|my\b|an? ))"
     by_kind = rf"(?:{_I_AM}|as) an?{_ADJECTIVES} (?:named|called|known as) "
     of_model = rf"\b(?P<lead>{by_name}|{by_role}|{by_kind}|I, (?={who},)){who}"
-    made = rf"{_MADE}(?: and {_MADE})? by (?:the \w{{1,20}} (?:at|of) )?"
+    made = rf"{_MAKER_VERBS}(?: and {_MAKER_VERBS})? by (?:the \w{{1,20}} (?:at|of) )?"
     kind = rf"an?{_ADJECTIVES} (?:AI|model|assistant|chatbot){_ADJECTIVES}"
     i_was = (
         rf"I(?: am|['’]m| was|['’]ve been| have been)(?: \[model\])?,?"
@@ -216,7 +216,7 @@ def are_identical(texts: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateGroups:
-    """Groups of identical answers; the first of each stands on sheets."""
+    """Groups of identical answers, each represented by its first on sheets."""
 
     groups: tuple[tuple[str, ...], ...] = ()
 
@@ -233,7 +233,7 @@ class DuplicateGroups:
     def expand(self, ballot: Ballot, own_candidates: Collection[str]) -> Ballot:
         """Give every duplicate the place and grades of its representative.
 
-        A reviewer that wrote one of a group judged none of it, and need not have.
+        A reviewer that wrote one answer of a group judged none of the group, and need not.
         """
         if not self.groups:
             return ballot
@@ -262,14 +262,14 @@ class DuplicateGroups:
 MOST_NAMED = 20
 
 _BRACKETS = re.compile(r"(?<![!\\])\[([^\[\]\n]{1,80})\](?![(\w])")
-_CALLED = re.compile(r"(?:answer|response|candidate|option|member)s?\s+", re.IGNORECASE)
+_LABEL_NOUN = re.compile(r"(?:answer|response|candidate|option|member)s?\s+", re.IGNORECASE)
 _CALLED_LABEL = re.compile(
     r"\b(?:answer|response|candidate|member)s?[ \t]+[A-Z]{1,2}\d{0,3}\b", re.IGNORECASE
 )
 _BRACKETED_LABEL = re.compile(r"\[([A-Z]{1,2}\d{0,3})\]")
 _LONE_LABEL = re.compile(r"(?<![\w\[.'’-])([A-Z]{1,2}\d{0,3})(?![\w\]'’]|\.\w)")
 _GOES_ON = re.compile(r"[*_]{0,3}[ \t]+(?!(?:and|or|but|while|whereas)\b)[^\WA-Z]")
-_APART = re.compile(r"\s*(?:[,;/&+]|\band\b|\bor\b)\s*")
+_LIST_SEPARATOR = re.compile(r"\s*(?:[,;/&+]|\band\b|\bor\b)\s*")
 _LABEL = re.compile(r"[A-Z]\d{0,3}")
 _LONG_LABEL = re.compile(r"[A-Z]{1,2}\d{0,3}")
 
@@ -277,7 +277,7 @@ _FENCED = re.compile(
     r"^[ \t]*(?P<fence>`{3,}+|~{3,}+)[^\n]*+\n.*?(?:^[ \t]*(?P=fence)[`~]*[ \t]*$|\Z)",
     re.DOTALL | re.MULTILINE,
 )
-_INDENTED = re.compile(r"^(?: {4}|\t).*$", re.MULTILINE)
+_INDENTED_CODE = re.compile(r"^(?: {4}|\t).*$", re.MULTILINE)
 _SPAN = re.compile(r"(?<!`)(?P<ticks>`{1,4})(?!`)[^\n]{0,1000}?(?<!`)(?P=ticks)(?!`)")
 _FORMULA = re.compile(r"\$\$.{0,1000}?\$\$|\\\[.{0,1000}?\\\]|\\\(.{0,1000}?\\\)", re.DOTALL)
 _TASK = re.compile(r"^[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[[xX ]\]", re.MULTILINE)
@@ -285,8 +285,8 @@ _DEFINITION = re.compile(r"^[ \t]*\[[^\[\]\n]+\]:[ \t]*\S+:\S*", re.MULTILINE)
 _NO_PROSE = (_FENCED, _SPAN, _FORMULA, _TASK, _DEFINITION)
 
 
-_BESIDE = re.compile(r"[ \t]*(?:[,;/&+]|and|or)?[ \t]*", re.IGNORECASE)
-_BEGINS = re.compile(r"[ \t>*_#]*(?:[-+]|\d{1,9}[.)])?[ \t*_]*")
+_CITATION_JOINER = re.compile(r"[ \t]*(?:[,;/&+]|and|or)?[ \t]*", re.IGNORECASE)
+_LINE_START = re.compile(r"[ \t>*_#]*(?:[-+]|\d{1,9}[.)])?[ \t*_]*")
 _QUOTED = re.compile(r"\b(?:according to|in the words of)[ \t]+[*_]{0,3}\Z", re.IGNORECASE)
 _SPEAKS = re.compile(
     r"[*_]{0,3}[ \t]+(?:says|said|states|argues|claims|notes|points out|holds that|suggests|writes|"
@@ -317,28 +317,28 @@ class _Citation(NamedTuple):
     Parameters
     ----------
     run
-        Number of the row of adjacent brackets it belongs to.
+        Number of the run of adjacent brackets it belongs to.
     is_joined
-        It follows a word or brackets without a space, as an index does.
-    goes_on
-        The sentence goes on behind it.
+        True if it follows a word or brackets without a space, as an index does.
+    continues
+        True if the sentence continues after it.
     begins
-        It begins a line.
+        True if it begins a line.
     speaks
-        It is quoted as saying something.
+        True if it is quoted as saying something.
     is_name
-        The word before it is one that a letter names further.
+        True if the word before it usually takes a letter, such as "option".
     is_called
-        It is called an answer.
+        True if it is called an answer.
     names_answer
-        It names an answer, at least one of its labels.
+        True if at least one of its labels names an answer.
     unknown
-        Labels in it that name none.
+        Labels in it that name no answer.
     """
 
     run: int
     is_joined: bool
-    goes_on: bool
+    continues: bool
     begins: bool
     speaks: bool
     is_name: bool
@@ -352,23 +352,23 @@ def check_citations(
 ) -> CitationProblems:
     """Find bracketed labels without an answer, each once.
 
-    Such a label is cited if it is called an answer, stands side by side with citations, is quoted
-    as saying something, or stands where citations stand; it is doubtful if the letter, or the word
-    before it, names something else. Brackets in code, links, formulas, lists of tasks and
-    definitions are no citations; nor is what joins the word before it, as an index does, unless
-    citations that name an answer do so, too.
+    Such a label is cited if it is called an answer, is next to citations, is quoted as saying
+    something, or has the place of a citation; it is doubtful if the letter, or the word before it,
+    names something else. Brackets in code, links, formulas, task lists and definitions are not
+    citations; nor are brackets joined to the word before them, like an index, unless citations that
+    name an answer are joined as well.
 
     Parameters
     ----------
     labels
-        Those that name answers.
+        Labels that name answers.
     earlier_texts
-        Texts that were there before, such as the question: brackets that stand in one of them are
-        its own, and a letter that stands alone in one is a name of something.
+        Texts from before, such as the question: brackets in one of them are not citations, and a
+        separate letter in one names something else.
     """
     for other in _NO_PROSE:
         text = other.sub(" ", text)
-    text = _INDENTED.sub(_drop_code, text)
+    text = _INDENTED_CODE.sub(_drop_code, text)
     citations = list(_find_citations(text, labels))
     if not any(each.unknown for each in citations):
         return CitationProblems()
@@ -382,7 +382,9 @@ def check_citations(
     ]
     pattern = _Pattern(
         joins=any(each.is_joined for each in citations if each.names_answer),
-        amid=any(each.goes_on and not each.speaks for each in citations if each.names_answer),
+        in_sentence=any(
+            each.continues and not each.speaks for each in citations if each.names_answer
+        ),
         begins=any(each.begins for each in citations if each.names_answer),
     )
     unresolved: dict[str, None] = {}
@@ -401,19 +403,19 @@ def check_citations(
 
 
 class _Pattern(NamedTuple):
-    """The places in a text where citations stand."""
+    """The places of citations in a text."""
 
     joins: bool
-    amid: bool
+    in_sentence: bool
     begins: bool
 
     def is_cited(self, each: _Citation, *, beside: bool) -> bool | None:
-        """Judge brackets: a citation (True), doubtful (False), or neither (None)."""
+        """Classify brackets: a citation (True), doubtful (False), or neither (None)."""
         if each.is_joined and not (self.joins or each.is_called):
             return None
         if each.is_called or beside or (each.speaks and not each.is_name):
             return True
-        if each.goes_on and not self.amid:
+        if each.continues and not self.in_sentence:
             return None
         return not each.is_name
 
@@ -423,7 +425,7 @@ def _find_citations(text: str, labels: Collection[str]) -> Iterator[_Citation]:
     run, end, joined = 0, -1, False
     for match in _BRACKETS.finditer(text):
         between = text[end : match.start()] if end >= 0 else "\n"
-        if len(between) > _LOOK_BACK or _BESIDE.fullmatch(between) is None:
+        if len(between) > _LOOK_BACK or _CITATION_JOINER.fullmatch(between) is None:
             run += 1
         if match.start() != end:
             last = text[match.start() - 1 : match.start()]
@@ -431,12 +433,12 @@ def _find_citations(text: str, labels: Collection[str]) -> Iterator[_Citation]:
         end = match.end()
         before = text[max(0, match.start() - _LOOK_BACK) : match.start()]
         line = before.rpartition("\n")[2]
-        begins = len(line) < _LOOK_BACK and _BEGINS.fullmatch(line) is not None
+        begins = len(line) < _LOOK_BACK and _LINE_START.fullmatch(line) is not None
         called, sound, unknown = _read_brackets(match[1], labels)
         yield _Citation(
             run=run,
             is_joined=joined,
-            goes_on=_GOES_ON.match(text, end) is not None,
+            continues=_GOES_ON.match(text, end) is not None,
             begins=begins,
             speaks=bool(_SPEAKS.match(text, end) or _QUOTED.search(before)),
             is_name=_NAMED_BEFORE.search(before) is not None,
@@ -461,8 +463,8 @@ def _drop_code(match: re.Match[str]) -> str:
 
 def _read_brackets(inside: str, labels: Collection[str]) -> tuple[bool, bool, tuple[str, ...]]:
     """Read brackets: explicit citations, valid labels and unknown ones."""
-    bare = _CALLED.sub("", inside.strip(), count=1)
-    parts = [_CALLED.sub("", part) for part in _APART.split(bare)]
+    bare = _LABEL_NOUN.sub("", inside.strip(), count=1)
+    parts = [_LABEL_NOUN.sub("", part) for part in _LIST_SEPARATOR.split(bare)]
     form = _LONG_LABEL if any(len(label) > 1 for label in labels) else _LABEL
     if not all(part in labels or form.fullmatch(part) for part in parts):
         return False, False, ()

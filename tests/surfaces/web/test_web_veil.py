@@ -28,7 +28,7 @@ TURNED = ("bob", "ada", "dan", "cyd")
 def events(seats: tuple[str, ...], seed: int) -> list[e.Event]:
     """One member fails, two tie, one abstains, and the chairman is a member."""
     chairmen = (Seat("ada", "script:ada.toml", "script"),)
-    notes = ("the chairman ada is a member too",)
+    notes = ("the chairman ada is also a member",)
     story = Story(*seats, seed=seed, chairmen=chairmen, notes=notes)
     for seat in SEATS:
         story.tell(e.AnswerStarted, seat=seat)

@@ -150,10 +150,10 @@ class BaseCouncil:
     Parameters
     ----------
     chairmen
-        Writers of the final answer, in the order in which they are tried. None for the best-ranked
+        Writers of the final answer, in the order in which they are tried; None for the best-ranked
         member.
     jury
-        Reviewers in place of the members; they answer nothing. None if members review each other.
+        Reviewers in place of the members; they answer nothing; None if members review each other.
     clock
         Source of recorded times.
     check

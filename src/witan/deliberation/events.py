@@ -526,7 +526,7 @@ class FruitlessResume(Event):
     Parameters
     ----------
     since
-        Number of the last event that counts.
+        Number of the last event before the fruitless resume.
     """
 
     kind: ClassVar[str] = "sitting_in_vain"

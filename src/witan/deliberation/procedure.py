@@ -64,12 +64,12 @@ class Limits:
     attempts
         Most attempts at one call, including the first.
     hedge_seconds
-        Seconds of silence after which a call is made a second time; the first to finish counts.
+        Seconds of silence after which a call is made a second time; the first to finish counts;
         None for never.
     max_tokens
         The most tokens of one reply, unless a member's options say otherwise.
     max_cost_usd
-        Ceiling in US dollars; a call that could exceed it is skipped. None for no ceiling.
+        Ceiling in US dollars; a call that could exceed it is skipped; None for no ceiling.
     providers
         Throttling per provider; the others get the default.
     """

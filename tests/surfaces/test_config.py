@@ -43,7 +43,8 @@ def test_a_key_is_no_name_of_a_variable(place, key):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"members": ("zed", "script:a")}, "the command line: --member is not a seat: 'zed' names no"),
+        ({"members": ("zed", "script:a")}, "the command line: --member is not a seat: "
+         "'zed' names no"),
         ({"members": ("script:a", "script:b"), "chairmen": ("zed",)}, "the command line: "
          "--chairman is neither a seat nor a name: unknown member 'zed'; known: a, b"),
         ({"max_cost_usd": -1}, "the command line: --max-cost cannot be -1"),

@@ -175,8 +175,8 @@ class ReviewForm:
     def read_list(self, groups: Iterable[Iterable[object]]) -> ParsedReview:
         """Read groups of labels from a list."""
         oversights = _Oversights()
-        ranked = self._read_ranking(groups, oversights)
-        return ParsedReview(ranked, notes=oversights.notes())
+        groups_read = self._read_ranking(groups, oversights)
+        return ParsedReview(groups_read, notes=oversights.notes())
 
     def _read_ranking(
         self, groups: Iterable[Iterable[object]], oversights: "_Oversights"
@@ -220,9 +220,9 @@ class ReviewForm:
             elif name in grades:
                 oversights.of("graded more than once: {}; the first grade counts", name)
             else:
-                read = self._read_grade(raw, oversights)
-                if read is not None:
-                    grades[name] = read
+                grade = self._read_grade(raw, oversights)
+                if grade is not None:
+                    grades[name] = grade
         return grades
 
     def _by_label(self, data: object) -> Iterator[tuple[object, object]]:
@@ -234,16 +234,16 @@ class ReviewForm:
             for item in data:
                 if isinstance(item, Mapping) and _first_value(item, _LABELS) is not None:
                     inner = _first_value(item, _GRADES)
-                    beside = _drop_keys(item, (*_LABELS, *_PLACES))
-                    raw = inner if isinstance(inner, Mapping) else beside
+                    other_fields = _drop_keys(item, (*_LABELS, *_PLACES))
+                    raw = inner if isinstance(inner, Mapping) else other_fields
                     if raw:
                         yield _first_value(item, _LABELS), raw
         elif isinstance(data, Mapping) and self._is_by_criterion(data):
-            turned: dict[str, dict[str, Any]] = {}
+            grades_by_label: dict[str, dict[str, Any]] = {}
             for criterion, column in data.items():
                 for label, raw in column.items():
-                    turned.setdefault(label, {})[criterion] = raw
-            yield from turned.items()
+                    grades_by_label.setdefault(label, {})[criterion] = raw
+            yield from grades_by_label.items()
         elif isinstance(data, Mapping):
             yield from data.items()
 
@@ -267,9 +267,9 @@ class ReviewForm:
                 if _fold_key(key) not in (*_NOTES, *_GRADE):
                     oversights("no criterion of the rubric: {}; dropped", key)
             elif criterion not in grade_by_criterion:
-                read = _read_scalar(value, oversights)
-                if read is not None:
-                    grade_by_criterion[criterion] = read
+                grade = _read_scalar(value, oversights)
+                if grade is not None:
+                    grade_by_criterion[criterion] = grade
         if not grade_by_criterion:
             wrapped = _first_value(raw, _GRADE)
             return None if wrapped is None else _read_scalar(wrapped, oversights)
@@ -388,10 +388,10 @@ def _group_by_place(places: Sequence[tuple[float | None, object]]) -> list[list[
     placed_labels = [(place, labels) for place, labels in places if place is not None]
     if len(placed_labels) < len(places):
         return []
-    ordered = sorted(placed_labels, key=itemgetter(0))
+    by_place = sorted(placed_labels, key=itemgetter(0))
     return [
         [label for _, labels in level for label in _to_group(labels)]
-        for _, level in groupby(ordered, key=itemgetter(0))
+        for _, level in groupby(by_place, key=itemgetter(0))
     ]
 
 
@@ -488,8 +488,8 @@ def _matches_schema(
     ranking, grades = data.get("ranking"), data.get("grades")
     if not isinstance(ranking, list) or not all(isinstance(group, list) for group in ranking):
         return False
-    ranked = [label for group in ranking for label in group]
-    if sorted(map(str, ranked)) != sorted(sheet.labels) or not all(ranking):
+    ranked_labels = [label for group in ranking for label in group]
+    if sorted(map(str, ranked_labels)) != sorted(sheet.labels) or not all(ranking):
         return False
     if not form.criteria:
         return grades is None
@@ -508,8 +508,8 @@ def _grades_match_schema(raw: object, names: set[str]) -> bool:
 def _is_native_grade(grade: object) -> bool:
     if type(grade) is int:
         return LOWEST <= grade <= HIGHEST
-    read = None if isinstance(grade, str) else grade_on(NATIVE, grade)
-    return read is not None and not read[1]
+    number = None if isinstance(grade, str) else grade_on(NATIVE, grade)
+    return number is not None and not number[1]
 
 
 def _read_tolerantly(reply: str, sheet: Sheet, form: ReviewForm) -> ParsedReview:
@@ -546,9 +546,10 @@ def _contradicts(one: ParsedReview, other: ParsedReview) -> bool:
         {candidate: place for place, group in enumerate(reading.groups) for candidate in group}
         for reading in (one, other)
     )
-    both = [candidate for candidate in first if candidate in second]
+    common_candidates = [candidate for candidate in first if candidate in second]
     if any(
-        _order(first[a], first[b]) != _order(second[a], second[b]) for a, b in combinations(both, 2)
+        _order(first[a], first[b]) != _order(second[a], second[b])
+        for a, b in combinations(common_candidates, 2)
     ):
         return True
     graded = [candidate for candidate in one.grades if candidate in other.grades]
@@ -584,32 +585,32 @@ def _find_ballots(data: object, sheet: Sheet, form: ReviewForm) -> Iterator[Pars
 
 def _covers_enough(reading: ParsedReview, sheet: Sheet) -> bool:
     """Return true if half of the sheet, and two candidates, are judged."""
-    judged = max(len(reading.ranked_candidates), len(reading.graded_candidates))
-    return 2 * judged >= len(sheet.labels) and judged >= min(2, len(sheet.labels))
+    n_judged = max(len(reading.ranked_candidates), len(reading.graded_candidates))
+    return 2 * n_judged >= len(sheet.labels) and n_judged >= min(2, len(sheet.labels))
 
 
 def _find_final_rankings(reply: str, form: ReviewForm) -> Iterator[ParsedReview]:
     """Yield the list or line under each of the last headings."""
     lines = reply.splitlines()
     headings = [(at, match[1]) for at, line in enumerate(lines) if (match := _HEADING.match(line))]
-    for at, beside in headings[-MOST_BALLOTS:]:
+    for at, line_rest in headings[-MOST_BALLOTS:]:
         yield form.read_list(
-            split_groups(beside) if beside.strip() else _read_items(lines[at + 1 :], form)
+            split_groups(line_rest) if line_rest.strip() else _read_items(lines[at + 1 :], form)
         )
 
 
 def _read_items(lines: Sequence[str], form: ReviewForm) -> Iterator[list[object]]:
     """Yield the groups in a list's items, up to its end."""
-    begun = False
+    has_begun = False
     for line in lines:
         item = _ITEM.fullmatch(line)
         if item is not None:
             labels = split_ties(item[1])
             if not any(form.candidate(label) for label in labels):
                 labels = split_ties(_REMARK.split(item[1])[0])  # "A – the most complete"
-            begun = True
+            has_begun = True
             yield labels
-        elif ">" in line and not begun:
+        elif ">" in line and not has_begun:
             yield from split_groups(line)
             return
         elif line.strip():
@@ -630,14 +631,14 @@ def _list_omissions(reading: ParsedReview, sheet: Sheet, form: ReviewForm) -> It
 def _describe_problem(reviews: Sequence[ParsedReview], sheet: Sheet) -> str:
     """Describe the problem of the fullest reading."""
     best = max(reviews, key=lambda reading: reading.fullness)
-    judged = (
+    n_judged = (
         best.ranked_candidates
         if len(best.ranked_candidates) >= len(best.graded_candidates)
         else best.graded_candidates
     )
-    if not judged:
+    if not n_judged:
         return "has no usable ranking"
-    return judges_only(len(judged), len(sheet.candidates))
+    return judges_only(len(n_judged), len(sheet.candidates))
 
 
 OneGrade = Grade | Mapping[str, Grade]
@@ -669,8 +670,8 @@ def merge(first: Ballot, second: Ballot, settings: Counting | None = None) -> Me
     pair on which both ballots agree. Tied candidates share their grades, so the tie stands under
     every rule.
     """
-    how = replace(settings or Counting(), recusal="off")
-    orders = (_groups_of(first, how), _groups_of(second, how))
+    counting = replace(settings or Counting(), recusal="off")
+    orders = (_groups_of(first, counting), _groups_of(second, counting))
     places = (_places(orders[0]), _places(orders[1]))
     pairs = list(combinations([c for c in places[0] if c in places[1]], 2))
     signs = {pair: (_sign(places[0], *pair), _sign(places[1], *pair)) for pair in pairs}
@@ -698,13 +699,13 @@ def _share_grades(
     grades: Mapping[str, OneGrade], groups: Groups, flips: set[frozenset[str]]
 ) -> dict[str, OneGrade]:
     """Give candidates tied by a flip equal grades."""
-    shared = dict(grades)
+    new_grades = dict(grades)
     for group in groups:
         tied = [c for c in group if any(c in pair and pair <= {*group} for pair in flips)]
         tied_grades = [grades[c] for c in tied if c in grades]
         if len(tied_grades) > 1:
-            shared |= dict.fromkeys(tied, _mean_of(tied_grades))
-    return shared
+            new_grades |= dict.fromkeys(tied, _mean_of(tied_grades))
+    return new_grades
 
 
 def _places(groups: Groups) -> dict[str, float]:
@@ -721,8 +722,8 @@ def _sign(places: Mapping[str, float], one: str, other: str) -> int:
 
 
 def _levels(heights: Mapping[str, float]) -> Groups:
-    ordered = sorted(heights, key=heights.__getitem__)
-    return tuple(tuple(group) for _, group in groupby(ordered, key=heights.__getitem__))
+    by_height = sorted(heights, key=heights.__getitem__)
+    return tuple(tuple(group) for _, group in groupby(by_height, key=heights.__getitem__))
 
 
 def _by_mean_place(first: Mapping[str, float], second: Mapping[str, float]) -> Groups:

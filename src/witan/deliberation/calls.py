@@ -93,10 +93,10 @@ class PendingCall:
         """Seconds until the deadline, if the call continues now."""
         return max(0.0, self.seconds - self.used_seconds)
 
-    def spent(self) -> Expense:
+    def expense(self) -> Expense:
         """Sum tokens, money and time of all requests; unknown if one is."""
         seconds = 0.0 if self.started_at is None else self.clock.seconds() - self.started_at
-        spent = _sum_expenses([reservation.spent for reservation in self.reservations])
+        spent = _sum_expenses([reservation.expense for reservation in self.reservations])
         return Expense(spent.usage, spent.cost_usd, seconds, spent.calls)
 
 
@@ -149,9 +149,9 @@ class Attempt:
             # Before the slot is taken and time runs: waiting for the disk does not count.
             await pending.before_request()
         async with pending.throttle.slot():
-            began = pending.clock.seconds()
+            start_seconds = pending.clock.seconds()
             if pending.started_at is None:
-                pending.started_at = began
+                pending.started_at = start_seconds
             try:
                 return await self._race()
             except BaseExceptionGroup as group:
@@ -159,7 +159,7 @@ class Attempt:
                     raise
                 raise group.exceptions[0] from None  # a single request needs no task group
             finally:
-                pending.used_seconds += pending.clock.seconds() - began
+                pending.used_seconds += pending.clock.seconds() - start_seconds
 
     def claim_output(self, listener: "_ReplyListener") -> bool:
         """Claim the output for the first request with text; return whether granted."""
@@ -334,8 +334,8 @@ def _reasoning_only_error(name: str, reply: Reply) -> ModelError:
 def _is_refusal(error: WitanError) -> bool:
     """Return true if the provider refused before working, or never got the request."""
     if isinstance(error, ModelError):
-        answered = error.status is not None and error.status not in GATEWAY_TIMEOUTS
-        return answered or not error.sent
+        has_answered = error.status is not None and error.status not in GATEWAY_TIMEOUTS
+        return has_answered or not error.sent
     return isinstance(error, MissingKey | MissingExtra)
 
 
@@ -391,10 +391,10 @@ class CallResult:
     reasoning: str = ""
 
     @classmethod
-    def of(cls, reply: Reply, spent: Expense) -> "CallResult":
+    def of(cls, reply: Reply, expense: Expense) -> "CallResult":
         """Split the reply into text and reasoning."""
         split = split_reasoning(reply.text)
-        return cls(reply, spent, split.text, split.reasoning)
+        return cls(reply, expense, split.text, split.reasoning)
 
 
 @dataclass(frozen=True, slots=True)
@@ -491,19 +491,19 @@ class Caller:
         try:
             reply = await self._persist(pending)
         except WitanError as error:
-            return CallFailure(error, pending.spent())
+            return CallFailure(error, pending.expense())
         if pending.closed_alone:
             self._throttles.closes_alone[model] = True
         elif call.schema is None:  # no model reasons within the schema of a ballot
             self._throttles.closes_alone.setdefault(model, False)
-        return CallResult.of(reply, pending.spent())
+        return CallResult.of(reply, pending.expense())
 
     def collect_spent(self, seat: str) -> Expense:
         """Sum the expense of a seat's calls since last collected."""
         pending_calls = self._pending_calls.pop(seat, [])
-        began = [pending.started_at for pending in pending_calls if pending.started_at is not None]
-        seconds = self._clock.seconds() - min(began) if began else 0.0
-        spent = _sum_expenses([pending.spent() for pending in pending_calls])
+        starts = [pending.started_at for pending in pending_calls if pending.started_at is not None]
+        seconds = self._clock.seconds() - min(starts) if starts else 0.0
+        spent = _sum_expenses([pending.expense() for pending in pending_calls])
         return Expense(spent.usage, spent.cost_usd, seconds, spent.calls)
 
     async def _persist(self, pending: PendingCall) -> Reply:
@@ -551,12 +551,12 @@ class Caller:
 
 def drop_fruitless_resumes(events: Iterable[Event]) -> tuple[Event, ...]:
     """Drop the events of failed resumes."""
-    standing: list[Event] = []
+    remaining: list[Event] = []
     for event in events:
         if isinstance(event, FruitlessResume):
-            standing = [before for before in standing if before.seq <= event.since]
-        standing.append(event)
-    return tuple(standing)
+            remaining = [one for one in remaining if one.seq <= event.since]
+        remaining.append(event)
+    return tuple(remaining)
 
 
 @dataclass(frozen=True, slots=True)
@@ -569,7 +569,7 @@ class SessionContext:
         Members to be called for answers; empty if answers are stored.
     reviewers
         Members or jurors to be called for ballots.
-    earlier
+    earlier_events
         Events of the interrupted session that is resumed.
     deadline
         End of the session's time, in the clock's seconds.
@@ -590,7 +590,7 @@ class SessionContext:
     counts: CountQueue
     clock: Clock
     deadline: float
-    earlier: tuple[Event, ...] = ()
+    earlier_events: tuple[Event, ...] = ()
     reserve: tuple[Event, ...] = ()
     final: int = 0
 
@@ -626,6 +626,6 @@ class SessionContext:
 
     def call(self, stage: Stage, member: Member, messages: tuple[Message, ...]) -> Call:
         """Make a call of one member with its own options."""
-        own = member.options.max_tokens
-        most = self.limits.max_tokens if own is None else own
+        own_limit = member.options.max_tokens
+        most = self.limits.max_tokens if own_limit is None else own_limit
         return Call(stage, messages, most, member.options)

@@ -95,20 +95,20 @@ class CostTally:
             *(w for open_calls in self._open_calls.values() for w in open_calls),
         ]
         unknown = [*self._worst_costs, *(worst for worst in open_costs if worst != 0.0)]
-        known = fsum(self._known_costs)
-        most = known + fsum(worst for worst in unknown if worst is not None)
-        return Cost(None if unknown else known, known, most)
+        known_usd = fsum(self._known_costs)
+        most = known_usd + fsum(worst for worst in unknown if worst is not None)
+        return Cost(None if unknown else known_usd, known_usd, most)
 
 
 def disproved_prices(events: Sequence[e.Event]) -> tuple[str, ...]:
     """Name seats with a price of 0 and billed calls."""
-    free: set[str] = set()
+    free_seats: set[str] = set()
     seats_billed: dict[str, None] = {}
     for event in events:
         match event:
             case e.SessionOpened():
                 seats = (*event.seats, *event.chairmen)
-                free |= {seat.name for seat in seats if is_free(seat.price)}
+                free_seats |= {seat.name for seat in seats if is_free(seat.price)}
             case (
                 e.AnswerDone(seat=str(name), spent=spent)
                 | e.AnswerFailed(seat=str(name), spent=spent)
@@ -116,6 +116,6 @@ def disproved_prices(events: Sequence[e.Event]) -> tuple[str, ...]:
                 | e.BallotAbstained(seat=str(name), spent=spent)
                 | e.SynthesisFailedOver(chairman=str(name), spent=spent)
                 | e.SynthesisDone(chairman=str(name), spent=spent)
-            ) if name in free and spent.cost_usd != 0.0:
+            ) if name in free_seats and spent.cost_usd != 0.0:
                 seats_billed[name] = None
     return tuple(seats_billed)

@@ -108,10 +108,10 @@ class Preparation:
         if models.keys() <= self._models.keys():
             return
         async with self._lock:
-            waiting = [model for key, model in models.items() if key not in self._models]
+            models_to_start = [model for key, model in models.items() if key not in self._models]
             with anyio.move_on_after(LONGEST_SECONDS):
                 async with anyio.create_task_group() as group:
-                    for model in waiting:
+                    for model in models_to_start:
                         if isinstance(model, Preparable):
                             group.start_soon(_prepare, model)
             self._models |= models
@@ -200,7 +200,7 @@ class BaseCouncil:
         self._shared_throttles = throttles
         self._closing = tuple(closing)
         self._open: AsyncExitStack | None = None
-        self._n_asked = 0
+        self._n_questions = 0
         self._counts = CountQueue()
         check_seats(self.members, self.jury, self.chairmen)
         self._seating_notes = tuple(notes)
@@ -247,8 +247,10 @@ class BaseCouncil:
             for close in self._closing:
                 stack.push_async_callback(close)
             self._group = await stack.enter_async_context(anyio.create_task_group())
-            own = Throttles(self.procedure.limits.providers, self._clock)
-            self._throttles = own if self._shared_throttles is None else self._shared_throttles
+            own_throttles = Throttles(self.procedure.limits.providers, self._clock)
+            self._throttles = (
+                own_throttles if self._shared_throttles is None else self._shared_throttles
+            )
             self._preparation = Preparation()
             self._open = stack.pop_all()
         return self
@@ -420,7 +422,7 @@ class BaseCouncil:
         seats = seats if seats is None or isinstance(seats, str) else tuple(seats)
         limits = self.procedure.limits
         retry_plan = plan_retry(self._update_prices(session), seats, limits)
-        self._check_affordable(retry_plan, limits.max_cost_usd, whole=False)
+        self._check_affordable(retry_plan, limits.max_cost_usd, is_whole_session=False)
         opening = session.opening
         retry_opening = self._open_session(
             opening.question,
@@ -563,8 +565,8 @@ class BaseCouncil:
         question = own_question(texts) if question is None else question
         check_question(question)
         check_attachments((), files)
-        opened = self._open_session(question, (), dict(files), seed, category=category, name=name)
-        judgment = open_judgment(opened, texts, Judging(pass_mark, expected), self.reviewers)
+        opening = self._open_session(question, (), dict(files), seed, category=category, name=name)
+        judgment = open_judgment(opening, texts, Judging(pass_mark, expected), self.reviewers)
         self._check_affordable(judgment.plan, self.procedure.limits.max_cost_usd)
         return await apply_history(judgment, self._teacher)
 
@@ -623,40 +625,40 @@ class BaseCouncil:
         ceiling: float | None,
         spent_usd: float | None = None,
         *,
-        whole: bool = True,
+        is_whole_session: bool = True,
     ) -> None:
         """Refuse a plan whose concurrent calls could exceed the ceiling.
 
         `spent_usd` is the expense so far of a resumed session.
         """
-        check_priced(plan, ceiling, whole=whole and spent_usd is None)
+        check_priced(plan, ceiling, is_whole_session=is_whole_session and spent_usd is None)
         remedy = RAISE_CEILING if spent_usd is None else KEEPS_CEILING
         providers = self.procedure.limits.providers.values()
         if all((each.concurrency or START) >= len(plan.lines) for each in providers):
             check_affordable(plan, ceiling, spent_usd or 0.0, remedy)
 
-    def _ceiling(self, opened: SessionOpened, spent_usd: float) -> float | None:
+    def _ceiling(self, opening: SessionOpened, spent_usd: float) -> float | None:
         """Return the lower of the session's ceiling and this council's."""
         more = self.procedure.limits.max_cost_usd
-        own = opened.procedure.limits.max_cost_usd
-        ceilings = (own, None if more is None else spent_usd + more)
+        own_ceiling = opening.procedure.limits.max_cost_usd
+        ceilings = (own_ceiling, None if more is None else spent_usd + more)
         return min((each for each in ceilings if each is not None), default=None)
 
     def _update_prices(self, session: Session) -> Session:
         """Give a session's seats today's prices and plan it again."""
-        opened = session.opening
-        prices = {each.name: each.price for seats in self._match_seats(opened) for each in seats}
+        opening = session.opening
+        prices = {each.name: each.price for seats in self._match_seats(opening) for each in seats}
 
         def update_prices(seats: Sequence[Seat]) -> tuple[Seat, ...]:
             return tuple(replace(s, price=prices.get(s.name, s.price)) for s in seats)
 
         current_opening = replace(
-            opened,
-            seats=update_prices(opened.seats),
-            jury=update_prices(opened.jury),
-            chairmen=update_prices(opened.chairmen),
+            opening,
+            seats=update_prices(opening.seats),
+            jury=update_prices(opening.jury),
+            chairmen=update_prices(opening.chairmen),
         )
-        if current_opening == opened:
+        if current_opening == opening:
             return session
         current_opening = replace(current_opening, plan=plan_session(current_opening))
         return Session.of((current_opening, *session.events[1:]))
@@ -676,11 +678,11 @@ class BaseCouncil:
             raise NoCouncil("the council is not open", "use it as: async with council: …")
         check_category(category)
         now, seed_value = self._clock.now(), draw_seed(seed)
-        self._n_asked += 1
+        self._n_questions += 1
         return SessionOpened(
             seq=1,
             at=now,
-            session=name or make_session_name(now, seed_value, self._n_asked, question),
+            session=name or make_session_name(now, seed_value, self._n_questions, question),
             question=question,
             conversation=conversation,
             files=files,
@@ -697,58 +699,60 @@ class BaseCouncil:
         )
 
     def _match_seats(
-        self, opened: SessionOpened
+        self, opening: SessionOpened
     ) -> tuple[tuple[Member, ...], tuple[Member, ...], tuple[Member, ...]]:
         """Return members, reviewers and chairmen of a session.
 
         If answers are stored, clashing names are changed so that its seats stay distinct.
         """
-        if opened.members:
+        if opening.members:
             return self.members, self.reviewers, self.chairmen
         # Judged texts have no final answer, so they have no chairman.
-        chairmen = self.chairmen if opened.judging is None else ()
-        seats = rename_clashes((*self.reviewers, *chairmen), opened.seats)
+        chairmen = self.chairmen if opening.judging is None else ()
+        seats = rename_clashes((*self.reviewers, *chairmen), opening.seats)
         reviewers = tuple(seats[juror.name] for juror in self.reviewers)
         return (), reviewers, tuple(seats[chairman.name] for chairman in chairmen)
 
     def _make_context(
-        self, opened: SessionOpened, earlier: tuple[Event, ...], listener: Listener | None
+        self, opening: SessionOpened, earlier_events: tuple[Event, ...], listener: Listener | None
     ) -> SessionContext:
         if self._open is None:
             raise NoCouncil("the council is not open", "use it as: async with council: …")
-        recorder = Recorder(self._clock, listener, earlier or (opened,))
-        members, reviewers, chairmen = self._match_seats(opened)
-        limits = opened.procedure.limits
-        before = Session.of(earlier).cost.committed_usd if earlier else 0.0
+        recorder = Recorder(self._clock, listener, earlier_events or (opening,))
+        members, reviewers, chairmen = self._match_seats(opening)
+        limits = opening.procedure.limits
+        spent_usd = Session.of(earlier_events).cost.committed_usd if earlier_events else 0.0
         caller = Caller(
             limits=limits,
             throttles=self._throttles,
-            purse=Purse(self._ceiling(opened, before), before, self._list_disproved(earlier)),
+            purse=Purse(
+                self._ceiling(opening, spent_usd), spent_usd, self._list_disproved(earlier_events)
+            ),
             clock=self._clock,
-            seed=(opened.seed, RETRY_WAITS),
+            seed=(opening.seed, RETRY_WAITS),
             on_retry=recorder.record_retry,
             on_withdraw=recorder.record_withdrawal,
             before_request=recorder.before_call,
         )
         return SessionContext(
-            opening=opened,
+            opening=opening,
             members=members,
             reviewers=reviewers,
             chairmen=chairmen,
-            authorship=Authorship.of(opened),
+            authorship=Authorship.of(opening),
             recorder=recorder,
             caller=caller,
             check=self._check,
             counts=self._counts,
             clock=self._clock,
             deadline=self._clock.seconds() + limits.session_seconds,
-            final=1 + opened.kept,
-            earlier=drop_fruitless_resumes(earlier),
+            final=1 + opening.kept,
+            earlier_events=drop_fruitless_resumes(earlier_events),
         )
 
-    def _list_disproved(self, earlier: Sequence[Event]) -> list[str]:
-        free = {m.name for m in (*self.members, *self.chairmen) if is_free(m.price)}
-        return [name for name in disproved_prices(earlier) if name in free]
+    def _list_disproved(self, earlier_events: Sequence[Event]) -> list[str]:
+        free_members = {m.name for m in (*self.members, *self.chairmen) if is_free(m.price)}
+        return [name for name in disproved_prices(earlier_events) if name in free_members]
 
     async def _run(self, context: SessionContext, slot: Slot = NO_SLOT) -> Session:
         """Run a session; unwrap exceptions of its listener."""

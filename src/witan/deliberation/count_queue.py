@@ -63,24 +63,24 @@ class CountQueue:
             If its rule cannot count it.
         """
         # Undeclared scales are detected over all ballots that are counted together.
-        declared = all(ballot.scale is not None or not ballot.grades for ballot in ballots)
-        if not (wait and declared and self._n_running > 1 and settings.rule == AUTO):
+        is_declared = all(ballot.scale is not None or not ballot.grades for ballot in ballots)
+        if not (wait and is_declared and self._n_running > 1 and settings.rule == AUTO):
             return _count_alone(ballots, settings)
-        own = _Count(ballots, settings)
-        self._queue.append(own)
+        item = _Count(ballots, settings)
+        self._queue.append(item)
         if len(self._queue) > 1:
-            await own.ready.wait()
+            await item.ready.wait()
         else:
             try:
                 await anyio.sleep(GATHER_SECONDS)
             finally:  # the others are counted even if this session is cancelled
-                waiting, self._queue = self._queue, []
+                queue, self._queue = self._queue, []
                 try:
-                    _count_together(waiting)
+                    _count_together(queue)
                 finally:
-                    for each in waiting:
+                    for each in queue:
                         each.ready.set()
-        return own.outcome or _count_alone(ballots, settings)
+        return item.outcome or _count_alone(ballots, settings)
 
 
 def _count_alone(ballots: Sequence[Ballot], settings: Settings) -> Outcome:
@@ -88,10 +88,10 @@ def _count_alone(ballots: Sequence[Ballot], settings: Settings) -> Outcome:
     return outcome
 
 
-def _count_together(waiting: Sequence[_Count]) -> None:
+def _count_together(queue: Sequence[_Count]) -> None:
     """Count sessions of equal settings in blocks, as far as possible."""
     blocks: list[tuple[Settings, list[_Count]]] = []
-    for each in waiting:
+    for each in queue:
         shared_settings = replace(each.settings, gates={})
         for settings, block in blocks:
             if settings == shared_settings and len(block) < MOST_AT_ONCE:

@@ -597,7 +597,7 @@ def name_candidates(notes: str, sheet: Sheet) -> str:
     candidates = dict(zip(sheet.labels, sheet.candidates, strict=True))
     label = "|".join(map(re.escape, sheet.labels))
     bracketed = rf"\[((?:{label})(?: ?[,;&/] ?(?:{label}))*)\](?!\()"
-    spoken = (
+    named_labels = (
         rf"(?i:\b(answer|candidate|response|option|reply|text)) (?:({label})\b|\*\*({label})\*\*)"
     )
 
@@ -606,7 +606,7 @@ def name_candidates(notes: str, sheet: Sheet) -> str:
             return f"[{re.sub(label, lambda one: candidates[one[0]], labels)}]"
         return f"{match[2]} [{candidates[match[3] or match[4]]}]"
 
-    return re.sub(rf"{bracketed}|{spoken}", name, notes)
+    return re.sub(rf"{bracketed}|{named_labels}", name, notes)
 
 
 def drop_sheet_labels(event: Event) -> Event:  # noqa: PLR0911 - one a kind
@@ -616,9 +616,9 @@ def drop_sheet_labels(event: Event) -> Event:  # noqa: PLR0911 - one a kind
             return _replace_changed(event, problem=_count_labels(problem))
         case BallotAbstained(reason=reason):
             return _replace_changed(event, reason=_count_labels(reason))
-        case BallotCast(notes=notes, lost=lost, ballot=ballot):
+        case BallotCast(notes=notes, lost=loss, ballot=ballot):
             named_notes = tuple(_name_omissions(note, ballot) for note in notes)
-            return _replace_changed(event, notes=named_notes, lost=lost and _count_labels(lost))
+            return _replace_changed(event, notes=named_notes, lost=loss and _count_labels(loss))
         case OutcomeChanged(outcome=outcome):
             reasons = {name: _count_labels(why) for name, why in outcome.abstentions.items()}
             if reasons == dict(outcome.abstentions):
@@ -631,8 +631,8 @@ def drop_sheet_labels(event: Event) -> Event:  # noqa: PLR0911 - one a kind
 
 
 def _replace_changed(event: Event, **fields: object) -> Event:
-    same = all(getattr(event, name) == value for name, value in fields.items())
-    return event if same else replace(event, **fields)  # type: ignore[arg-type]
+    is_unchanged = all(getattr(event, name) == value for name, value in fields.items())
+    return event if is_unchanged else replace(event, **fields)  # type: ignore[arg-type]
 
 
 def _count_labels(sentence: str) -> str:
@@ -643,8 +643,8 @@ def _count_labels(sentence: str) -> str:
 
 def _name_omissions(note: str, ballot: Ballot) -> str:
     if left_out := _LEFT_OUT.fullmatch(note):
-        words, judged = _left_out(left_out[1], ballot)
-        missing = [name for name in ballot.positions or () if name not in judged]
+        words, n_judged_names = _left_out(left_out[1], ballot)
+        missing = [name for name in ballot.positions or () if name not in n_judged_names]
         n_missing = left_out[2].count(",") + 1
         # A ballot merged from two sheets may contain what each of them left out.
         many = "an answer" if n_missing == 1 else f"{n_missing} answers"

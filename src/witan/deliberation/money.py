@@ -162,7 +162,7 @@ class Reservation:
             self.forfeit()
 
     @property
-    def spent(self) -> Expense:
+    def expense(self) -> Expense:
         """Tokens and money of the call; unknown until it ends."""
         return Expense() if self._expense is None else self._expense
 
@@ -183,8 +183,8 @@ class Reservation:
             and output_tokens is not None
         ):
             cost = price.of(input_tokens, output_tokens)
-        self._end(reply.usage, self._free if cost is None else cost)
-        return self.spent.cost_usd
+        self._end(reply.usage, self._cost_if_free if cost is None else cost)
+        return self.expense.cost_usd
 
     def release(self) -> None:
         """Release the money: the provider refused the call before working."""
@@ -192,10 +192,10 @@ class Reservation:
 
     def forfeit(self) -> None:
         """Count the cost as unknown, as the call ended early and may be billed."""
-        self._end(Usage(), self._free)
+        self._end(Usage(), self._cost_if_free)
 
     @property
-    def _free(self) -> float | None:
+    def _cost_if_free(self) -> float | None:
         return 0.0 if self._worst_usd == 0.0 and self._price() is not None else None
 
     def _end(self, usage: Usage, cost: float | None) -> None:
@@ -264,22 +264,22 @@ def check_bill(member: Member, call: Call, reply: Reply) -> Reply:
     input_tokens, notes = _check_count(
         reply.usage.input_tokens, lambda: most_input_tokens(call.messages, call.schema), "read"
     )
-    written, more = _check_count(
+    output_tokens, more = _check_count(
         reply.usage.output_tokens,
         lambda: max(call.max_tokens, len((reply.text or "").encode(errors="replace"))),
         "written",
     )
-    cost, ignored = reply.cost_usd, reply.bill_ignored
-    if cost and cost > (most_usd := _most_usd(member, call, input_tokens, written)):
+    cost, bill_is_ignored = reply.cost_usd, reply.bill_ignored
+    if cost and cost > (most_usd := _most_usd(member, call, input_tokens, output_tokens)):
         problem = f"its server billed ${cost:.4g}, although this call cannot cost ${most_usd:,.2f}"
-        cost, ignored, more = None, True, (*more, f"{problem}; the bill is ignored")
+        cost, bill_is_ignored, more = None, True, (*more, f"{problem}; the bill is ignored")
     elif cost and is_free(member.price):
         more = (*more, "its server charges for calls listed as free; its price is unknown")
     if not (notes or more):
         return reply
     notes = (*reply.notes, *notes, *more)
-    usage = Usage(input_tokens, written)
-    return replace(reply, usage=usage, cost_usd=cost, bill_ignored=ignored, notes=notes)
+    usage = Usage(input_tokens, output_tokens)
+    return replace(reply, usage=usage, cost_usd=cost, bill_ignored=bill_is_ignored, notes=notes)
 
 
 def _check_count(

@@ -166,7 +166,7 @@ def open_rejudgment(
         chairmen = ()
         opening = replace(opening, procedure=judging_procedure(opening.procedure, len(jury)))
     jury_and_chairmen = rename_clashes((*jury, *chairmen), seats)
-    before = replace(
+    draft = replace(
         opening,
         seats=seats,
         chairmen=tuple(make_seat(jury_and_chairmen[chairman.name]) for chairman in chairmen),
@@ -177,12 +177,12 @@ def open_rejudgment(
         parent_ranking=() if session.outcome is None else session.outcome.ranking,
         judging=judging,
     )
-    return replace(before, plan=plan_session(before))
+    return replace(draft, plan=plan_session(draft))
 
 
 def collect_answers(session: Session) -> tuple[StoredAnswer, ...]:
     """Return the answers of a session with their safety flags."""
-    flags_by_seat = {stored.seat: stored.flags for stored in session.opening.answers}
+    flags_by_seat = {each.seat: each.flags for each in session.opening.answers}
     flags_by_seat |= {x.seat: x.flags for x in session.events if isinstance(x, e.GateVerdict)}
     return tuple(
         StoredAnswer(
@@ -196,8 +196,8 @@ def plan_rejudgment(
     session: Session, jury: Sequence[Member], chairmen: Sequence[Member], procedure: Procedure
 ) -> Plan:
     """Plan a jury's review of a session's answers."""
-    opened = session.opening
-    return open_rejudgment(replace(opened, procedure=procedure), session, jury, chairmen).plan
+    opening = session.opening
+    return open_rejudgment(replace(opening, procedure=procedure), session, jury, chairmen).plan
 
 
 Texts = str | Sequence[str] | Mapping[str, str]
@@ -295,7 +295,7 @@ def open_judgment(
         raise InvalidParameter("rubric_scoring", False, "True: without grades no text can pass")
     seats = tuple(Seat(name, "", TEXT) for name in texts)
     jurors = rename_clashes(jury, seats)
-    before = replace(
+    draft = replace(
         opening,
         seats=seats,
         chairmen=(),
@@ -304,4 +304,4 @@ def open_judgment(
         answers=tuple(StoredAnswer(name, text, spent=FREE) for name, text in texts.items()),
         judging=judging,
     )
-    return replace(before, plan=plan_session(before))
+    return replace(draft, plan=plan_session(draft))

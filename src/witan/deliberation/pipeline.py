@@ -43,7 +43,7 @@ async def answer(context: SessionContext) -> dict[str, str]:
     Stored answers of an earlier session are used without calls.
     """
     if context.opening.answers:
-        return {stored.seat: stored.text for stored in context.opening.answers}
+        return {each.seat: each.text for each in context.opening.answers}
     verdict = context.procedure.mode == "verdict"
     nonce = draw_nonce((context.opening.seed, ANSWER_FENCES))
 
@@ -104,13 +104,11 @@ def gate(context: SessionContext, answers: Mapping[str, str]) -> dict[str, tuple
 
     Verdicts of an earlier session stay and are not recorded again.
     """
-    flags_by_seat = {
-        stored.seat: stored.flags for stored in context.opening.answers if stored.flags
-    }
+    flags_by_seat = {each.seat: each.flags for each in context.opening.answers if each.flags}
     if not context.procedure.safety:
         return flags_by_seat
-    gated_seats = {stored.seat for stored in context.opening.answers if stored.flags is not None}
-    recorded = {event.seat for event in context.earlier if isinstance(event, e.GateVerdict)}
+    gated_seats = {each.seat for each in context.opening.answers if each.flags is not None}
+    recorded = {event.seat for event in context.earlier_events if isinstance(event, e.GateVerdict)}
     for seat, text in answers.items():
         if seat in gated_seats:
             continue
@@ -134,12 +132,12 @@ class _Round:
         self.enough = enough
         self.answers = {
             event.seat: event.text
-            for event in context.earlier
+            for event in context.earlier_events
             if isinstance(event, e.AnswerDone) and event.round == number
         }
-        self.failed = {
+        self.failed_seats = {
             event.seat
-            for event in context.earlier
+            for event in context.earlier_events
             if isinstance(event, e.AnswerFailed)
             and event.round == number
             and event.seq <= context.final
@@ -147,15 +145,17 @@ class _Round:
 
     async def run(self, members: Sequence[Member], build_prompt: PromptBuilder) -> dict[str, str]:
         """Call members without an answer; record an end for every seat."""
-        has_begun_reviews = any(isinstance(event, e.SheetDrawn) for event in self.context.earlier)
-        seats_done = {*self.answers, *self.failed}
-        waiting = [m for m in members if m.name not in seats_done and not has_begun_reviews]
+        has_begun_reviews = any(
+            isinstance(event, e.SheetDrawn) for event in self.context.earlier_events
+        )
+        seats_done = {*self.answers, *self.failed_seats}
+        members_to_call = [m for m in members if m.name not in seats_done and not has_begun_reviews]
         grace_ran_out = False
         with anyio.move_on_after(self.context.seconds_left()):
             async with anyio.create_task_group() as group:
                 self.scope = group.cancel_scope
                 self._begin_grace()
-                for member in waiting:
+                for member in members_to_call:
                     # Recorded before it runs, as a scheduler may start tasks in any order.
                     call = self.context.call("answer", member, build_prompt(member))
                     self.context.recorder.emit(
@@ -166,8 +166,8 @@ class _Round:
                     )
                     group.start_soon(self._seat, member, call, name=f"answer:{member.name}")
             grace_ran_out = group.cancel_scope.cancelled_caught
-        for member in waiting:
-            if member.name not in self.answers and member.name not in self.failed:
+        for member in members_to_call:
+            if member.name not in self.answers and member.name not in self.failed_seats:
                 self._give_up(member, grace_ran_out)
         return {m.name: self.answers[m.name] for m in members if m.name in self.answers}
 
@@ -179,7 +179,7 @@ class _Round:
 
         result = await context.caller.call(member, call, on_text)
         if not isinstance(result, CallResult):
-            self.failed.add(member.name)
+            self.failed_seats.add(member.name)
             self._fail(
                 member,
                 result.reason,
@@ -234,7 +234,7 @@ async def synthesize(
     `answers` are those that may be used, without those that failed the safety gate.
     `masked_answers` are all answers as a chairman may see them.
     """
-    if any(isinstance(event, e.SynthesisDone) for event in context.earlier):
+    if any(isinstance(event, e.SynthesisDone) for event in context.earlier_events):
         return
     await _Synthesis(context, answers, masked_answers, outcome).run()
 
@@ -287,12 +287,12 @@ class _Synthesis:
         best = self._find_best_author()
         if best.name not in {chairman.name for chairman in chain}:
             chain.append(best)
-        failed = {
+        failed_chairmen = {
             event.chairman
-            for event in self.context.earlier
+            for event in self.context.earlier_events
             if isinstance(event, e.SynthesisFailedOver) and event.seq <= self.context.final
         }
-        return [chairman for chairman in chain if chairman.name not in failed]
+        return [chairman for chairman in chain if chairman.name not in failed_chairmen]
 
     def _find_best_author(self) -> Member:
         """Return the author of the best answer, else the first member.
@@ -300,8 +300,8 @@ class _Synthesis:
         Jurors may have written some of the answers of an earlier session.
         """
         context = self.context
-        own = {member.name: (member.name,) for member in context.members}
-        authors_by_candidate = own or context.authorship.candidates_by_author
+        candidates_by_author = {member.name: (member.name,) for member in context.members}
+        authors_by_candidate = candidates_by_author or context.authorship.candidates_by_author
         authors = context.members or context.reviewers
         for candidate in self._ranked_names():
             for author in authors:
@@ -425,33 +425,38 @@ async def run_stages(context: SessionContext) -> Session:
 async def _run_stages(context: SessionContext) -> Session:
     start_seconds = context.clock.seconds()
     answers = await answer(context)
-    failed = gate(context, answers)
+    flags_by_seat = gate(context, answers)
     restored_reviews = restore_reserve(context, "review")
-    same = () if context.procedure.self_review else group_duplicates(answers)
-    count = RunningCount(restored_reviews, tuple(answers), failed, DuplicateGroups(same))
+    duplicates = () if context.procedure.self_review else group_duplicates(answers)
+    count = RunningCount(
+        restored_reviews, tuple(answers), flags_by_seat, DuplicateGroups(duplicates)
+    )
     for event in context.recorder.events:
         if isinstance(event, e.AnswerFailed) and event.seat not in answers:
             count.reasons[event.seat] = f"did not answer: {event.reason}"
     judging = context.opening.judging is not None
-    several, schema = len(answers) > 1, context.procedure.json_schema
-    if several or judging or (answers and schema is not None):
+    has_several, schema = len(answers) > 1, context.procedure.json_schema
+    if has_several or judging or (answers and schema is not None):
         names = context.names
         masked = {
             c: neutralize(mask(text, context.opening.question, names))
             for c, text in answers.items()
         }
-        if judging or (several and not (same and are_identical(answers))):
+        if judging or (has_several and not (duplicates and are_identical(answers))):
             await review(restored_reviews, masked, count)
             await count.finish()
-        sound = {name: text for name, text in answers.items() if name not in failed}
-        if context.procedure.synthesis and sound:
+        usable_answers = {name: text for name, text in answers.items() if name not in flags_by_seat}
+        if context.procedure.synthesis and usable_answers:
             await synthesize(
-                restore_reserve(restored_reviews, "synthesis"), sound, masked, count.outcome
+                restore_reserve(restored_reviews, "synthesis"),
+                usable_answers,
+                masked,
+                count.outcome,
             )
     return _close_session(context, count, start_seconds)
 
 
-def _close_session(context: SessionContext, count: RunningCount, began: float) -> Session:
+def _close_session(context: SessionContext, count: RunningCount, start_seconds: float) -> Session:
     session = Session.of(context.recorder.events)
     missing = tuple(_list_missing(session, count))
     status: e.Status = "degraded" if missing else "complete"
@@ -461,16 +466,16 @@ def _close_session(context: SessionContext, count: RunningCount, began: float) -
         missing=missing,
         cost_usd=session.cost.total_usd,
         known_usd=session.cost.known_usd,
-        seconds=context.clock.seconds() - began + _seconds_before(context),
+        seconds=context.clock.seconds() - start_seconds + _seconds_before(context),
     )
     return Session.of(context.recorder.events)
 
 
 def _seconds_before(context: SessionContext) -> float:
     """Return the seconds of the interrupted session until its last event."""
-    if not context.earlier:
+    if not context.earlier_events:
         return 0.0
-    return (context.earlier[-1].at - context.earlier[0].at).total_seconds()
+    return (context.earlier_events[-1].at - context.earlier_events[0].at).total_seconds()
 
 
 def _list_missing(session: Session, count: RunningCount) -> Iterator[str]:
@@ -502,19 +507,24 @@ def _list_unrevised(session: Session) -> Iterator[str]:
                 ends[event.seat, "answer", event.round] = None
             case e.BallotCast():
                 ends[event.seat, "ballot", event.round] = None
-    for (seat, item, number), failed in ends.items():
-        had = any(ends.get((seat, item, before), failed) is None for before in range(1, number))
-        if failed is not None and had and getattr(failed, "awaited", True):
-            yield f"{seat} did not revise its {item}: {failed.reason}"
+    for (seat, item, number), failure in ends.items():
+        has_earlier = any(
+            ends.get((seat, item, earlier_number), failure) is None
+            for earlier_number in range(1, number)
+        )
+        if failure is not None and has_earlier and getattr(failure, "awaited", True):
+            yield f"{seat} did not revise its {item}: {failure.reason}"
 
 
 def _list_uncounted(session: Session, count: RunningCount) -> Iterator[str]:
     """List missing ballots and ballots without effect."""
-    last = {x.seat: x for x in session.events if isinstance(x, e.BallotCast | e.BallotAbstained)}
+    last_events = {
+        x.seat: x for x in session.events if isinstance(x, e.BallotCast | e.BallotAbstained)
+    }
     for ballot in session.ballots:
-        match last.get(ballot.reviewer):
-            case e.BallotCast(lost=str(lost)):
-                yield f"only one of {ballot.reviewer}'s two orders could be read: {lost}"
+        match last_events.get(ballot.reviewer):
+            case e.BallotCast(lost=str(loss)):
+                yield f"only one of {ballot.reviewer}'s two orders could be read: {loss}"
             case e.BallotAbstained(awaited=False):
                 continue
         if ballot.abstained and (session.opening.jury or ballot.reviewer in session.answers):

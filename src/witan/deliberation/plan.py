@@ -103,10 +103,10 @@ class Plan(NotebookDisplay):
     @property
     def expected_usd(self) -> float | None:
         """Expected US dollars when nothing fails, or None if a price is unknown."""
-        usual = [line for line in self.lines if not line.if_needed]
-        if any(line.expected_usd is None for line in usual):
+        usual_lines = [line for line in self.lines if not line.if_needed]
+        if any(line.expected_usd is None for line in usual_lines):
             return None
-        return fsum(line.probability * (line.expected_usd or 0.0) for line in usual)
+        return fsum(line.probability * (line.expected_usd or 0.0) for line in usual_lines)
 
     @property
     def usual_usd(self) -> float | None:
@@ -151,30 +151,30 @@ def check_affordable(
     OverBudget
         If a stage reserves more than the ceiling leaves; it names the sum needed.
     """
-    least = plan.least_usd()
-    if ceiling is None or least is None or spent_usd + least[1] <= ceiling + ROUNDING_USD:
+    smallest = plan.least_usd()
+    if ceiling is None or smallest is None or spent_usd + smallest[1] <= ceiling + ROUNDING_USD:
         return
-    stage, usd = least
+    stage, usd = smallest
     enough = ""
     if plan.usual_usd is not None:
         enough = f"; ${_round_up(plan.usual_usd)} covers the longest replies when nothing fails"
-    below, subject = "is below", "the smallest complete session"
+    comparison, subject = "is below", "the smallest complete session"
     if spent_usd:
-        below = f"(${spent_usd:.4f} of it spent) leaves less than"
+        comparison = f"(${spent_usd:.4f} of it spent) leaves less than"
         subject = "the rest of the session"
     raise OverBudget(
         "the council",
-        f"the ceiling of ${ceiling:.4f} {below} the ${_round_up(usd)} that {subject} needs: "
+        f"the ceiling of ${ceiling:.4f} {comparison} the ${_round_up(usd)} that {subject} needs: "
         f"{_STAGES[stage]}{enough}; {remedy}",
     )
 
 
-def check_priced(plan: Plan, ceiling: float | None, *, whole: bool = True) -> None:
+def check_priced(plan: Plan, ceiling: float | None, *, is_whole_session: bool = True) -> None:
     """Refuse a session with too few priced seats under its ceiling.
 
     Parameters
     ----------
-    whole
+    is_whole_session
         True if the plan is of a whole session, not of the rest of one.
 
     Raises
@@ -184,15 +184,15 @@ def check_priced(plan: Plan, ceiling: float | None, *, whole: bool = True) -> No
     """
     if ceiling is None or not plan.unpriced_seats:
         return
-    usual = [line for line in plan.lines if not line.if_needed]
-    priced_calls = {line.stage: 0 for line in usual}
-    for line in usual:
+    usual_lines = [line for line in plan.lines if not line.if_needed]
+    priced_calls = {line.stage: 0 for line in usual_lines}
+    for line in usual_lines:
         priced_calls[line.stage] += line.worst_usd is not None
     if not any(priced_calls.values()):
         subject = "no member can be called"
-    elif whole and priced_calls.get("answer", 2) < 2:
+    elif is_whole_session and priced_calls.get("answer", 2) < 2:
         subject = "fewer than two members can answer"
-    elif whole and priced_calls.get("review", 1) < 1:
+    elif is_whole_session and priced_calls.get("review", 1) < 1:
         subject = "nobody can review"
     else:
         return
@@ -243,9 +243,9 @@ def least_call_usd(
         if line.if_needed or price is None or line.worst_usd is None:
             continue
         if line.stage == "answer" or answers != "none":
-            known = line.calls == 1 and (answers == "all" or line.stage == "answer")
-            alone = price.of(0, line.output_tokens // line.calls)
-            costs.append(line.worst_usd if known else alone)
+            is_known = line.calls == 1 and (answers == "all" or line.stage == "answer")
+            reply_usd = price.of(0, line.output_tokens // line.calls)
+            costs.append(line.worst_usd if is_known else reply_usd)
     return min(costs, default=None)
 
 

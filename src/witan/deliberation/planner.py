@@ -110,9 +110,9 @@ def panel_separation(
     """
     if not jury:
         return review_separation(len(members), procedure)
-    own = [sum(is_author(juror, member) for member in members) for juror in jury]
-    n_reviewers = sum(1 for n in own if n < len(members))
-    return review_separation(n_reviewers, procedure, len(members), authors=all(own))
+    n_own = [sum(is_author(juror, member) for member in members) for juror in jury]
+    n_reviewers = sum(1 for n in n_own if n < len(members))
+    return review_separation(n_reviewers, procedure, len(members), authors=all(n_own))
 
 
 def review_separation(
@@ -131,11 +131,11 @@ def review_separation(
     if not procedure.asks_grades or counting.ties != "contrast":
         return None
     n_candidates = reviewers if candidates is None else candidates
-    alone = procedure.self_review and counting.counting.recusal == "off"
+    counts_own = procedure.self_review and counting.counting.recusal == "off"
     return separation(
         reviewers,
         n_candidates,
-        authors=authors and not alone,
+        authors=authors and not counts_own,
         level=counting.level,
         prior=prior_of(counting.prior, "grades", n_candidates),
         rho=rho_of(counting.rho, "grades"),
@@ -236,14 +236,12 @@ class _Planner:
         counting = self.procedure.counting
         if self.procedure.spend != "adaptive" or not lines:
             return lines
-        shared = rho_of(counting.rho, "grades" if self.procedure.asks_grades else "ranks")
-        chances = p_asked(
-            counting.looks, len(self.blank.seats), counting.level, shared / (1 - shared)
-        )
-        ordered = [seat.name for seat in order_reviewers(seats, counting)]
-        turns = {name: [line for line in lines if line.seat == name] for name in ordered}
+        rho = rho_of(counting.rho, "grades" if self.procedure.asks_grades else "ranks")
+        chances = p_asked(counting.looks, len(self.blank.seats), counting.level, rho / (1 - rho))
+        seat_order = [seat.name for seat in order_reviewers(seats, counting)]
+        turns = {name: [line for line in lines if line.seat == name] for name in seat_order}
         n_turns = max(map(len, turns.values()))
-        queue = [turns[name][at] for at in range(n_turns) for name in ordered]
+        queue = [turns[name][at] for at in range(n_turns) for name in seat_order]
         likely = [
             replace(line, probability=chance) for line, chance in zip(queue, chances, strict=False)
         ]
@@ -278,8 +276,8 @@ class _Planner:
         """Return the authors of the answers on a reviewer's sheet."""
         if self.jury:
             return [author for author in self.authors if not is_author(seat, author)]
-        everyone = self.procedure.self_review
-        return [other for other in self.authors if everyone or other.name != seat.name]
+        sees_all = self.procedure.self_review
+        return [other for other in self.authors if sees_all or other.name != seat.name]
 
     def _synthesis(self, chairmen: Sequence[SeatLike]) -> list[PlanLine]:
         """Return every chairman, then the dearest member, after the first only if needed."""
@@ -335,15 +333,15 @@ class _Planner:
         input_tokens = sum(prompts) + len(prompts) * system
         output_tokens = len(prompts) * self._max_tokens(seat)
         worst = None if seat.price is None else seat.price.of(input_tokens, output_tokens)
-        least = expected = None
+        least_usd = expected = None
         if seat.price is not None:
             n, most, likely = reading
-            known = (input_tokens - n * most) / BYTES_A_TOKEN
+            known_tokens = (input_tokens - n * most) / BYTES_A_TOKEN
             reply = self.lengths.tokens(seat.source or seat.name, stage, self._n_judged(seat))
             reply = min(reply, self._max_tokens(seat))
-            expected = seat.price.of(round(known + n * likely), round(len(prompts) * reply))
+            expected = seat.price.of(round(known_tokens + n * likely), round(len(prompts) * reply))
             shortest = min(prompts) - unwritten + system
-            least = seat.price.of(shortest, self._max_tokens(seat))
+            least_usd = seat.price.of(shortest, self._max_tokens(seat))
         return PlanLine(
             seat.name,
             stage,
@@ -352,7 +350,7 @@ class _Planner:
             output_tokens,
             worst,
             if_needed,
-            least,
+            least_usd,
             expected,
         )
 
@@ -375,8 +373,8 @@ class _Planner:
         return most + min(most // 2, REPLY_LENGTH // MARKER_LENGTH)
 
     def _max_tokens(self, seat: SeatLike) -> int:
-        own = seat.options.max_tokens
-        return self.procedure.limits.max_tokens if own is None else own
+        own_limit = seat.options.max_tokens
+        return self.procedure.limits.max_tokens if own_limit is None else own_limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -499,9 +497,7 @@ def _draw_sheet(candidates: tuple[str, ...]) -> Sheet:
 def plan_session(opening: SessionOpened) -> Plan:
     """Plan a session from its opening."""
     if opening.answers:
-        return plan_stored_answers(
-            opening, {stored.seat: stored.text for stored in opening.answers}
-        )
+        return plan_stored_answers(opening, {each.seat: each.text for each in opening.answers})
     return make_plan(
         opening.seats,
         opening.chairmen,
@@ -517,9 +513,9 @@ def plan_stored_answers(opening: SessionOpened, answers: Mapping[str, str]) -> P
     """Plan a session with stored answers."""
     names = masked_names((*opening.seats, *opening.jury))
     members = [seat for seat in opening.seats if seat.name in answers]
-    own = Authorship.of(opening).candidates_by_author
+    own_candidates = Authorship.of(opening).candidates_by_author
     if opening.procedure.self_review and not opening.jury:
-        own = dict.fromkeys(own, ())
+        own_candidates = dict.fromkeys(own_candidates, ())
     return plan_reviews(
         opening.jury or members,
         opening.chairmen,
@@ -528,6 +524,6 @@ def plan_stored_answers(opening: SessionOpened, answers: Mapping[str, str]) -> P
         conversation=opening.conversation,
         files=opening.files,
         answers={seat: mask(text, opening.question, names) for seat, text in answers.items()},
-        own_candidates=own,
+        own_candidates=own_candidates,
         substitutes=opening.jury if opening.answers else members,
     )

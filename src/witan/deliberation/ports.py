@@ -63,9 +63,11 @@ class Options:
     system: str | None = None
 
     def __post_init__(self) -> None:
-        heat, most, system = self.temperature, self.max_tokens, self.system
-        if heat is not None and not (_is(heat, int | float) and 0 <= heat <= 2):
-            raise InvalidParameter("temperature", heat, "a number from 0 to 2, or None")
+        temperature, most, system = self.temperature, self.max_tokens, self.system
+        if temperature is not None and not (
+            _is(temperature, int | float) and 0 <= temperature <= 2
+        ):
+            raise InvalidParameter("temperature", temperature, "a number from 0 to 2, or None")
         if most is not None and not (_is(most, int) and most >= 1):
             raise InvalidParameter("max_tokens", most, "a whole number, 1 or more, or None")
         if self.reasoning_effort not in (*get_args(Effort), None):

@@ -238,10 +238,10 @@ def check_procedure(procedure: Procedure, n_members: int, n_jurors: int = 0) -> 
         answers, or as in `_rehearse`.
     """
     jurors = ("jurors", n_jurors) if n_jurors else ("members", n_members)
-    for name, (who, n) in (("quorum", jurors), ("enough", ("members", n_members))):
+    for name, (role, n) in (("quorum", jurors), ("enough", ("members", n_members))):
         most = getattr(procedure, name)
         if most is not None and most > n:
-            raise InvalidParameter(name, most, f"at most the {n} {who}")
+            raise InvalidParameter(name, most, f"at most the {n} {role}")
     if n_jurors and procedure.self_review:
         expected = "False with a jury: its jurors answer nothing, so they have no answers to review"
         raise InvalidParameter("self_review", True, expected)

@@ -639,8 +639,11 @@ def _dissent(sheet: Sheet, outcome: Outcome, standings: Sequence[Standing]) -> I
     ]
     for number, lower_line in enumerate(standings[1:], start=1):
         for above in dict.fromkeys((standings[0].candidate, standings[number - 1].candidate)):
-            both = [order for order in orders if above in order and lower_line.candidate in order]
-            against = sum(order[lower_line.candidate] < order[above] for order in both)
+            orders_with_both = [
+                order for order in orders if above in order and lower_line.candidate in order
+            ]
+            against = sum(order[lower_line.candidate] < order[above] for order in orders_with_both)
             if against:
                 higher, lower = (_bracket_label(sheet, c) for c in (lower_line.candidate, above))
-                yield f"{against} of {len(both)} reviewers placed {higher} above {lower}"
+                n = len(orders_with_both)
+                yield f"{against} of {n} reviewers placed {higher} above {lower}"

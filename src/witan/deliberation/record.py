@@ -168,12 +168,14 @@ def _dataclass(declaration: Any) -> Reader:
     hints = get_type_hints(declaration)
     settable = [field for field in fields(declaration) if field.init]
     makers = {field.name: make_reader(hints[field.name]) for field in settable}
-    needed = [f.name for f in settable if f.default is MISSING and f.default_factory is MISSING]
+    required_fields = [
+        f.name for f in settable if f.default is MISSING and f.default_factory is MISSING
+    ]
 
     def restore(value: object, location: str) -> Any:
         if not isinstance(value, dict):
             raise FieldMismatch(location, f"is {_kind_of(value)}; expected a map")
-        for name in needed:
+        for name in required_fields:
             if name not in value:
                 raise FieldMismatch(f"{location}.{name}", "is missing")
         arguments = {
@@ -381,9 +383,9 @@ def _loads(text: str, source: str) -> dict[str, Any]:
         record = json.loads(text)
     except json.JSONDecodeError as error:
         position = f"line {error.lineno}, column {error.colno}"
-        opened, closed = text.lstrip().startswith("{"), text.rstrip().endswith("}")
+        is_opened, is_closed = text.lstrip().startswith("{"), text.rstrip().endswith("}")
         unended = not text[error.pos :].strip() or error.msg.startswith("Unterminated")
-        cut = unended or (opened and not closed)
+        cut = unended or (is_opened and not is_closed)
         reason = "the file is truncated there" if cut else error.msg
         raise SessionFileError(source, f"is not JSON at {position}: {reason}") from error
     except (RecursionError, ValueError) as error:

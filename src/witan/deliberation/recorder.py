@@ -165,12 +165,12 @@ class Recorder:
         """Wait until all events are durable, then call the guard."""
         recorded = False
         if self._journal is not None:
-            last = self.events[-1].seq
+            last_seq = self.events[-1].seq
             self._journal.flush()
             self._demand.set()
             self._arrival.set()
             await self._next_round.wait()
-            recorded = self._durable is not None and self._durable >= last
+            recorded = self._durable is not None and self._durable >= last_seq
         if self._guard is not None:
             await self._guard.before_call(is_recorded=recorded)
 
@@ -180,35 +180,35 @@ class Recorder:
         if self._journal is None:
             yield
             return
-        own = FailureNote()
+        own_failure = FailureNote()
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(self._show_in_rounds, self._journal, name="witan-journal")
                 try:
-                    with own:
+                    with own_failure:
                         yield
                 finally:
                     self._is_over = True
                     self._demand.set()
                     self._arrival.set()
         except ExceptionGroup as failed:
-            if failed.exceptions != (own.error,):
+            if failed.exceptions != (own_failure.error,):
                 raise
-        if own.error is not None:
-            raise own.error  # without the task group's exception group
+        if own_failure.error is not None:
+            raise own_failure.error  # without the task group's exception group
 
     async def _show_in_rounds(self, journal: Journal) -> None:
         with anyio.CancelScope(shield=True):  # events before a cancellation are also shown
-            over = False
-            while not over:
+            is_over = False
+            while not is_over:
                 await self._demand.wait()
                 with anyio.move_on_after(GATHER_SECONDS):
                     await self._arrival.wait()
-                self._demand, self._arrival, over = anyio.Event(), anyio.Event(), self._is_over
+                self._demand, self._arrival, is_over = anyio.Event(), anyio.Event(), self._is_over
                 # Requests from here on belong to the next round.
-                finished, self._next_round = self._next_round, anyio.Event()
+                this_round, self._next_round = self._next_round, anyio.Event()
                 await self._round(journal)
-                finished.set()
+                this_round.set()
 
     async def _round(self, journal: Journal) -> None:
         """Commit the events so far and show them."""

@@ -146,14 +146,14 @@ class _Line:
         """Begin a line."""
         self._head = ""
         self._ticks = 0
-        self.last = ""
+        self.tail = ""
         self.last_sign = ""
 
     def take(self, text: str) -> None:
         """Add text without line breaks."""
         self._head = (self._head + text[:_LONGEST_TAG])[:_LONGEST_TAG]
         self._ticks += text.count("`")
-        self.last = text[-1:] or self.last
+        self.tail = text[-1:] or self.tail
         self.last_sign = text.rstrip()[-1:] or self.last_sign
 
     def end(self) -> None:
@@ -286,24 +286,24 @@ class ReasoningFilter:
 
     def _is_quoted(self, match: re.Match[str], *, is_end: bool) -> bool | None:
         """Return true if a tag is in quotes, or None if still unknown."""
-        before = (self._held_text + self._buffer[: match.start()])[-2:]
-        after = self._buffer[match.end() :][:2]
-        quote = before[-1:]
-        if not quote or quote not in _QUOTES or _ends_word(before[:-1]):
+        text_before = (self._held_text + self._buffer[: match.start()])[-2:]
+        text_after = self._buffer[match.end() :][:2]
+        quote = text_before[-1:]
+        if not quote or quote not in _QUOTES or _ends_word(text_before[:-1]):
             return False
-        if after and after[0] != _CLOSING_QUOTES.get(quote, quote):
+        if text_after and text_after[0] != _CLOSING_QUOTES.get(quote, quote):
             return False
-        if len(after) < 2 and not is_end:
+        if len(text_after) < 2 and not is_end:
             return None
-        return bool(after) and not after[1:].isalnum()
+        return bool(text_after) and not text_after[1:].isalnum()
 
     def _is_word(self, match: re.Match[str], *, is_end: bool) -> bool | None:
         """Return true if both tags are words of a sentence, None if unknown."""
         block = "".join((*self._block, self._buffer[: match.start()]))
         if "\n" in block or not (_continues_sentence(block) or re.search(r"\w", block) is None):
             return False
-        line, broken, _ = self._buffer[match.end() :].partition("\n")
-        if not (line.strip() or broken or is_end):
+        line, line_end, _ = self._buffer[match.end() :].partition("\n")
+        if not (line.strip() or line_end or is_end):
             return None
         if block.strip() and not block[-1].isspace() and block[-1].isalnum():
             return False
@@ -320,8 +320,8 @@ class ReasoningFilter:
         if (match := _OPENS_ANSWER.match(bare)) is not None:
             return self._skip_tag(match)
         if (match := _CLOSE.match(bare)) is not None:
-            line, broken, _ = bare[match.end() :].partition("\n")
-            if not (line.strip() or broken or is_end):
+            line, line_end, _ = bare[match.end() :].partition("\n")
+            if not (line.strip() or line_end or is_end):
                 return False
             if not (_continues_sentence(line) or line[:1] in tuple(_AFTER_A_WORD)):
                 return self._skip_tag(match)
@@ -425,8 +425,8 @@ class ReasoningFilter:
             return self._line.is_blank and _OPENERS[_CHANNELS].fullmatch(match[0]) is not None
         if self._mentions[_kin(match[0])]:
             return False
-        line, broken, _ = self._buffer[match.end() :].partition("\n")
-        if not (line.strip() or broken or is_end) and len(line) < _LONGEST_LINE:
+        line, line_end, _ = self._buffer[match.end() :].partition("\n")
+        if not (line.strip() or line_end or is_end) and len(line) < _LONGEST_LINE:
             return None
         return self._is_closer(line if line.strip() else "\n")
 
@@ -437,8 +437,8 @@ class ReasoningFilter:
             return False
         if line.is_blank:
             return True
-        if not line.last.isspace():
-            return line.last not in _QUOTES + "([{"
+        if not line.tail.isspace():
+            return line.tail not in _QUOTES + "([{"
         return line.last_sign in _SENTENCE_ENDS
 
 

@@ -87,27 +87,27 @@ def open_retry(
     seats_to_retry = _choose_seats(
         session, seats if seats is None or isinstance(seats, str) else tuple(seats)
     )
-    before = session.opening
+    parent_opening = session.opening
     failures = {failure for failure in _failures(session) if failure[1] in seats_to_retry}
     kept_events = [event for event in drop_fruitless_resumes(session.events) if _place(event) < END]
-    standing = _cut_events(kept_events, failures)
+    events_to_keep = _cut_events(kept_events, failures)
     answers = {seat: answer.text for seat, answer in session.answers.items()}
     opening = replace(
-        before,
+        parent_opening,
         seq=template.seq,
         at=template.at,
         session=template.session,
         witan=template.witan,
-        procedure=replace(before.procedure, limits=template.procedure.limits),
+        procedure=replace(parent_opening.procedure, limits=template.procedure.limits),
         parent=session.id,
         relation="retried",
         retried=seats_to_retry,
-        kept=len(standing),
+        kept=len(events_to_keep),
     )
     opening = replace(opening, plan=_plan(opening, failures, answers))
     names = (
         replace(_rename_session(event, opening.session), seq=number, at=opening.at)
-        for number, event in enumerate(standing, start=opening.seq + 1)
+        for number, event in enumerate(events_to_keep, start=opening.seq + 1)
     )
     reserve = (_rename_session(event, opening.session) for event in _reserve(kept_events, failures))
     return Retry((opening, *names), tuple(reserve))
@@ -121,13 +121,13 @@ def restore_reserve(context: SessionContext, stage: Stage) -> SessionContext:
     closing = stage == "synthesis"
     restored = [x for x in context.reserve if (_place(x)[0] == SYNTHESIS) == closing]
     n_attempts = 1 + context.opening.kept
-    retried = any(
+    is_retried = any(
         isinstance(event, e.AnswerDone | e.BallotCast)
         and event.seq > n_attempts
         and event.spent.calls
         for event in context.recorder.events
     )
-    if retried or not restored:
+    if is_retried or not restored:
         return context
     for event in restored:
         values = {field.name: getattr(event, field.name) for field in fields(event)}
@@ -136,28 +136,28 @@ def restore_reserve(context: SessionContext, stage: Stage) -> SessionContext:
         del values["seq"], values["at"]
         context.recorder.emit(type(event), **values)
     events = tuple(context.recorder.events)
-    return replace(context, earlier=events, final=events[-1].seq)
+    return replace(context, earlier_events=events, final=events[-1].seq)
 
 
 def _choose_seats(session: Session, seats: Iterable[str] | None) -> tuple[str, ...]:
     if session.status == "interrupted":
         problem = f"the session {session.id} was interrupted"
         raise NothingToCount(f"{problem}: resume it first, then retry")
-    failed = failed_seats(session)
-    if not failed:
+    failed_names = failed_seats(session)
+    if not failed_names:
         raise NothingToCount(f"no seat failed in session {session.id}; nothing to retry")
     if isinstance(seats, str):
         raise InvalidParameter("seats", seats, "a list of names")
     seat_names = {seat.name for seat in (*session.opening.seats, *session.opening.callable_seats)}
     for name in () if seats is None else seats:
         if name not in seat_names:
-            raise _NoSuchSeat("seat", name, failed)
-        if name not in failed:
-            expected = f"a seat that failed: {', '.join(failed)}, and {name} did not"
+            raise _NoSuchSeat("seat", name, failed_names)
+        if name not in failed_names:
+            expected = f"a seat that failed: {', '.join(failed_names)}, and {name} did not"
             raise InvalidParameter("the seat to retry", name, expected)
-    seats_to_retry = tuple(name for name in failed if seats is None or name in seats)
+    seats_to_retry = tuple(name for name in failed_names if seats is None or name in seats)
     if not seats_to_retry:
-        raise InvalidParameter("seats", seats, f"at least one of {', '.join(failed)}")
+        raise InvalidParameter("seats", seats, f"at least one of {', '.join(failed_names)}")
     return seats_to_retry
 
 
@@ -165,8 +165,8 @@ class _NoSuchSeat(UnknownName):
     """An unknown seat; the error names the failed ones."""
 
     def __str__(self) -> str:
-        failed = ", ".join(self.known_names)
-        return f"unknown seat {self.name!r}{self.suggestion} (failed here: {failed})"
+        names = ", ".join(self.known_names)
+        return f"unknown seat {self.name!r}{self.suggestion} (failed here: {names})"
 
 
 def _failures(session: Session) -> set[Failure]:
@@ -185,7 +185,7 @@ def _failures(session: Session) -> set[Failure]:
                 ends[place, event.chairman] = True
             case e.SynthesisDone(chairman=str(chairman)):
                 ends[place, chairman] = False
-    return {at for at, failed in ends.items() if failed}
+    return {at for at, is_failure in ends.items() if is_failure}
 
 
 def _cut_events(events: Sequence[e.Event], failures: Collection[Failure]) -> list[e.Event]:
@@ -211,12 +211,12 @@ def _reserve(events: Sequence[e.Event], failures: Collection[Failure]) -> list[e
     if any(cut < _place(event) < (GATE, 0) for event in events):
         return []
     later = [failure for failure in failures if failure[0][0] > ANSWERS]
-    last = [failure for failure in failures if failure[0][0] == SYNTHESIS]
+    chairman_failures = [failure for failure in failures if failure[0][0] == SYNTHESIS]
     reserve = []
     if cut[0] == ANSWERS:
         reserve += [x for x in _cut_events(events, later) if GATE < _place(x)[0] < SYNTHESIS]
     if cut[0] < SYNTHESIS:
-        reserve += [x for x in _cut_events(events, last) if _place(x)[0] == SYNTHESIS]
+        reserve += [x for x in _cut_events(events, chairman_failures) if _place(x)[0] == SYNTHESIS]
     return reserve
 
 
@@ -225,18 +225,20 @@ def _plan(
 ) -> Plan:
     """Plan the repeated calls."""
     cut = min(place for place, _ in failures)
-    again = {seat for place, seat in failures if place == cut}
+    seats_again = {seat for place, seat in failures if place == cut}
     rounds = {
         ANSWERS: opening.procedure.debate_rounds + 1,
         REVIEWS: opening.procedure.review_rounds,
     }
     goes_on = cut[1] < rounds.get(cut[0], 1)
     stages: dict[Stage, int] = {"answer": ANSWERS, "review": REVIEWS, "repair": REVIEWS}
-    whole = plan_session(opening) if cut[0] == ANSWERS else plan_stored_answers(opening, answers)
+    whole_plan = (
+        plan_session(opening) if cut[0] == ANSWERS else plan_stored_answers(opening, answers)
+    )
     lines = []
-    for line in whole.lines:
+    for line in whole_plan.lines:
         stage = stages.get(line.stage, SYNTHESIS)
-        if stage > cut[0] or (stage == cut[0] and (goes_on or line.seat in again)):
+        if stage > cut[0] or (stage == cut[0] and (goes_on or line.seat in seats_again)):
             lines.append(line)
     return sum_lines(lines)
 
@@ -302,10 +304,14 @@ def plan_retry(session: Session, seats: Iterable[str] | None, limits: Limits) ->
 
 def _remaining_lines(session: Session) -> Iterator[PlanLine]:
     procedure, events = session.opening.procedure, drop_fruitless_resumes(session.events)
-    last = procedure.debate_rounds + 1
-    answered_seats = {x.seat for x in events if isinstance(x, e.AnswerDone) and x.round == last}
-    last = procedure.review_rounds
-    seats_with_ballots = {x.seat for x in events if isinstance(x, e.BallotCast) and x.round == last}
+    last_round = procedure.debate_rounds + 1
+    answered_seats = {
+        x.seat for x in events if isinstance(x, e.AnswerDone) and x.round == last_round
+    }
+    last_round = procedure.review_rounds
+    seats_with_ballots = {
+        x.seat for x in events if isinstance(x, e.BallotCast) and x.round == last_round
+    }
     reviewing = any(isinstance(x, e.SheetDrawn) for x in events)
     closing = any(isinstance(x, e.Decided | e.SynthesisStarted) for x in events)
     line_by_seat: dict[tuple[str, str], PlanLine] = {}
@@ -316,11 +322,11 @@ def _remaining_lines(session: Session) -> Iterator[PlanLine]:
     for line in session.opening.plan.lines:
         match line.stage:
             case "answer":
-                over = reviewing or line.seat in answered_seats
+                is_over = reviewing or line.seat in answered_seats
             case "review" | "repair":
-                over = closing or line.seat in seats_with_ballots
+                is_over = closing or line.seat in seats_with_ballots
             case _:
-                over = False
-        if not over:
+                is_over = False
+        if not is_over:
             current = line_by_seat.get((line.seat, line.stage), line)
             yield replace(current, if_needed=line.if_needed, probability=line.probability)

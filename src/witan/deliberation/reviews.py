@@ -53,7 +53,7 @@ class RunningCount:
         self.roster = tuple(roster)
         self.ballots: dict[str, Ballot] = {}
         self.reasons: dict[str, str] = {}
-        outcomes = [x.outcome for x in context.earlier if isinstance(x, e.OutcomeChanged)]
+        outcomes = [x.outcome for x in context.earlier_events if isinstance(x, e.OutcomeChanged)]
         self.outcome: Outcome | None = outcomes[-1] if outcomes else None
         self.problem: str | None = None
         self.leader: str | None = None
@@ -63,7 +63,7 @@ class RunningCount:
         self._is_settling = False
         self._is_last_round = True
         self.n_second = 0
-        self.uncalled: set[str] = set()
+        self.uncalled_reviewers: set[str] = set()
         self._failures = failures
         self.duplicates = DuplicateGroups() if duplicates is None else duplicates
 
@@ -78,14 +78,18 @@ class RunningCount:
         gate = Gate(self._failures, self.context.procedure.safety_cap)
         return replace(settings, gates={self.context.opening.session: gate})
 
-    def await_ballots(self, reviewers: Sequence[str], *, last: bool) -> None:
+    def await_ballots(self, reviewers: Sequence[str], *, is_last_round: bool) -> None:
         """Expect a ballot or abstention from each; only the last round decides.
 
         There is no known bound for the ballot of a reviewer recused from several candidates.
         """
-        own = self.context.authorship.candidates_by_author
+        candidates_by_author = self.context.authorship.candidates_by_author
         own_candidates = {
-            name: [c for c in self.duplicates.with_duplicates(own[name]) if c in self.roster]
+            name: [
+                c
+                for c in self.duplicates.with_duplicates(candidates_by_author[name])
+                if c in self.roster
+            ]
             for name in reviewers
         }
         self._outstanding_reviewers = {
@@ -96,11 +100,11 @@ class RunningCount:
             name for name, candidates in own_candidates.items() if len(candidates) > 1
         }
         self._complete = anyio.Event()
-        self._is_last_round = last
+        self._is_last_round = is_last_round
         self.leader = None
 
     @property
-    def outstanding(self) -> tuple[str, ...]:
+    def outstanding_reviewers(self) -> tuple[str, ...]:
         """Reviewers without ballot or abstention so far."""
         return tuple(self._outstanding_reviewers)
 
@@ -162,7 +166,7 @@ class RunningCount:
                 )
             )
             for member in self.context.reviewers
-            if member.name not in self.uncalled
+            if member.name not in self.uncalled_reviewers
         ]
 
     def _is_decided(self) -> bool:
@@ -279,7 +283,7 @@ class _Round:
         opening = context.opening
         self.question = neutralize(opening.question)  # once, not for every sheet
         self.files = {name: neutralize(text) for name, text in opening.files.items()}
-        self.cast: dict[str, e.BallotCast] = {}
+        self.ballot_events: dict[str, e.BallotCast] = {}
         self.second: set[str] = set()
         graded = context.procedure.rubric_scoring
         self.rubric = context.procedure.rubric if graded else None
@@ -289,11 +293,15 @@ class _Round:
         jury = bool(self.context.opening.jury)
         reviewers = [m for m in self.context.reviewers if jury or m.name in self.answers]
         self._restore_progress()
-        waiting = [member for member in reviewers if member.name not in self.settled_seats]
-        last = self.number == self.context.procedure.review_rounds
-        self.count.await_ballots([member.name for member in waiting], last=last)
+        reviewers_to_call = [
+            member for member in reviewers if member.name not in self.settled_seats
+        ]
+        is_last = self.number == self.context.procedure.review_rounds
+        self.count.await_ballots(
+            [member.name for member in reviewers_to_call], is_last_round=is_last
+        )
         if self._is_over():
-            self._excuse_cancelled(waiting)
+            self._excuse_cancelled(reviewers_to_call)
             return
         sheets = self._draw_sheets([member.name for member in reviewers])
         if self.context.procedure.spend == "adaptive":
@@ -302,7 +310,7 @@ class _Round:
         for each in sheets.values():
             for turn, sheet in enumerate(each):
                 self._record_sheet(sheet, turn)
-        await self._call([(member, sheets[member.name]) for member in waiting])
+        await self._call([(member, sheets[member.name]) for member in reviewers_to_call])
 
     async def _call(self, wave: Sequence[tuple[Member, Sequence[Sheet]]]) -> None:
         """Call reviewers at once, each for its sheets, until time runs out."""
@@ -333,9 +341,9 @@ class _Round:
         Reversed sheets come after the first sheets of all reviewers.
         """
         looks = self.context.procedure.counting.looks
-        ordered = order_reviewers(reviewers, self.count.settings)
+        ranking = order_reviewers(reviewers, self.count.settings)
         n_orders = max(map(len, sheets.values()), default=1)
-        queue = [(member, turn) for turn in range(n_orders) for member in ordered]
+        queue = [(member, turn) for turn in range(n_orders) for member in ranking]
         queue = [
             (m, turn) for m, turn in queue if m.name not in (self.settled_seats, self.second)[turn]
         ]
@@ -344,7 +352,7 @@ class _Round:
         n_wanted = sum(member.name in retried_seats for member, turn in queue if not turn)
         while queue:
             n_sheets = self.count.n_looked_at
-            self.count.uncalled = {m.name for m, turn in queue if not turn}
+            self.count.uncalled_reviewers = {m.name for m, turn in queue if not turn}
             if n_sheets in looks and not n_wanted:
                 look = await self.count.look(n_sheets + len(queue))
                 if look.ends:
@@ -372,8 +380,8 @@ class _Round:
         names = [member.name for member, _ in wave]
         self.second |= {member.name for member, turn in wave if turn}
         self.settled_seats -= {*names}
-        self.count.uncalled -= {*names}
-        self.count.await_ballots(names, last=False)
+        self.count.uncalled_reviewers -= {*names}
+        self.count.await_ballots(names, is_last_round=False)
         await self._call([(m, sheets[m.name][turn : turn + 1]) for m, turn in wave])
 
     def _end(self, look: Look) -> None:
@@ -382,7 +390,7 @@ class _Round:
             e.Decided,
             leader=look.leader,
             cancelled=tuple(
-                m.name for m in self.context.reviewers if m.name in self.count.uncalled
+                m.name for m in self.context.reviewers if m.name in self.count.uncalled_reviewers
             ),
             reason="settled" if look.is_settled else "hopeless",
             p_settled=None if look.is_settled else look.p_settled,
@@ -393,14 +401,14 @@ class _Round:
         return any(
             isinstance(event, e.SynthesisStarted | e.Decided)
             or (isinstance(event, e.SheetDrawn) and event.round > self.number)
-            for event in self.context.earlier
+            for event in self.context.earlier_events
         )
 
     def _excuse_cancelled(self, members: Sequence[Member]) -> None:
         """Record the reviewers that a decision cancelled as not awaited."""
-        for event in self.context.earlier:
+        for event in self.context.earlier_events:
             if isinstance(event, e.Decided) and event.reason != "certain":
-                self.count.uncalled = set(event.cancelled)
+                self.count.uncalled_reviewers = set(event.cancelled)
             elif isinstance(event, e.Decided):
                 for member in members:
                     if member.name in event.cancelled and member.name not in self.count.reasons:
@@ -412,8 +420,8 @@ class _Round:
         A resumed session draws the same sheets again.
         """
         context = self.context
-        own_too = context.procedure.self_review and not context.opening.jury
-        own = {
+        shows_own = context.procedure.self_review and not context.opening.jury
+        candidates_by_author = {
             name: self.duplicates.with_duplicates(each)
             for name, each in context.authorship.candidates_by_author.items()
         }
@@ -421,7 +429,7 @@ class _Round:
             reviewers,
             self.duplicates.representatives(self.answers),
             (context.opening.seed, REVIEW_SHEETS, self.number),
-            hidden_candidates={} if own_too else own,
+            hidden_candidates={} if shows_own else candidates_by_author,
         )
         sheets: dict[str, tuple[Sheet, ...]] = {
             name: (sheet,) for name, sheet in drawn_sheets.items()
@@ -435,26 +443,31 @@ class _Round:
     def _record_sheet(self, sheet: Sheet, turn: int) -> None:
         """Record a sheet unless the interrupted session had recorded it."""
         event = {"round": self.number, "sheet": sheet, "mirrored": turn == 1}
-        if not any(self._is_recorded(earlier, event) for earlier in self.context.earlier):
+        if not any(
+            self._is_recorded(event_before, event) for event_before in self.context.earlier_events
+        ):
             self.context.recorder.emit(e.SheetDrawn, **event)
 
-    def _is_recorded(self, earlier: e.Event, event: Mapping[str, object]) -> bool:
+    def _is_recorded(self, event_before: e.Event, event: Mapping[str, object]) -> bool:
         return (
-            isinstance(earlier, e.SheetDrawn)
-            and earlier.round == self.number
-            and earlier.sheet == event["sheet"]
+            isinstance(event_before, e.SheetDrawn)
+            and event_before.round == self.number
+            and event_before.sheet == event["sheet"]
         )
 
     def _restore_progress(self) -> None:
         """Restore the results of the interrupted session."""
-        for event in self.context.earlier:
+        for event in self.context.earlier_events:
             match event:
                 case e.BallotCast() if event.round == self.number:
                     self.count.ballots[event.seat] = event.ballot
-                    if event.seat in self.cast and self.context.procedure.spend == "adaptive":
+                    if (
+                        event.seat in self.ballot_events
+                        and self.context.procedure.spend == "adaptive"
+                    ):
                         self.second.add(event.seat)
                         self.count.n_second += event.lost is None
-                    self.cast[event.seat] = event
+                    self.ballot_events[event.seat] = event
                     self.settled_seats.add(event.seat)
                 case e.BallotAbstained() if event.round == self.number:
                     self.count.reasons[event.seat] = event.reason
@@ -499,13 +512,13 @@ class _Round:
 
     def _explain_idle(self, member: Member) -> str:
         """Return the reason not to call a reviewer, if any."""
-        own = set(self.context.authorship.candidates_by_author[member.name])
-        if own >= self.answers.keys():
+        own_candidates = set(self.context.authorship.candidates_by_author[member.name])
+        if own_candidates >= self.answers.keys():
             return AUTHOR
         return (
             ONLY_OWN_ANSWERS
             if self.duplicates.groups
-            and {*self.duplicates.with_duplicates(own)} >= self.answers.keys()
+            and {*self.duplicates.with_duplicates(own_candidates)} >= self.answers.keys()
             else ONE_OTHER_ANSWER
         )
 
@@ -603,8 +616,8 @@ class _Round:
         """
         graded = sum(name in ballot.grades for name in sheet.candidates)
         if not graded:
-            needed = self.context.procedure.needs_grades
-            return "ranks the answers without grading them" if needed else ""
+            are_needed = self.context.procedure.needs_grades
+            return "ranks the answers without grading them" if are_needed else ""
         if self.context.procedure.asks_grades and graded < len(sheet.candidates):
             return f"grades {graded} of the {len(sheet.candidates)} answers on its sheet"
         return ""
@@ -612,28 +625,28 @@ class _Round:
     def _record_result(self, member: Member, results: Sequence[_SheetResult]) -> Ballot | None:
         """Record a seat's ballot, or the reason for none."""
         self.settled_seats.add(member.name)
-        replies = tuple(reply for read in results for reply in read.replies)
-        reviews = [read.review for read in results if read.review is not None]
+        replies = tuple(reply for result in results for reply in result.replies)
+        reviews = [result.review for result in results if result.review is not None]
         if member.name in self.second:
             return self._record_second(member, results[0])
         if not reviews:
-            is_over_budget = any(read.over_budget for read in results)
-            lost = all(read.misconfigured for read in results)
+            is_over_budget = any(result.over_budget for result in results)
+            is_misconfigured = all(result.misconfigured for result in results)
             self._abstain(
                 member,
                 results[0].reason,
                 replies,
                 over_budget=is_over_budget,
-                is_misconfigured=lost,
+                is_misconfigured=is_misconfigured,
             )
             return None
         merged_ballot = MergedBallot(reviews[0].ballot, 0, 0)
         if len(reviews) == 2:
             counting = self.context.procedure.counting.counting
             merged_ballot = merge(reviews[0].ballot, reviews[1].ballot, counting)
-        own = self.context.authorship.candidates_by_author[member.name]
+        own_candidates = self.context.authorship.candidates_by_author[member.name]
         merged_ballot = replace(
-            merged_ballot, ballot=self.duplicates.expand(merged_ballot.ballot, own)
+            merged_ballot, ballot=self.duplicates.expand(merged_ballot.ballot, own_candidates)
         )
         self.context.recorder.emit(
             e.BallotCast,
@@ -645,38 +658,38 @@ class _Round:
             notes=tuple(dict.fromkeys(_notes(results))),
             flipped=merged_ballot.n_flipped,
             compared=merged_ballot.n_compared,
-            lost=next((read.reason for read in results if read.review is None), None),
+            lost=next((result.reason for result in results if result.review is None), None),
             spent=self.context.caller.collect_spent(member.name),
         )
         event = self.context.recorder.events[-1]
         assert isinstance(event, e.BallotCast)  # noqa: S101 - as it is made
-        self.cast[member.name] = event
+        self.ballot_events[member.name] = event
         return merged_ballot.ballot
 
-    def _record_second(self, member: Member, read: _SheetResult) -> Ballot:
+    def _record_second(self, member: Member, result: _SheetResult) -> Ballot:
         """Record a ballot again, merged with its other order if there is one."""
-        first, review = self.cast[member.name], read.review
-        merged, read_by = MergedBallot(first.ballot, 0, 0), first.read_by
+        first, review = self.ballot_events[member.name], result.review
+        merged_ballot, read_by = MergedBallot(first.ballot, 0, 0), first.read_by
         if review is not None:
-            own = self.context.authorship.candidates_by_author[member.name]
-            second = self.duplicates.expand(review.ballot, own)
-            merged = merge(first.ballot, second, self.context.procedure.counting.counting)
+            own_candidates = self.context.authorship.candidates_by_author[member.name]
+            second = self.duplicates.expand(review.ballot, own_candidates)
+            merged_ballot = merge(first.ballot, second, self.context.procedure.counting.counting)
             read_by = review.read_by if first.read_by == "schema" else first.read_by
             self.count.n_second += 1
         self.context.recorder.emit(
             e.BallotCast,
             seat=member.name,
             round=self.number,
-            ballot=merged.ballot,
-            replies=(*first.replies, *read.replies),
+            ballot=merged_ballot.ballot,
+            replies=(*first.replies, *result.replies),
             read_by=read_by,
-            notes=tuple(dict.fromkeys((*first.notes, *_notes([read])))),
-            flipped=merged.n_flipped,
-            compared=merged.n_compared,
-            lost=read.reason if review is None else None,
+            notes=tuple(dict.fromkeys((*first.notes, *_notes([result])))),
+            flipped=merged_ballot.n_flipped,
+            compared=merged_ballot.n_compared,
+            lost=result.reason if review is None else None,
             spent=self.context.caller.collect_spent(member.name),
         )
-        return merged.ballot
+        return merged_ballot.ballot
 
     def _abstain(
         self,
@@ -705,7 +718,7 @@ class _Round:
         """Cancel outstanding reviewers: the leader cannot change."""
         assert self.count.leader is not None  # noqa: S101 - what being decided means
         self.context.recorder.emit(
-            e.Decided, leader=self.count.leader, cancelled=self.count.outstanding
+            e.Decided, leader=self.count.leader, cancelled=self.count.outstanding_reviewers
         )
         self.scope.cancel()
 

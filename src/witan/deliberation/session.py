@@ -119,8 +119,10 @@ class Authorship:
             ballot.reviewer,
         ):
             return ballot
-        own = self.candidates_by_author.get(ballot.reviewer, ())
-        unattributed_candidates = {c for c in own if self.authors.get(c, c) != ballot.reviewer}
+        own_candidates = self.candidates_by_author.get(ballot.reviewer, ())
+        unattributed_candidates = {
+            c for c in own_candidates if self.authors.get(c, c) != ballot.reviewer
+        }
         roster = ballot.candidates
         if roster is not None:
             roster = tuple(name for name in roster if name not in unattributed_candidates)
@@ -391,10 +393,10 @@ class Session(NotebookDisplay, FrameSource):
 
         Best first, equal ranks together, limited to seats in both sessions.
         """
-        before = self.opening.parent_ranking
-        if not before or self.outcome is None:
+        old_ranking = self.opening.parent_ranking
+        if not old_ranking or self.outcome is None:
             return {}
-        return {"before": before, "now": self.outcome.ranking}
+        return {"before": old_ranking, "now": self.outcome.ranking}
 
     @property
     def same_answers(self) -> tuple[tuple[str, ...], ...]:
@@ -515,37 +517,40 @@ class Session(NotebookDisplay, FrameSource):
         settings = self.settings
         if rule is None and not overrides:
             return settings
-        same = rule in (None, settings.rule)
+        is_same_rule = rule in (None, settings.rule)
         requested = Settings.of(rule or settings.rule, **overrides)
         settings_overrides: Mapping[str, Any] = overrides
         counting = {"recusal", "unranked", "rubric"} & settings_overrides.keys()
-        merged = replace(
+        parameters_and_settings = replace(
             settings,
             rule=requested.rule,
-            parameters={**(settings.parameters if same else {}), **requested.parameters},
+            parameters={**(settings.parameters if is_same_rule else {}), **requested.parameters},
             counting=replace(
                 settings.counting, **{name: settings_overrides[name] for name in counting}
             ),
         )
-        own = {
+        own_settings = {
             name: getattr(requested, name)
             for name in settings_overrides
             if name in Settings.__slots__
         }
-        return replace(merged, **{name: own[name] for name in own if name != "counting"})
+        return replace(
+            parameters_and_settings,
+            **{name: own_settings[name] for name in own_settings if name != "counting"},
+        )
 
 
 NOT_REQUESTED = "not asked"
 """Reason of a seat that was not asked before the session ended."""
 
 
-def _events_of(n_there: int, n_asked: int, noun: str) -> str:
-    return f"{n_there} of {n_asked} {noun}{'' if n_asked == 1 else 's'}"
+def _events_of(n_there: int, n_requested: int, noun: str) -> str:
+    return f"{n_there} of {n_requested} {noun}{'' if n_requested == 1 else 's'}"
 
 
 def _agree(opening: e.SessionOpened, answers: Mapping[str, Answer]) -> bool:
-    same = are_identical({seat: answer.text for seat, answer in answers.items()})
-    return same and not opening.procedure.self_review
+    are_same = are_identical({seat: answer.text for seat, answer in answers.items()})
+    return are_same and not opening.procedure.self_review
 
 
 class _Fold:
@@ -561,18 +566,18 @@ class _Fold:
         }
         if not self.answers.keys() <= {seat.name for seat in opening.seats}:
             raise NothingToCount("the opening of the session contains an answer of an unknown seat")
-        self.unanswered: dict[str, str] = {}
+        self.failure_by_seat: dict[str, str] = {}
         self.flags = {stored.seat: stored.flags for stored in opening.answers if stored.flags}
         self.ballots: dict[str, Ballot] = {}
         self.rounds: dict[str, int] = {}
-        self.abstained: dict[str, str] = {}
+        self.abstention_by_seat: dict[str, str] = {}
         self.requested_seats: set[str] = set()
         self.sheets: set[str] = set()
-        self.uncalled: set[str] = set()
+        self.uncalled_seats: set[str] = set()
         self.outcome: Outcome | None = None
         self.synthesis: Synthesis | None = None
-        self.fell: dict[str, str] = {}
-        self.closed: e.SessionClosed | None = None
+        self.chairman_failures: dict[str, str] = {}
+        self.closing_event: e.SessionClosed | None = None
         self.cost_tally = CostTally(opening.kept)
 
     def take(self, event: e.Event) -> None:
@@ -588,11 +593,11 @@ class _Fold:
                 )
             case e.AnswerFailed():
                 # A member that fails in a debate keeps the answer it had.
-                self.unanswered[event.seat] = event.reason
+                self.failure_by_seat[event.seat] = event.reason
             case e.GateVerdict() if event.flags:
                 self.flags[event.seat] = event.flags
             case e.SessionClosed():
-                self.closed = event
+                self.closing_event = event
             case _:
                 self._take_later(event)
 
@@ -617,15 +622,15 @@ class _Fold:
                 self.ballots[event.seat] = event.ballot
                 self.rounds[event.seat] = event.round
             case e.BallotAbstained():
-                self.abstained[event.seat] = event.reason
+                self.abstention_by_seat[event.seat] = event.reason
             case e.OutcomeChanged():
                 self.outcome = event.outcome
             case e.Decided() if event.reason != "certain":
-                self.uncalled = {*event.cancelled}
+                self.uncalled_seats = {*event.cancelled}
             case e.SynthesisFailedOver():
-                self.fell[event.chairman] = event.reason
+                self.chairman_failures[event.chairman] = event.reason
             case e.FruitlessResume():
-                self.fell.clear()
+                self.chairman_failures.clear()
             case e.SynthesisDone():
                 self.synthesis = Synthesis(
                     event.text,
@@ -634,12 +639,12 @@ class _Fold:
                     event.labels,
                     event.approved,
                     event.cut,
-                    dict(self.fell),
+                    dict(self.chairman_failures),
                 )
 
     def session(self, events: tuple[e.Event, ...]) -> Session:
         seats = [seat.name for seat in self.opening.seats]
-        closed = self.closed
+        closing_event = self.closing_event
         session = Session(
             events=events,
             opening=self.opening,
@@ -649,18 +654,22 @@ class _Fold:
             },
             failed={name: self.flags[name] for name in seats if name in self.flags},
             ballots=tuple(
-                self._ballot(s.name) for s in self.opening.reviewers if s.name not in self.uncalled
+                self._ballot(s.name)
+                for s in self.opening.reviewers
+                if s.name not in self.uncalled_seats
             ),
             outcome=self.outcome,
             synthesis=self._resolve_citations(self.synthesis),
-            status="interrupted" if closed is None else closed.status,
-            missing=() if closed is None else closed.missing,
+            status="interrupted" if closing_event is None else closing_event.status,
+            missing=() if closing_event is None else closing_event.missing,
             cost=self.cost_tally.total(),
             seconds=(
-                (events[-1].at - events[0].at).total_seconds() if closed is None else closed.seconds
+                (events[-1].at - events[0].at).total_seconds()
+                if closing_event is None
+                else closing_event.seconds
             ),
         )
-        return session if closed else replace(session, missing=(f"{session.progress} kept",))
+        return session if closing_event else replace(session, missing=(f"{session.progress} kept",))
 
     def _resolve_citations(self, synthesis: Synthesis | None) -> Synthesis | None:
         """Resolve the citations of prose that a chairman wrote."""
@@ -673,33 +682,33 @@ class _Fold:
             or "[" not in synthesis.text
         ):
             return synthesis
-        before = (
+        earlier_texts = (
             opening.question,
             *(message.text for message in opening.conversation),
             *opening.files.values(),
             *(answer.text for answer in self.answers.values()),
         )
-        problems = check_citations(synthesis.text, synthesis.labels, before)
+        problems = check_citations(synthesis.text, synthesis.labels, earlier_texts)
         return replace(synthesis, unresolved=problems.unresolved, doubtful=problems.doubtful)
 
     def _reason_unanswered(self, name: str) -> str:
-        return self.unanswered.get(
+        return self.failure_by_seat.get(
             name, "did not finish" if name in self.requested_seats else NOT_REQUESTED
         )
 
     def _ballot(self, name: str) -> Ballot:
         if name in self.ballots:
             return self.ballots[name]
-        if name in self.abstained:
-            reason = self.abstained[name]
+        if name in self.abstention_by_seat:
+            reason = self.abstention_by_seat[name]
         elif name in self.sheets:
             reason = "did not finish"
-        elif self.closed is not None and _agree(self.opening, self.answers):
+        elif self.closing_event is not None and _agree(self.opening, self.answers):
             reason = "had nothing to review: all answers are the same"
-        elif name in self.answers or self.opening.jury or name not in self.unanswered:
+        elif name in self.answers or self.opening.jury or name not in self.failure_by_seat:
             reason = NOT_REQUESTED
         else:
-            reason = f"did not answer: {self.unanswered[name]}"
+            reason = f"did not answer: {self.failure_by_seat[name]}"
         roster = tuple(s.name for s in self.opening.seats if s.name in self.answers)
         abstained = Ballot(
             name,

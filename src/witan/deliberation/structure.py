@@ -66,8 +66,8 @@ def _find_json(reply: str) -> tuple[str | None, Any]:
         values = [*find_json_values(text)]
     if len(values) != 1:
         return None, None
-    written = json.dumps(values[0], ensure_ascii=False)
-    return written.encode(errors="replace").decode(), values[0]
+    json_text = json.dumps(values[0], ensure_ascii=False)
+    return json_text.encode(errors="replace").decode(), values[0]
 
 
 def _refuse_constant(name: str) -> None:

@@ -30,8 +30,8 @@ class _Name:
 
 
 def _name(words: str, mask: str, pattern: str) -> _Name:
-    whole = re.compile(f"{_START}(?:{pattern}){_END}", re.IGNORECASE)
-    return _Name(tuple(words.split()), mask, whole)
+    full_pattern = re.compile(f"{_START}(?:{pattern}){_END}", re.IGNORECASE)
+    return _Name(tuple(words.split()), mask, full_pattern)
 
 
 _NAMES = (
@@ -114,11 +114,11 @@ def mask(text: str, question: str, names: Sequence[str]) -> str:
         if not present.isdisjoint(name.words) and not _occurs_in(name.words, question_words):
             text = name.pattern.sub(name.mask, text)
     unique, words = _own_names(tuple(names))
-    for own, pieces, pattern in unique:
-        if all(map(lower.__contains__, pieces)) and not _occurs_in((own,), question_words):
+    for own_name, pieces, pattern in unique:
+        if all(map(lower.__contains__, pieces)) and not _occurs_in((own_name,), question_words):
             text = pattern.sub(MODEL, text)
-    here = [word for word in (*_MODEL_WORDS, *words, *_VENDOR_WORDS) if word in text]
-    if all(_occurs_in((word,), question_words) for word in here):
+    words_here = [word for word in (*_MODEL_WORDS, *words, *_VENDOR_WORDS) if word in text]
+    if all(_occurs_in((word,), question_words) for word in words_here):
         return text  # most answers name no model, and the search is the expensive part
     models = tuple(
         word for word in (*_MODEL_WORDS, *words) if not _occurs_in((word,), question_words)
@@ -174,18 +174,20 @@ def _self_reference(
 ) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return patterns of a text naming its own model or vendor."""
     model, vendor = _any_of(models), _any_of(vendors)
-    who = rf"(?:{vendor}(?:['’]s)? )?{model}(?: R\+?| \d(?:\.\d)?)?{_END}"
-    by_name = rf"(?:{_I_AM}(?: called| named)?|my name is|call me) (?={who}(?!(?-i: [A-Z][a-z])))"
-    by_role = rf"as (?:an AI(?: assistant| model)?,? )?(?={who},? (?:I\b|my\b|an? ))"
+    subject = rf"(?:{vendor}(?:['’]s)? )?{model}(?: R\+?| \d(?:\.\d)?)?{_END}"
+    by_name = (
+        rf"(?:{_I_AM}(?: called| named)?|my name is|call me) (?={subject}(?!(?-i: [A-Z][a-z])))"
+    )
+    by_role = rf"as (?:an AI(?: assistant| model)?,? )?(?={subject},? (?:I\b|my\b|an? ))"
     by_kind = rf"(?:{_I_AM}|as) an?{_ADJECTIVES} (?:named|called|known as) "
-    of_model = rf"\b(?P<lead>{by_name}|{by_role}|{by_kind}|I, (?={who},)){who}"
-    made = rf"{_MAKER_VERBS}(?: and {_MAKER_VERBS})? by (?:the \w{{1,20}} (?:at|of) )?"
+    of_model = rf"\b(?P<lead>{by_name}|{by_role}|{by_kind}|I, (?={subject},)){subject}"
+    maker_clause = rf"{_MAKER_VERBS}(?: and {_MAKER_VERBS})? by (?:the \w{{1,20}} (?:at|of) )?"
     kind = rf"an?{_ADJECTIVES} (?:AI|model|assistant|chatbot){_ADJECTIVES}"
     i_was = (
         rf"I(?: am|['’]m| was|['’]ve been| have been)(?: \[model\])?,?"
-        rf"(?: an?{_ADJECTIVES})?,?(?: and)?(?: that| who| which)?(?: was| is)? {made}"
+        rf"(?: an?{_ADJECTIVES})?,?(?: and)?(?: that| who| which)?(?: was| is)? {maker_clause}"
     )
-    as_made = rf"as {kind},? {made}(?={vendor}{_END},? (?:I\b|my\b))"
+    as_made = rf"as {kind},? {maker_clause}(?={vendor}{_END},? (?:I\b|my\b))"
     makers = r"my (?:developers?|creators?|makers?|trainers?|training)(?:,| at| is| are| by) "
     owner = rf"(?:{_I_AM}|as) (?={vendor}(?:['’]s)? \[model\])"
     of_vendor = rf"\b(?P<lead>{i_was}|{as_made}|{makers}|{owner}){vendor}{_END}"
@@ -210,8 +212,8 @@ def group_duplicates(texts: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
 
 def are_identical(texts: Mapping[str, str]) -> bool:
     """True if all answers are equal and need no review."""
-    same = group_duplicates(texts)
-    return bool(same) and len(same[0]) == len(texts)
+    groups = group_duplicates(texts)
+    return bool(groups) and len(groups[0]) == len(texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +229,10 @@ class DuplicateGroups:
 
     def with_duplicates(self, candidates: Collection[str]) -> tuple[str, ...]:
         """Candidates and all their duplicates."""
-        same = {c for group in self.groups if not {*group}.isdisjoint(candidates) for c in group}
-        return tuple(dict.fromkeys((*candidates, *sorted(same))))
+        candidates_and_duplicates = {
+            c for group in self.groups if not {*group}.isdisjoint(candidates) for c in group
+        }
+        return tuple(dict.fromkeys((*candidates, *sorted(candidates_and_duplicates))))
 
     def expand(self, ballot: Ballot, own_candidates: Collection[str]) -> Ballot:
         """Give every duplicate the place and grades of its representative.
@@ -322,7 +326,7 @@ class _Citation(NamedTuple):
         True if it follows a word or brackets without a space, as an index does.
     continues
         True if the sentence continues after it.
-    begins
+    starts_line
         True if it begins a line.
     speaks
         True if it is quoted as saying something.
@@ -339,7 +343,7 @@ class _Citation(NamedTuple):
     run: int
     is_joined: bool
     continues: bool
-    begins: bool
+    starts_line: bool
     speaks: bool
     is_name: bool
     is_called: bool
@@ -373,30 +377,38 @@ def check_citations(
     if not any(each.unknown for each in citations):
         return CitationProblems()
     texts = list(earlier_texts)
-    own = {label for one in texts for label in _BRACKETED_LABEL.findall(one)}
+    earlier_labels = {label for one in texts for label in _BRACKETED_LABEL.findall(one)}
     labels_elsewhere = {label for one in texts for label in _labels_alone(one)}
-    sound = {each.run for each in citations if each.names_answer}
-    foreign = {each.run for each in citations if not own.isdisjoint(each.unknown)} - sound
+    sound_runs = {each.run for each in citations if each.names_answer}
+    foreign = {
+        each.run for each in citations if not earlier_labels.isdisjoint(each.unknown)
+    } - sound_runs
     citations = [
-        each for each in citations if each.run not in foreign and own.isdisjoint(each.unknown)
+        each
+        for each in citations
+        if each.run not in foreign and earlier_labels.isdisjoint(each.unknown)
     ]
     pattern = _Pattern(
         joins=any(each.is_joined for each in citations if each.names_answer),
         in_sentence=any(
             each.continues and not each.speaks for each in citations if each.names_answer
         ),
-        begins=any(each.begins for each in citations if each.names_answer),
+        starts_line=any(each.starts_line for each in citations if each.names_answer),
     )
     unresolved: dict[str, None] = {}
     doubtful: dict[str, None] = {}
     for each in citations:
-        certain = pattern.is_cited(each, beside=each.run in sound)
+        certain = pattern.is_cited(each, is_adjacent=each.run in sound_runs)
         for label in each.unknown if certain is not None else ():
             is_bare_label = not each.is_called and label in labels_elsewhere
             (doubtful if is_bare_label or not certain else unresolved)[label] = None
-    named_labels = _labels_alone(text) | (set() if pattern.begins else _labels_at_start(citations))
-    surely = {x for each in citations if each.is_called or each.run in sound for x in each.unknown}
-    named_labels -= surely
+    named_labels = _labels_alone(text) | (
+        set() if pattern.starts_line else _labels_at_start(citations)
+    )
+    certain_labels = {
+        x for each in citations if each.is_called or each.run in sound_runs for x in each.unknown
+    }
+    named_labels -= certain_labels
     doubtful |= dict.fromkeys(x for x in unresolved if x in named_labels)
     first = (label for label in unresolved if label not in doubtful)
     return CitationProblems(tuple(islice(first, MOST_NAMED)), tuple(islice(doubtful, MOST_NAMED)))
@@ -407,13 +419,13 @@ class _Pattern(NamedTuple):
 
     joins: bool
     in_sentence: bool
-    begins: bool
+    starts_line: bool
 
-    def is_cited(self, each: _Citation, *, beside: bool) -> bool | None:
+    def is_cited(self, each: _Citation, *, is_adjacent: bool) -> bool | None:
         """Classify brackets: a citation (True), doubtful (False), or neither (None)."""
         if each.is_joined and not (self.joins or each.is_called):
             return None
-        if each.is_called or beside or (each.speaks and not each.is_name):
+        if each.is_called or is_adjacent or (each.speaks and not each.is_name):
             return True
         if each.continues and not self.in_sentence:
             return None
@@ -422,34 +434,34 @@ class _Pattern(NamedTuple):
 
 def _find_citations(text: str, labels: Collection[str]) -> Iterator[_Citation]:
     """Read all brackets containing only labels."""
-    run, end, joined = 0, -1, False
+    run, end, is_joined = 0, -1, False
     for match in _BRACKETS.finditer(text):
         between = text[end : match.start()] if end >= 0 else "\n"
         if len(between) > _LOOK_BACK or _CITATION_JOINER.fullmatch(between) is None:
             run += 1
         if match.start() != end:
-            last = text[match.start() - 1 : match.start()]
-            joined = last.isalnum() or last in ("_", "]")
+            last_character = text[match.start() - 1 : match.start()]
+            is_joined = last_character.isalnum() or last_character in ("_", "]")
         end = match.end()
-        before = text[max(0, match.start() - _LOOK_BACK) : match.start()]
-        line = before.rpartition("\n")[2]
-        begins = len(line) < _LOOK_BACK and _LINE_START.fullmatch(line) is not None
-        called, sound, unknown = _read_brackets(match[1], labels)
+        text_before = text[max(0, match.start() - _LOOK_BACK) : match.start()]
+        line = text_before.rpartition("\n")[2]
+        starts_line = len(line) < _LOOK_BACK and _LINE_START.fullmatch(line) is not None
+        called, names_answer, unknown = _read_brackets(match[1], labels)
         yield _Citation(
             run=run,
-            is_joined=joined,
+            is_joined=is_joined,
             continues=_GOES_ON.match(text, end) is not None,
-            begins=begins,
-            speaks=bool(_SPEAKS.match(text, end) or _QUOTED.search(before)),
-            is_name=_NAMED_BEFORE.search(before) is not None,
+            starts_line=starts_line,
+            speaks=bool(_SPEAKS.match(text, end) or _QUOTED.search(text_before)),
+            is_name=_NAMED_BEFORE.search(text_before) is not None,
             is_called=called,
-            names_answer=sound,
+            names_answer=names_answer,
             unknown=unknown,
         )
 
 
 def _labels_at_start(citations: Iterable[_Citation]) -> set[str]:
-    return {label for each in citations if each.begins for label in each.unknown}
+    return {label for each in citations if each.starts_line for label in each.unknown}
 
 
 def _labels_alone(text: str) -> set[str]:
@@ -461,16 +473,18 @@ def _drop_code(match: re.Match[str]) -> str:
     return line if re.match(r"\s*(?:[-*+]|\d{1,9}[.)])\s", line) else " "
 
 
-def _read_brackets(inside: str, labels: Collection[str]) -> tuple[bool, bool, tuple[str, ...]]:
+def _read_brackets(
+    bracket_text: str, labels: Collection[str]
+) -> tuple[bool, bool, tuple[str, ...]]:
     """Read brackets: explicit citations, valid labels and unknown ones."""
-    bare = _LABEL_NOUN.sub("", inside.strip(), count=1)
+    bare = _LABEL_NOUN.sub("", bracket_text.strip(), count=1)
     parts = [_LABEL_NOUN.sub("", part) for part in _LIST_SEPARATOR.split(bare)]
     form = _LONG_LABEL if any(len(label) > 1 for label in labels) else _LABEL
     if not all(part in labels or form.fullmatch(part) for part in parts):
         return False, False, ()
     unknown = tuple(part for part in parts if part not in labels)
-    named = len(unknown) < len(parts)
-    is_called = bare != inside.strip()
-    if len(parts) > 1 and not named and not is_called:
+    names_answer = len(unknown) < len(parts)
+    is_called = bare != bracket_text.strip()
+    if len(parts) > 1 and not names_answer and not is_called:
         return False, False, ()  # a list of other things, such as variables
-    return is_called, named, unknown
+    return is_called, names_answer, unknown

@@ -271,9 +271,9 @@ def _broken_off(error: Exception, response: aiohttp.ClientResponse) -> Exception
         return _not_http(error.message)
     if not isinstance(error, aiohttp.ClientPayloadError):
         return httpx2.ReadError("")
-    how = " (incomplete chunked read)" if "Transfer-Encoding" in response.headers else ""
+    detail = " (incomplete chunked read)" if "Transfer-Encoding" in response.headers else ""
     return httpx2.RemoteProtocolError(
-        f"peer closed connection without sending complete message body{how}"
+        f"peer closed connection without sending complete message body{detail}"
     )
 
 

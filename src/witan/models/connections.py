@@ -238,8 +238,8 @@ class _Single:
     def take(self) -> httpx2.AsyncClient:
         if self._idle:
             return self._idle.pop()
-        self._clients.append(fresh := _client(self._trust))
-        return fresh
+        self._clients.append(new_client := _client(self._trust))
+        return new_client
 
     async def post(self, client: httpx2.AsyncClient, post: Post) -> HttpReply:
         return _ClientReply(await client.send(post.request(), stream=True))
@@ -288,8 +288,8 @@ def _runs_on_asyncio() -> bool:
 
 def _has_proxy(scheme: str) -> bool:
     """Check the system's settings for a proxy, as `httpx2` does."""
-    named = getproxies()
-    return bool(named.get(scheme) or named.get("all"))
+    proxies = getproxies()
+    return bool(proxies.get(scheme) or proxies.get("all"))
 
 
 @cache

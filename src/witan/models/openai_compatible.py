@@ -229,9 +229,9 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     if (seconds := _number(value)) is not None:
         return seconds
     try:
-        until = parsedate_to_datetime(value)
-        until = until if until.tzinfo is not None else until.replace(tzinfo=UTC)
-        return max((until - now).total_seconds(), 0.0)
+        end = parsedate_to_datetime(value)
+        end = end if end.tzinfo is not None else end.replace(tzinfo=UTC)
+        return max((end - now).total_seconds(), 0.0)
     except (ValueError, OverflowError):
         return None
 

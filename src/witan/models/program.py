@@ -128,13 +128,13 @@ class Program:
                 await process.aclose()
 
     def _failure(self, status: int | None, tail: bytearray) -> str:
-        how = f"exited with status {status}"
+        outcome = f"exited with status {status}"
         if status is not None and status < 0:
-            how = f"was ended by signal {-status}"
+            outcome = f"was ended by signal {-status}"
         lines = tail.decode(errors="replace").split("\n")
-        last = next((line for line in reversed(lines) if line.strip()), None)
-        reason = "" if last is None else f": {self._short(last)}"
-        return f"the program {self.argv[0]!r} {how}{reason}"
+        last_line = next((line for line in reversed(lines) if line.strip()), None)
+        reason = "" if last_line is None else f": {self._short(last_line)}"
+        return f"the program {self.argv[0]!r} {outcome}{reason}"
 
 
 def _mark(argv: tuple[str, ...]) -> str:

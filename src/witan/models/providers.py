@@ -280,8 +280,8 @@ class Redaction:
     __slots__ = ("_forms",)
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        whole = [secret for secret in secrets if len(secret) >= _SHORTEST_SECRET]
-        forms = dict.fromkeys(f(secret) for secret in whole for f in (str, quote, unquote))
+        long_secrets = [secret for secret in secrets if len(secret) >= _SHORTEST_SECRET]
+        forms = dict.fromkeys(f(secret) for secret in long_secrets for f in (str, quote, unquote))
         self._forms = tuple(sorted(forms, key=len, reverse=True))
 
     def __repr__(self) -> str:

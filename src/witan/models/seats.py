@@ -126,8 +126,8 @@ def parse_seat(
         else:
             spec = _parse_provider_seat(source, kind, rest.strip())
     except _InvalidSeat as flaw:
-        how = "" if str(flaw).endswith("?") else f"; {HOW}"
-        raise ConfigError(origin, key, f"is not a seat: {flaw}{how}") from None
+        hint = "" if str(flaw).endswith("?") else f"; {HOW}"
+        raise ConfigError(origin, key, f"is not a seat: {flaw}{hint}") from None
     return replace(spec, name=name)
 
 
@@ -200,19 +200,19 @@ def name_seats(specs: Sequence[SeatSpec], names: Collection[str] = ()) -> tuple[
     A stated name stays. Otherwise a seat is named after its model; if models of several providers
     share a name, the provider is added in front; then they are numbered.
     """
-    own = [spec.name for spec in specs if spec.name]
+    own_names = [spec.name for spec in specs if spec.name]
     providers: dict[str, list[str]] = {}
     for spec in specs:
         if not spec.name:
             providers.setdefault(spec.own_name, []).append(spec.provider)
-    name_counts = Counter([*names, *own])
+    name_counts = Counter([*names, *own_names])
     result = []
     for spec in specs:
         name = spec.name
         if not name:
-            shared = len(set(providers[spec.own_name])) > 1
+            is_shared = len(set(providers[spec.own_name])) > 1
             place = spec.provider.rpartition("://")[2]
-            wanted_name = f"{place}/{spec.own_name}" if shared else spec.own_name
+            wanted_name = f"{place}/{spec.own_name}" if is_shared else spec.own_name
             name = free_name(wanted_name, name_counts)
             name_counts[name] += 1
         result.append(replace(spec, name=name))

@@ -126,7 +126,7 @@ class TestBills:
             again = await held.retry(first)
 
         [ballot] = [b for b in again.ballots if b.reviewer == "odd"]
-        assert "its price is wrong" in ballot.reason
+        assert "contradict its price" in ballot.reason
 
     async def test_a_dear_call_is_believed(self):
         """What hidden instructions, reasoning and fees can cost is no reason for doubt."""

@@ -166,7 +166,7 @@ class TestWholeSessions:
             ('{"witan_imported": 1, "session": "s\\ud800"}', "characters that are no text"),
             ('{"witan_imported": 1, "session": "s", "at": "noon"}', "'at' is 'noon'"),
             ("{broken", "is not JSON"),
-            ('{"other": 1}', "is not a session"),
+            ('{"other": 1}', "is no session"),
         ],
     )
     def test_invalid_line_is_reported(self, tmp_path, line, told):

@@ -228,7 +228,7 @@ class TestStatus:
         said = ask()
 
         assert (said.status, said.out) == (3, "This is an answer worth 9 of 10.\n")
-        assert said.err.endswith("one member answered\n")
+        assert said.err.endswith("only one member answered, so there is no ranking\n")
 
     def test_without_an_answer(self, ask, server):
         """Nothing on standard output; status 3, and why for every seat."""

@@ -110,7 +110,7 @@ class Purse:
         if worst is None:
             problem = f"without a known price the ceiling of ${ceiling:.4f} cannot be enforced"
             if name in self._disproved_prices:
-                problem = f"its price is wrong, according to its server's bills: {problem}"
+                problem = f"its server's bills contradict its price: {problem}"
             raise OverBudget(name, problem)
         committed = self._known_usd + self._reserved_usd
         if not committed + worst <= ceiling + ROUNDING_USD:

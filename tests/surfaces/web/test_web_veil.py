@@ -135,7 +135,7 @@ class TestChairman:
         at = next(n for n, x in enumerate(two[0], 1) if isinstance(x, e.SynthesisStarted))
         live = parsed(render_live(LivePage(two[0][:at], clock=lambda: BEGAN)))
 
-        assert "the chairman is a member" in render_session(session)
+        assert "the chairman is also a member" in render_session(session)
         assert live.one(id="writer").all("span")[0].text == "the chairman"
 
 

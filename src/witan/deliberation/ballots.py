@@ -97,7 +97,7 @@ class ParsedReview:
 
     @property
     def fullness(self) -> int:
-        """Number of candidates it places or grades; 0 if it is not a ballot."""
+        """Number of candidates placed or graded; 0 unless it is a ballot."""
         return len(self.ranked_candidates) + len(self.graded_candidates)
 
 
@@ -135,7 +135,7 @@ class ReviewForm:
         return len(self.criteria) > 1
 
     def candidate(self, label: object) -> str | None:
-        """Look up a label as written; return None if it is not on the sheet.
+        """Return the candidate of a label as written, if on the sheet.
 
         ``A``, ``a``, ``[A]``, ``Response A`` and ``Answer A:`` mean the same.
         """
@@ -316,7 +316,7 @@ def _fold_key(key: str) -> str:
 
 
 def _first_value(data: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    """Return the value of the first of these keys, in any case, or None."""
+    """Return the first value by these keys, in any case, if any."""
     values = {_fold_key(key): value for key, value in reversed(list(data.items()))}
     return next((values[key] for key in keys if values.get(key) is not None), None)
 

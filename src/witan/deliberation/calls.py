@@ -169,7 +169,7 @@ class Attempt:
         return self._speaker() is listener
 
     def note_activity(self) -> None:
-        """Note a first word or an end, after which no hedge is sent."""
+        """Note a first word or an end, to send no hedge."""
         if self._hedge_seconds is not None and not self._activity.is_set():
             self._activity.set()
             self._wait_for_turn.cancel()
@@ -332,7 +332,7 @@ def _reasoning_only_error(name: str, reply: Reply) -> ModelError:
 
 
 def _is_refusal(error: WitanError) -> bool:
-    """Return true if the provider refused before working, or never got the request."""
+    """Return true for a request refused before any work, or never sent."""
     if isinstance(error, ModelError):
         has_answered = error.status is not None and error.status not in GATEWAY_TIMEOUTS
         return has_answered or not error.sent

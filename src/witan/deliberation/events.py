@@ -225,7 +225,7 @@ class AnswerDone(RoundEvent):
     text
         Its answer.
     notes
-        Sentences on options of the call that the model went without.
+        Sentences on dropped options of the call.
     reasoning
         Reasoning that the server left in the same text; not part of the answer.
     """

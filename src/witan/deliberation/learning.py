@@ -20,7 +20,7 @@ WEIGHTED = "weighted_borda"
 
 
 def model_of(seat: Seat | Member) -> str:
-    """Return the model of a seat across sessions: its source, else its name."""
+    """Return a seat's model across sessions: its source, else its name."""
     return seat.source or seat.name
 
 
@@ -31,7 +31,7 @@ async def learn_lessons(
     *,
     exclude: str | None = None,
 ) -> Lessons:
-    """Learn, in a thread, the values that these settings leave to be learned."""
+    """Learn, in a thread, the values set to ``learn``."""
     models = [model_of(seat) for seat in reviewers] if _asks_for_reliability(counting) else []
     learn = partial(teacher.learn, list(dict.fromkeys(models)), exclude=exclude)
     return await anyio.to_thread.run_sync(learn)
@@ -101,7 +101,7 @@ def describe_unlearned(prior: object, rho: object) -> Iterator[str]:
 
 
 def _models_by_seat(lessons: Lessons, seats: tuple[Seat, ...]) -> Mapping[str, float] | None:
-    """Return the reliability of each seat's model, or None if none is known."""
+    """Return the reliability of each seat's model, if any is known."""
     reliability = {
         seat.name: lessons.reliability[model_of(seat)]
         for seat in seats

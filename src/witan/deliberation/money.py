@@ -43,7 +43,7 @@ def _bytes(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """US dollars of known cost, and the number of calls of unknown cost."""
+    """US dollars of known cost, and number of calls of unknown cost."""
 
     known_usd: float
     unknown_calls: int
@@ -136,7 +136,7 @@ class Reservation:
     Parameters
     ----------
     price
-        The member's price, as it is known when the call ends.
+        Returns the member's price, at the end of the call.
     doubt
         Called if the bill contradicts the price.
     """
@@ -191,7 +191,7 @@ class Reservation:
         self._end(NO_USAGE, 0.0)
 
     def forfeit(self) -> None:
-        """Count the cost as unknown, as the call ended early and may be billed."""
+        """Count the cost as unknown: a call that ended early may be billed."""
         self._end(Usage(), self._cost_if_free)
 
     @property
@@ -210,7 +210,7 @@ def is_free(price: Price | None) -> bool:
 
 
 def worst_usd(member: Member, call: Call) -> float | None:
-    """Return the maximum cost of one attempt, or None if its price is unknown."""
+    """Return the maximum cost of one attempt, if its price is known."""
     if member.price is None:
         return None
     if is_free(member.price):
@@ -238,7 +238,7 @@ FEES_USD = 1.0
 
 
 def read_cost(cost: object) -> tuple[float | None, tuple[str, ...]]:
-    """Read a server's bill in dollars; return None and a reason if impossible."""
+    """Read a server's bill in dollars, with a reason if impossible."""
     if isinstance(cost, bool) or not isinstance(cost, int | float):
         return None, ()
     try:
@@ -251,7 +251,7 @@ def read_cost(cost: object) -> tuple[float | None, tuple[str, ...]]:
 
 
 def read_tokens(count: object, direction: str) -> tuple[int | None, tuple[str, ...]]:
-    """Read a server's token count; return None and a reason if below 0."""
+    """Read a server's token count, with a reason if below 0."""
     if type(count) is not int:
         return None, ()
     if count >= 0:
@@ -296,7 +296,7 @@ def _check_count(
 def _most_usd(
     member: Member, call: Call, input_tokens: int | None, output_tokens: int | None
 ) -> float:
-    """Return the maximum cost of a call, at the highest price if unknown.
+    """Return a call's maximum cost, at the highest price if unknown.
 
     A seat counts as free mostly by a guess from its address, so that bounds no bill.
     """

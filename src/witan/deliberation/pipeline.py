@@ -362,7 +362,7 @@ class _Synthesis:
     async def _ensure_structure(
         self, chairman: Member, call: Call, result: CallResult, schema: str
     ) -> CallResult | CallFailure:
-        """Read a reply as JSON; request one repair if it fails the schema."""
+        """Read a reply as JSON; on failing the schema request one repair."""
         text, problem = read_structure(result.text, schema)
         if not problem:
             return replace(result, text=text)
@@ -394,7 +394,7 @@ class _Synthesis:
         )
 
     def _take_best_answer(self) -> None:
-        """Use the leader's answer, or all those tied for best, as final answer."""
+        """Use the leader's answer, or all tied answers, as final answer."""
         mode = self.context.procedure.mode
         self.context.recorder.emit(e.SynthesisStarted, chairman=None, mode=mode, worst_usd=0.0)
         tied = self.outcome.tied_for_best if self.outcome else ()

@@ -102,7 +102,7 @@ class Plan(NotebookDisplay):
 
     @property
     def expected_usd(self) -> float | None:
-        """Expected US dollars when nothing fails, or None if a price is unknown."""
+        """Expected US dollars when nothing fails, if all prices are known."""
         usual_lines = [line for line in self.lines if not line.if_needed]
         if any(line.expected_usd is None for line in usual_lines):
             return None
@@ -110,7 +110,7 @@ class Plan(NotebookDisplay):
 
     @property
     def usual_usd(self) -> float | None:
-        """Most US dollars when nothing fails, or None if a price is unknown."""
+        """Most US dollars when nothing fails, if all prices are known."""
         return sum_known([line.worst_usd for line in self.lines if not line.if_needed])
 
     def least_usd(self) -> tuple[Stage, float] | None:

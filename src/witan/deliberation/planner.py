@@ -280,7 +280,7 @@ class _Planner:
         return [other for other in self.authors if sees_all or other.name != seat.name]
 
     def _synthesis(self, chairmen: Sequence[SeatLike]) -> list[PlanLine]:
-        """Return every chairman, then the dearest member, after the first only if needed."""
+        """Return every chairman, then the dearest member; only the first is certain."""
         tokens = self._longest_tokens(self.authors)
         blank, repair = self.blank.synthesis()
         size, unwritten = blank + tokens, tokens + self.blank.standings()

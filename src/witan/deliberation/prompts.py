@@ -136,7 +136,7 @@ def _clean_label(label: str) -> str:
 
 
 def system_message(*parts: str | None) -> tuple[Message, ...]:
-    """Return the system message of these parts, or none if all are empty."""
+    """Return the system message of these parts, unless all are empty."""
     text = "\n\n".join(part for part in parts if part is not None and part.strip())
     return (Message("system", text),) if text else ()
 

@@ -285,7 +285,7 @@ class ReasoningFilter:
         return False
 
     def _is_quoted(self, match: re.Match[str], *, is_end: bool) -> bool | None:
-        """Return true if a tag is in quotes, or None if still unknown."""
+        """Return whether a tag is in quotes, or None while unknown."""
         text_before = (self._held_text + self._buffer[: match.start()])[-2:]
         text_after = self._buffer[match.end() :][:2]
         quote = text_before[-1:]
@@ -298,7 +298,7 @@ class ReasoningFilter:
         return bool(text_after) and not text_after[1:].isalnum()
 
     def _is_word(self, match: re.Match[str], *, is_end: bool) -> bool | None:
-        """Return true if both tags are words of a sentence, None if unknown."""
+        """Return whether both tags are words of a sentence, None while unknown."""
         block = "".join((*self._block, self._buffer[: match.start()]))
         if "\n" in block or not (_continues_sentence(block) or re.search(r"\w", block) is None):
             return False

@@ -189,7 +189,7 @@ def _failures(session: Session) -> set[Failure]:
 
 
 def _cut_events(events: Sequence[e.Event], failures: Collection[Failure]) -> list[e.Event]:
-    """Return the events to keep: before the first failure, and of other seats.
+    """Return the events before the first failure, and those of other seats.
 
     An outcome is counted again in any case.
     """

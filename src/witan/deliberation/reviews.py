@@ -667,7 +667,7 @@ class _Round:
         return merged_ballot.ballot
 
     def _record_second(self, member: Member, result: _SheetResult) -> Ballot:
-        """Record a ballot again, merged with its other order if there is one."""
+        """Record a ballot again, merged with its other order if any."""
         first, review = self.ballot_events[member.name], result.review
         merged_ballot, read_by = MergedBallot(first.ballot, 0, 0), first.read_by
         if review is not None:

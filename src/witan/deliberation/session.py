@@ -265,7 +265,7 @@ class Session(NotebookDisplay, FrameSource):
         return fold.session(lasting)
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
-        """Yield the seats, with their answers and standings, as rows of a data frame."""
+        """Yield seats with answers and standings as rows of a data frame."""
         rows = () if self.outcome is None else self.outcome.rows()
         standings = {row[""].candidate: row for row in rows}
         nothing = {"rule": None, "": Standing}

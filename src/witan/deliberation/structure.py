@@ -44,7 +44,7 @@ def _validator(schema: str) -> "Validator":
 
 
 def read_structure(reply: str, schema: str) -> tuple[str, str]:
-    """Return the JSON text in a reply, and the problem with it, if any.
+    """Return the JSON text in a reply and its problem, if any.
 
     Prose or a code fence around a single JSON object or list is ignored.
     """

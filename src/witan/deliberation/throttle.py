@@ -67,7 +67,7 @@ class AdaptiveLimit:
         self._replies, self._window_start = 0, 0.0
 
     def note_reply(self, now: float, *, full: bool) -> None:
-        """Note the time of a reply, and whether all slots are in use."""
+        """Note a reply's time, and whether all slots are in use."""
         self._replies += 1
         if not full:
             self._replies = 0

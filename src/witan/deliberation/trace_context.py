@@ -82,7 +82,7 @@ def read_trace_variables(environment: Mapping[str, str]) -> TraceContext | None:
 
 
 def call_trace() -> dict[str, str]:
-    """Return the fields for one call of this task, with a new span."""
+    """Return the fields of a new span for one call."""
     trace = TRACE.get()
     return {} if trace is None else trace.child().fields()
 

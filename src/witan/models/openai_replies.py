@@ -17,7 +17,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class EventStream:
-    """Parser of a byte stream, in pieces of any size, into event data.
+    """Parser of a byte stream, in any pieces, into event data.
 
     Names, ids and retry times of events are ignored. An unfinished event waits until `close`, which
     returns it: a stream may end without its last blank line.
@@ -290,7 +290,7 @@ class CompletionReader:
             self._hear(self._redact.hide(_repair_text(text)))
 
     def _check(self, part: Mapping[str, Any], usage: Mapping[str, Any]) -> None:
-        """Raise the error sent in place of a completion, with its billed usage."""
+        """Raise the error sent instead of a completion, with its usage."""
         error = part.get("error")
         if not error and "error" in (part.get("object"), part.get("type")):
             error = part
@@ -350,9 +350,8 @@ def _reply(text: str, usage: Mapping[str, Any], *, cut: bool) -> Reply:
     output_tokens, output_problem = read_tokens(usage.get("completion_tokens"), "written")
     total, _ = read_tokens(usage.get("total_tokens"), "in all")
     if input_tokens is not None and total is not None and total >= input_tokens:
-        output_tokens = max(
-            output_tokens or 0, total - input_tokens
-        )  # some count what was thought in the total alone
+        # Some servers count reasoning only in the total.
+        output_tokens = max(output_tokens or 0, total - input_tokens)
     return Reply(
         text,
         Usage(input_tokens, output_tokens),

@@ -146,7 +146,7 @@ def _mark(argv: tuple[str, ...]) -> str:
 
 
 def render_messages(messages: tuple[Message, ...]) -> str:
-    """Return messages as plain text: one as it is, several headed by speaker."""
+    """Return messages as plain text, several with their speakers as headings."""
     if len(messages) == 1:
         return messages[0].text
     return "\n\n".join(f"{m.role.capitalize()}:\n{m.text}" for m in messages) + "\n"

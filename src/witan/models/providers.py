@@ -32,7 +32,7 @@ _OLLAMA_PORT = 11434
 
 
 def ollama_url(host: str) -> str:
-    """Return the base URL from OLLAMA_HOST: a host, a port, both, or a URL."""
+    """Return the base URL from OLLAMA_HOST: host, port, both, or URL."""
     full = host if "://" in host else f"http://{host}"
     try:
         parts = urlsplit(full)
@@ -288,7 +288,7 @@ class Redaction:
         return "Redaction()"
 
     def __call__(self, text: str) -> str:
-        """Return the text on one line, ≤ 300 characters, *** for every secret."""
+        """Return the text on one line, ≤ 300 characters, with secrets as ***."""
         line = "".join(filter(str.isprintable, " ".join(text.split())))
         for secret in self._forms:
             line = line.replace(secret, _REDACTED)

@@ -420,7 +420,7 @@ def _load(provider: str) -> None:
 
 
 def _rungs(model: "Model") -> Sequence[Rung]:
-    """Return output methods of the model, best first; a prompt works on any."""
+    """Return the model's output methods, best first; the last always works."""
     profile = model.profile
     rungs: list[Rung] = ["native"] if profile.get("supports_json_schema_output", False) else []
     if profile.get("supports_tools", True):
@@ -501,7 +501,7 @@ def _parameters(
 
 
 def _has_finished(response: "m.ModelResponse") -> bool:
-    """Return true if there is a finish reason, even one unknown to the library."""
+    """Return true for any finish reason, even one unknown to the library."""
     details = response.provider_details or {}
     return response.finish_reason is not None or "finish_reason" in details
 

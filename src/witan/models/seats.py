@@ -225,7 +225,7 @@ def names_of(spec: SeatSpec) -> tuple[str, ...]:
 
 
 def find_price(spec: SeatSpec, rates: Mapping[str, Rate]) -> Price | None:
-    """Return the price set for a seat under one of its names, if any."""
+    """Return the price set under one of a seat's names, if any."""
     return next((Price(*rates[name]) for name in names_of(spec) if name in rates), None)
 
 
@@ -235,7 +235,7 @@ def unknown_seat_problem(name: str, seats: Iterable[str]) -> str:
 
 
 def key_variables(spec: SeatSpec) -> tuple[str, ...]:
-    """Return the variables searched for a seat's key; empty if none is needed."""
+    """Return the variables searched for a seat's key, if it needs one."""
     if spec.key_variable is not None:
         return (spec.key_variable,)
     provider = PROVIDERS.get(spec.provider)
@@ -284,7 +284,7 @@ def _moved_address(provider: Provider, variable: str, value: str) -> str:
 
 
 def base_url(spec: SeatSpec, environment: Mapping[str, str]) -> str | None:
-    """Return the URL of a seat; None if left to its library, or without one."""
+    """Return the URL of a seat, unless left to its library."""
     return address(spec, environment).url
 
 
@@ -316,7 +316,7 @@ def describe_risk(record: Seat) -> str | None:
 
 
 def price_of_seat(spec: SeatSpec, environment: Mapping[str, str]) -> Price | None:
-    """Look up the price of a seat; return None if it is unknown.
+    """Look up the price of a seat, if it is known.
 
     The price as configured, or as listed, even if the provider is called at another address. A
     local server, or one written as an address on this machine, costs nothing; a paid provider

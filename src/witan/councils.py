@@ -1,4 +1,4 @@
-"""Councils by name, their settings, and sessions as they are shown while they run.
+"""Councils by name, their settings and procedures, and views of running sessions.
 
 Its names are imported on first use: a program that only lists councils loads none.
 """
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from witan.lazy_names import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
+    from witan.deliberation.record import procedure_to_json as procedure_to_json
     from witan.service.council_names import council_names as council_names
     from witan.service.council_names import seat_by_name as seat_by_name
     from witan.service.council_settings import CouncilSettings as CouncilSettings
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from witan.surfaces.report.session import ReplyFooter as ReplyFooter
 
 _HOMES = {
+    "witan.deliberation.record": ("procedure_to_json",),
     "witan.service.council_names": ("council_names", "seat_by_name"),
     "witan.service.council_settings": ("CouncilSettings",),
     "witan.surfaces.live_board": ("Board", "FinalText"),

@@ -326,7 +326,7 @@ class TestSurroundings:
 
     def test_more_ballots_than_are_compared(self):
         """A flood of ballots is not sifted."""
-        with pytest.raises(InvalidBallot, match="holds more than 32 ballots"):
+        with pytest.raises(InvalidBallot, match="contains more than 32 ballots"):
             read(said() * 40)
 
     def test_a_fuller_ballot_is_not_undone_by_a_remark(self):
@@ -411,7 +411,7 @@ class TestNotes:
             (
                 said(["A", "B", "C"], grades={"A": 9}),
                 CHAIN,
-                ("grades were not asked for; dropped",),
+                ("grades were not requested; dropped",),
             ),
         ],
         ids=["unknown", "repeated", "left out", "grades"],

@@ -363,7 +363,7 @@ class TestForeign:
 
         assert all(
             fact in failed.reason
-            for fact in (f"returned {type(thing).__name__}", "a Reply was due")
+            for fact in (f"returned {type(thing).__name__}", "instead of a Reply")
         )
 
     @pytest.mark.parametrize("text", ["", " \n\t", None])

@@ -180,7 +180,7 @@ class TestSessions:
         """A letter that may name something else leaves the session complete, with a note."""
         session = await closed("Choose option [D], as [A] says.")
 
-        note = "the final answer holds [D], which names no answer and may mean something else"
+        note = "the final answer contains [D], which names no answer and may mean something else"
         assert (session.status, session.missing) == ("complete", ())
         assert session.notes[-1] == note
         assert f"note: {note}" in "\n".join(report_text(Page(), session_report(session)))

@@ -28,7 +28,7 @@ REVIEWS = {"responseFormat": "json_schema"}
 CHAIRS = {"systemMessage": "You are the chairman"}
 
 CHAOS = {
-    "rate limit": ("rateLimitRate", "asks for fewer calls (429): Chaos", "it asks to wait 1 s"),
+    "rate limit": ("rateLimitRate", "rate limited (429): Chaos", "it asks to wait 1 s"),
     "disconnect": ("disconnectRate", "broke off: ", ""),
     "malformed": ("malformedRate", "broke off in the middle of its JSON", ""),
     "server error": ("dropRate", "cannot answer now (500): Chaos", ""),

@@ -98,9 +98,9 @@ class TestBills:
     @pytest.mark.parametrize(
         ("bill", "price", "note"),
         [
-            ({"cost_usd": 1e308}, None, "billed $1e+308, and this call cannot cost"),
-            ({"cost_usd": 1e308}, Price(1, 1), "billed $1e+308, and this call cannot cost"),
-            ({"cost_usd": 500.0}, None, "billed $500, and this call cannot cost"),
+            ({"cost_usd": 1e308}, None, "billed $1e+308, although this call cannot cost"),
+            ({"cost_usd": 1e308}, Price(1, 1), "billed $1e+308, although this call cannot cost"),
+            ({"cost_usd": 500.0}, None, "billed $500, although this call cannot cost"),
             ({"usage": Usage(10**12, 5)}, Price(1, 1), "1,000,000,000,000 tokens read"),
             ({"usage": Usage(5, 10**30)}, Price(1, 1), "10**15 or more tokens written"),
         ],
@@ -126,7 +126,7 @@ class TestBills:
             again = await held.retry(first)
 
         [ballot] = [b for b in again.ballots if b.reviewer == "odd"]
-        assert "disprove its price" in ballot.reason
+        assert "contradict its price" in ballot.reason
 
     async def test_a_dear_call_is_believed(self):
         """What hidden instructions, reasoning and fees can cost is no reason for doubt."""

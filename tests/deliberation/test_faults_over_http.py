@@ -82,7 +82,7 @@ ROWS = {
     "404": Row("404", "does not know the model"),
     "422": Row("422", "refused the call (422)"),
     "408": Row("408", "cannot answer now (408): Request Timeout", 2),
-    "429": Row("429", "asks for fewer calls (429): Too Many Requests", 2),
+    "429": Row("429", "rate limited (429): Too Many Requests", 2),
     "429, then well": Row("429", calls=2, times=1),
     "429, wait, then well": Row("429", calls=2, times=1, given={"retry_after": 0.15}),
     "429, wait too long": Row("429", "it asks to wait 60 s", given={"retry_after": 60}),
@@ -95,7 +95,7 @@ ROWS = {
     "empty": Row("empty", "said nothing", 2),
     "null content": Row("null", "said nothing", 2),
     "truncated": Row("truncated", "broke off in the middle of its JSON", 2),
-    "a web page": Row("body", "sent something that is no chat completion"),
+    "a web page": Row("body", "sent something other than a chat completion"),
     "oversize": Row("oversize", "sent more than the 8,000,000 bytes"),
     "an error in a 200": Row("error in 200", "failed: no room", 2, given={"words": "no room"}),
     "ignores the wish to stream": Row("ignores stream"),
@@ -338,7 +338,7 @@ class TestTooFew:
 
         session = await asked(server, enough=4, grace_seconds=0.1)
 
-        assert session.unanswered == {"eve": "did not finish within 0.1 s of the 4 answers awaited"}
+        assert session.unanswered == {"eve": "did not finish within 0.1 s of the first 4 answers"}
         assert session.outcome.n_ballots == 4
 
 

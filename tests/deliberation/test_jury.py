@@ -195,7 +195,7 @@ class TestAfterwards:
         broken = ending(await held(), e.AnswerDone)
         for jury in ((), members("xy", "bac")):
             async with council(members("abc", "cab"), jury=jury) as opened:
-                with pytest.raises(NoCouncil, match="was begun by other jurors"):
+                with pytest.raises(NoCouncil, match="was started with other jurors"):
                     await opened.resume(broken)
 
     async def test_a_failed_juror_is_asked_again(self):

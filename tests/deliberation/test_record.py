@@ -12,8 +12,12 @@ from hypothesis import strategies as st
 
 from witan.core.ballot import Ballot
 from witan.core.blinding import Sheet
+from witan.core.gate import Gate
+from witan.core.interpretation import Counting
 from witan.core.outcome import Prior
+from witan.core.rubric import Anchor, Ceiling, Criterion, Rubric
 from witan.core.rules import RULES
+from witan.core.scale import Scale
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
 from witan.deliberation import events as e
@@ -23,6 +27,7 @@ from witan.deliberation.procedure import Limits, Procedure, ThrottlePolicy
 from witan.deliberation.record import (
     event_from_json,
     event_to_json,
+    procedure_to_json,
     session_from_json,
     session_to_json,
     to_plain,
@@ -270,27 +275,27 @@ def field(path: str, value: Any) -> str:
 
 SIGHT = "events[0].procedure.counting"
 BROKEN = {
-    "empty": ("", "is no JSON at line 1, column 1: it breaks off there, as a file does"),
-    "not JSON": ("question: why", "is no JSON at line 1, column 1: Expecting value"),
-    "a list": ("[]", "is no JSON object; expected {…} with one session"),
-    "another object": ("{}", "is no session: it has no field witan_session"),
-    "depth": ("[" * 100_000, "is no session: something in it is nested too deeply"),
+    "empty": ("", "is not JSON at line 1, column 1: the file is truncated there"),
+    "not JSON": ("question: why", "is not JSON at line 1, column 1: Expecting value"),
+    "a list": ("[]", "is not a JSON object; expected {…} with one session"),
+    "another object": ("{}", "is not a session: it has no field witan_session"),
+    "depth": ("[" * 100_000, "is not a session: something in it is nested too deeply"),
     "a later version": (
         '{"witan_session": 2}',
         "is a session of version 2, and this Witan reads version 1; update Witan to read it",
     ),
-    "no events": ('{"witan_session": 1}', "is no whole session: events is not a list"),
+    "no events": ('{"witan_session": 1}', "is not a complete session: events is not a list"),
     "no opening": (
         broken(lambda r: r["events"].pop(0)),
         "the events do not begin with the opening of a session",
     ),
     "no event": (
         broken(lambda r: r["events"].insert(3, 7)),
-        "events[3] is no event; expected a map with the field 'event'",
+        "events[3] is not an event; expected a map with the field 'event'",
     ),
     "an unknown kind": (
         broken(lambda r: r["events"][3].update(event="dance")),
-        "events[3] is of the unknown kind 'dance'; a later Witan may know it",
+        "events[3] is of the unknown kind 'dance'; a later version of Witan may read it",
     ),
     "a missing field": (
         broken(lambda r: r["events"][3].pop("seat")),
@@ -386,3 +391,125 @@ def test_a_second_session_shares_nothing_with_the_first():
     session = session_from_json(field("seed", 8))
 
     assert session.opening == replace(opened(), seed=8)
+
+
+def procedure_of(part: Any) -> Procedure:
+    """Make a procedure that differs from the default in this part of it alone."""
+    if isinstance(part, Procedure):
+        return part
+    if isinstance(part, Anchor):
+        part = replace(CRITERION, anchors=(part,))
+    if isinstance(part, Criterion):
+        part = Rubric("style", (part,))
+    if isinstance(part, Ceiling):
+        part = Rubric("style", (CRITERION,), (part,))
+    if isinstance(part, Rubric):
+        part = Counting(rubric=part)
+    if isinstance(part, Counting):
+        part = Settings(counting=part)
+    if isinstance(part, ThrottlePolicy):
+        part = Limits(providers={"openai": part})
+    return Procedure(limits=part) if isinstance(part, Limits) else Procedure(counting=part)
+
+
+ANCHOR = Anchor(1, 5, "hard to read")
+CRITERION = Criterion("style", 1.0, "Does it read well?", (ANCHOR,))
+PARTS: list[tuple[Any, dict[str, Any]]] = [
+    (
+        Procedure(),
+        {
+            "counting": Settings(),
+            "mode": "best",
+            "synthesis": False,
+            "json_schema": "{}",
+            "rubric_scoring": False,
+            "holistic": True,
+            "self_review": True,
+            "mirrored": True,
+            "review_rounds": 2,
+            "debate_rounds": 1,
+            "spend": "adaptive",
+            "safety": True,
+            "safety_cap": 1.0,
+            "enough": 2,
+            "quorum": 3,
+            "limits": Limits(attempts=2),
+        },
+    ),
+    (
+        Settings("hybrid"),
+        {
+            "rule": "borda",
+            "parameters": {"alpha": 0.25},
+            "counting": Counting("after"),
+            "scale": "0-1",
+            "kind": "model",
+            "ties": "intervals",
+            "level": 0.9,
+            "threshold": 2.0,
+            "tie_break": "wins",
+            "weights": {"a": 2},
+            "rho": 0.2,
+            "prior": None,
+            "reliability": {"a": 2},
+            "gates": {"q1": Gate({"a": ("a flag",)})},
+            "flips": False,
+            "looks": (3, 4),
+        },
+    ),
+    (
+        Counting(),
+        {"recusal": "off", "unranked": "last", "rubric": Rubric("style", (CRITERION,))},
+    ),
+    (
+        Rubric("style", (CRITERION,)),
+        {
+            "name": "tone",
+            "criteria": (replace(CRITERION, anchors=()),),
+            "ceilings": (Ceiling("style", 3, 5),),
+            "scale": Scale(),
+        },
+    ),
+    (
+        CRITERION,
+        {"name": "tone", "weight": 1.0005, "description": "Is it kind?", "anchors": ()},
+    ),
+    (ANCHOR, {"low": 2, "high": 6, "text": "easy to read"}),
+    (Ceiling("style", 3, 5), {"criterion": "style", "below": 2, "at_most": 6}),
+    (
+        Limits(),
+        {
+            "call_seconds": 60.0,
+            "stage_seconds": 200.0,
+            "session_seconds": 800.0,
+            "grace_seconds": 5.0,
+            "attempts": 2,
+            "hedge_seconds": 5.0,
+            "max_tokens": 100,
+            "max_cost_usd": 1.0,
+            "providers": {"openai": ThrottlePolicy(4)},
+        },
+    ),
+    (ThrottlePolicy(), {"concurrency": 4, "per_minute": 30}),
+]
+
+
+class TestProcedure:
+    """A procedure as a key."""
+
+    @pytest.mark.parametrize(("part", "changes"), PARTS, ids=lambda value: type(value).__name__)
+    def test_every_field_counts(self, part, changes):
+        """Procedures that differ in one field differ in their JSON."""
+        variants = [part, *(replace(part, **{name: v}) for name, v in changes.items())]
+        procedures = [procedure_of(variant) for variant in variants]
+        texts = {procedure_to_json(procedure) for procedure in procedures}
+        n_different = sum(one not in procedures[:n] for n, one in enumerate(procedures))
+
+        assert changes.keys() == {each.name for each in fields(part) if each.init}
+        assert len(texts) == n_different >= len(changes)
+
+    def test_equal_procedures_are_one_key(self):
+        """The JSON of a procedure does not change when it is read from a record."""
+        session = session_from_json(session_to_json(Session.of(story())))
+
+        assert procedure_to_json(session.opening.procedure) == procedure_to_json(opened().procedure)

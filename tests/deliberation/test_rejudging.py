@@ -294,7 +294,7 @@ class TestBlindness:
         assert "quill" not in page
         assert "the chairman is " in page
         revealed = render_session(again, show_names=True)
-        assert revealed.count("quill is a juror too") == 1
+        assert revealed.count("quill is also a juror") == 1
 
     async def test_a_chairman_that_gets_another_name(self):
         """The note on its two roles names it as this session does, and a blind page does not."""
@@ -427,7 +427,7 @@ class TestRefusals:
         """An opening whose answers do not fit its seats is no session."""
         again = await judged(await held())
         opened = replace(again.opening, seats=again.opening.seats[1:])
-        with pytest.raises(NothingToCount, match="nobody's seat"):
+        with pytest.raises(NothingToCount, match="unknown seat"):
             Session.of([opened, *again.events[1:]])
 
 

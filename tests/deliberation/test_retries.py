@@ -317,7 +317,7 @@ class TestRefusals:
         """A session without a failure has nothing to be retried."""
         whole = await first(seated())
 
-        with pytest.raises(NothingToCount, match="no seat failed in the session"):
+        with pytest.raises(NothingToCount, match="no seat failed in session"):
             await retried(whole, None, seated())
 
     async def test_interrupted(self):
@@ -353,7 +353,7 @@ class TestRefusals:
         """Only those who sat can be asked again."""
         broken = await first(seated(b={"reviews": DOWN}))
 
-        with pytest.raises(NoCouncil, match="was begun by other members"):
+        with pytest.raises(NoCouncil, match="was started with other members"):
             await retried(broken, None, members("abd"))
 
 

@@ -225,5 +225,5 @@ anyio.run(main)
 
         assert run.stdout.splitlines() == [
             "200",
-            "SSL_CERT_FILE or SSL_CERT_DIR: names no certificates that can be read",
+            "SSL_CERT_FILE or SSL_CERT_DIR: names no readable certificates",
         ]

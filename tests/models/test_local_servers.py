@@ -161,7 +161,7 @@ async def test_ollama_host_is_parsed_as_ollama_does(host, url):
 @pytest.mark.parametrize("host", ["ftp://box", "http://", "box:port", "[::", "box:99999"])
 async def test_invalid_ollama_host_is_refused(host):
     """The error names the variable, and what was expected."""
-    with pytest.raises(ConfigError, match="OLLAMA_HOST: holds no address"):
+    with pytest.raises(ConfigError, match="OLLAMA_HOST: is not an address"):
         ollama_url(host)
 
 

@@ -111,11 +111,11 @@ class TestFailures:
     @pytest.mark.parametrize(
         ("body", "status", "problem"),
         [
-            ("", 200, "sent something that is no list of models"),
-            ({"models": []}, 200, "sent something that is no list of models"),
-            ({"data": [{"id": 3}]}, 200, "sent something that is no list of models"),
-            ({"data": [{}]}, 200, "sent something that is no list of models"),
-            ({}, 403, r"refuses the key \(403\)"),
+            ("", 200, "sent something other than a list of models"),
+            ({"models": []}, 200, "sent something other than a list of models"),
+            ({"data": [{"id": 3}]}, 200, "sent something other than a list of models"),
+            ({"data": [{}]}, 200, "sent something other than a list of models"),
+            ({}, 403, r"rejected the key \(403\)"),
             ({}, 500, r"lists no models at .* \(status 500\)"),
         ],
     )

@@ -206,7 +206,7 @@ class TestFaults:
             ("408", {}, "cannot answer now (408): Request Timeout", True),
             ("409", {}, "cannot answer now (409): Conflict", True),
             ("425", {}, "cannot answer now (425): Too Early", True),
-            ("429", {"words": "Slow."}, "asks for fewer calls (429): Slow.", True),
+            ("429", {"words": "Slow."}, "rate limited (429): Slow.", True),
             ("500", {}, "cannot answer now (500): Internal Server Error", True),
             ("503", {"words": "a\nb" + "x" * 400}, "cannot answer now (503): a bxxx", True),
             ("529", {"words": "Full."}, "cannot answer now (529): Full.", True),
@@ -215,8 +215,8 @@ class TestFaults:
             ("drop", {}, "broke off: Server disconnected", True),
             ("drop", {"after": 3}, "broke off: peer closed connection", True),
             ("truncated", {}, "broke off in the middle of its ", True),
-            ("body", {}, "sent something that is no chat completion", False),
-            ("wrong shape", {}, "sent something that is no chat completion", False),
+            ("body", {}, "sent something other than a chat completion", False),
+            ("wrong shape", {}, "sent something other than a chat completion", False),
             ("oversize", {}, "sent more than the 8,000,000 bytes", False),
             ("error in 200", {"words": "Oh", "code": 502}, "failed (502): Oh", True),
         ],
@@ -542,7 +542,7 @@ class TestDialects:
         """A reply notes which of its options the server does not take."""
         server.fault("m", "refuses", field="temperature")
         server.fault("m", "refuses", field="stream_options")
-        notes = ("the server does not take temperature",)
+        notes = ("the server does not accept temperature",)
 
         replies = [
             await model.complete(call(temperature=0.2, reasoning_effort="low"), ignore_text),

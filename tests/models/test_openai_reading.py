@@ -126,11 +126,11 @@ class TestText:
     @pytest.mark.parametrize(
         ("usage", "note"),
         [
-            ({"cost": float("nan")}, "its server billed nan dollars, which is no amount"),
-            ({"cost": -2}, "its server billed -2 dollars, which is no amount"),
-            ({"cost": 10**400}, "its server billed inf dollars, which is no amount"),
-            ({"prompt_tokens": -1}, "its server counted fewer than 0 tokens read"),
-            ({"completion_tokens": -1}, "its server counted fewer than 0 tokens written"),
+            ({"cost": float("nan")}, "its server billed an invalid amount (nan dollars)"),
+            ({"cost": -2}, "its server billed an invalid amount (-2 dollars)"),
+            ({"cost": 10**400}, "its server billed an invalid amount (inf dollars)"),
+            ({"prompt_tokens": -1}, "its server reported fewer than 0 tokens read"),
+            ({"completion_tokens": -1}, "its server reported fewer than 0 tokens written"),
         ],
     )
     def test_impossible_usage_is_noted(self, usage, note):
@@ -181,20 +181,20 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("body", "problem", "transient"),
         [
-            (b"", "broke off before it said anything", True),
+            (b"", "ended without a reply", True),
             (b": keep-alive\n\n", "broke off in the middle of its reply", True),
             (whole("So it is.")[:-20], "broke off in the middle of its JSON", True),
             (stream(delta("So"), end=""), "broke off in the middle of its reply", True),
             (stream(delta("So"), end='data: {"choi'), "broke off in the middle of its JSON", True),
             (b"[" * 100_000, "broke off in the middle of its JSON", True),
-            (b"<html>", "no chat completion", False),
-            (b"Yes", "no chat completion", False),
-            (b"Hello there", "no chat completion", False),
-            (b"[]", "no chat completion", False),
-            (b"[1]", "no chat completion", False),
-            (b'{"choices": "none"}', "no chat completion", False),
-            (b'{"choices": [{"message": 3}]}', "no chat completion", False),
-            (stream({"result": 1}), "no chat completion", False),
+            (b"<html>", "other than a chat completion", False),
+            (b"Yes", "other than a chat completion", False),
+            (b"Hello there", "other than a chat completion", False),
+            (b"[]", "other than a chat completion", False),
+            (b"[1]", "other than a chat completion", False),
+            (b'{"choices": "none"}', "other than a chat completion", False),
+            (b'{"choices": [{"message": 3}]}', "other than a chat completion", False),
+            (stream({"result": 1}), "other than a chat completion", False),
             (whole(None), "said nothing", True),
             (whole(" \n"), "said nothing", True),
             (stream(delta(finish="stop")), "said nothing", True),
@@ -252,7 +252,7 @@ class TestErrors:
             ({"message": "Oh", "type": "invalid_request_error"}, "failed: Oh", None, False),
             ({"message": "Oh", "type": "overloaded_error"}, "failed: Oh", None, True),
             ("Oh", "failed: Oh", None, True),
-            ({"code": None}, "does not say why", None, True),
+            ({"code": None}, "gave no reason", None, True),
         ],
     )
     @pytest.mark.parametrize("streamed", [True, False])

@@ -125,7 +125,7 @@ async def test_endless_output_is_stopped():
     """A program that never stops writing is killed at a stated size."""
     error = await failure(Program("p", "yes"))
 
-    assert "said more than 8,000,000 bytes" in str(error)
+    assert "printed more than 8,000,000 bytes" in str(error)
 
 
 async def test_cancelling_kills_the_program_and_its_children(tmp_path):
@@ -236,4 +236,4 @@ class TestCircles:
         assert (await Program("p", "echo well").complete(call(), ignore_text)).text == "well\n"
         monkeypatch.setenv("WITAN_VIA", "program-a, program-b, program-c, program-d")
 
-        assert "4 programs hold councils" in str(await failure(Program("p", "echo well")))
+        assert "4 programs already run councils" in str(await failure(Program("p", "echo well")))

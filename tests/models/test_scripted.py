@@ -76,7 +76,7 @@ class TestAnswering:
     @pytest.mark.parametrize("stage", ["answer", "synthesis"])
     async def test_call_without_a_matching_line_is_an_error(self, stage):
         """A retry would not help."""
-        with pytest.raises(ModelError, match=f"^m: .*to this {stage}"):
+        with pytest.raises(ModelError, match=f"^m: .*for this {stage}"):
             await ScriptedModel("m").complete(call(stage=stage), ignore_text)
 
     async def test_text_is_streamed_a_few_words_at_a_time(self):
@@ -403,9 +403,9 @@ class TestFiles:
     @pytest.mark.parametrize(
         ("text", "problem"),
         [
-            ("[[anwser]]", r": anwser is no stage; expected only answer, review, repair, synth"),
+            ("[[anwser]]", r": anwser is not a stage; expected only answer, review, repair, synth"),
             ("answer = 3", r": answer\[1\] is 3; expected a table headed \[\[answer\]\]"),
-            ("[answer]", r": answer\[1\] says nothing; expected text, error, hang or empty"),
+            ("[answer]", r": answer\[1\] has no reply; expected text, error, hang or empty"),
             ('[answer]\ntxt = "x"', r": answer\[1\]\.txt is unknown; expected only text, contains"),
             ("[answer]\ntext = 3", r": answer\[1\]\.text is 3; expected text$"),
             (

@@ -218,7 +218,7 @@ class TestStatus:
 
         assert (said.status, said.out) == (3, TEXT)
         assert trust(said).startswith("0 of 4 reviewers · no outcome · ")
-        assert said.err.endswith("; there is no outcome: 0 of the 2 ballots that a quorum needs\n")
+        assert said.err.endswith("; there is no outcome: 0 of the 2 ballots required\n")
 
     def test_with_one_answer(self, ask, server):
         """The only answer is the text; status 3."""
@@ -228,7 +228,7 @@ class TestStatus:
         said = ask()
 
         assert (said.status, said.out) == (3, "This is an answer worth 9 of 10.\n")
-        assert said.err.endswith("one member answered\n")
+        assert said.err.endswith("only one member answered, so there is no ranking\n")
 
     def test_without_an_answer(self, ask, server):
         """Nothing on standard output; status 3, and why for every seat."""

@@ -190,6 +190,18 @@ class TestAgain:
 
         assert n_sessions(place) == (12, 0)
 
+    def test_another_word_in_the_rubric_is_another_batch(self, witan, texts, jury, place, tmp_path):
+        """A session that was judged by another rubric is not this one."""
+        rubric = tmp_path / "rubric.toml"
+        for question in ("Is it right?", "Is it true?"):
+            rubric.write_text(
+                f'name = "own"\n[[criteria]]\nname = "style"\nweight = 1\n'
+                f'description = "{question}"\n'
+            )
+            witan("batch", texts, *jury, "--rubric", rubric)
+
+        assert n_sessions(place) == (12, 0)
+
     def test_a_new_row_is_added(self, witan, texts, jury, place):
         """Wherever it stands in the file."""
         witan("batch", texts, *jury)

@@ -226,8 +226,8 @@ class TestRecounts:
 
         assert said.status == 0
         told = " ".join(said.out.split())
-        assert all(fact in told for fact in ("no prior is learned", "fewer than 50"))
-        assert "no ρ is learned" in told
+        assert all(fact in told for fact in ("using the public prior", "fewer than 50"))
+        assert "using the public ρ" in told
 
     @pytest.mark.parametrize("option", ["--prior", "--rho"])
     def test_a_file_has_no_history_to_learn_from(self, witan, tmp_path, option):

@@ -43,7 +43,8 @@ def test_a_key_is_no_name_of_a_variable(place, key):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"members": ("zed", "script:a")}, "the command line: --member is no seat: 'zed' names no"),
+        ({"members": ("zed", "script:a")}, "the command line: --member is not a seat: "
+         "'zed' names no"),
         ({"members": ("script:a", "script:b"), "chairmen": ("zed",)}, "the command line: "
          "--chairman is neither a seat nor a name: unknown member 'zed'; known: a, b"),
         ({"max_cost_usd": -1}, "the command line: --max-cost cannot be -1"),
@@ -426,7 +427,7 @@ class TestRefusals:
             ('members = [{name = "x"}]', "members[1].seat is missing"),
             ('members = [{seat = "openai:a", temperature = 3}]', "members[1].temperature should"),
             ('members = [{seat = "openai:a", temprature = 1}]', "did you mean temperature?"),
-            ('members = ["openai:a", "openia:b"]', "members[2] is no seat: unknown provider"),
+            ('members = ["openai:a", "openia:b"]', "members[2] is not a seat: unknown provider"),
             ('members = ["x=openai:a", "x=openai:b"]', "members[2] has the name of another seat"),
             ('members = ["openai:abc", "openai:b"]\nchairman = "abd"', "did you mean 'abc'?"),
             (

@@ -131,7 +131,7 @@ class TestErrors:
         [
             ('rule = "bordas"', "profiles.p.rule names an unknown rule 'bordas'"),
             ("quorum = 0", "profiles.p.quorum cannot be 0"),
-            ('members = ["zed"]', "profiles.p.members[1] is no seat"),
+            ('members = ["zed"]', "profiles.p.members[1] is not a seat"),
             ('members = ["openai:a", "openai:b"]\nchairman = "c"', "profiles.p.chairmen[1] is "),
             ("limits = {call_seconds = -1}", "profiles.p.limits.call_seconds cannot be -1"),
             ('rulle = "x"', "profiles.p.rulle is no setting; did you mean rule?"),

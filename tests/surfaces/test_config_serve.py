@@ -49,7 +49,7 @@ class TestSettings:
             ("heartbeat_seconds", "0", "should be greater than 0"),
             ("trusted_proxies", "everybody", "should be an address or a network"),
             ("log", "xml", "should be 'text' or 'json', not 'xml'"),
-            ("public_url", "council.example", "is no base URL"),
+            ("public_url", "council.example", "is not a base URL"),
         ],
     )
     def test_a_value_that_cannot_be_is_named_with_its_variable(self, place, name, value, said):

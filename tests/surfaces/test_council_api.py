@@ -98,7 +98,7 @@ class TestSeats:
         [
             ([], NoCouncil, "at least two members, and there is none"),
             ([Echo()], NoCouncil, "at least two members, and there is one"),
-            (["gpt-5", "x"], ConfigError, r"members\[1\] is no seat: 'gpt-5' names no provider"),
+            (["gpt-5", "x"], ConfigError, r"members\[1\] is not a seat: 'gpt-5' names no provider"),
             ([Echo(), 3], InvalidParameter, r"members\[2\] cannot be 3; expected a seat such"),
             (["openai:m", Echo()], MissingKey, "m needs a key: set the variable OPENAI_API_KEY"),
             ([Member("x", Echo()), Member("x", Echo())], InvalidParameter, "no other seat has"),

@@ -190,8 +190,8 @@ class TestEndpoints:
         [
             ({"status": 404}, "(status 404)"),
             ({"status": 500}, "(status 500)"),
-            ({"body": "hello"}, "sent something that is no list of models"),
-            ({"body": [1]}, "sent something that is no list of models"),
+            ({"body": "hello"}, "sent something other than a list of models"),
+            ({"body": [1]}, "sent something other than a list of models"),
         ],
     )
     def test_a_server_that_lists_no_models_may_chat_all_the_same(self, doctor, answers, finding):
@@ -211,7 +211,7 @@ class TestEndpoints:
             left, out = doctor(f'members = ["{server.url}#a", "{server.url}#b"]', "--json")
 
         found = json.loads(out)
-        assert f"refuses the key ({status})" in found["members"][0]["finding"]
+        assert f"rejected the key ({status})" in found["members"][0]["finding"]
         assert "no member could sit" in found["problems"][0]
         assert left == Status.MISUSED
 
@@ -225,7 +225,7 @@ class TestEndpoints:
             )
 
         found = json.loads(out)
-        assert "no key has" in found["members"][0]["finding"]
+        assert "invalid characters" in found["members"][0]["finding"]
         assert (status, server.paths) == (Status.MISUSED, [])
         assert "sk-47" not in out
 

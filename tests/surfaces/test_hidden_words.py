@@ -125,7 +125,7 @@ class TestSentences:
         """A key by its variable; of a file only its setting."""
         assert "OPENAI_API_KEY" in redact_refusal(MissingKey("ada", "OPENAI_API_KEY"))
         told = redact_refusal(
-            ConfigError("/etc/w.toml", "members[1]", "is no seat: 'cmd:x --key k'")
+            ConfigError("/etc/w.toml", "members[1]", "is not a seat: 'cmd:x --key k'")
         )
         assert told.startswith("members[1]")
         assert "--key" not in told

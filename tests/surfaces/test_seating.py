@@ -81,10 +81,10 @@ class TestWriting:
             ("gpt-5", "'gpt-5' names no provider; a seat is written"),
             ("openai:", "'openai:' lacks a model"),
             ("openia:gpt-5", "unknown provider 'openia'; did you mean 'openai'?"),
-            ("http://host/v1", "'http://host/v1' lacks a model: say which after a #"),
-            ("http://#m", "'http://' is no base URL"),
-            ("http:/host#m", "is no base URL"),
-            ("https://host:port/v1#m", "is no base URL"),
+            ("http://host/v1", "'http://host/v1' lacks a model: name it after a #"),
+            ("http://#m", "'http://' is not a base URL"),
+            ("http:/host#m", "is not a base URL"),
+            ("https://host:port/v1#m", "is not a base URL"),
             ("script:", "it names no script"),
             ("cmd: ", "it names no program"),
             ("cmd:a 'b", "the command cannot be read: no closing quotation"),
@@ -242,7 +242,7 @@ class TestMembers:
         for name in (n for n in PROVIDERS if PROVIDERS[n].url_variables):
             variable = PROVIDERS[name].url_variables[0]
 
-            with pytest.raises(ConfigError, match=f"^{variable}: is no base URL") as caught:
+            with pytest.raises(ConfigError, match=f"^{variable}: is not a base URL") as caught:
                 base_url(SeatSpec("", name, "m"), {variable: value})
 
             assert "4711" not in str(caught.value)
@@ -416,7 +416,7 @@ class TestFinding:
 
     def test_a_provider_whose_variable_holds_no_address_is_passed_over(self):
         """The variable is named, and its default address is not asked."""
-        with pytest.raises(NoCouncil, match="OPENAI_BASE_URL: is no base"):
+        with pytest.raises(NoCouncil, match="OPENAI_BASE_URL: is not a base"):
             find(
                 {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "gw.example"},
                 providers={"openai": PROVIDERS["openai"]},
@@ -492,7 +492,7 @@ class TestFinding:
 
         assert [s.source for s in found.seats] == ["ollama:a", "ollama:b"]
         assert all(
-            fact in found.notes[-1] for fact in ("openai: refuses the key", "OPENAI_API_KEY")
+            fact in found.notes[-1] for fact in ("openai: rejected the key", "OPENAI_API_KEY")
         )
 
     def test_a_blank_model_is_no_model(self, provider):
@@ -514,7 +514,7 @@ class TestFinding:
             found = find({variable: "sk-47é11"}, {"ollama": local.url}, provider(name, server.url))
 
         assert [s.source for s in found.seats] == ["ollama:a", "ollama:b"]
-        assert "no key has" in found.notes[-1]
+        assert "invalid characters" in found.notes[-1]
         assert variable in found.notes[-1]
         assert "47" not in found.notes[-1]
         assert server.paths == []
@@ -522,7 +522,7 @@ class TestFinding:
     @pytest.mark.parametrize("keys", [{}, {"OPENAI_API_KEY": "k"}])
     def test_an_address_that_is_none_is_one_sentence(self, provider, keys):
         """OLLAMA_HOST is named by an error of ours, not by a group of errors."""
-        with listing("m") as server, pytest.raises(ConfigError, match="OLLAMA_HOST: holds no add"):
+        with listing("m") as server, pytest.raises(ConfigError, match="OLLAMA_HOST: is not an add"):
             find(
                 {"OLLAMA_HOST": "ftp://x", **keys},
                 {"ollama": NOWHERE},
@@ -568,7 +568,10 @@ class TestFinding:
 
     def test_a_provider_s_failure_is_told_when_nobody_sits(self, provider):
         """With a key that is refused, that is the reason, not a missing key."""
-        with listing(status=403) as server, pytest.raises(NoCouncil, match=r"refuses the key \(40"):
+        with (
+            listing(status=403) as server,
+            pytest.raises(NoCouncil, match=r"rejected the key \(40"),
+        ):
             find({"XAI_API_KEY": "sk-4711"}, providers=provider("xai", server.url))
 
 

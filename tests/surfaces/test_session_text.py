@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from sessions import Story
 from witan.core.blinding import Sheet
 from witan.deliberation import events as e
+from witan.deliberation.costs import Cost
 from witan.deliberation.ports import Expense
 from witan.deliberation.record import session_to_json
-from witan.deliberation.session import Cost, Session
+from witan.deliberation.session import Session
 from witan.service.text import Folding, Page, readable, span
 from witan.service.trust import cost_text, duration_text, session_trust
 from witan.surfaces.report.session import session_report

@@ -11,6 +11,7 @@ import pytest
 
 import witan
 from witan.bridges.verdicts import accepts, seat_jury
+from witan.councils import procedure_to_json
 
 if TYPE_CHECKING:
     from witan import Council, Session
@@ -82,7 +83,7 @@ class JudgedAssertion:
 
 def _describe(council: "Council") -> list[object]:
     """Describe jury and procedure; a script counts by its text."""
-    described: list[object] = [council.procedure]
+    described: list[object] = [procedure_to_json(council.procedure)]
     for member in council.reviewers:
         script = Path(member.source.removeprefix("script:"))
         says = script.read_text(encoding="utf-8") if member.provider == "script" else ""

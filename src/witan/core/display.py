@@ -1,13 +1,18 @@
 """Results as lines at a prompt, notebook reports and data frames."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from itertools import accumulate
 from typing import Any, Literal, Protocol
 
 Library = Literal["pandas", "polars", "pyarrow"]
 
 LONGEST = 48
 """Characters of a text that a line quotes."""
+
+MAX_LINE = 120
+"""Characters of the line that lists what differs from the defaults."""
 
 Renderer = Callable[[object], str | None]
 
@@ -96,14 +101,50 @@ def render_by(
     _renderers.update(html=html, markdown=markdown, frame=frame, live=live)
 
 
-def brief(text: str) -> str:
+def brief(text: str, longest: int = LONGEST) -> str:
     """Quote the beginning of a text on one line, control characters escaped."""
     flat = " ".join(text.split())
-    return repr(flat if len(flat) <= LONGEST else f"{flat[: LONGEST - 1]}…")
+    return repr(flat if len(flat) <= longest else f"{flat[: longest - 1]}…")
 
 
 def list_names(names: Iterable[str], join: str = ", ", most: int = 4) -> str:
     """List names on one line, at most the first few."""
-    quotes = [brief(name)[1:-1] for name in names]
-    more = [f"{len(quotes) - most} more"] if len(quotes) > most else []
-    return join.join([*quotes[:most], *more])
+    return join.join(list_some([brief(name)[1:-1] for name in names], most))
+
+
+def list_some(parts: Sequence[str], most: int) -> list[str]:
+    """Keep the first parts and say how many more there are."""
+    return [*parts[:most], *([f"{len(parts) - most} more"] if len(parts) > most else [])]
+
+
+def changes_line(settings: Any) -> str:
+    """Name a dataclass and its fields that differ from the default, on one line.
+
+    Fields of nested settings are listed flat, like the keywords of a council.
+    """
+    kind = type(settings)
+    changes = [f"{name}={_brief_value(value)}" for name, value in _changes(settings, kind())]
+    room = MAX_LINE - len(f"<{kind.__name__}: , 99 more>")
+    n_fitting = sum(n <= room for n in accumulate(len(change) + 2 for change in changes))
+    return f"<{kind.__name__}: {', '.join(list_some(changes, n_fitting)) or 'all defaults'}>"
+
+
+def _changes(settings: Any, default: Any) -> Iterator[tuple[str, object]]:
+    for each in fields(settings):
+        value, usual = getattr(settings, each.name), getattr(default, each.name)
+        if type(value) is type(usual) and is_dataclass(usual) and _has_defaults(usual):
+            yield from _changes(value, usual)
+        elif value != usual:
+            yield each.name, value
+
+
+def _has_defaults(value: Any) -> bool:
+    return all((each.default, each.default_factory) != (MISSING, MISSING) for each in fields(value))
+
+
+def _brief_value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{{{brief(', '.join(f'{key}: {item}' for key, item in value.items()))[1:-1]}}}"
+    if is_dataclass(value) and hasattr(value, "name"):
+        return brief(value.name)
+    return brief(value) if isinstance(value, str) else brief(str(value))[1:-1]

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot, Groups, Kind, one_opinion_each
 from witan.core.ballot_table import BallotTable
+from witan.core.display import changes_line
 from witan.core.electorate import BlockVotes, Electorate, Vote, VoteBlock
 from witan.core.gate import Gate
 from witan.core.profile import MAX_CANDIDATES, Floats
@@ -120,6 +121,9 @@ class Counting:
             raise InvalidParameter("recusal", self.recusal, "'before', 'after' or 'off'")
         if self.unranked not in ("skip", "last"):
             raise InvalidParameter("unranked", self.unranked, "'skip' or 'last'")
+
+    def __repr__(self) -> str:
+        return changes_line(self)
 
 
 def interpret(

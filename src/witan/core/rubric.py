@@ -6,6 +6,7 @@ from itertools import pairwise
 from math import fsum, isfinite
 from types import MappingProxyType
 
+from witan.core.display import brief
 from witan.core.scale import HIGHEST, HOLISTIC, LOWEST, Scale
 from witan.errors import InvalidRubric, UnknownName
 
@@ -124,6 +125,12 @@ class Rubric:
         object.__setattr__(self, "total_weight", fsum(weights))
         lowest_first = tuple(sorted(self.ceilings, key=lambda ceiling: ceiling.at_most))
         object.__setattr__(self, "lowest_first", lowest_first)
+
+    def __repr__(self) -> str:
+        criteria = ", ".join(f"{each.name} {each.weight:.4g}" for each in self.criteria)
+        ceilings = f"; ceilings: {len(self.ceilings)}" if self.ceilings else ""
+        scale = "" if self.scale is None else f"; scale {brief(str(self.scale), 24)[1:-1]}"
+        return f"<Rubric {brief(self.name, 24)}: {brief(criteria, 56)[1:-1]}{ceilings}{scale}>"
 
     def replace_weights(self, weights: Mapping[str, float]) -> "Rubric":
         """Return the rubric under other weights; unnamed criteria keep theirs.

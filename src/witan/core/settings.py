@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypedDict, Unpack
 
+from witan.core.display import changes_line
 from witan.core.gate import Gate
 from witan.core.interpretation import Counting, Recusal, Unranked
 from witan.core.outcome import Prior, TiesRule, check_level
@@ -133,6 +134,9 @@ class Settings:
         named = self.prior is None or self.prior in ("learn", "public")
         if not (named or isinstance(self.prior, Prior)):
             raise InvalidParameter("prior", self.prior, "a Prior, 'learn', 'public' or 'none'")
+
+    def __repr__(self) -> str:
+        return changes_line(self)
 
     @classmethod
     def of(cls, rule: str = AUTO, **options: Unpack[SettingOptions]) -> "Settings":

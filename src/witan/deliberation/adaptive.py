@@ -1,4 +1,4 @@
-"""Adaptive spending: whom to ask next, and whether the ballots so far settle the question."""
+"""Adaptive spending: the order of reviewers, and when ballots suffice."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ AnySeat = TypeVar("AnySeat", bound=Member | Seat)
 
 
 def order_reviewers(reviewers: Sequence[AnySeat], settings: Settings) -> list[AnySeat]:
-    """Order reviewers by how much their ballots are likely to tell.
+    """Order reviewers by how informative their ballots are likely to be.
 
-    What reviewers of one maker get wrong they get wrong together, so the makers take turns. Within
-    a turn the more reliable comes first where reliability is known, else the earlier seat.
+    Models of one maker share errors, so makers take turns. Within a turn the more reliable reviewer
+    comes first if reliability is known, else the earlier seat.
     """
     reliability = settings.reliability or {}
     turns: Counter[str] = Counter()
@@ -34,9 +34,9 @@ def order_reviewers(reviewers: Sequence[AnySeat], settings: Settings) -> list[An
 
 
 def _maker(seat: Member | Seat) -> str:
-    """The maker of a seat's model, as its name says: ``openrouter:qwen`` of ``openrouter:qwen/x``.
+    """Return the maker of a seat's model, such as ``openrouter:qwen`` for ``openrouter:qwen/x``.
 
-    A model that was handed over as an object has a maker of its own, and so has each script.
+    Every script, program and model passed as an object counts as a separate maker.
     """
     if not seat.source or seat.provider in ("script", "cmd"):
         return f"seat {seat.name}"
@@ -45,16 +45,16 @@ def _maker(seat: Member | Seat) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the ballots so far say: settled, hopeless, or neither.
+    """State of the reviews: settled, hopeless or open.
 
     Parameters
     ----------
     is_settled
-        Nothing is too close to call.
+        True if nothing is too close to call.
     p_settled
-        Probability that the other ballots would settle it.
+        Probability that the remaining ballots would settle it.
     leader
-        Whom the decision is about; None: nobody.
+        The candidate that is decided on, if any.
     """
 
     is_settled: bool
@@ -63,7 +63,7 @@ class Look:
 
     @property
     def ends(self) -> bool:
-        """True if no more ballots are to be asked for."""
+        """True if no more ballots should be requested."""
         return self.is_settled or self.p_settled < HOPELESS
 
 
@@ -79,11 +79,11 @@ def look_at(
     Parameters
     ----------
     outcome
-        Of these ballots; None: too few for one.
+        Outcome of these ballots; None if they are too few for one.
     settings
         The settings of the count, planned looks included.
     growth
-        All ballots that may be asked for, over those so far, ≥ 1.
+        Ratio of all ballots that may be requested to those received, ≥ 1.
     """
     if outcome is None:
         return Look(is_settled=False, p_settled=1.0, leader=None)
@@ -92,19 +92,21 @@ def look_at(
         if leader is not None or growth <= 1:
             return Look(leader is not None, float(leader is not None), leader)
         return Look(False, p_lead_settled(ballots, outcome, settings, growth), None)
-    cast = [ballot for ballot in ballots if not ballot.abstained]
+    ballots_cast = [ballot for ballot in ballots if not ballot.abstained]
     mark, expected = judging.pass_mark, judging.expected
-    verdict = judge_texts(cast, outcome, settings, pass_mark=mark, expected=expected)
+    verdict = judge_texts(ballots_cast, outcome, settings, pass_mark=mark, expected=expected)
     if verdict.decision not in (None, "too close to call"):
         return Look(is_settled=True, p_settled=1.0, leader=verdict.text)
     if growth <= 1:
         return Look(is_settled=False, p_settled=0.0, leader=None)
     chances = [1.0]
     if len(verdict.texts) > 1 and verdict.leader is None:
-        chances.append(p_lead_settled(cast, outcome, settings, growth))
+        chances.append(p_lead_settled(ballots_cast, outcome, settings, growth))
     grades = {each.text: each for each in verdict.texts}
     about = grades[verdict.text or verdict.texts[0].text]
     if mark is not None and decide(about.p_pass, verdict.look_level) == "too close to call":
-        chance = p_pass_settled(cast, outcome, settings, about.text, pass_mark=mark, growth=growth)
+        chance = p_pass_settled(
+            ballots_cast, outcome, settings, about.text, pass_mark=mark, growth=growth
+        )
         chances.append(chance)
     return Look(is_settled=False, p_settled=min(chances), leader=None)

@@ -1,8 +1,8 @@
 """Read reviewers' replies as ballots.
 
-A ladder: the reply as the schema asks for it; then whatever JSON object in it reads as a ballot;
-then a list under the heading FINAL RANKING. Prose in which labels merely occur is no ballot, and
-nothing is a refusal but what cannot be read.
+In this order: the reply as the schema requires it; any JSON object in it that can be read as a
+ballot; a list under the heading FINAL RANKING. Prose that merely mentions labels is not a ballot,
+and only a reply that cannot be read is a refusal.
 """
 
 import json
@@ -43,16 +43,16 @@ _GRADE = ("grade", "score", "rating", "value", *_GRADES)
 
 _LONGEST_LABEL = 40
 _LONGEST_GRADE = 20
-_SHOWN = 5
+_MAX_NAMES_QUOTED = 5
 
-_AROUND = " \t\r\n*_`\"'[](){}<>.:,#"
-_CALLED = re.compile(r"(?:answer|response|candidate|option)(?![a-z])", re.IGNORECASE)
+_TRIMMED_CHARACTERS = " \t\r\n*_`\"'[](){}<>.:,#"
+_LABEL_NOUN = re.compile(r"(?:answer|response|candidate|option)(?![a-z])", re.IGNORECASE)
 _GAPS = re.compile(r"[\s_-]+")
 _PLACE = re.compile(r"#?(\d{1,4})(?:st|nd|rd|th)?\.?", re.IGNORECASE)
 
 
 def is_remark(key: str) -> bool:
-    """Tell whether a key holds what a reviewer writes beside its ballot."""
+    """Return true if a key names a reviewer's remark beside its ballot."""
     return _fold_key(key) in _NOTES
 
 
@@ -97,7 +97,7 @@ class ParsedReview:
 
     @property
     def fullness(self) -> int:
-        """Number of candidates it places or grades; 0: it is no ballot."""
+        """Number of candidates placed or graded; 0 unless it is a ballot."""
         return len(self.ranked_candidates) + len(self.graded_candidates)
 
 
@@ -110,8 +110,8 @@ class ReviewForm:
     labels
         Label, folded, to candidate.
     criteria
-        Criterion, folded, to its name in the rubric; the holistic grade is one of them. Empty:
-        no grades were asked for.
+        Criterion, folded, to its name in the rubric; the holistic grade is one of them. Empty if
+        no grades were requested.
     """
 
     labels: Mapping[str, str]
@@ -119,7 +119,7 @@ class ReviewForm:
 
     @classmethod
     def of(cls, sheet: Sheet, rubric: Rubric | None, *, holistic: bool) -> "ReviewForm":
-        """The form of a sheet under a rubric or none."""
+        """Make the form of a sheet, with or without a rubric."""
         names = [] if rubric is None else [criterion.name for criterion in rubric.criteria]
         if holistic or rubric is not None:
             names.append(HOLISTIC)
@@ -131,20 +131,20 @@ class ReviewForm:
 
     @property
     def by_criterion(self) -> bool:
-        """True if grades are asked for criterion by criterion."""
+        """True if grades are requested for each criterion."""
         return len(self.criteria) > 1
 
     def candidate(self, label: object) -> str | None:
-        """Look up a label as written; None: not on the sheet.
+        """Return the candidate of a label as written, if on the sheet.
 
         ``A``, ``a``, ``[A]``, ``Response A`` and ``Answer A:`` mean the same.
         """
         if not isinstance(label, str) or len(label) > _LONGEST_LABEL:
             return None
-        bare = label.strip(_AROUND).casefold()
+        bare = label.strip(_TRIMMED_CHARACTERS).casefold()
         if bare in self.labels:
             return self.labels[bare]
-        return self.labels.get(_CALLED.sub("", bare, count=1).strip(_AROUND))
+        return self.labels.get(_LABEL_NOUN.sub("", bare, count=1).strip(_TRIMMED_CHARACTERS))
 
     def read(self, data: Mapping[str, Any] | Sequence[Any]) -> ParsedReview:
         """Read one JSON object, or a list of objects with labels."""
@@ -175,13 +175,13 @@ class ReviewForm:
     def read_list(self, groups: Iterable[Iterable[object]]) -> ParsedReview:
         """Read groups of labels from a list."""
         oversights = _Oversights()
-        ranked = self._read_ranking(groups, oversights)
-        return ParsedReview(ranked, notes=oversights.notes())
+        groups_read = self._read_ranking(groups, oversights)
+        return ParsedReview(groups_read, notes=oversights.notes())
 
     def _read_ranking(
         self, groups: Iterable[Iterable[object]], oversights: "_Oversights"
     ) -> Groups:
-        """Labels as candidates; of a repeated one the first place counts."""
+        """Replace labels by candidates; a repeated one keeps its first place."""
         labels: dict[str, None] = {}
         ranking = []
         for group in groups:
@@ -200,7 +200,7 @@ class ReviewForm:
         return tuple(ranking)
 
     def _is_graded_by_label(self, data: Mapping[str, Any]) -> bool:
-        """True if an object holds nothing but labels with grades by criterion."""
+        """Return true if an object contains only labels with grades by criterion."""
         return bool(self.criteria) and all(
             self.candidate(key) is not None and isinstance(value, Mapping)
             for key, value in data.items()
@@ -211,7 +211,7 @@ class ReviewForm:
         pairs = list(self._by_label(data))
         if not self.criteria:
             if pairs:
-                oversights("grades were not asked for; dropped")
+                oversights("grades were not requested; dropped")
             return grades
         for label, raw in pairs:
             name = self.candidate(label)
@@ -220,9 +220,9 @@ class ReviewForm:
             elif name in grades:
                 oversights.of("graded more than once: {}; the first grade counts", name)
             else:
-                read = self._read_grade(raw, oversights)
-                if read is not None:
-                    grades[name] = read
+                grade = self._read_grade(raw, oversights)
+                if grade is not None:
+                    grades[name] = grade
         return grades
 
     def _by_label(self, data: object) -> Iterator[tuple[object, object]]:
@@ -234,16 +234,16 @@ class ReviewForm:
             for item in data:
                 if isinstance(item, Mapping) and _first_value(item, _LABELS) is not None:
                     inner = _first_value(item, _GRADES)
-                    beside = _drop_keys(item, (*_LABELS, *_PLACES))
-                    raw = inner if isinstance(inner, Mapping) else beside
+                    other_fields = _drop_keys(item, (*_LABELS, *_PLACES))
+                    raw = inner if isinstance(inner, Mapping) else other_fields
                     if raw:
                         yield _first_value(item, _LABELS), raw
         elif isinstance(data, Mapping) and self._is_by_criterion(data):
-            turned: dict[str, dict[str, Any]] = {}
+            grades_by_label: dict[str, dict[str, Any]] = {}
             for criterion, column in data.items():
                 for label, raw in column.items():
-                    turned.setdefault(label, {})[criterion] = raw
-            yield from turned.items()
+                    grades_by_label.setdefault(label, {})[criterion] = raw
+            yield from grades_by_label.items()
         elif isinstance(data, Mapping):
             yield from data.items()
 
@@ -258,27 +258,26 @@ class ReviewForm:
     def _read_grade(
         self, raw: object, oversights: "_Oversights"
     ) -> Grade | Mapping[str, Grade] | None:
-        """One grade, or grades by criterion; None where there is none."""
         if not isinstance(raw, Mapping):
             return _read_scalar(raw, oversights)
-        known: dict[str, Grade] = {}
+        grade_by_criterion: dict[str, Grade] = {}
         for key, value in raw.items():
             criterion = self.criteria.get(_fold_key(key))
             if criterion is None:
                 if _fold_key(key) not in (*_NOTES, *_GRADE):
                     oversights("no criterion of the rubric: {}; dropped", key)
-            elif criterion not in known:
-                read = _read_scalar(value, oversights)
-                if read is not None:
-                    known[criterion] = read
-        if not known:
+            elif criterion not in grade_by_criterion:
+                grade = _read_scalar(value, oversights)
+                if grade is not None:
+                    grade_by_criterion[criterion] = grade
+        if not grade_by_criterion:
             wrapped = _first_value(raw, _GRADE)
             return None if wrapped is None else _read_scalar(wrapped, oversights)
-        return known if self.by_criterion else known[HOLISTIC]
+        return grade_by_criterion if self.by_criterion else grade_by_criterion[HOLISTIC]
 
 
 class _Oversights:
-    """Notes on what a reading drops, one sentence per kind."""
+    """Notes on dropped parts of a reply, one sentence per kind."""
 
     def __init__(self) -> None:
         self.kinds: dict[str, dict[str, None]] = {}
@@ -292,13 +291,12 @@ class _Oversights:
         self.kinds.setdefault(sentence, {})[candidate] = None
 
     def notes(self) -> tuple[str, ...]:
-        """A sentence for each kind."""
         return tuple(kind.format(_join_few(list(details))) for kind, details in self.kinds.items())
 
 
 def _join_few(values: Sequence[str]) -> str:
-    more = len(values) - _SHOWN
-    return ", ".join(values[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    more = len(values) - _MAX_NAMES_QUOTED
+    return ", ".join(values[:_MAX_NAMES_QUOTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _quote_value(value: object) -> str:
@@ -318,7 +316,7 @@ def _fold_key(key: str) -> str:
 
 
 def _first_value(data: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    """Find the first of these keys, in any case; None: absent."""
+    """Return the first value by these keys, in any case, if any."""
     values = {_fold_key(key): value for key, value in reversed(list(data.items()))}
     return next((values[key] for key in keys if values.get(key) is not None), None)
 
@@ -333,7 +331,7 @@ def _readable_grades(raw: Grade | Mapping[str, Grade]) -> Iterator[bool]:
 
 
 def _read_scalar(raw: object, oversights: _Oversights) -> Grade | None:
-    """A grade as given; what `witan.core.scale.read_grade` makes of it is its business."""
+    """Read a grade as written, for `witan.core.scale.read_grade` to convert."""
     if type(raw) is int or type(raw) is float:  # as nearly all are
         return raw
     if isinstance(raw, Mapping):
@@ -341,7 +339,8 @@ def _read_scalar(raw: object, oversights: _Oversights) -> Grade | None:
     if (
         isinstance(raw, str)
         and len(raw) <= _LONGEST_GRADE
-        and raw.strip().casefold() not in PASSED | FAILED  # who is asked for 1-10 says no word
+        and raw.strip().casefold()
+        not in PASSED | FAILED  # a reviewer asked for 1-10 writes no word
     ):
         return _replace_surrogates(raw)
     if isinstance(raw, int | float) and not isinstance(raw, bool):
@@ -351,7 +350,7 @@ def _read_scalar(raw: object, oversights: _Oversights) -> Grade | None:
 
 
 def _read_place(data: object) -> float | None:
-    """A place as a number or as written: ``1``, ``"2."``, ``"3rd"``."""
+    """Read a place from a number or text: ``1``, ``"2."``, ``"3rd"``."""
     if isinstance(data, str):
         match = _PLACE.fullmatch(data.strip())
         return None if match is None else float(match[1])
@@ -386,21 +385,21 @@ def _to_group(data: object) -> list[object]:
 
 def _group_by_place(places: Sequence[tuple[float | None, object]]) -> list[list[object]]:
     """Group labels by place, smallest first; empty if a place is missing."""
-    known = [(place, labels) for place, labels in places if place is not None]
-    if len(known) < len(places):
+    placed_labels = [(place, labels) for place, labels in places if place is not None]
+    if len(placed_labels) < len(places):
         return []
-    ordered = sorted(known, key=itemgetter(0))
+    by_place = sorted(placed_labels, key=itemgetter(0))
     return [
         [label for _, labels in level for label in _to_group(labels)]
-        for _, level in groupby(ordered, key=itemgetter(0))
+        for _, level in groupby(by_place, key=itemgetter(0))
     ]
 
 
 LONGEST_REPLY = 200_000
-"""Characters beyond which a reply, without its reasoning, is not looked into."""
+"""Longest reply, without its reasoning, in which ballots are searched for."""
 
 MOST_BALLOTS = 32
-"""Ballots in one reply that are compared with each other; who sends more is asked again."""
+"""Most ballots in one reply that are compared; a reviewer that sends more is asked again."""
 
 _HEADING = re.compile(r"[ \t#*_>]*final[ \t]+ranking[ \t*_]*(?::|$)[ \t*_]*(.*)", re.IGNORECASE)
 _ITEM = re.compile(r"\s*(?:\d{1,3}[.):]|[-*•])\s*(.+)")
@@ -409,7 +408,7 @@ _REMARK = re.compile(r"\s[-–—(]|:")
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A ballot, how it was read, and notes on what was dropped."""
+    """A ballot, how it was read, and notes on dropped parts."""
 
     ballot: Ballot
     read_by: ReadBy
@@ -485,12 +484,12 @@ def _refuse_ambiguous(ballot: object, sheet: Sheet) -> None:
 def _matches_schema(
     data: Mapping[str, Any], sheet: Sheet, form: ReviewForm, *, holistic: bool
 ) -> bool:
-    """True if an object is exactly what the schema describes."""
+    """Return true if an object satisfies the schema exactly."""
     ranking, grades = data.get("ranking"), data.get("grades")
     if not isinstance(ranking, list) or not all(isinstance(group, list) for group in ranking):
         return False
-    ranked = [label for group in ranking for label in group]
-    if sorted(map(str, ranked)) != sorted(sheet.labels) or not all(ranking):
+    ranked_labels = [label for group in ranking for label in group]
+    if sorted(map(str, ranked_labels)) != sorted(sheet.labels) or not all(ranking):
         return False
     if not form.criteria:
         return grades is None
@@ -509,41 +508,48 @@ def _grades_match_schema(raw: object, names: set[str]) -> bool:
 def _is_native_grade(grade: object) -> bool:
     if type(grade) is int:
         return LOWEST <= grade <= HIGHEST
-    read = None if isinstance(grade, str) else grade_on(NATIVE, grade)
-    return read is not None and not read[1]
+    number = None if isinstance(grade, str) else grade_on(NATIVE, grade)
+    return number is not None and not number[1]
 
 
 def _read_tolerantly(reply: str, sheet: Sheet, form: ReviewForm) -> ParsedReview:
     """Read the fullest ballot of the reply unless another contradicts it.
 
-    We do not guess which of two ballots a reviewer means: one may be quoted from an answer that
-    fakes it.
+    We do not guess which of two ballots a reviewer means: one may be a quotation from an answer
+    that fakes a ballot.
     """
-    read = [r for data in find_json_values(reply) for r in _find_ballots(data, sheet, form)]
+    readings = [r for data in find_json_values(reply) for r in _find_ballots(data, sheet, form)]
     lists = list(_find_final_rankings(reply, form))
-    cast = [reading for reading in (*read, *lists) if _covers_enough(reading, sheet)]
-    if any(_contradicts(one, other) for one, other in combinations(cast[:MOST_BALLOTS], 2)):
-        raise InvalidBallot(sheet.reviewer, "holds ballots that contradict each other")
-    if len(cast) > MOST_BALLOTS:
-        raise InvalidBallot(sheet.reviewer, f"holds more than {MOST_BALLOTS} ballots")
-    fullest = max(read, key=lambda reading: reading.fullness, default=ParsedReview())
+    covering_readings = [
+        reading for reading in (*readings, *lists) if _covers_enough(reading, sheet)
+    ]
+    if any(
+        _contradicts(one, other) for one, other in combinations(covering_readings[:MOST_BALLOTS], 2)
+    ):
+        raise InvalidBallot(sheet.reviewer, "contains ballots that contradict each other")
+    if len(covering_readings) > MOST_BALLOTS:
+        raise InvalidBallot(sheet.reviewer, f"contains more than {MOST_BALLOTS} ballots")
+    fullest = max(readings, key=lambda reading: reading.fullness, default=ParsedReview())
     if _covers_enough(fullest, sheet):
         return fullest
-    listed = lists[-1] if lists else ParsedReview()
-    if _covers_enough(listed, sheet):
-        return replace(listed, notes=("read off a list headed FINAL RANKING", *listed.notes))
-    raise InvalidBallot(sheet.reviewer, _describe_problem([fullest, listed], sheet))
+    final_list = lists[-1] if lists else ParsedReview()
+    if _covers_enough(final_list, sheet):
+        return replace(
+            final_list, notes=("read off a list headed FINAL RANKING", *final_list.notes)
+        )
+    raise InvalidBallot(sheet.reviewer, _describe_problem([fullest, final_list], sheet))
 
 
 def _contradicts(one: ParsedReview, other: ParsedReview) -> bool:
-    """True if two readings order or grade candidates differently."""
+    """Return true if two readings order or grade candidates differently."""
     first, second = (
         {candidate: place for place, group in enumerate(reading.groups) for candidate in group}
         for reading in (one, other)
     )
-    both = [candidate for candidate in first if candidate in second]
+    common_candidates = [candidate for candidate in first if candidate in second]
     if any(
-        _order(first[a], first[b]) != _order(second[a], second[b]) for a, b in combinations(both, 2)
+        _order(first[a], first[b]) != _order(second[a], second[b])
+        for a, b in combinations(common_candidates, 2)
     ):
         return True
     graded = [candidate for candidate in one.grades if candidate in other.grades]
@@ -578,33 +584,33 @@ def _find_ballots(data: object, sheet: Sheet, form: ReviewForm) -> Iterator[Pars
 
 
 def _covers_enough(reading: ParsedReview, sheet: Sheet) -> bool:
-    """True if half of the sheet, and two candidates, are judged."""
-    judged = max(len(reading.ranked_candidates), len(reading.graded_candidates))
-    return 2 * judged >= len(sheet.labels) and judged >= min(2, len(sheet.labels))
+    """Return true if half of the sheet, and two candidates, are judged."""
+    n_judged = max(len(reading.ranked_candidates), len(reading.graded_candidates))
+    return 2 * n_judged >= len(sheet.labels) and n_judged >= min(2, len(sheet.labels))
 
 
 def _find_final_rankings(reply: str, form: ReviewForm) -> Iterator[ParsedReview]:
     """Yield the list or line under each of the last headings."""
     lines = reply.splitlines()
     headings = [(at, match[1]) for at, line in enumerate(lines) if (match := _HEADING.match(line))]
-    for at, beside in headings[-MOST_BALLOTS:]:
+    for at, line_rest in headings[-MOST_BALLOTS:]:
         yield form.read_list(
-            split_groups(beside) if beside.strip() else _read_items(lines[at + 1 :], form)
+            split_groups(line_rest) if line_rest.strip() else _read_items(lines[at + 1 :], form)
         )
 
 
 def _read_items(lines: Sequence[str], form: ReviewForm) -> Iterator[list[object]]:
     """Yield the groups in a list's items, up to its end."""
-    begun = False
+    has_begun = False
     for line in lines:
         item = _ITEM.fullmatch(line)
         if item is not None:
-            named = split_ties(item[1])
-            if not any(form.candidate(label) for label in named):
-                named = split_ties(_REMARK.split(item[1])[0])  # "A – the most complete"
-            begun = True
-            yield named
-        elif ">" in line and not begun:
+            labels = split_ties(item[1])
+            if not any(form.candidate(label) for label in labels):
+                labels = split_ties(_REMARK.split(item[1])[0])  # "A – the most complete"
+            has_begun = True
+            yield labels
+        elif ">" in line and not has_begun:
             yield from split_groups(line)
             return
         elif line.strip():
@@ -613,26 +619,26 @@ def _read_items(lines: Sequence[str], form: ReviewForm) -> Iterator[list[object]
 
 def _list_omissions(reading: ParsedReview, sheet: Sheet, form: ReviewForm) -> Iterator[str]:
     """Name the answers without a place, and those without a grade."""
-    for left_out, judged, wanted in (
+    for left_out, candidates, is_required in (
         (NOT_RANKED, reading.ranked_candidates, bool(reading.groups) or not form.criteria),
         (NOT_GRADED, reading.graded_candidates, bool(form.criteria)),
     ):
-        missing = [name for name in sheet.candidates if name not in judged]
-        if wanted and missing:
+        missing = [name for name in sheet.candidates if name not in candidates]
+        if is_required and missing:
             yield f"{left_out}: {', '.join(missing)}"
 
 
 def _describe_problem(reviews: Sequence[ParsedReview], sheet: Sheet) -> str:
-    """Say what is wrong with the fullest reading there is."""
+    """Describe the problem of the fullest reading."""
     best = max(reviews, key=lambda reading: reading.fullness)
-    judged = (
+    n_judged = (
         best.ranked_candidates
         if len(best.ranked_candidates) >= len(best.graded_candidates)
         else best.graded_candidates
     )
-    if not judged:
+    if not n_judged:
         return "has no usable ranking"
-    return judges_only(len(judged), len(sheet.candidates))
+    return judges_only(len(n_judged), len(sheet.candidates))
 
 
 OneGrade = Grade | Mapping[str, Grade]
@@ -641,7 +647,7 @@ OneGrade = Grade | Mapping[str, Grade]
 
 @dataclass(frozen=True, slots=True)
 class MergedBallot:
-    """A merged ballot and how often the sheet's order changed it.
+    """A ballot merged from two, with counts of flipped pairs.
 
     Parameters
     ----------
@@ -659,13 +665,13 @@ class MergedBallot:
 def merge(first: Ballot, second: Ballot, settings: Counting | None = None) -> MergedBallot:
     """Merge one reviewer's two ballots; tie their flipped pairs.
 
-    The order in which each ballot will be counted matters: by overall grade where criteria are
-    graded. Grades are means, and so are places; neighbours of which some pair is flipped are
-    then tied, unless that would tie a pair on which both ballots agree. Tied candidates share their
-    grades, so that the tie stands however the ballot is counted.
+    Ballots are compared in the order that counts: by overall grade if criteria are graded. Grades
+    and places are averaged. Neighbours with a flipped pair are then tied, unless that would tie a
+    pair on which both ballots agree. Tied candidates share their grades, so the tie stands under
+    every rule.
     """
-    how = replace(settings or Counting(), recusal="off")
-    orders = (_groups_of(first, how), _groups_of(second, how))
+    counting = replace(settings or Counting(), recusal="off")
+    orders = (_groups_of(first, counting), _groups_of(second, counting))
     places = (_places(orders[0]), _places(orders[1]))
     pairs = list(combinations([c for c in places[0] if c in places[1]], 2))
     signs = {pair: (_sign(places[0], *pair), _sign(places[1], *pair)) for pair in pairs}
@@ -693,17 +699,17 @@ def _share_grades(
     grades: Mapping[str, OneGrade], groups: Groups, flips: set[frozenset[str]]
 ) -> dict[str, OneGrade]:
     """Give candidates tied by a flip equal grades."""
-    shared = dict(grades)
+    new_grades = dict(grades)
     for group in groups:
         tied = [c for c in group if any(c in pair and pair <= {*group} for pair in flips)]
         tied_grades = [grades[c] for c in tied if c in grades]
         if len(tied_grades) > 1:
-            shared |= dict.fromkeys(tied, _mean_of(tied_grades))
-    return shared
+            new_grades |= dict.fromkeys(tied, _mean_of(tied_grades))
+    return new_grades
 
 
 def _places(groups: Groups) -> dict[str, float]:
-    """Mean place of each candidate; two tied for first have 1.5."""
+    """Return each candidate's mean place; two tied for first have 1.5."""
     places: dict[str, float] = {}
     for group in groups:
         above = len(places)
@@ -716,8 +722,8 @@ def _sign(places: Mapping[str, float], one: str, other: str) -> int:
 
 
 def _levels(heights: Mapping[str, float]) -> Groups:
-    ordered = sorted(heights, key=heights.__getitem__)
-    return tuple(tuple(group) for _, group in groupby(ordered, key=heights.__getitem__))
+    by_height = sorted(heights, key=heights.__getitem__)
+    return tuple(tuple(group) for _, group in groupby(by_height, key=heights.__getitem__))
 
 
 def _by_mean_place(first: Mapping[str, float], second: Mapping[str, float]) -> Groups:
@@ -728,7 +734,7 @@ def _by_mean_place(first: Mapping[str, float], second: Mapping[str, float]) -> G
 def _tie_flipped(
     groups: Groups, flips: set[frozenset[str]], agreements: set[frozenset[str]]
 ) -> Groups:
-    """Tie neighbours in an order dependent on the sheet."""
+    """Tie neighbours whose order depends on the sheet."""
     tied: list[tuple[str, ...]] = []
     for group in groups:
         across = {frozenset((a, b)) for a in (tied[-1] if tied else ()) for b in group}
@@ -744,7 +750,7 @@ def _mean(first: Ballot, second: Ballot, candidate: str) -> OneGrade:
 
 
 def _mean_of(grades: Sequence[OneGrade]) -> OneGrade:
-    """Mean by criterion; single grades fall away beside grades by criterion."""
+    """Average by criterion; drop single grades beside grades by criterion."""
     maps = [each for each in grades if isinstance(each, Mapping)]
     if not maps:
         return _mean_grade([each for each in grades if not isinstance(each, Mapping)])
@@ -753,8 +759,10 @@ def _mean_of(grades: Sequence[OneGrade]) -> OneGrade:
 
 
 def _mean_grade(grades: Sequence[Grade]) -> Grade:
-    """Mean of legible grades; a grade given twice stays as written."""
-    read = [(grade, value) for value in grades if (grade := read_grade(value)) is not None]
-    if len({grade for grade, _ in read}) > 1:
-        return sum(grade for grade, _ in read) / len(read)
-    return read[0][1] if read else grades[0]
+    """Average legible grades; two equal grades stay as written."""
+    numeric_grades = [
+        (grade, value) for value in grades if (grade := read_grade(value)) is not None
+    ]
+    if len({grade for grade, _ in numeric_grades}) > 1:
+        return sum(grade for grade, _ in numeric_grades) / len(numeric_grades)
+    return numeric_grades[0][1] if numeric_grades else grades[0]

@@ -1,7 +1,7 @@
 """Make calls to models: attempts, retries, hedges and deadlines.
 
-A `Caller` sees each call of a session through to a reply or to the reason why there is none. An
-`Attempt` is one request in its provider's limits, and a second one if the first stalls.
+A `Caller` repeats each call of a session until a reply or a final failure. An `Attempt` is one
+request within its provider's limits, and a second one if the first stalls.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ from witan.core.escaping import is_blank
 from witan.core.gate import SafetyCheck
 from witan.deliberation.count_queue import CountQueue
 from witan.deliberation.events import Event, FruitlessResume, SessionOpened
-from witan.deliberation.money import NOTHING, Purse, Reservation, check_bill
+from witan.deliberation.money import NO_USAGE, Purse, Reservation, check_bill
 from witan.deliberation.ports import (
     BilledFailure,
     Call,
@@ -40,36 +40,37 @@ from witan.deliberation.throttle import Throttle, Throttles
 from witan.errors import MissingExtra, MissingKey, ModelError, OverBudget, WitanError
 
 GATEWAY_TIMEOUTS = (408, 504, 524)
-"""Statuses of a gateway that gave up: the model behind may have worked, and be billed."""
+"""Statuses of a gateway that gave up; the model behind it may still be billed."""
 
 MOST_WITHDRAWALS = 8
-"""A text that turns out to be reasoning more often is held back until it is whole."""
+"""Withdrawals after which a text is held back until it is complete."""
 
 LONGEST_WORDS = 300
-"""Characters of a foreign exception's words: enough to recognise it by, and no page."""
+"""Most characters quoted from a foreign exception."""
 
 
 @dataclass(slots=True, eq=False)
 class PendingCall:
-    """One call on its way: its deadline, attempts and spending so far.
+    """One call in progress: its deadline, attempts and spending.
 
     Parameters
     ----------
     seconds, used_seconds
-        Time that attempts and waits between them may take, and took; waits for a slot excluded.
+        Time that attempts and the waits between them may take, and took, in seconds; waiting for a
+        slot does not count.
     reservations
         One for every request sent.
     started_at
-        On the clock's seconds, when the first attempt did; None: not yet.
+        Start of the first attempt, in the clock's seconds; None before it.
     before_request
-        Awaited before each request, outside of its time; None: nothing is.
+        Awaited before each request, outside of its time; may be None.
     on_withdraw
         Called when the text so far turns out to be the model's reasoning.
     holds_back
-        The model may reason before a lone closing tag: its text is held back until that comes, or
-        certainly never will.
+        True if the model may reason before a lone closing tag: its text is held back until the tag
+        arrives, or certainly never will.
     closed_alone
-        It did so in this call.
+        True if a lone closing tag arrived in this call.
     """
 
     member: Member
@@ -89,32 +90,32 @@ class PendingCall:
 
     @property
     def seconds_left(self) -> float:
-        """Seconds until the deadline, if the call goes on now."""
+        """Seconds until the deadline, if the call continues now."""
         return max(0.0, self.seconds - self.used_seconds)
 
-    def spent(self) -> Expense:
-        """Tokens, money and time of all its requests; unknown if one's are."""
-        took = 0.0 if self.started_at is None else self.clock.seconds() - self.started_at
-        spent = _sum_expenses([reservation.spent for reservation in self.reservations])
-        return Expense(spent.usage, spent.cost_usd, took, spent.calls)
+    def expense(self) -> Expense:
+        """Sum tokens, money and time of all requests; unknown if one is."""
+        seconds = 0.0 if self.started_at is None else self.clock.seconds() - self.started_at
+        spent = _sum_expenses([reservation.expense for reservation in self.reservations])
+        return Expense(spent.usage, spent.cost_usd, seconds, spent.calls)
 
 
 def _sum_expenses(expenses: Sequence[Expense]) -> Expense:
     if len(expenses) == 1:  # as nearly always
         return expenses[0]
-    return sum(expenses, Expense(NOTHING, cost_usd=0.0, calls=0))
+    return sum(expenses, Expense(NO_USAGE, cost_usd=0.0, calls=0))
 
 
 class Attempt:
     """One attempt: a request, and a hedge if the first stays silent.
 
-    The hedge never queues, where it could wait for its own first request: it takes a free slot or
-    is not sent.
+    The hedge never queues, since it could then wait for its own first request: it takes a free slot
+    or is not sent.
 
     Parameters
     ----------
     hedge_seconds
-        Seconds to wait for the first word; None: no limit.
+        Seconds to wait for the first word; None for no limit.
     tell
         Called when the hedge is sent, with the reason and a wait of 0 seconds.
     """
@@ -126,9 +127,9 @@ class Attempt:
         self._hedge_seconds = hedge_seconds
         self._notify = tell
         if hedge_seconds is not None:  # only a hedge waits for a first word
-            self._active = anyio.Event()
+            self._activity = anyio.Event()
             self._wait_for_turn = anyio.CancelScope()
-        # Weak, as an ear holds its attempt: the call, with all its texts, goes when it is over.
+        # Weak, since a listener refers to its attempt: the call's texts are freed when it ends.
         self._speaker: ref[_ReplyListener] | None = None
         self._replies: list[Reply] = []
         self._failures: list[WitanError] = []
@@ -139,44 +140,44 @@ class Attempt:
         Raises
         ------
         ModelError
-            If none comes; exceptions of a foreign model are wrapped in one.
+            If there is no reply; exceptions of a foreign model are wrapped in one.
         OverBudget
-            If it could cross the ceiling.
+            If the call could exceed the ceiling.
         """
         pending = self._pending
         if pending.before_request is not None:
-            # Outside of the slot and the clock: the disk's time does not count.
+            # Before the slot is taken and time runs: waiting for the disk does not count.
             await pending.before_request()
         async with pending.throttle.slot():
-            began = pending.clock.seconds()
+            start_seconds = pending.clock.seconds()
             if pending.started_at is None:
-                pending.started_at = began
+                pending.started_at = start_seconds
             try:
                 return await self._race()
             except BaseExceptionGroup as group:
                 if len(group.exceptions) > 1:
                     raise
-                raise group.exceptions[0] from None  # of one request, which needs no group
+                raise group.exceptions[0] from None  # a single request needs no task group
             finally:
-                pending.used_seconds += pending.clock.seconds() - began
+                pending.used_seconds += pending.clock.seconds() - start_seconds
 
     def claim_output(self, listener: "_ReplyListener") -> bool:
-        """Claim the output for the first request with text; True if granted."""
+        """Claim the output for the first request with text; return whether granted."""
         self.note_activity()
         if self._speaker is None:
             self._speaker = ref(listener)
         return self._speaker() is listener
 
     def note_activity(self) -> None:
-        """Note a first word or an end: no hedge is sent then."""
-        if self._hedge_seconds is not None and not self._active.is_set():
-            self._active.set()
+        """Note a first word or an end, to send no hedge."""
+        if self._hedge_seconds is not None and not self._activity.is_set():
+            self._activity.set()
             self._wait_for_turn.cancel()
 
     async def _race(self) -> Reply:
         """Return the first reply; if all fail, raise the first failure.
 
-        Each request is a task of its own: a model that cancels itself then ends alone.
+        Each request runs in its own task, so a model that cancels itself ends alone.
         """
         pending, hedge_seconds = self._pending, self._hedge_seconds
         async with anyio.create_task_group() as group:
@@ -184,12 +185,12 @@ class Attempt:
             group.start_soon(self._send_first, group)
             if hedge_seconds is not None:
                 with anyio.move_on_after(hedge_seconds):
-                    await self._active.wait()
-                if not self._active.is_set():
+                    await self._activity.wait()
+                if not self._activity.is_set():
                     await self._send_hedge(group, f"said nothing for {hedge_seconds:g} s")
         if self._replies:
             return self._replies[0]
-        # A model that cancels itself may cancel the group, too, on one of the event loops.
+        # On one of the event loops, a model that cancels itself may also cancel the group.
         if anyio.current_time() >= group.cancel_scope.deadline:
             raise ModelError(pending.member.name, f"timed out after {pending.seconds:g} s")
         if self._failures:
@@ -199,7 +200,7 @@ class Attempt:
     async def _send_first(self, group: TaskGroup) -> None:
         try:
             self._replies.append(await self._request())
-            if self._hedge_seconds is not None:  # else there is nothing to stop
+            if self._hedge_seconds is not None:  # otherwise there is nothing to stop
                 group.cancel_scope.cancel()
         except WitanError as error:
             self._failures.append(error)
@@ -211,8 +212,8 @@ class Attempt:
             if not is_free:
                 return
             with self._wait_for_turn:
-                await throttle.until_due()
-            if self._active.is_set():
+                await throttle.until_deadline()
+            if self._activity.is_set():
                 return
             with suppress(WitanError):  # the first decides
                 self._replies.append(await self._request(lambda: self._notify(reason, 0.0)))
@@ -234,7 +235,7 @@ class _ReplyListener:
         self._attempt = attempt
         self._pending = pending
         self._reasoning = ReasoningFilter()
-        self._withheld = ""
+        self._withheld_text = ""
         self._streaming = False
         self._holds_back = pending.holds_back
         self.active = False
@@ -251,7 +252,7 @@ class _ReplyListener:
             self._pass_on(text, withdrawals)
 
     def hear_reasoning(self) -> None:
-        """Note the server's separate reasoning: withhold no text."""
+        """Note reasoning sent apart from the text; stop withholding text."""
         self.active = True
         self._attempt.note_activity()
         self._holds_back = False
@@ -270,13 +271,13 @@ class _ReplyListener:
             if self._reasoning.withdrawals > withdrawals:
                 pending.holds_back = pending.closed_alone = True
                 self._holds_back = self._reasoning.withdrawals > MOST_WITHDRAWALS
-                self._withheld = ""
+                self._withheld_text = ""
                 if self._streaming:
                     self._streaming = False
                     pending.on_withdraw()
-            self._withheld += text
-            if self._withheld and not self._holds_back:
-                text, self._withheld = self._withheld, ""
+            self._withheld_text += text
+            if self._withheld_text and not self._holds_back:
+                text, self._withheld_text = self._withheld_text, ""
                 self._streaming = pending.hear is not ignore_text
                 pending.hear(text)
 
@@ -313,7 +314,7 @@ async def _complete(
             reservation.release()
         raise
     if not isinstance(reply, Reply):
-        raise ModelError(name, f"returned {type(reply).__name__} where a Reply was due")
+        raise ModelError(name, f"returned {type(reply).__name__} instead of a Reply")
     reply = check_bill(pending.member, pending.call, reply)
     reservation.settle(reply)
     if not reply.text or is_blank(reply.text):
@@ -331,16 +332,16 @@ def _reasoning_only_error(name: str, reply: Reply) -> ModelError:
 
 
 def _is_refusal(error: WitanError) -> bool:
-    """True if the provider refused before working, or never got the request."""
+    """Return true for a request refused before any work, or never sent."""
     if isinstance(error, ModelError):
-        answered = error.status is not None and error.status not in GATEWAY_TIMEOUTS
-        return answered or not error.sent
+        has_answered = error.status is not None and error.status not in GATEWAY_TIMEOUTS
+        return has_answered or not error.sent
     return isinstance(error, MissingKey | MissingExtra)
 
 
 @contextmanager
 def wrap_foreign_errors(name: str, listener: FailureNote) -> Iterator[None]:
-    """Raise what a model raises as an error of ours; what its `listener` raises passes."""
+    """Translate exceptions of a model; let those of its listener pass."""
     try:
         yield
     except WitanError:
@@ -359,19 +360,19 @@ def _wrap_foreign_error(name: str, error: Exception) -> ModelError:
 
 
 RetryListener = Callable[[str, Stage, int, str, float], None]
-"""A callback for an attempt that failed and is repeated, or that stalls and is made twice.
+"""A callback for an attempt that is repeated or hedged.
 
 Its arguments are seat, stage, attempt, reason and the seconds until the next attempt.
 """
 
 NO_MODEL_STATUSES = (401, 404, 405)
-"""Statuses of a server that knows no such key, address or model; 403 may be a model's filter."""
+"""Statuses for an unknown key, address or model; 403 may be a model's filter."""
 
 BACKOFF_SECONDS = 0.5
-"""The longest first wait: most hiccups of a provider are over within a second."""
+"""Longest first wait; most interruptions of a provider end within a second."""
 
 LONGEST_BACKOFF_SECONDS = 20.0
-"""The longest wait of all: a call of two minutes should get all of its attempts in."""
+"""Longest wait of all; a call of two minutes has room for all of its attempts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,7 +382,7 @@ class CallResult:
     Parameters
     ----------
     text, reasoning
-        Text of the reply, and reasoning that stood in it.
+        Text of the reply, and the reasoning cut from it.
     """
 
     reply: Reply
@@ -390,15 +391,15 @@ class CallResult:
     reasoning: str = ""
 
     @classmethod
-    def of(cls, reply: Reply, spent: Expense) -> "CallResult":
+    def of(cls, reply: Reply, expense: Expense) -> "CallResult":
         """Split the reply into text and reasoning."""
         split = split_reasoning(reply.text)
-        return cls(reply, spent, split.text, split.reasoning)
+        return cls(reply, expense, split.text, split.reasoning)
 
 
 @dataclass(frozen=True, slots=True)
 class CallFailure:
-    """A call without a reply, its error and what it spent."""
+    """A call without a reply: its error and expense."""
 
     error: WitanError
     expense: Expense
@@ -427,17 +428,17 @@ class CallFailure:
 
 
 class Caller:
-    """Makes the calls of one session within limits, deadlines and purse.
+    """Caller of a session's models within limits, deadlines and purse.
 
     Parameters
     ----------
     seed
-        Of waits between attempts: each depends on its seat, its stage and the attempt alone, and
-        not on which other call happens to fail first.
+        Seed of the waits between attempts: each depends on seat, stage and attempt only, not on
+        the order in which calls fail.
     on_withdraw
-        Called with a seat, and a stage, whose text so far turns out to be reasoning.
+        Called with seat and stage when its text so far turns out to be reasoning.
     before_request
-        Awaited before each request, once its beginning is recorded; None: nothing is.
+        Awaited before each request, once its beginning is recorded; may be None.
     """
 
     def __init__(
@@ -467,9 +468,9 @@ class Caller:
     ) -> CallResult | CallFailure:
         """Call until a reply comes or attempts, time or money run out.
 
-        `hear` gets the text of every attempt from its beginning. Where an attempt was made twice it
-        gets that of the request that spoke first, which need not be the one that finished first:
-        the reply is what counts.
+        `hear` receives the text of every attempt from its beginning. If an attempt was hedged, this
+        is the text of the request that spoke first, which need not be the one that finished first;
+        only the reply counts.
         """
         throttle = self._throttles[member.provider]
         model = " ".join((member.provider, member.source or member.name, member.url or ""))
@@ -490,19 +491,19 @@ class Caller:
         try:
             reply = await self._persist(pending)
         except WitanError as error:
-            return CallFailure(error, pending.spent())
+            return CallFailure(error, pending.expense())
         if pending.closed_alone:
             self._throttles.closes_alone[model] = True
-        elif call.schema is None:  # a ballot has a form, in which no model reasons
+        elif call.schema is None:  # no model reasons within the schema of a ballot
             self._throttles.closes_alone.setdefault(model, False)
-        return CallResult.of(reply, pending.spent())
+        return CallResult.of(reply, pending.expense())
 
     def collect_spent(self, seat: str) -> Expense:
-        """Sum what a seat's calls took since last collected, broken-off ones included."""
+        """Sum the expense of a seat's calls since last collected."""
         pending_calls = self._pending_calls.pop(seat, [])
-        began = [pending.started_at for pending in pending_calls if pending.started_at is not None]
-        seconds = self._clock.seconds() - min(began) if began else 0.0
-        spent = _sum_expenses([pending.spent() for pending in pending_calls])
+        starts = [pending.started_at for pending in pending_calls if pending.started_at is not None]
+        seconds = self._clock.seconds() - min(starts) if starts else 0.0
+        spent = _sum_expenses([pending.expense() for pending in pending_calls])
         return Expense(spent.usage, spent.cost_usd, seconds, spent.calls)
 
     async def _persist(self, pending: PendingCall) -> Reply:
@@ -520,42 +521,42 @@ class Caller:
             pending.used_seconds += wait
 
     def _wait(self, pending: PendingCall, attempt: int, error: ModelError) -> float:
-        """Seconds until the next attempt; raises if there is none."""
+        """Return seconds until the next attempt; raise if there is none."""
         if not error.transient:
             raise error
-        requested = 0.0 if error.retry_after is None else error.retry_after
-        if requested > pending.seconds_left:
+        requested_wait = 0.0 if error.retry_after is None else error.retry_after
+        if requested_wait > pending.seconds_left:
             problem = (
-                f"{error.problem}; it asks to wait {requested:g} s, "
+                f"{error.problem}; it asks to wait {requested_wait:g} s, "
                 f"longer than the {round(pending.seconds_left, 1):g} s left"
             )
             raise ModelError(
                 error.model, problem, error.status, error.retry_after, transient=True
             ) from error
-        if requested > 0:
-            pending.throttle.pause(requested)
-        wait = max(requested, self._backoff(pending, attempt))
+        if requested_wait > 0:
+            pending.throttle.pause(requested_wait)
+        wait = max(requested_wait, self._backoff(pending, attempt))
         if attempt >= self._limits.attempts or wait >= pending.seconds_left:
             raise error
         return wait
 
     def _backoff(self, pending: PendingCall, attempt: int) -> float:
         """Draw a wait with full jitter, to spread out failed calls."""
-        doublings = min(attempt - 1, 10)  # what lies above the longest wait need not be computed
+        doublings = min(attempt - 1, 10)  # larger powers exceed the longest wait anyway
         longest = min(LONGEST_BACKOFF_SECONDS, BACKOFF_SECONDS * 2**doublings)
-        whose = f"{pending.call.stage} {pending.member.name}".encode()
-        rng = np.random.default_rng([*self._seed, attempt, *whose])
+        call_name = f"{pending.call.stage} {pending.member.name}".encode()
+        rng = np.random.default_rng([*self._seed, attempt, *call_name])
         return float(rng.uniform(0.0, longest))
 
 
 def drop_fruitless_resumes(events: Iterable[Event]) -> tuple[Event, ...]:
     """Drop the events of failed resumes."""
-    standing: list[Event] = []
+    remaining: list[Event] = []
     for event in events:
         if isinstance(event, FruitlessResume):
-            standing = [before for before in standing if before.seq <= event.since]
-        standing.append(event)
-    return tuple(standing)
+            remaining = [one for one in remaining if one.seq <= event.since]
+        remaining.append(event)
+    return tuple(remaining)
 
 
 @dataclass(frozen=True, slots=True)
@@ -565,17 +566,17 @@ class SessionContext:
     Parameters
     ----------
     members
-        Members to be called for answers; none where answers are stored.
+        Members to be called for answers; empty if answers are stored.
     reviewers
         Members or jurors to be called for ballots.
-    earlier
+    earlier_events
         Events of the interrupted session that is resumed.
     deadline
         End of the session's time, in the clock's seconds.
     reserve
-        Events of the parent that are restored if every retried seat fails again.
+        Events of the parent, restored if every retried seat fails again.
     final
-        The number of the last event that stands as it was there; a failure among those is final.
+        Number of the last event taken over from the parent; failures among these are final.
     """
 
     opening: SessionOpened
@@ -589,7 +590,7 @@ class SessionContext:
     counts: CountQueue
     clock: Clock
     deadline: float
-    earlier: tuple[Event, ...] = ()
+    earlier_events: tuple[Event, ...] = ()
     reserve: tuple[Event, ...] = ()
     final: int = 0
 
@@ -610,21 +611,21 @@ class SessionContext:
 
     @property
     def retries(self) -> bool:
-        """True if this session retries another: then every seat is awaited."""
+        """True if this session retries another, so that every seat is awaited."""
         return self.opening.relation == "retried"
 
     def seconds_left(self) -> float:
-        """Seconds for a stage beginning now."""
+        """Return the seconds of a stage that begins now."""
         return max(0.0, min(self.limits.stage_seconds, self.deadline - self.clock.seconds()))
 
     def out_of_time(self) -> str:
-        """Reason of a stage ended by its deadline."""
+        """Return the reason why a stage ran out of time."""
         if self.clock.seconds() >= self.deadline:
-            return f"the session's {self.limits.session_seconds:g} s were up"
+            return f"the session timed out after {self.limits.session_seconds:g} s"
         return f"did not finish within the stage's {self.limits.stage_seconds:g} s"
 
     def call(self, stage: Stage, member: Member, messages: tuple[Message, ...]) -> Call:
-        """A call of one member in its own options."""
-        own = member.options.max_tokens
-        most = self.limits.max_tokens if own is None else own
+        """Make a call of one member with its own options."""
+        own_limit = member.options.max_tokens
+        most = self.limits.max_tokens if own_limit is None else own_limit
         return Call(stage, messages, most, member.options)

@@ -31,6 +31,7 @@ from witan.deliberation.calls import (
     drop_fruitless_resumes,
     wrap_foreign_errors,
 )
+from witan.deliberation.costs import disproved_prices
 from witan.deliberation.count_queue import CountQueue
 from witan.deliberation.events import Event, Judging, SessionOpened
 from witan.deliberation.learning import apply_history
@@ -78,7 +79,6 @@ from witan.deliberation.session import (
     RETRY_WAITS,
     Authorship,
     Session,
-    disproved_prices,
     double_roles,
     rename_clashes,
 )
@@ -89,11 +89,11 @@ from witan.errors import NoCouncil, WitanError
 from witan.version import __version__
 
 LONGEST_SECONDS = 60.0
-"""Seconds that calls wait for models to start up; the rest is part of the calls."""
+"""Longest wait in seconds for models to start up; a longer start counts as call time."""
 
 
 class Preparation:
-    """Starts up each model of a council once, all at once."""
+    """Concurrent start-up of a council's models, once each."""
 
     def __init__(self) -> None:
         self._lock = anyio.Lock()
@@ -102,23 +102,23 @@ class Preparation:
     async def prepare(self, members: Iterable[Member]) -> None:
         """Wait until these members' models are ready to be called.
 
-        A model that fails to start up says why when it is called.
+        A model that fails to start up reports why when it is called.
         """
         models = {id(member.model): member.model for member in members}
         if models.keys() <= self._models.keys():
             return
         async with self._lock:
-            waiting = [model for key, model in models.items() if key not in self._models]
+            models_to_start = [model for key, model in models.items() if key not in self._models]
             with anyio.move_on_after(LONGEST_SECONDS):
                 async with anyio.create_task_group() as group:
-                    for model in waiting:
+                    for model in models_to_start:
                         if isinstance(model, Preparable):
                             group.start_soon(_prepare, model)
             self._models |= models
 
 
 async def _prepare(model: Preparable) -> None:
-    # Whatever it is, the call itself fails by it and says so.
+    # The call itself fails by the same error and reports it.
     with suppress(WitanError), wrap_foreign_errors("a model", FailureNote()):
         await model.prepare()
 
@@ -127,12 +127,10 @@ STOPS_BY_RANKINGS = (
     "spend=until_decided counts by borda: no leader by calibrated grades is certain before the "
     "last ballot"
 )
-"""Says which rule ``auto`` became, where reviewers grade."""
+"""Note on the rule that replaces ``auto`` if reviewers grade."""
 
-KEEPS_CEILING = (
-    "a session that is taken up keeps its ceiling; put its question anew under a higher one"
-)
-"""The remedy where the ceiling of an interrupted session is used up."""
+KEEPS_CEILING = "a resumed session keeps its ceiling; ask the question again with a higher one"
+"""Remedy if the ceiling of an interrupted session is used up."""
 
 NO_FILES: Mapping[str, str] = MappingProxyType({})
 
@@ -143,7 +141,7 @@ Slot = AbstractAsyncContextManager[None]
 NO_SLOT: Slot = nullcontext()
 
 UNPLANNED = Plan((), 0, 0.0)
-"""The plan of an opening that is planned by what is made of it."""
+"""Plan of an opening whose caller plans it."""
 
 
 class BaseCouncil:
@@ -152,30 +150,30 @@ class BaseCouncil:
     Parameters
     ----------
     chairmen
-        Writers of the final answer, in the order in which they are tried. None: the best-ranked
+        Writers of the final answer, in the order in which they are tried; None for the best-ranked
         member.
     jury
-        Reviewers in place of the members, who answer nothing. None: members review each other.
+        Reviewers in place of the members; they answer nothing; None if members review each other.
     clock
-        The time as it is recorded.
+        Source of recorded times.
     check
         Check by which the safety gate judges an answer.
     closing
-        Called when the block ends, to close what the members hold open.
+        Called when the block ends, to close the members' connections.
     notes
         Notes on how the council was seated, a sentence each.
     teacher
-        Earlier sessions to learn from before counting, or lessons; None: nothing is learned.
+        Earlier sessions to learn from before counting, or lessons; None to learn nothing.
     throttles
-        The limits of the providers, where other councils share them; None: its own.
+        Limits of the providers, shared with other councils; None for separate ones.
 
     Raises
     ------
     NoCouncil
         With fewer than two members, or one juror.
     InvalidParameter
-        If two seats share a name, the procedure asks for what the rule does not offer, or jurors
-        are to review answers of their own.
+        If two seats share a name, the procedure needs what the rule does not offer, or jurors
+        would review their own answers.
     """
 
     def __init__(  # noqa: PLR0913 - all but three by name
@@ -202,7 +200,7 @@ class BaseCouncil:
         self._shared_throttles = throttles
         self._closing = tuple(closing)
         self._open: AsyncExitStack | None = None
-        self._n_asked = 0
+        self._n_questions = 0
         self._counts = CountQueue()
         check_seats(self.members, self.jury, self.chairmen)
         self._seating_notes = tuple(notes)
@@ -236,21 +234,23 @@ class BaseCouncil:
         )
 
     def _note_unpriced(self) -> Iterator[str]:
-        """Name the seats left uncalled by the ceiling."""
+        """Name the seats that the ceiling excludes."""
         ceiling = self.procedure.limits.max_cost_usd
         seats = (*self.members, *self.jury, *self.chairmen)
         unpriced = dict.fromkeys(seat.name for seat in seats if seat.price is None)
         if ceiling is not None and unpriced:
             names = ", ".join(unpriced)
-            yield f"not called under the ceiling of ${ceiling:.4f}, for want of a price: {names}"
+            yield f"skipped, price unknown (ceiling ${ceiling:.4f}): {names}"
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
             for close in self._closing:
                 stack.push_async_callback(close)
             self._group = await stack.enter_async_context(anyio.create_task_group())
-            own = Throttles(self.procedure.limits.providers, self._clock)
-            self._throttles = own if self._shared_throttles is None else self._shared_throttles
+            own_throttles = Throttles(self.procedure.limits.providers, self._clock)
+            self._throttles = (
+                own_throttles if self._shared_throttles is None else self._shared_throttles
+            )
             self._preparation = Preparation()
             self._open = stack.pop_all()
         return self
@@ -259,7 +259,7 @@ class BaseCouncil:
         assert self._open is not None  # noqa: S101 - entered before it is left
         stack, self._open = self._open, None
         self._group.cancel_scope.cancel()
-        # What the caller's block raised is not the group's: it would come out wrapped in a group.
+        # An exception of the caller's block would otherwise be wrapped in an exception group.
         await stack.aclose()
 
     def plan(
@@ -270,7 +270,7 @@ class BaseCouncil:
         files: Mapping[str, str] = NO_FILES,
         lengths: Lengths = TYPICAL,
     ) -> Plan:
-        """Plan the calls and the cost of this question; nothing is called.
+        """Plan the calls and the cost of this question without calling.
 
         Parameters
         ----------
@@ -302,18 +302,18 @@ class BaseCouncil:
         name: str | None = None,
         listener: Listener | None = None,
     ) -> Session:
-        """Put a question to the council; return the closed session.
+        """Ask the council a question; return the closed session.
 
         Parameters
         ----------
         seed
-            Seed of sheets and labels, 0 ≤ seed < 2**53; None: drawn afresh.
+            Seed of sheets and labels, 0 ≤ seed < 2**53; random by default.
         category
             Kind of question, such as ``coding``, to filter leaderboards by.
         parent
-            The session whose conversation this is; the question goes on from its final answer.
+            Session whose conversation the question continues, after its final answer.
         name
-            Name of the session, as no other has; None: made of the time.
+            Unique name of the session; by default made from the time.
         listener
             Called with every event as it happens.
 
@@ -346,7 +346,10 @@ class BaseCouncil:
         parent: str | None = None,
         name: str | None = None,
     ) -> SessionOpened:
-        """Open a session without a call; `resume` holds it. Parameters and errors as of `ask`."""
+        """Open a session without a call; `resume` runs it.
+
+        Parameters and errors are those of `ask`.
+        """
         check_question(question)
         check_attachments(conversation, files)
         plan = self.plan(question, conversation=conversation, files=files, lengths=TYPICAL)
@@ -365,32 +368,34 @@ class BaseCouncil:
     async def resume(
         self, session: Session, *, listener: Listener | None = None, slot: Slot = NO_SLOT
     ) -> Session:
-        """Resume an interrupted session; return a closed one as it is.
+        """Resume an interrupted session; return a closed one unchanged.
 
-        It keeps to its own limits, and what is still to come costs no more than this council's
-        ceiling either; once its ballots make a quorum, it goes on with what the ceiling allows. The
-        listener gets the earlier events, too.
+        Its own limits hold, and the remaining calls also stay under this council's ceiling. Once
+        its ballots reach the quorum, it continues with the calls that the ceiling allows. The
+        listener also receives the earlier events.
 
         Parameters
         ----------
         slot
-            Entered before the session's time begins, and left once nobody is called any more.
+            Entered before the session's time begins, and left after its last call.
 
         Raises
         ------
         NoCouncil
-            If the session was begun by other members or chairmen.
+            If the session was started with other members or chairmen.
         OverBudget
-            If its ballots make no quorum, and its ceiling cannot hold what is still to come.
+            If its ballots are below the quorum and the remaining calls exceed its ceiling.
         """
         if session.status != "interrupted":
             return session
         self._check_same_seats(session)
-        spent = session.cost.committed_usd
-        cast = sum(not ballot.abstained for ballot in session.ballots)
-        if cast < session.opening.procedure.quorum:
-            rest = plan_rest(self._update_prices(session))
-            self._check_affordable(rest, self._ceiling(session.opening, spent), spent)
+        committed_usd = session.cost.committed_usd
+        n_ballots = sum(not ballot.abstained for ballot in session.ballots)
+        if n_ballots < session.opening.procedure.quorum:
+            remaining_plan = plan_rest(self._update_prices(session))
+            self._check_affordable(
+                remaining_plan, self._ceiling(session.opening, committed_usd), committed_usd
+            )
         return await self._run(self._make_context(session.opening, session.events, listener), slot)
 
     async def retry(
@@ -400,33 +405,33 @@ class BaseCouncil:
         *,
         listener: Listener | None = None,
     ) -> Session:
-        """Call failed seats (None: all) again, in a new session.
+        """Call failed seats, by default all, again in a new session.
 
-        Whatever does not depend on them stands and costs nothing; this council's limits apply.
+        Results that do not depend on them stay and cost nothing; this council's limits apply.
 
         Raises
         ------
         NothingToCount, UnknownName, InvalidParameter
-            If the session is not closed, or no seat failed in it, or not these.
+            If the session is not closed, no seat failed in it, or none of these.
         NoCouncil
-            If the session was begun by other members or chairmen.
+            If the session was started with other members or chairmen.
         OverBudget
-            If the ceiling cannot hold what is asked again.
+            If the repeated calls exceed the ceiling.
         """
         self._check_same_seats(session)
         seats = seats if seats is None or isinstance(seats, str) else tuple(seats)
         limits = self.procedure.limits
-        again = plan_retry(self._update_prices(session), seats, limits)
-        self._check_affordable(again, limits.max_cost_usd, whole=False)
-        opened = session.opening
-        reopened = self._open_session(
-            opened.question,
-            opened.conversation,
-            opened.files,
-            opened.seed,
-            category=opened.category,
+        retry_plan = plan_retry(self._update_prices(session), seats, limits)
+        self._check_affordable(retry_plan, limits.max_cost_usd, is_whole_session=False)
+        opening = session.opening
+        retry_opening = self._open_session(
+            opening.question,
+            opening.conversation,
+            opening.files,
+            opening.seed,
+            category=opening.category,
         )
-        retry = open_retry(reopened, session, seats)
+        retry = open_retry(retry_opening, session, seats)
         context = self._make_context(retry.opening, retry.events, listener)
         return await self._run(replace(context, reserve=retry.reserve))
 
@@ -438,9 +443,9 @@ class BaseCouncil:
     ) -> Session:
         """Have this council review the stored answers of a session.
 
-        The result is a session of its own: its seats and answers are those of its parent, and this
-        council's jury, or else its members, judge them. A juror never sees what
-        its own model wrote. What the safety gate found in an answer stands.
+        The result is a new session with the seats and answers of its parent, judged by this
+        council's jury, or else its members. A juror never sees an answer of its own model. The
+        flags of the safety gate stay.
 
         Parameters
         ----------
@@ -474,7 +479,7 @@ class BaseCouncil:
         *,
         files: Mapping[str, str] = NO_FILES,
     ) -> Plan:
-        """Plan the calls and the cost of `judge`; nothing is called."""
+        """Plan the calls and the cost of `judge` without calling."""
         texts = name_texts(texts)
         question = own_question(texts) if question is None else question
         names = masked_names(self.reviewers)
@@ -502,22 +507,22 @@ class BaseCouncil:
         name: str | None = None,
         listener: Listener | None = None,
     ) -> Session:
-        """Have this council's jury, or else its members, judge texts; return the closed session.
+        """Judge texts by the jury, or else the members; return the session.
 
-        Its `verdict` says which pass, which leads, and how sure that is. Nobody answers anything.
+        Its `verdict` states which texts pass, which leads, and how certain that is.
 
         Parameters
         ----------
         texts
             One text, a list of them, or text by name; reviewers see labels instead of names.
         question
-            What the texts answer; None: they are judged as they are.
+            Question that the texts answer; without it they are judged on their own.
         pass_mark
             Lowest passing grade, from 1 to 10.
         expected
-            The text that is to lead.
+            The text expected to lead.
         files
-            Name to text of what comes with the question; a file `REFERENCE` is a right answer.
+            Name to text of files with the question; the file `REFERENCE` is a reference answer.
         seed, category, name, listener
             As of `ask`.
 
@@ -552,13 +557,16 @@ class BaseCouncil:
         category: str | None = None,
         name: str | None = None,
     ) -> SessionOpened:
-        """Open a session without a call; `resume` holds it. Parameters and errors as of `judge`."""
+        """Open a session without a call; `resume` runs it.
+
+        Parameters and errors are those of `judge`.
+        """
         texts = name_texts(texts)
         question = own_question(texts) if question is None else question
         check_question(question)
         check_attachments((), files)
-        opened = self._open_session(question, (), dict(files), seed, category=category, name=name)
-        judgment = open_judgment(opened, texts, Judging(pass_mark, expected), self.reviewers)
+        opening = self._open_session(question, (), dict(files), seed, category=category, name=name)
+        judgment = open_judgment(opening, texts, Judging(pass_mark, expected), self.reviewers)
         self._check_affordable(judgment.plan, self.procedure.limits.max_cost_usd)
         return await apply_history(judgment, self._teacher)
 
@@ -572,10 +580,10 @@ class BaseCouncil:
         category: str | None = None,
         parent: str | None = None,
     ) -> AsyncGenerator[Event, None]:
-        """Put a question to the council; yield every event as it happens.
+        """Ask the council a question; yield every event as it happens.
 
-        Leaving the loop early cancels what is still running: at once under `contextlib.aclosing`,
-        else when the iterator is collected, and at the latest with the council's block.
+        Leaving the loop early cancels the running calls: at once under `contextlib.aclosing`, else
+        when the iterator is collected, and at the latest when the council's block ends.
         """
         send, receive = anyio.create_memory_object_stream[Event](inf)
         scope = anyio.CancelScope()
@@ -617,43 +625,43 @@ class BaseCouncil:
         ceiling: float | None,
         spent_usd: float | None = None,
         *,
-        whole: bool = True,
+        is_whole_session: bool = True,
     ) -> None:
-        """Refuse what the ceiling cannot hold if called at once.
+        """Refuse a plan whose concurrent calls could exceed the ceiling.
 
-        `spent_usd` is of a session that is taken up.
+        `spent_usd` is the expense so far of a resumed session.
         """
-        check_priced(plan, ceiling, whole=whole and spent_usd is None)
+        check_priced(plan, ceiling, is_whole_session=is_whole_session and spent_usd is None)
         remedy = RAISE_CEILING if spent_usd is None else KEEPS_CEILING
         providers = self.procedure.limits.providers.values()
         if all((each.concurrency or START) >= len(plan.lines) for each in providers):
             check_affordable(plan, ceiling, spent_usd or 0.0, remedy)
 
-    def _ceiling(self, opened: SessionOpened, spent_usd: float) -> float | None:
-        """The lower of the session's own ceiling and this council's."""
+    def _ceiling(self, opening: SessionOpened, spent_usd: float) -> float | None:
+        """Return the lower of the session's ceiling and this council's."""
         more = self.procedure.limits.max_cost_usd
-        own = opened.procedure.limits.max_cost_usd
-        ceilings = (own, None if more is None else spent_usd + more)
+        own_ceiling = opening.procedure.limits.max_cost_usd
+        ceilings = (own_ceiling, None if more is None else spent_usd + more)
         return min((each for each in ceilings if each is not None), default=None)
 
     def _update_prices(self, session: Session) -> Session:
-        """Set a session's seats to today's prices and plan it anew."""
-        opened = session.opening
-        prices = {each.name: each.price for seats in self._match_seats(opened) for each in seats}
+        """Give a session's seats today's prices and plan it again."""
+        opening = session.opening
+        prices = {each.name: each.price for seats in self._match_seats(opening) for each in seats}
 
         def update_prices(seats: Sequence[Seat]) -> tuple[Seat, ...]:
             return tuple(replace(s, price=prices.get(s.name, s.price)) for s in seats)
 
-        today = replace(
-            opened,
-            seats=update_prices(opened.seats),
-            jury=update_prices(opened.jury),
-            chairmen=update_prices(opened.chairmen),
+        current_opening = replace(
+            opening,
+            seats=update_prices(opening.seats),
+            jury=update_prices(opening.jury),
+            chairmen=update_prices(opening.chairmen),
         )
-        if today == opened:
+        if current_opening == opening:
             return session
-        today = replace(today, plan=plan_session(today))
-        return Session.of((today, *session.events[1:]))
+        current_opening = replace(current_opening, plan=plan_session(current_opening))
+        return Session.of((current_opening, *session.events[1:]))
 
     def _open_session(
         self,
@@ -669,12 +677,12 @@ class BaseCouncil:
         if self._open is None:
             raise NoCouncil("the council is not open", "use it as: async with council: …")
         check_category(category)
-        now, drawn = self._clock.now(), draw_seed(seed)
-        self._n_asked += 1
+        now, seed_value = self._clock.now(), draw_seed(seed)
+        self._n_questions += 1
         return SessionOpened(
             seq=1,
             at=now,
-            session=name or make_session_name(now, drawn, self._n_asked, question),
+            session=name or make_session_name(now, seed_value, self._n_questions, question),
             question=question,
             conversation=conversation,
             files=files,
@@ -683,7 +691,7 @@ class BaseCouncil:
             chairmen=tuple(map(make_seat, self.chairmen)),
             procedure=self.procedure,
             plan=plan,
-            seed=drawn,
+            seed=seed_value,
             witan=__version__,
             notes=self._seating_notes,
             category=category,
@@ -691,69 +699,73 @@ class BaseCouncil:
         )
 
     def _match_seats(
-        self, opened: SessionOpened
+        self, opening: SessionOpened
     ) -> tuple[tuple[Member, ...], tuple[Member, ...], tuple[Member, ...]]:
-        """Members, reviewers and chairmen in a session.
+        """Return members, reviewers and chairmen of a session.
 
-        Where answers are stored, clashing names are changed so that its seats stay distinct.
+        If answers are stored, clashing names are changed so that its seats stay distinct.
         """
-        if opened.members:
+        if opening.members:
             return self.members, self.reviewers, self.chairmen
-        # Texts that were handed in have no final answer, so nobody writes it.
-        chairmen = self.chairmen if opened.judging is None else ()
-        named = rename_clashes((*self.reviewers, *chairmen), opened.seats)
-        reviewers = tuple(named[juror.name] for juror in self.reviewers)
-        return (), reviewers, tuple(named[chairman.name] for chairman in chairmen)
+        # Judged texts have no final answer, so they have no chairman.
+        chairmen = self.chairmen if opening.judging is None else ()
+        seats = rename_clashes((*self.reviewers, *chairmen), opening.seats)
+        reviewers = tuple(seats[juror.name] for juror in self.reviewers)
+        return (), reviewers, tuple(seats[chairman.name] for chairman in chairmen)
 
     def _make_context(
-        self, opened: SessionOpened, earlier: tuple[Event, ...], listener: Listener | None
+        self, opening: SessionOpened, earlier_events: tuple[Event, ...], listener: Listener | None
     ) -> SessionContext:
         if self._open is None:
             raise NoCouncil("the council is not open", "use it as: async with council: …")
-        recorder = Recorder(self._clock, listener, earlier or (opened,))
-        members, reviewers, chairmen = self._match_seats(opened)
-        limits = opened.procedure.limits
-        before = Session.of(earlier).cost.committed_usd if earlier else 0.0
+        recorder = Recorder(self._clock, listener, earlier_events or (opening,))
+        members, reviewers, chairmen = self._match_seats(opening)
+        limits = opening.procedure.limits
+        spent_usd = Session.of(earlier_events).cost.committed_usd if earlier_events else 0.0
         caller = Caller(
             limits=limits,
             throttles=self._throttles,
-            purse=Purse(self._ceiling(opened, before), before, self._list_disproved(earlier)),
+            purse=Purse(
+                self._ceiling(opening, spent_usd), spent_usd, self._list_disproved(earlier_events)
+            ),
             clock=self._clock,
-            seed=(opened.seed, RETRY_WAITS),
+            seed=(opening.seed, RETRY_WAITS),
             on_retry=recorder.record_retry,
             on_withdraw=recorder.record_withdrawal,
             before_request=recorder.before_call,
         )
         return SessionContext(
-            opening=opened,
+            opening=opening,
             members=members,
             reviewers=reviewers,
             chairmen=chairmen,
-            authorship=Authorship.of(opened),
+            authorship=Authorship.of(opening),
             recorder=recorder,
             caller=caller,
             check=self._check,
             counts=self._counts,
             clock=self._clock,
             deadline=self._clock.seconds() + limits.session_seconds,
-            final=1 + opened.kept,
-            earlier=drop_fruitless_resumes(earlier),
+            final=1 + opening.kept,
+            earlier_events=drop_fruitless_resumes(earlier_events),
         )
 
-    def _list_disproved(self, earlier: Sequence[Event]) -> list[str]:
-        free = {m.name for m in (*self.members, *self.chairmen) if is_free(m.price)}
-        return [name for name in disproved_prices(earlier) if name in free]
+    def _list_disproved(self, earlier_events: Sequence[Event]) -> list[str]:
+        free_members = {m.name for m in (*self.members, *self.chairmen) if is_free(m.price)}
+        return [name for name in disproved_prices(earlier_events) if name in free_members]
 
     async def _run(self, context: SessionContext, slot: Slot = NO_SLOT) -> Session:
-        """Run a session; unwrap what its listener raises."""
-        made = self._clock.seconds()
+        """Run a session; unwrap exceptions of its listener."""
+        created_at = self._clock.seconds()
         try:
             async with context.recorder.show_events(), slot:
                 seats = (*context.members, *context.reviewers, *context.chairmen)
                 await self._preparation.prepare(seats)
-                waited = self._clock.seconds() - made  # before its time begins
+                seconds_waited = self._clock.seconds() - created_at  # before its time begins
                 with self._counts.running():
-                    return await run_stages(replace(context, deadline=context.deadline + waited))
+                    return await run_stages(
+                        replace(context, deadline=context.deadline + seconds_waited)
+                    )
         except ExceptionGroup:
             if context.recorder.failure is None:
                 raise

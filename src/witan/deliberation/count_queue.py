@@ -1,4 +1,4 @@
-"""Count sessions that end at nearly the same moment at once, at a fraction of the cost."""
+"""A queue that counts sessions ending together in one block."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,14 +14,14 @@ from witan.core.tally import tally_sessions
 from witan.errors import UnsuitableBallots
 
 GATHER_SECONDS = 0.004
-"""Sessions that end this close together are counted at once."""
+"""Seconds within which sessions that end are counted together."""
 
 MOST_AT_ONCE = MIN_HISTORY - 1
-"""Sessions counted at once: of so few nothing is learned across them."""
+"""Most sessions counted together: too few to learn anything across them."""
 
 
 class _Count:
-    """One session to be counted, and what came of it."""
+    """One session to count, with its outcome or error."""
 
     def __init__(self, ballots: Sequence[Ballot], settings: Settings) -> None:
         self.ballots, self.settings = ballots, settings
@@ -30,15 +30,15 @@ class _Count:
 
 
 class CountQueue:
-    """Counts the sessions of a council.
+    """Counter of a council's sessions.
 
     A session of one candidate may wait a moment for others: its outcome is the same to the last
-    digit whether it is counted alone or in a block. Of several candidates it is not.
+    digit, alone or in a block. With several candidates it is not.
     """
 
     def __init__(self) -> None:
         self._n_running = 0
-        self._waiting: list[_Count] = []
+        self._queue: list[_Count] = []
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -55,32 +55,32 @@ class CountQueue:
         Parameters
         ----------
         wait
-            It may wait a moment for others; it has one candidate.
+            True if it may wait a moment for others, having one candidate.
 
         Raises
         ------
         UnsuitableBallots
             If its rule cannot count it.
         """
-        # Scales that are not declared are recognised over all ballots that are counted together.
-        declared = all(ballot.scale is not None or not ballot.grades for ballot in ballots)
-        if not (wait and declared and self._n_running > 1 and settings.rule == AUTO):
+        # Undeclared scales are detected over all ballots that are counted together.
+        is_declared = all(ballot.scale is not None or not ballot.grades for ballot in ballots)
+        if not (wait and is_declared and self._n_running > 1 and settings.rule == AUTO):
             return _count_alone(ballots, settings)
-        own = _Count(ballots, settings)
-        self._waiting.append(own)
-        if len(self._waiting) > 1:
-            await own.ready.wait()
+        item = _Count(ballots, settings)
+        self._queue.append(item)
+        if len(self._queue) > 1:
+            await item.ready.wait()
         else:
             try:
                 await anyio.sleep(GATHER_SECONDS)
             finally:  # the others are counted even if this session is cancelled
-                waiting, self._waiting = self._waiting, []
+                queue, self._queue = self._queue, []
                 try:
-                    _count_together(waiting)
+                    _count_together(queue)
                 finally:
-                    for each in waiting:
+                    for each in queue:
                         each.ready.set()
-        return own.outcome or _count_alone(ballots, settings)
+        return item.outcome or _count_alone(ballots, settings)
 
 
 def _count_alone(ballots: Sequence[Ballot], settings: Settings) -> Outcome:
@@ -88,22 +88,22 @@ def _count_alone(ballots: Sequence[Ballot], settings: Settings) -> Outcome:
     return outcome
 
 
-def _count_together(waiting: Sequence[_Count]) -> None:
-    """Count sessions of equal settings in blocks; leave those that cannot be counted so."""
+def _count_together(queue: Sequence[_Count]) -> None:
+    """Count sessions of equal settings in blocks, as far as possible."""
     blocks: list[tuple[Settings, list[_Count]]] = []
-    for each in waiting:
-        shared = replace(each.settings, gates={})
+    for each in queue:
+        shared_settings = replace(each.settings, gates={})
         for settings, block in blocks:
-            if settings == shared and len(block) < MOST_AT_ONCE:
+            if settings == shared_settings and len(block) < MOST_AT_ONCE:
                 block.append(each)
                 break
         else:
-            blocks.append((shared, [each]))
+            blocks.append((shared_settings, [each]))
     for settings, block in blocks:
         gates = {name: gate for each in block for name, gate in each.settings.gates.items()}
-        cast = [ballot for each in block for ballot in each.ballots]
-        refused: list[UnsuitableBallots] = []
-        outcomes = [*tally_sessions(cast, replace(settings, gates=gates), refused.append)]
-        if not refused and len(outcomes) == len(block):
+        ballots = [ballot for each in block for ballot in each.ballots]
+        errors: list[UnsuitableBallots] = []
+        outcomes = [*tally_sessions(ballots, replace(settings, gates=gates), errors.append)]
+        if not errors and len(outcomes) == len(block):
             for each, outcome in zip(block, outcomes, strict=True):
                 each.outcome = outcome

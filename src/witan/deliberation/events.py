@@ -9,7 +9,7 @@ SessionOpened
 ├── FruitlessResume
 └── SessionClosed
 
-Deltas are shown and not kept: the event that ends a text holds all of it.
+Deltas are shown and not stored: the event that ends a text contains all of it.
 """
 
 import re
@@ -31,22 +31,22 @@ from witan.deliberation.trace_context import TraceContext
 Status = Literal["complete", "degraded", "failed"]
 
 Relation = Literal["continued", "rejudged", "retried", "compared"]
-"""To its parent: it goes on from its final answer, judges its answers, asks who failed again."""
+"""Relation to the parent: continues its conversation, judges its answers, retries failed seats."""
 
 ReadBy = Literal["schema", "tolerant"]
-"""Reading of a review: as the schema says, or tolerantly, looking for what was meant."""
+"""How a review was read: by the schema, or tolerantly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """The terms of a judgment of texts that were handed in.
+    """The terms of a judgment of texts.
 
     Parameters
     ----------
     pass_mark
-        Lowest passing grade, from 1 to 10; None: there is none.
+        Lowest passing grade, from 1 to 10, if any.
     expected
-        The text that is to lead; None: any.
+        The text expected to lead, if any.
     """
 
     pass_mark: float | None = None
@@ -64,8 +64,8 @@ class Event:
     at
         The time of day, in UTC.
     provisional
-        It is shown before it is durable: the history that is to keep the session could not keep
-        the event in time. No record says it.
+        True if it is shown before it is durable, because the history could not store it in time.
+        It is not recorded.
     """
 
     kind: ClassVar[str] = "event"
@@ -99,24 +99,24 @@ class SessionOpened(Event):
     notes
         Notes on how the council was seated, a sentence each.
     category
-        Kind of question, as the client says; leaderboards can be filtered by it.
+        Kind of question as stated by the client, to filter leaderboards by.
     jury
-        Reviewers in place of the seats. Empty: they review each other.
+        Reviewers in place of the seats; empty if these review each other.
     answers
-        Stored answers of an earlier session, or texts that were handed in; then no member is called
-        for one.
+        Stored answers of an earlier session, or texts to judge; then no member is called for an
+        answer.
     parent, relation
-        The session that this one follows from, and what it is to it.
+        The session that this one is derived from, and how.
     parent_ranking
-        The parent's ranking of answers that a jury judges anew, best first, ties together.
+        The parent's ranking of the answers, best first, ties together.
     retried, kept
-        Seats asked again; number of following events that stand as in the parent, which paid them.
+        Seats asked again; number of following events taken over from the parent.
     calibration
-        Share of equally sure panels that had matched people by then; None: unknown.
+        Share of equally confident panels that had matched people by then; None if unknown.
     judging
-        How the texts that were handed in are judged; None: none were.
+        Terms by which texts are judged; None for a question.
     trace
-        The trace of the client's request; None: it named none.
+        The trace of the client's request, if any.
     """
 
     kind: ClassVar[str] = "session_opened"
@@ -155,7 +155,7 @@ class SessionOpened(Event):
 
     @property
     def callable_seats(self) -> tuple[Seat, ...]:
-        """Seats liable to a call: members, jury and chairmen."""
+        """Seats that may be called: members, jury and chairmen."""
         return (*self.members, *self.jury, *self.chairmen)
 
     @property
@@ -166,7 +166,7 @@ class SessionOpened(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeatEvent(Event):
-    """An event of one seat; fields that several kinds have are described here.
+    """An event of one seat; common fields are described here.
 
     Fields
     ------
@@ -177,17 +177,17 @@ class SeatEvent(Event):
     stage
         The stage of the call.
     mirrored
-        The sheet is in reverse order.
+        True if the sheet is in reverse order.
     mode
         Whether it is a synthesis, a verdict, or the best answer.
     cut
-        It ended at its token limit.
+        True if the text ended at its token limit.
     worst_usd
-        The most that one attempt can cost; None: unknown.
+        The most that one attempt can cost; None if unknown.
     over_budget
-        The ceiling forbade the call.
+        True if the ceiling forbade the call.
     misconfigured
-        The call reached no model: a wrong address or name, a key that is missing or refused.
+        True if the call reached no model: wrong address or name, missing or refused key.
     """
 
     seat: str
@@ -225,9 +225,9 @@ class AnswerDone(RoundEvent):
     text
         Its answer.
     notes
-        Sentences on options of the call that the model went without.
+        Sentences on dropped options of the call.
     reasoning
-        The model's thoughts that its server left in the same text; no part of the answer.
+        Reasoning that the server left in the same text; not part of the answer.
     """
 
     kind: ClassVar[str] = "answer_done"
@@ -262,7 +262,7 @@ class GateVerdict(SeatEvent):
     Parameters
     ----------
     flags
-        What its answer failed for; empty: it passed.
+        Reasons why the answer failed; empty if it passed.
     """
 
     kind: ClassVar[str] = "gate_verdict"
@@ -302,7 +302,7 @@ class BallotRepaired(RoundEvent):
     problem
         What was wrong with its review.
     reply
-        What it had replied.
+        Its reply.
     """
 
     kind: ClassVar[str] = "ballot_repaired"
@@ -321,13 +321,13 @@ class BallotCast(RoundEvent):
     read_by
         How its review was read.
     replies
-        The raw text that was read: one, or one per order where mirrored.
+        The raw text that was read: one, or one per order if mirrored.
     notes
         Sentences on what the reader dropped.
     flipped, compared
-        Of the pairs judged in both orders, those the reviewer reversed; 0 of 0 unless mirrored.
+        Pairs that the reviewer reversed, of those judged in both orders; 0 of 0 unless mirrored.
     lost
-        Reason why only one of two orders could be read; None: nothing is lost.
+        Reason why only one of two orders could be read, if so.
     """
 
     kind: ClassVar[str] = "ballot_cast"
@@ -341,7 +341,7 @@ class BallotCast(RoundEvent):
     spent: Expense
 
     def __post_init__(self) -> None:
-        # A council asks for grades from 1 to 10, and records do not name that scale.
+        # A council's grades are from 1 to 10, and records do not name that scale.
         object.__setattr__(self, "ballot", declare_native(self.ballot))
 
 
@@ -356,7 +356,7 @@ class BallotAbstained(RoundEvent):
     replies
         What it replied.
     awaited
-        The ballot was waited for; not so once no ballot could change the leader.
+        True if the ballot was waited for; false once no ballot could change the leader.
     """
 
     kind: ClassVar[str] = "ballot_abstained"
@@ -370,7 +370,7 @@ class BallotAbstained(RoundEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeChanged(Event):
-    """The ballots so far, counted; the last one is the session's outcome.
+    """Outcome of the ballots so far; the last is the session's.
 
     Parameters
     ----------
@@ -390,14 +390,14 @@ class Decided(Event):
     Parameters
     ----------
     leader
-        Who leads whatever is still to come, or clearly; None: nobody does.
+        Who leads for certain or clearly, if anyone.
     cancelled
-        Reviewers that were not waited for, or not asked.
+        Reviewers that were no longer awaited, or not asked.
     reason
         ``certain``: no outstanding ballot can change the leader. ``settled``: nothing is too close
         to call. ``hopeless``: more ballots would hardly settle it.
     p_settled
-        Probability that the other ballots would have settled it; None: it is settled.
+        Probability that the remaining ballots would have settled it; None if it is settled.
     """
 
     kind: ClassVar[str] = "decided"
@@ -409,12 +409,12 @@ class Decided(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynthesisStarted(Event):
-    """A chairman is called for the final answer; None: an answer stands.
+    """A chairman is called for the final answer.
 
     Parameters
     ----------
     chairman
-        Who writes.
+        Who writes; None if the best-ranked answer is used.
     """
 
     kind: ClassVar[str] = "synthesis_started"
@@ -434,7 +434,7 @@ class SynthesisDelta(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynthesisFailedOver(Event):
-    """A chairman failed or went `over_budget`; `next` follows, else the best answer.
+    """A chairman failed or went `over_budget`; `next` or the best answer follows.
 
     Parameters
     ----------
@@ -443,9 +443,9 @@ class SynthesisFailedOver(Event):
     reason
         Why.
     next
-        Who is tried next; None: nobody.
+        Who is tried next, if anyone.
     over_budget
-        The ceiling on cost was in the way.
+        True if the cost ceiling forbade it.
     """
 
     kind: ClassVar[str] = "synthesis_failed_over"
@@ -465,15 +465,15 @@ class SynthesisDone(Event):
     text
         The final answer.
     notes
-        What is remarkable about it.
+        Sentences on what is notable about it.
     chairman
-        Its author; None: it is the best-ranked answer, or the tied ones.
+        Its author; None if it is the best-ranked answer, or the tied ones.
     labels
         Label to seat: what [A] in the text stands for.
     approved
-        In the mode ``verdict``: whether it approves; None: it does not say.
+        In the mode ``verdict``: whether it approves; None if it does not say.
     reasoning
-        The chairman's thoughts that its server left in the same text; no part of it.
+        Reasoning that the server left in the same text; not part of the final answer.
     """
 
     kind: ClassVar[str] = "synthesis_done"
@@ -499,7 +499,7 @@ class CallRetried(SeatEvent):
     reason
         Why the one before failed.
     wait_seconds
-        How long is waited before it.
+        Seconds of waiting before it.
     """
 
     kind: ClassVar[str] = "call_retried"
@@ -511,7 +511,7 @@ class CallRetried(SeatEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextWithdrawn(SeatEvent):
-    """The text so far was reasoning; it begins anew."""
+    """The text so far was reasoning; it starts again."""
 
     kind: ClassVar[str] = "text_withdrawn"
     stage: Stage
@@ -521,12 +521,12 @@ class TextWithdrawn(SeatEvent):
 class FruitlessResume(Event):
     """A resume brought nothing but its cost.
 
-    It can be taken up again where it stood before: at the event of the number `since`.
+    The session can be resumed again where it stood before, after the event `since`.
 
     Parameters
     ----------
     since
-        The number of the event after which nothing was gained.
+        Number of the last event before the fruitless resume.
     """
 
     kind: ClassVar[str] = "sitting_in_vain"
@@ -540,7 +540,7 @@ class SessionClosed(Event):
     Parameters
     ----------
     known_usd
-        What the calls of known cost came to.
+        Cost of the calls whose cost is known.
     seconds
         How long the session took.
     status
@@ -548,7 +548,7 @@ class SessionClosed(Event):
     missing
         Sentences, one for each thing that a complete session would have had.
     cost_usd
-        None: some call's cost is unknown; `known_usd` is the sum of the others.
+        Cost of all calls; None if that of some call is unknown.
     """
 
     kind: ClassVar[str] = "session_closed"
@@ -568,34 +568,36 @@ EVENTS: Mapping[str, type[Event]] = {
         TextWithdrawn, FruitlessResume, SessionClosed,
     )
 }  # fmt: skip
-"""Every kind of event, by its name in records."""
+"""Class of each kind of event, by its name in records."""
 
 
 NOT_RANKED, NOT_GRADED = "left out of its ranking", "left without a grade"
 
 NOT_ON_SHEET = "names answers that are not on its sheet; dropped"
 
-_LISTED = "[A-Z]{1,3}(?:, [A-Z]{1,3})*"
-_JUDGES_ONLY = re.compile(rf"judges only ({_LISTED}) of ({_LISTED})")
-_LEFT_OUT = re.compile(rf"not (ranked|graded): ({_LISTED})")
-_REPEATED = re.compile(r"(ranked|graded) more than once: ['\"].*; the first (place|grade) counts")
+_LABEL_LIST = "[A-Z]{1,3}(?:, [A-Z]{1,3})*"
+_JUDGES_ONLY = re.compile(rf"judges only ({_LABEL_LIST}) of ({_LABEL_LIST})")
+_LEFT_OUT = re.compile(rf"not (ranked|graded): ({_LABEL_LIST})")
+_REPETITION_NOTE = re.compile(
+    r"(ranked|graded) more than once: ['\"].*; the first (place|grade) counts"
+)
 
 
 def judges_only(n_judged: int, on_sheet: int) -> str:
-    """The problem of a ballot on too few answers."""
+    """Describe a ballot on too few answers."""
     return f"judges only {n_judged} of the {on_sheet} answers on its sheet"
 
 
 def name_candidates(notes: str, sheet: Sheet) -> str:
     """Replace sheet labels in a reviewer's notes by candidates.
 
-    Only a label that cannot be a word is replaced: in brackets, as the form asks for (``[B]``,
+    Only a label that cannot be a word is replaced: in brackets, as the form requires (``[B]``,
     ``[B, C]``), or after a noun for an answer ("Answer B").
     """
     candidates = dict(zip(sheet.labels, sheet.candidates, strict=True))
     label = "|".join(map(re.escape, sheet.labels))
     bracketed = rf"\[((?:{label})(?: ?[,;&/] ?(?:{label}))*)\](?!\()"
-    spoken = (
+    named_labels = (
         rf"(?i:\b(answer|candidate|response|option|reply|text)) (?:({label})\b|\*\*({label})\*\*)"
     )
 
@@ -604,7 +606,7 @@ def name_candidates(notes: str, sheet: Sheet) -> str:
             return f"[{re.sub(label, lambda one: candidates[one[0]], labels)}]"
         return f"{match[2]} [{candidates[match[3] or match[4]]}]"
 
-    return re.sub(rf"{bracketed}|{spoken}", name, notes)
+    return re.sub(rf"{bracketed}|{named_labels}", name, notes)
 
 
 def drop_sheet_labels(event: Event) -> Event:  # noqa: PLR0911 - one a kind
@@ -614,9 +616,9 @@ def drop_sheet_labels(event: Event) -> Event:  # noqa: PLR0911 - one a kind
             return _replace_changed(event, problem=_count_labels(problem))
         case BallotAbstained(reason=reason):
             return _replace_changed(event, reason=_count_labels(reason))
-        case BallotCast(notes=notes, lost=lost, ballot=ballot):
-            named = tuple(_name_omissions(note, ballot) for note in notes)
-            return _replace_changed(event, notes=named, lost=lost and _count_labels(lost))
+        case BallotCast(notes=notes, lost=loss, ballot=ballot):
+            named_notes = tuple(_name_omissions(note, ballot) for note in notes)
+            return _replace_changed(event, notes=named_notes, lost=loss and _count_labels(loss))
         case OutcomeChanged(outcome=outcome):
             reasons = {name: _count_labels(why) for name, why in outcome.abstentions.items()}
             if reasons == dict(outcome.abstentions):
@@ -629,8 +631,8 @@ def drop_sheet_labels(event: Event) -> Event:  # noqa: PLR0911 - one a kind
 
 
 def _replace_changed(event: Event, **fields: object) -> Event:
-    same = all(getattr(event, name) == value for name, value in fields.items())
-    return event if same else replace(event, **fields)  # type: ignore[arg-type]
+    is_unchanged = all(getattr(event, name) == value for name, value in fields.items())
+    return event if is_unchanged else replace(event, **fields)  # type: ignore[arg-type]
 
 
 def _count_labels(sentence: str) -> str:
@@ -641,13 +643,13 @@ def _count_labels(sentence: str) -> str:
 
 def _name_omissions(note: str, ballot: Ballot) -> str:
     if left_out := _LEFT_OUT.fullmatch(note):
-        words, judged = _left_out(left_out[1], ballot)
-        missing = [name for name in ballot.positions or () if name not in judged]
+        words, n_judged_names = _left_out(left_out[1], ballot)
+        missing = [name for name in ballot.positions or () if name not in n_judged_names]
         n_missing = left_out[2].count(",") + 1
-        # Of two sheets a ballot may hold together what each of them left out.
+        # A ballot merged from two sheets may contain what each of them left out.
         many = "an answer" if n_missing == 1 else f"{n_missing} answers"
         return f"{words}: {', '.join(missing) if len(missing) == n_missing else many}"
-    if repeated := _REPEATED.fullmatch(note):
+    if repeated := _REPETITION_NOTE.fullmatch(note):
         return f"an answer is {repeated[1]} more than once; the first {repeated[2]} counts"
     return NOT_ON_SHEET if note.startswith("not on the sheet: ") else _count_labels(note)
 

@@ -16,11 +16,11 @@ from witan.deliberation.ports import Member, Seat, Teacher
 from witan.deliberation.session import Session
 
 WEIGHTED = "weighted_borda"
-"""The rule that asks for the reliability of reviewers."""
+"""The rule that needs the reliability of reviewers."""
 
 
 def model_of(seat: Seat | Member) -> str:
-    """The model of a seat across sessions: its source, else its name."""
+    """Return a seat's model across sessions: its source, else its name."""
     return seat.source or seat.name
 
 
@@ -31,7 +31,7 @@ async def learn_lessons(
     *,
     exclude: str | None = None,
 ) -> Lessons:
-    """Learn what these settings ask for, in a thread."""
+    """Learn, in a thread, the values set to ``learn``."""
     models = [model_of(seat) for seat in reviewers] if _asks_for_reliability(counting) else []
     learn = partial(teacher.learn, list(dict.fromkeys(models)), exclude=exclude)
     return await anyio.to_thread.run_sync(learn)
@@ -40,44 +40,47 @@ async def learn_lessons(
 async def apply_history(opening: SessionOpened, teacher: Teacher | Lessons | None) -> SessionOpened:
     """Put learned values into the opening, for identical recounts.
 
-    Nothing is learned from the session that this one came of, nor from others that judge the
-    same answers.
+    Nothing is learned from this session's parent, nor from others that judge the same answers.
     """
     if teacher is None:
         return opening
-    learned = teacher
-    if not isinstance(learned, Lessons):
+    lessons = teacher
+    if not isinstance(lessons, Lessons):
         settings = opening.procedure.counting
-        learned = await learn_lessons(learned, settings, opening.reviewers, exclude=opening.parent)
-    counting = _learned_settings(opening, learned)
+        lessons = await learn_lessons(lessons, settings, opening.reviewers, exclude=opening.parent)
+    counting = _learned_settings(opening, lessons)
     procedure = replace(opening.procedure, counting=counting)
-    return replace(opening, procedure=procedure, calibration=learned.calibration)
+    return replace(opening, procedure=procedure, calibration=lessons.calibration)
 
 
 def learn_for_recount(
     session: Session, rule: str | None, parameters: Mapping[str, Any], teacher: Teacher
 ) -> dict[str, Any]:
-    """Replace ``learn`` in a recount's settings by what the history teaches.
+    """Replace ``learn`` in a recount's settings by values from the history.
 
-    A rule that asks for reliability where the session's did not is given it as well. All of it is
-    learned from sessions with other answers.
+    A rule that needs reliability also gets it if the session's rule did not. All values are learned
+    from sessions with other answers.
     """
-    requested = {
+    requested_settings = {
         name: parameters[name] for name in ("prior", "rho") if parameters.get(name) == "learn"
     }
     seats = session.opening.reviewers
     weighed = rule == WEIGHTED != session.settings.rule and "reliability" not in parameters
-    if not requested and not weighed:
+    if not requested_settings and not weighed:
         return dict(parameters)
     models = list(dict.fromkeys(map(model_of, seats))) if weighed else []
-    learned = teacher.learn(models, exclude=session.id)
-    settings = apply_lessons(Settings(**requested), learned, _unit(session.opening))
-    weights = {"reliability": _models_by_seat(learned, seats)} if weighed else {}
-    return {**parameters, **{name: getattr(settings, name) for name in requested}, **weights}
+    lessons = teacher.learn(models, exclude=session.id)
+    settings = apply_lessons(Settings(**requested_settings), lessons, _unit(session.opening))
+    weights = {"reliability": _models_by_seat(lessons, seats)} if weighed else {}
+    return {
+        **parameters,
+        **{name: getattr(settings, name) for name in requested_settings},
+        **weights,
+    }
 
 
 def apply_lessons(settings: Settings, lessons: Lessons, unit: Unit) -> Settings:
-    """Replace ``learn`` in the settings by what was learned, if anything."""
+    """Replace ``learn`` in the settings by learned values, if there are any."""
     prior = lessons.prior(unit)
     if settings.prior == "learn" and prior is not None:
         settings = replace(settings, prior=prior)
@@ -87,21 +90,18 @@ def apply_lessons(settings: Settings, lessons: Lessons, unit: Unit) -> Settings:
 
 
 def describe_unlearned(prior: object, rho: object) -> Iterator[str]:
-    """Say what could not be learned, a sentence each."""
+    """Yield a sentence on each value that could not be learned."""
     if prior == "learn":
         yield (
-            f"no prior is learned, the public one stands in: fewer than {MIN_HISTORY} other "
+            f"using the public prior: fewer than {MIN_HISTORY} other "
             "sessions say how much noise such ballots have"
         )
     if rho == "learn":
-        yield (
-            "no ρ is learned, the public one stands in: people decided too few pairs of the other "
-            "sessions"
-        )
+        yield ("using the public ρ: people decided too few pairs of the other sessions")
 
 
 def _models_by_seat(lessons: Lessons, seats: tuple[Seat, ...]) -> Mapping[str, float] | None:
-    """Seat to the reliability of its model; None where none is known."""
+    """Return the reliability of each seat's model, if any is known."""
     reliability = {
         seat.name: lessons.reliability[model_of(seat)]
         for seat in seats
@@ -119,7 +119,7 @@ def _asks_for_reliability(settings: Settings) -> bool:
 
 
 def _learned_settings(opening: SessionOpened, lessons: Lessons) -> Settings:
-    """Settings with learned values."""
+    """Return the settings with learned values."""
     counting = apply_lessons(opening.procedure.counting, lessons, _unit(opening))
     if _asks_for_reliability(counting):
         counting = replace(counting, reliability=_models_by_seat(lessons, opening.reviewers))

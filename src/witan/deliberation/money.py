@@ -20,16 +20,16 @@ SCHEMA_TOKENS = 640
 """Tokens that a provider adds to a schema; several hundred for forced tools."""
 
 ROUNDING_USD = 1e-9
-"""Slack for amounts that binary floats cannot hold: 0.1 + 0.2 keeps within a ceiling of 0.3."""
+"""Slack for amounts that binary floats cannot represent: 0.1 + 0.2 stays under a ceiling of 0.3."""
 
-NOTHING = Usage(0, 0)
+NO_USAGE = Usage(0, 0)
 
 
 def most_input_tokens(messages: Iterable[Message], schema: Mapping[str, Any] | None = None) -> int:
     """Bound the tokens of a call by its bytes and its template.
 
-    Tokenizers fall back on bytes and never go below them, so this is a bound and no estimate;
-    prose takes a quarter of it.
+    No token is smaller than a byte, so this is a bound and not an estimate; prose takes a quarter
+    of it.
     """
     tokens = CALL_TOKENS + sum(_bytes(message.text) + MESSAGE_TOKENS for message in messages)
     if schema is not None:
@@ -43,14 +43,14 @@ def _bytes(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """US dollars; besides `known_usd`, so many calls may have cost something unknown."""
+    """US dollars of known cost, and number of calls of unknown cost."""
 
     known_usd: float
     unknown_calls: int
 
     @property
     def total_usd(self) -> float | None:
-        """The sum; None: some call's cost is unknown."""
+        """The sum, or None if some call's cost is unknown."""
         return None if self.unknown_calls else self.known_usd
 
 
@@ -60,11 +60,11 @@ class Purse:
     Parameters
     ----------
     max_usd
-        Never crossed, provided that no call costs more than its worst case; None: no ceiling.
+        Never exceeded, provided that no call costs more than its worst case; None for no ceiling.
     spent_usd
         Money spent before: a resumed session keeps its ceiling.
     disproved_prices
-        Names of members whose price their servers' bills have disproved.
+        Names of members whose price their servers' bills contradict.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Purse:
         Raises
         ------
         OverBudget
-            If that could cross the ceiling, or there is a ceiling and the price is unknown.
+            If that could exceed the ceiling, or there is a ceiling and the price is unknown.
         """
         worst = None if member.name in self._disproved_prices else worst_usd(member, call)
         if self._max_usd is not None:
@@ -110,7 +110,7 @@ class Purse:
         if worst is None:
             problem = f"without a known price the ceiling of ${ceiling:.4f} cannot be enforced"
             if name in self._disproved_prices:
-                problem = f"its server's bills disprove its price: {problem}"
+                problem = f"its server's bills contradict its price: {problem}"
             raise OverBudget(name, problem)
         committed = self._known_usd + self._reserved_usd
         if not committed + worst <= ceiling + ROUNDING_USD:
@@ -121,7 +121,7 @@ class Purse:
             )
 
     def _close(self, amount: float | None, cost: float | None) -> None:
-        """Take a reservation's end into account: an unknown cost stays reserved."""
+        """Close a reservation; an unknown cost stays reserved."""
         if cost is None:
             self._unknown_calls += 1
             return
@@ -131,14 +131,14 @@ class Purse:
 
 
 class Reservation:
-    """Money reserved for one call; forfeited if it is never settled.
+    """Money reserved for one call; forfeited unless settled.
 
     Parameters
     ----------
     price
-        The member's price, as it is known when the call ends.
+        Returns the member's price, at the end of the call.
     doubt
-        Called where the bill disproves the price.
+        Called if the bill contradicts the price.
     """
 
     def __init__(
@@ -152,50 +152,55 @@ class Reservation:
         self._worst_usd = worst_usd
         self._close = close
         self._doubt = doubt
-        self._spent: Expense | None = None
+        self._expense: Expense | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        if self._spent is None:
+        if self._expense is None:
             self.forfeit()
 
     @property
-    def spent(self) -> Expense:
+    def expense(self) -> Expense:
         """Tokens and money of the call; unknown until it ends."""
-        return Expense() if self._spent is None else self._spent
+        return Expense() if self._expense is None else self._expense
 
     def settle(self, reply: Reply) -> float | None:
         """Settle at the billed cost, else at the price; return the cost.
 
-        A bill for a call that was to cost nothing, or one that is ignored, disproves the price.
+        A bill for a call expected to be free, or one that is ignored, contradicts the price.
         """
         cost = reply.cost_usd
         if reply.bill_ignored or (cost and self._worst_usd == 0.0):
             self._doubt()
         price = self._price()
-        read, written = reply.usage.input_tokens, reply.usage.output_tokens
-        if cost is None and price is not None and read is not None and written is not None:
-            cost = price.of(read, written)
-        self._end(reply.usage, self._free if cost is None else cost)
-        return self.spent.cost_usd
+        input_tokens, output_tokens = reply.usage.input_tokens, reply.usage.output_tokens
+        if (
+            cost is None
+            and price is not None
+            and input_tokens is not None
+            and output_tokens is not None
+        ):
+            cost = price.of(input_tokens, output_tokens)
+        self._end(reply.usage, self._cost_if_free if cost is None else cost)
+        return self.expense.cost_usd
 
     def release(self) -> None:
         """Release the money: the provider refused the call before working."""
-        self._end(NOTHING, 0.0)
+        self._end(NO_USAGE, 0.0)
 
     def forfeit(self) -> None:
-        """Count the cost as unknown: the call broke off, perhaps billed."""
-        self._end(Usage(), self._free)
+        """Count the cost as unknown: a call that ended early may be billed."""
+        self._end(Usage(), self._cost_if_free)
 
     @property
-    def _free(self) -> float | None:
+    def _cost_if_free(self) -> float | None:
         return 0.0 if self._worst_usd == 0.0 and self._price() is not None else None
 
     def _end(self, usage: Usage, cost: float | None) -> None:
-        assert self._spent is None  # noqa: S101 - a call ends once
-        self._spent = Expense(usage, cost)
+        assert self._expense is None  # noqa: S101 - a call ends once
+        self._expense = Expense(usage, cost)
         self._close(cost)
 
 
@@ -205,7 +210,7 @@ def is_free(price: Price | None) -> bool:
 
 
 def worst_usd(member: Member, call: Call) -> float | None:
-    """The maximum cost of one attempt; None: its price is unknown."""
+    """Return the maximum cost of one attempt, if its price is known."""
     if member.price is None:
         return None
     if is_free(member.price):
@@ -214,16 +219,16 @@ def worst_usd(member: Member, call: Call) -> float | None:
 
 
 def sum_known(costs: Sequence[float | None]) -> float | None:
-    """The sum of costs; None where one is unknown."""
-    known = [cost for cost in costs if cost is not None]
-    return fsum(known) if len(known) == len(costs) else None
+    """Sum the costs; return None if one is unknown."""
+    known_costs = [cost for cost in costs if cost is not None]
+    return fsum(known_costs) if len(known_costs) == len(costs) else None
 
 
 HIDDEN_TOKENS = 1_000_000
-"""Tokens that a server may add of its own accord: instructions, reasoning, a search."""
+"""Tokens that a server may add by itself: instructions, reasoning, a search."""
 
 DEAREST_USD = 1_000.0
-"""US dollars per million tokens where the price is unknown; no provider asks as much."""
+"""US dollars per million tokens if the price is unknown; no provider charges as much."""
 
 SURCHARGE = 10.0
 """Factor by which a call may exceed its price: prices change, and some tokens cost more."""
@@ -233,7 +238,7 @@ FEES_USD = 1.0
 
 
 def read_cost(cost: object) -> tuple[float | None, tuple[str, ...]]:
-    """Read a server's bill in dollars; None and a reason, if impossible."""
+    """Read a server's bill in dollars, with a reason if impossible."""
     if isinstance(cost, bool) or not isinstance(cost, int | float):
         return None, ()
     try:
@@ -242,58 +247,58 @@ def read_cost(cost: object) -> tuple[float | None, tuple[str, ...]]:
         usd = inf
     if 0 <= usd < inf:
         return usd, ()
-    return None, (f"its server billed {usd:g} dollars, which is no amount; the bill is ignored",)
+    return None, (f"its server billed an invalid amount ({usd:g} dollars); the bill is ignored",)
 
 
 def read_tokens(count: object, direction: str) -> tuple[int | None, tuple[str, ...]]:
-    """Read a server's token count; None and why, if below 0."""
+    """Read a server's token count, with a reason if below 0."""
     if type(count) is not int:
         return None, ()
     if count >= 0:
         return count, ()
-    return None, (f"its server counted fewer than 0 tokens {direction}; the count is ignored",)
+    return None, (f"its server reported fewer than 0 tokens {direction}; the count is ignored",)
 
 
 def check_bill(member: Member, call: Call, reply: Reply) -> Reply:
     """Mark impossible tokens and dollars of a reply as unknown."""
-    read, notes = _check_count(
+    input_tokens, notes = _check_count(
         reply.usage.input_tokens, lambda: most_input_tokens(call.messages, call.schema), "read"
     )
-    written, more = _check_count(
+    output_tokens, more = _check_count(
         reply.usage.output_tokens,
         lambda: max(call.max_tokens, len((reply.text or "").encode(errors="replace"))),
         "written",
     )
-    cost, ignored = reply.cost_usd, reply.bill_ignored
-    if cost and cost > (most_usd := _most_usd(member, call, read, written)):
-        problem = f"its server billed ${cost:.4g}, and this call cannot cost ${most_usd:,.2f}"
-        cost, ignored, more = None, True, (*more, f"{problem}; the bill is ignored")
+    cost, bill_is_ignored = reply.cost_usd, reply.bill_ignored
+    if cost and cost > (most_usd := _most_usd(member, call, input_tokens, output_tokens)):
+        problem = f"its server billed ${cost:.4g}, although this call cannot cost ${most_usd:,.2f}"
+        cost, bill_is_ignored, more = None, True, (*more, f"{problem}; the bill is ignored")
     elif cost and is_free(member.price):
-        more = (*more, "its server bills calls that were to cost nothing; its price is unknown")
+        more = (*more, "its server charges for calls listed as free; its price is unknown")
     if not (notes or more):
         return reply
     notes = (*reply.notes, *notes, *more)
-    usage = Usage(read, written)
-    return replace(reply, usage=usage, cost_usd=cost, bill_ignored=ignored, notes=notes)
+    usage = Usage(input_tokens, output_tokens)
+    return replace(reply, usage=usage, cost_usd=cost, bill_ignored=bill_is_ignored, notes=notes)
 
 
 def _check_count(
     count: int | None, limit: Callable[[], int], direction: str
 ) -> tuple[int | None, tuple[str, ...]]:
-    # A call's own bound costs an encoding of all its texts, and few counts come near to it.
+    # The exact bound needs an encoding of all texts, and few counts come near to it.
     if count is None or count <= HIDDEN_TOKENS or count <= limit() + HIDDEN_TOKENS:
         return count, ()
     number = f"{count:,}" if count < 10**15 else "10**15 or more"
-    problem = f"its server counted {number} tokens {direction}, more than this call can have"
+    problem = f"its server reported {number} tokens {direction}, more than the call allows"
     return None, (f"{problem}; the count is ignored",)
 
 
 def _most_usd(
     member: Member, call: Call, input_tokens: int | None, output_tokens: int | None
 ) -> float:
-    """Maximum cost of a call, at the dearest price if unknown.
+    """Return a call's maximum cost, at the highest price if unknown.
 
-    That a seat is free is mostly a guess from its address, so it bounds no bill.
+    A seat counts as free mostly by a guess from its address, so that bounds no bill.
     """
     most_read = max(most_input_tokens(call.messages, call.schema), input_tokens or 0)
     most_written = max(call.max_tokens, output_tokens or 0)

@@ -1,4 +1,4 @@
-"""Open sessions: a question, stored answers before another jury, texts that were handed in."""
+"""Openings of sessions: questions, stored answers for another jury, texts to judge."""
 
 from collections.abc import (
     Iterable,
@@ -81,18 +81,22 @@ def check_same_seats(
     reviewers: Sequence[Member],
     chairmen: Sequence[Member],
 ) -> None:
-    """Refuse to resume a session with other seats than it began with."""
-    opened = session.opening
-    for who, here, there in (
-        ("members", members, opened.members),
-        ("jurors" if opened.members else "members", reviewers, opened.reviewers),
-        ("chairmen", chairmen, opened.chairmen),
+    """Refuse to resume a session with other seats than it started with."""
+    opening = session.opening
+    for role, names_here, names_in_session in (
+        ("members", members, opening.members),
+        ("jurors" if opening.members else "members", reviewers, opening.reviewers),
+        ("chairmen", chairmen, opening.chairmen),
     ):
-        if [(m.name, m.source) for m in here] != [(s.name, s.source) for s in there]:
-            seats = ", ".join(f"{s.name} ({s.source})" if s.source else s.name for s in there)
+        if [(m.name, m.source) for m in names_here] != [
+            (s.name, s.source) for s in names_in_session
+        ]:
+            seats = ", ".join(
+                f"{s.name} ({s.source})" if s.source else s.name for s in names_in_session
+            )
             raise NoCouncil(
-                f"the session {session.id} was begun by other {who}",
-                f"seat {seats or 'none'} to take it up",
+                f"the session {session.id} was started with other {role}",
+                f"seat {seats or 'none'} to resume it",
             )
 
 
@@ -114,7 +118,7 @@ def check_seats(
     seats: dict[str, Member] = {}
     n_apart = len(members) + len(jury)
     for number, seat in enumerate((*members, *jury, *chairmen)):
-        # A chairman may have another seat; one under the name of another would pass for it.
+        # A chairman may have another seat; under the name of another model it would pass for it.
         if seat.name in seats and (number < n_apart or seats[seat.name] != seat):
             expected = "a name that no other seat has"
             raise InvalidParameter("the name of a seat", seat.name, expected)
@@ -155,35 +159,35 @@ def open_rejudgment(
     """
     judging = session.opening.judging
     if len(session.answers) < (2 if judging is None else 1):
-        has = "one answer" if session.answers else "no answer"
-        raise NothingToCount(
-            f"the session {session.id} has {has}: with fewer than two none is best"
-        )
+        answer_count = "one answer" if session.answers else "no answer"
+        raise NothingToCount(f"the session {session.id} has {answer_count}; a comparison needs two")
     seats = tuple(seat for seat in session.opening.seats if seat.name in session.answers)
     if judging is not None:
         chairmen = ()
         opening = replace(opening, procedure=judging_procedure(opening.procedure, len(jury)))
-    named = rename_clashes((*jury, *chairmen), seats)
-    before = replace(
+    jury_and_chairmen = rename_clashes((*jury, *chairmen), seats)
+    draft = replace(
         opening,
         seats=seats,
-        chairmen=tuple(make_seat(named[chairman.name]) for chairman in chairmen),
-        jury=tuple(make_seat(named[juror.name]) for juror in jury),
+        chairmen=tuple(make_seat(jury_and_chairmen[chairman.name]) for chairman in chairmen),
+        jury=tuple(make_seat(jury_and_chairmen[juror.name]) for juror in jury),
         answers=collect_answers(session),
         parent=session.id,
         relation="rejudged",
         parent_ranking=() if session.outcome is None else session.outcome.ranking,
         judging=judging,
     )
-    return replace(before, plan=plan_session(before))
+    return replace(draft, plan=plan_session(draft))
 
 
 def collect_answers(session: Session) -> tuple[StoredAnswer, ...]:
-    """The answers of a session with their safety flags."""
-    judged = {stored.seat: stored.flags for stored in session.opening.answers}
-    judged |= {x.seat: x.flags for x in session.events if isinstance(x, e.GateVerdict)}
+    """Return the answers of a session with their safety flags."""
+    flags_by_seat = {each.seat: each.flags for each in session.opening.answers}
+    flags_by_seat |= {x.seat: x.flags for x in session.events if isinstance(x, e.GateVerdict)}
     return tuple(
-        StoredAnswer(answer.seat, answer.text, answer.cut, answer.spent, judged.get(answer.seat))
+        StoredAnswer(
+            answer.seat, answer.text, answer.cut, answer.spent, flags_by_seat.get(answer.seat)
+        )
         for answer in session.answers.values()
     )
 
@@ -192,8 +196,8 @@ def plan_rejudgment(
     session: Session, jury: Sequence[Member], chairmen: Sequence[Member], procedure: Procedure
 ) -> Plan:
     """Plan a jury's review of a session's answers."""
-    opened = session.opening
-    return open_rejudgment(replace(opened, procedure=procedure), session, jury, chairmen).plan
+    opening = session.opening
+    return open_rejudgment(replace(opening, procedure=procedure), session, jury, chairmen).plan
 
 
 Texts = str | Sequence[str] | Mapping[str, str]
@@ -201,29 +205,29 @@ Texts = str | Sequence[str] | Mapping[str, str]
 
 
 def name_texts(texts: Texts) -> dict[str, str]:
-    """Name texts that have no names: ``text``, or ``text 1``, ``text 2`` and so on.
+    """Name unnamed texts ``text``, or ``text 1``, ``text 2`` and so on.
 
     Raises
     ------
     InvalidParameter
-        If there is none, one is empty, or there are more than a sheet holds.
+        If there is none, one is empty, or there are too many for a sheet.
     """
     _check_kind(texts)
     if isinstance(texts, str):
-        named: Mapping[str, str] = {"text": texts}
+        text_by_name: Mapping[str, str] = {"text": texts}
     elif isinstance(texts, Mapping):
-        named = texts
+        text_by_name = texts
     else:
-        named = {f"text {number}": text for number, text in enumerate(texts, start=1)}
-    if not 1 <= len(named) <= MOST_TEXTS:
-        raise InvalidParameter("texts", len(named), f"1 to {MOST_TEXTS} texts")
-    pairs: Iterable[tuple[object, object]] = named.items()
+        text_by_name = {f"text {number}": text for number, text in enumerate(texts, start=1)}
+    if not 1 <= len(text_by_name) <= MOST_TEXTS:
+        raise InvalidParameter("texts", len(text_by_name), f"1 to {MOST_TEXTS} texts")
+    pairs: Iterable[tuple[object, object]] = text_by_name.items()
     for name, text in pairs:
         if not (isinstance(name, str) and name.strip()):
             raise InvalidParameter("the name of a text", name, "some text")
         if not isinstance(text, str) or is_blank(text):
             raise InvalidParameter(f"the text {name}", text, "some text")
-    return dict(named)
+    return dict(text_by_name)
 
 
 def _check_kind(texts: object) -> None:
@@ -236,29 +240,29 @@ def _check_kind(texts: object) -> None:
 NO_QUESTION = (
     "Nobody asked a question: where a criterion speaks of one, take the text's own subject."
 )
-"""Says what relevance and completeness are judged by."""
+"""Tells reviewers what relevance and completeness refer to."""
 
 
 def own_question(texts: Mapping[str, str]) -> str:
-    """The question on texts that answer none."""
+    """Return the question on texts without one."""
     question = "How good is this text?" if len(texts) == 1 else "Which of these texts is best?"
     return f"{question} {NO_QUESTION}"
 
 
 def judging_procedure(procedure: Procedure, n_jurors: int) -> Procedure:
-    """The same procedure for jurors who answer nothing, without a final answer."""
-    without = replace(procedure, synthesis=False, mode="consensus", json_schema=None)
-    return with_looks(without, n_jurors, authors=False)
+    """Return the procedure for jurors only, without a final answer."""
+    review_procedure = replace(procedure, synthesis=False, mode="consensus", json_schema=None)
+    return with_looks(review_procedure, n_jurors, authors=False)
 
 
 FREE = Expense(Usage(0, 0), cost_usd=0.0, calls=0)
-"""The expense of a text that was handed in."""
+"""Expense of a text that no model wrote for this session."""
 
 
 def open_judgment(
     opening: e.SessionOpened, texts: Mapping[str, str], judging: Judging, jury: Sequence[Member]
 ) -> e.SessionOpened:
-    """Open a session for a jury's judgment of texts that were handed in.
+    """Open a session for a jury's judgment of texts.
 
     Parameters
     ----------
@@ -272,7 +276,7 @@ def open_judgment(
     Raises
     ------
     InvalidParameter
-        If there is no text, one is empty, or a single text is to be judged without grades.
+        If there is no text, one is empty, or a single text would be judged without grades.
     """
     check_pass_mark(judging.pass_mark)
     if judging.expected is not None and judging.expected not in texts:
@@ -282,7 +286,7 @@ def open_judgment(
     if level <= 0.5:
         raise InvalidParameter("level", level, "above 0.5, so that no text passes and fails")
     if procedure.spend == "adaptive" and len(texts) == 1 and judging.pass_mark is None:
-        expected = "all for one text without a pass mark: then nothing is too close to call"
+        expected = "'all' for a single text without a pass mark"
         raise InvalidParameter("spend", "adaptive", expected)
     if is_blank(opening.files.get(REFERENCE, "none")):
         raise InvalidParameter("reference", opening.files[REFERENCE], "some text, or none")
@@ -290,14 +294,14 @@ def open_judgment(
     if graded and not procedure.asks_grades:
         raise InvalidParameter("rubric_scoring", False, "True: without grades no text can pass")
     seats = tuple(Seat(name, "", TEXT) for name in texts)
-    named = rename_clashes(jury, seats)
-    before = replace(
+    jurors = rename_clashes(jury, seats)
+    draft = replace(
         opening,
         seats=seats,
         chairmen=(),
-        jury=tuple(make_seat(named[juror.name]) for juror in jury),
+        jury=tuple(make_seat(jurors[juror.name]) for juror in jury),
         procedure=procedure,
         answers=tuple(StoredAnswer(name, text, spent=FREE) for name, text in texts.items()),
         judging=judging,
     )
-    return replace(before, plan=plan_session(before))
+    return replace(draft, plan=plan_session(draft))

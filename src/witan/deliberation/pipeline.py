@@ -40,10 +40,10 @@ PromptBuilder = Callable[[Member], tuple[Message, ...]]
 async def answer(context: SessionContext) -> dict[str, str]:
     """Collect all members' answers by seat, debate included, in seat order.
 
-    Answers of an earlier session are taken as they are; nobody is called.
+    Stored answers of an earlier session are used without calls.
     """
     if context.opening.answers:
-        return {stored.seat: stored.text for stored in context.opening.answers}
+        return {each.seat: each.text for each in context.opening.answers}
     verdict = context.procedure.mode == "verdict"
     nonce = draw_nonce((context.opening.seed, ANSWER_FENCES))
 
@@ -70,7 +70,7 @@ async def answer(context: SessionContext) -> dict[str, str]:
 async def _debate(
     context: SessionContext, number: int, answers: Mapping[str, str]
 ) -> dict[str, str]:
-    """Hold a round of revisions with the others' answers in view."""
+    """Run a round of revisions in view of the others' answers."""
     present = [member for member in context.members if member.name in answers]
     seats = [member.name for member in present]
     names = context.names
@@ -102,28 +102,28 @@ async def _debate(
 def gate(context: SessionContext, answers: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """Run the safety gate on every answer; return flags by failed seat.
 
-    Verdicts of an earlier session stand and are not recorded again.
+    Verdicts of an earlier session stay and are not recorded again.
     """
-    failed = {stored.seat: stored.flags for stored in context.opening.answers if stored.flags}
+    flags_by_seat = {each.seat: each.flags for each in context.opening.answers if each.flags}
     if not context.procedure.safety:
-        return failed
-    judged = {stored.seat for stored in context.opening.answers if stored.flags is not None}
-    recorded = {event.seat for event in context.earlier if isinstance(event, e.GateVerdict)}
+        return flags_by_seat
+    gated_seats = {each.seat for each in context.opening.answers if each.flags is not None}
+    recorded = {event.seat for event in context.earlier_events if isinstance(event, e.GateVerdict)}
     for seat, text in answers.items():
-        if seat in judged:
+        if seat in gated_seats:
             continue
         verdict = context.check(text)
         if seat not in recorded:
             context.recorder.emit(e.GateVerdict, seat=seat, flags=verdict.flags)
         if not verdict.is_safe:
-            failed[seat] = verdict.flags
-    return failed
+            flags_by_seat[seat] = verdict.flags
+    return flags_by_seat
 
 
 class _Round:
-    """One round of answers, until all are done or time is up.
+    """One round of answers, until all are done or time runs out.
 
-    Once enough have answered, the others get the grace period.
+    Once enough members have answered, the others get the grace period.
     """
 
     def __init__(self, context: SessionContext, number: int, enough: int) -> None:
@@ -132,12 +132,12 @@ class _Round:
         self.enough = enough
         self.answers = {
             event.seat: event.text
-            for event in context.earlier
+            for event in context.earlier_events
             if isinstance(event, e.AnswerDone) and event.round == number
         }
-        self.failed = {
+        self.failed_seats = {
             event.seat
-            for event in context.earlier
+            for event in context.earlier_events
             if isinstance(event, e.AnswerFailed)
             and event.round == number
             and event.seq <= context.final
@@ -145,16 +145,18 @@ class _Round:
 
     async def run(self, members: Sequence[Member], build_prompt: PromptBuilder) -> dict[str, str]:
         """Call members without an answer; record an end for every seat."""
-        closed = any(isinstance(event, e.SheetDrawn) for event in self.context.earlier)
-        settled = {*self.answers, *self.failed}
-        waiting = [m for m in members if m.name not in settled and not closed]
+        has_begun_reviews = any(
+            isinstance(event, e.SheetDrawn) for event in self.context.earlier_events
+        )
+        seats_done = {*self.answers, *self.failed_seats}
+        members_to_call = [m for m in members if m.name not in seats_done and not has_begun_reviews]
         grace_ran_out = False
         with anyio.move_on_after(self.context.seconds_left()):
             async with anyio.create_task_group() as group:
                 self.scope = group.cancel_scope
                 self._begin_grace()
-                for member in waiting:
-                    # Told before it runs: a scheduler may start tasks in any order.
+                for member in members_to_call:
+                    # Recorded before it runs, as a scheduler may start tasks in any order.
                     call = self.context.call("answer", member, build_prompt(member))
                     self.context.recorder.emit(
                         e.AnswerStarted,
@@ -164,8 +166,8 @@ class _Round:
                     )
                     group.start_soon(self._seat, member, call, name=f"answer:{member.name}")
             grace_ran_out = group.cancel_scope.cancelled_caught
-        for member in waiting:
-            if member.name not in self.answers and member.name not in self.failed:
+        for member in members_to_call:
+            if member.name not in self.answers and member.name not in self.failed_seats:
                 self._give_up(member, grace_ran_out)
         return {m.name: self.answers[m.name] for m in members if m.name in self.answers}
 
@@ -177,7 +179,7 @@ class _Round:
 
         result = await context.caller.call(member, call, on_text)
         if not isinstance(result, CallResult):
-            self.failed.add(member.name)
+            self.failed_seats.add(member.name)
             self._fail(
                 member,
                 result.reason,
@@ -207,7 +209,7 @@ class _Round:
         reason = self.context.out_of_time()
         if grace_ran_out:
             waited = self.context.limits.grace_seconds
-            reason = f"did not finish within {waited:g} s of the {self.enough} answers awaited"
+            reason = f"did not finish within {waited:g} s of the first {self.enough} answers"
         self._fail(member, reason)
 
     def _fail(self, member: Member, reason: str, **flags: bool) -> None:
@@ -229,16 +231,16 @@ async def synthesize(
 ) -> None:
     """Have a chairman write the final answer, else take the best answer.
 
-    `answers` are those that may be built upon: what the safety gate failed is not among them.
-    `masked_answers` are the same, and others, as a chairman may see them.
+    `answers` are those that may be used, without those that failed the safety gate.
+    `masked_answers` are all answers as a chairman may see them.
     """
-    if any(isinstance(event, e.SynthesisDone) for event in context.earlier):
+    if any(isinstance(event, e.SynthesisDone) for event in context.earlier_events):
         return
     await _Synthesis(context, answers, masked_answers, outcome).run()
 
 
 class _Synthesis:
-    """The chairmen one after the other, until one writes the final answer."""
+    """Calls of one chairman after another, until one writes the final answer."""
 
     def __init__(
         self,
@@ -257,53 +259,53 @@ class _Synthesis:
     async def run(self) -> None:
         """Try each chairman; if all fail, take the best answer."""
         mode = self.context.procedure.mode
-        # One answer for all needs no chairman to merge it, but a verdict needs one to approve it.
+        # A common answer needs no chairman to merge it, but a verdict needs one to approve it.
         prose = mode != "verdict" and self.context.procedure.json_schema is None
         agreed = prose and self.outcome is None and are_identical(self.answers)
         chain = [] if agreed or mode == "best" else self._chain()
-        tried = None
+        failed_chairman = None
         with anyio.move_on_after(self.context.seconds_left()):
-            for place, tried in enumerate(chain):
+            for place, failed_chairman in enumerate(chain):
                 following = chain[place + 1].name if place + 1 < len(chain) else None
-                if await self._ask_chairman(tried, following):
+                if await self._ask_chairman(failed_chairman, following):
                     return
-            tried = None
-        if tried is not None:
+            failed_chairman = None
+        if failed_chairman is not None:
             self.context.recorder.emit(
                 e.SynthesisFailedOver,
-                chairman=tried.name,
+                chairman=failed_chairman.name,
                 reason=self.context.out_of_time(),
                 next=None,
-                spent=self.context.caller.collect_spent(tried.name),
+                spent=self.context.caller.collect_spent(failed_chairman.name),
             )
-        if self.context.procedure.json_schema is None:  # a member's prose satisfies none
+        if self.context.procedure.json_schema is None:  # a member's prose satisfies no schema
             self._take_best_answer()
 
     def _chain(self) -> list[Member]:
-        """Chairmen, then the best-ranked member, without earlier failures."""
+        """Return the chairmen, then the best-ranked member, without earlier failures."""
         chain = list(self.context.chairmen)
         best = self._find_best_author()
         if best.name not in {chairman.name for chairman in chain}:
             chain.append(best)
-        failed = {
+        failed_chairmen = {
             event.chairman
-            for event in self.context.earlier
+            for event in self.context.earlier_events
             if isinstance(event, e.SynthesisFailedOver) and event.seq <= self.context.final
         }
-        return [chairman for chairman in chain if chairman.name not in failed]
+        return [chairman for chairman in chain if chairman.name not in failed_chairmen]
 
     def _find_best_author(self) -> Member:
-        """The author of the best answer, else the first member.
+        """Return the author of the best answer, else the first member.
 
         Jurors may have written some of the answers of an earlier session.
         """
         context = self.context
-        own = {member.name: (member.name,) for member in context.members}
-        wrote = own or context.authorship.candidates_by_author
+        candidates_by_author = {member.name: (member.name,) for member in context.members}
+        authors_by_candidate = candidates_by_author or context.authorship.candidates_by_author
         authors = context.members or context.reviewers
         for candidate in self._ranked_names():
             for author in authors:
-                if candidate in wrote[author.name]:
+                if candidate in authors_by_candidate[author.name]:
                     return author
         return authors[0]
 
@@ -327,7 +329,7 @@ class _Synthesis:
         recorder.emit(e.SynthesisStarted, chairman=chairman.name, mode=mode, worst_usd=worst)
 
         def on_text(text: str) -> None:
-            if schema is None:  # JSON is shown once it is whole and satisfies the schema
+            if schema is None:  # JSON is shown once it is complete and satisfies the schema
                 recorder.emit(e.SynthesisDelta, chairman=chairman.name, text=text)
 
         result = await context.caller.call(chairman, call, on_text)
@@ -360,21 +362,21 @@ class _Synthesis:
     async def _ensure_structure(
         self, chairman: Member, call: Call, result: CallResult, schema: str
     ) -> CallResult | CallFailure:
-        """Read a reply as JSON; have it repaired once if it fails the schema."""
+        """Read a reply as JSON; on failing the schema request one repair."""
         text, problem = read_structure(result.text, schema)
         if not problem:
             return replace(result, text=text)
         self.context.recorder.record_retry(chairman.name, "synthesis", 1, f"it {problem}", 0.0)
         messages = repair_messages(call.messages, result.text, problem, REPAIR_STRUCTURE)
         repair = replace(call, messages=messages)
-        again = await self.context.caller.call(chairman, repair)
-        if not isinstance(again, CallResult):
-            return again
-        text, remaining = read_structure(again.text, schema)
-        if remaining:
-            words = f"its final answer {remaining}, even after a repair"
-            return CallFailure(ModelError(chairman.name, words), again.expense)
-        return replace(again, text=text)
+        repair_reply = await self.context.caller.call(chairman, repair)
+        if not isinstance(repair_reply, CallResult):
+            return repair_reply
+        text, remaining_problem = read_structure(repair_reply.text, schema)
+        if remaining_problem:
+            words = f"its final answer {remaining_problem}, even after a repair"
+            return CallFailure(ModelError(chairman.name, words), repair_reply.expense)
+        return replace(repair_reply, text=text)
 
     def _messages(self, chairman: Member) -> tuple[Message, ...]:
         context = self.context
@@ -392,7 +394,7 @@ class _Synthesis:
         )
 
     def _take_best_answer(self) -> None:
-        """Let the leader's answer stand, or all those tied for best."""
+        """Use the leader's answer, or all tied answers, as final answer."""
         mode = self.context.procedure.mode
         self.context.recorder.emit(e.SynthesisStarted, chairman=None, mode=mode, worst_usd=0.0)
         tied = self.outcome.tied_for_best if self.outcome else ()
@@ -421,33 +423,40 @@ async def run_stages(context: SessionContext) -> Session:
 
 
 async def _run_stages(context: SessionContext) -> Session:
-    began = context.clock.seconds()
+    start_seconds = context.clock.seconds()
     answers = await answer(context)
-    failed = gate(context, answers)
-    reviewed = restore_reserve(context, "review")
-    same = () if context.procedure.self_review else group_duplicates(answers)
-    count = RunningCount(reviewed, tuple(answers), failed, DuplicateGroups(same))
+    flags_by_seat = gate(context, answers)
+    restored_reviews = restore_reserve(context, "review")
+    duplicates = () if context.procedure.self_review else group_duplicates(answers)
+    count = RunningCount(
+        restored_reviews, tuple(answers), flags_by_seat, DuplicateGroups(duplicates)
+    )
     for event in context.recorder.events:
         if isinstance(event, e.AnswerFailed) and event.seat not in answers:
             count.reasons[event.seat] = f"did not answer: {event.reason}"
     judging = context.opening.judging is not None
-    several, schema = len(answers) > 1, context.procedure.json_schema
-    if several or judging or (answers and schema is not None):
+    has_several, schema = len(answers) > 1, context.procedure.json_schema
+    if has_several or judging or (answers and schema is not None):
         names = context.names
         masked = {
             c: neutralize(mask(text, context.opening.question, names))
             for c, text in answers.items()
         }
-        if judging or (several and not (same and are_identical(answers))):
-            await review(reviewed, masked, count)
+        if judging or (has_several and not (duplicates and are_identical(answers))):
+            await review(restored_reviews, masked, count)
             await count.finish()
-        sound = {name: text for name, text in answers.items() if name not in failed}
-        if context.procedure.synthesis and sound:
-            await synthesize(restore_reserve(reviewed, "synthesis"), sound, masked, count.outcome)
-    return _close_session(context, count, began)
+        usable_answers = {name: text for name, text in answers.items() if name not in flags_by_seat}
+        if context.procedure.synthesis and usable_answers:
+            await synthesize(
+                restore_reserve(restored_reviews, "synthesis"),
+                usable_answers,
+                masked,
+                count.outcome,
+            )
+    return _close_session(context, count, start_seconds)
 
 
-def _close_session(context: SessionContext, count: RunningCount, began: float) -> Session:
+def _close_session(context: SessionContext, count: RunningCount, start_seconds: float) -> Session:
     session = Session.of(context.recorder.events)
     missing = tuple(_list_missing(session, count))
     status: e.Status = "degraded" if missing else "complete"
@@ -457,28 +466,28 @@ def _close_session(context: SessionContext, count: RunningCount, began: float) -
         missing=missing,
         cost_usd=session.cost.total_usd,
         known_usd=session.cost.known_usd,
-        seconds=context.clock.seconds() - began + _seconds_before(context),
+        seconds=context.clock.seconds() - start_seconds + _seconds_before(context),
     )
     return Session.of(context.recorder.events)
 
 
 def _seconds_before(context: SessionContext) -> float:
-    """Seconds of the interrupted session until its last event."""
-    if not context.earlier:
+    """Return the seconds of the interrupted session until its last event."""
+    if not context.earlier_events:
         return 0.0
-    return (context.earlier[-1].at - context.earlier[0].at).total_seconds()
+    return (context.earlier_events[-1].at - context.earlier_events[0].at).total_seconds()
 
 
 def _list_missing(session: Session, count: RunningCount) -> Iterator[str]:
-    """List what a complete session would have had, in order of loss."""
+    """List what the session lacks, in the order of the losses."""
     for seat, reason in session.unanswered.items():
         yield f"{seat} did not answer: {reason}"
     for seat, final in session.answers.items():
         if final.cut:
-            yield f"{seat}'s answer broke off at its token limit"
+            yield f"{seat}'s answer was cut off at its token limit"
     yield from _list_unrevised(session)
     if len(session.answers) == 1 and session.opening.judging is None:
-        yield "nothing could be ranked: one member answered"
+        yield "only one member answered, so there is no ranking"
         yield from _list_unwritten(session)
     elif session.answers:
         if not session.answers_agree:
@@ -492,25 +501,30 @@ def _list_unrevised(session: Session) -> Iterator[str]:
     for event in session.events:
         match event:
             case e.AnswerFailed() | e.BallotAbstained():
-                what = "answer" if isinstance(event, e.AnswerFailed) else "ballot"
-                ends[event.seat, what, event.round] = event
+                item = "answer" if isinstance(event, e.AnswerFailed) else "ballot"
+                ends[event.seat, item, event.round] = event
             case e.AnswerDone():
                 ends[event.seat, "answer", event.round] = None
             case e.BallotCast():
                 ends[event.seat, "ballot", event.round] = None
-    for (seat, what, number), failed in ends.items():
-        had = any(ends.get((seat, what, before), failed) is None for before in range(1, number))
-        if failed is not None and had and getattr(failed, "awaited", True):
-            yield f"{seat} did not revise its {what}: {failed.reason}"
+    for (seat, item, number), failure in ends.items():
+        has_earlier = any(
+            ends.get((seat, item, earlier_number), failure) is None
+            for earlier_number in range(1, number)
+        )
+        if failure is not None and has_earlier and getattr(failure, "awaited", True):
+            yield f"{seat} did not revise its {item}: {failure.reason}"
 
 
 def _list_uncounted(session: Session, count: RunningCount) -> Iterator[str]:
     """List missing ballots and ballots without effect."""
-    last = {x.seat: x for x in session.events if isinstance(x, e.BallotCast | e.BallotAbstained)}
+    last_events = {
+        x.seat: x for x in session.events if isinstance(x, e.BallotCast | e.BallotAbstained)
+    }
     for ballot in session.ballots:
-        match last.get(ballot.reviewer):
-            case e.BallotCast(lost=str(lost)):
-                yield f"{ballot.reviewer} was heard in one order only: {lost}"
+        match last_events.get(ballot.reviewer):
+            case e.BallotCast(lost=str(loss)):
+                yield f"only one of {ballot.reviewer}'s two orders could be read: {loss}"
             case e.BallotAbstained(awaited=False):
                 continue
         if ballot.abstained and (session.opening.jury or ballot.reviewer in session.answers):
@@ -535,16 +549,16 @@ def _list_unwritten(session: Session) -> Iterator[str]:
         yield f"{chairman} did not write the final answer: {reason}"
     if unresolved := session.synthesis.unresolved:
         verb = "names" if len(unresolved) == 1 else "name"
-        cited = join_names([f"[{label}]" for label in unresolved])
-        yield f"the final answer cites {cited}, which {verb} no answer"
+        labels_text = join_names([f"[{label}]" for label in unresolved])
+        yield f"the final answer cites {labels_text}, which {verb} no answer"
     if session.synthesis.cut:
-        yield "the final answer broke off at its token limit"
+        yield "the final answer was cut off at its token limit"
     if procedure.mode == "verdict" and session.synthesis.approved is None:
         yield "there is no verdict: the final answer does not end with one"
 
 
 def _list_unstructured(session: Session) -> Iterator[str]:
-    """List the chairmen of whom none satisfied the schema."""
+    """List chairmen if no final answer satisfies the schema."""
     yield "there is no final answer that satisfies the schema"
     for event in session.events:
         if isinstance(event, e.SynthesisFailedOver):

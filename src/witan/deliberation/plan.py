@@ -14,7 +14,7 @@ from witan.deliberation.ports import Price, Stage
 from witan.errors import OverBudget, Remedy, Way
 
 WrittenAnswers: TypeAlias = Literal["none", "some", "all"]
-"""Answers to be judged that are written already."""
+"""Existing answers to judge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,22 +26,22 @@ class PlanLine:
     seat, stage
         Who is called, and for what.
     calls
-        How often.
+        Number of calls.
     input_tokens
-        At most, of all these calls together.
+        Most tokens sent by all these calls together.
     output_tokens
-        At most, of all these calls together.
+        Most tokens received by all these calls together.
     worst_usd
-        At most; None: the member's price is unknown.
+        Highest cost; None if the member's price is unknown.
     if_needed
-        Made only when another call fails: the repair of a review, the next chairman.
+        True if made only when another call fails: the repair of a review, the next chairman.
     least_usd
-        Smallest reservation of one of these calls; None: the price is unknown.
+        Smallest reservation of one of these calls; None if the price is unknown.
     expected_usd
-        Expected cost of all these calls; None: the price is unknown.
+        Expected cost of all these calls; None if the price is unknown.
     probability
-        That they are made when nothing fails: below 1 where reviewers are asked only while it is
-        too close to call.
+        Probability that they are made when nothing fails: below 1 if reviewers are asked only while
+        the result is too close to call.
     """
 
     seat: str
@@ -65,14 +65,14 @@ class Plan(NotebookDisplay):
     lines
         One for each seat and stage.
     repairs
-        Further calls, should every review have to be asked for again; within `worst_usd`.
+        Further calls if every review needs a repair; included in `worst_usd`.
     worst_usd
-        Cost of everything at most, repairs and every chairman that may be asked included,
-        retries not; None: some price is unknown.
+        Highest cost of everything, including repairs and every chairman that may be asked, but not
+        retries; None if some price is unknown.
     expected_from
-        Sessions of the history whose lengths the expected cost rests on; 0: on published lengths.
+        Sessions of the history behind the expected cost; 0 if it rests on published lengths.
     separation
-        Distance of answers that these reviews can separate; None: nothing is graded.
+        Distance of answers that these reviews can separate; None without grades.
     """
 
     lines: tuple[PlanLine, ...]
@@ -87,43 +87,43 @@ class Plan(NotebookDisplay):
 
     @property
     def calls(self) -> int:
-        """Calls at most when nothing fails."""
+        """Most calls when nothing fails."""
         return sum(line.calls for line in self.lines if not line.if_needed)
 
     @property
     def input_tokens(self) -> int:
-        """Tokens read, at most, when nothing fails."""
+        """Most tokens sent when nothing fails."""
         return sum(line.input_tokens for line in self.lines if not line.if_needed)
 
     @property
     def output_tokens(self) -> int:
-        """Tokens written, at most, when nothing fails."""
+        """Most tokens received when nothing fails."""
         return sum(line.output_tokens for line in self.lines if not line.if_needed)
 
     @property
     def expected_usd(self) -> float | None:
-        """Expected US dollars when nothing fails; None: a price is unknown."""
-        usual = [line for line in self.lines if not line.if_needed]
-        if any(line.expected_usd is None for line in usual):
+        """Expected US dollars when nothing fails, if all prices are known."""
+        usual_lines = [line for line in self.lines if not line.if_needed]
+        if any(line.expected_usd is None for line in usual_lines):
             return None
-        return fsum(line.probability * (line.expected_usd or 0.0) for line in usual)
+        return fsum(line.probability * (line.expected_usd or 0.0) for line in usual_lines)
 
     @property
     def usual_usd(self) -> float | None:
-        """US dollars at most, when nothing fails; None: some price is unknown."""
+        """Most US dollars when nothing fails, if all prices are known."""
         return sum_known([line.worst_usd for line in self.lines if not line.if_needed])
 
     def least_usd(self) -> tuple[Stage, float] | None:
-        """The stage with the largest single reservation, and its amount.
+        """Return the stage with the largest reservation, and its amount.
 
-        Every answer is taken to be as short as can be, so no complete session needs less: the
-        calls of a stage are made at once, but for those that may not be needed. Seats without a
-        price are not called under a ceiling.
+        Answers are assumed to be as short as possible, so no complete session needs less: the calls
+        of a stage run together, except those that may not be needed. Seats without a price are not
+        called under a ceiling.
         """
         stages: dict[Stage, float] = {}
         for line in self.lines:
-            sure = not line.if_needed and line.probability == 1
-            if sure and line.least_usd is not None:
+            is_certain = not line.if_needed and line.probability == 1
+            if is_certain and line.least_usd is not None:
                 stages[line.stage] = stages.get(line.stage, 0.0) + line.least_usd
         return max(stages.items(), key=itemgetter(1), default=None)
 
@@ -144,55 +144,55 @@ def check_affordable(
     Parameters
     ----------
     spent_usd
-        Part of the ceiling that is spent.
+        Part of the ceiling already spent.
 
     Raises
     ------
     OverBudget
-        If a stage sets aside more than the ceiling leaves; it names the sum that is needed.
+        If a stage reserves more than the ceiling leaves; it names the sum needed.
     """
-    least = plan.least_usd()
-    if ceiling is None or least is None or spent_usd + least[1] <= ceiling + ROUNDING_USD:
+    smallest = plan.least_usd()
+    if ceiling is None or smallest is None or spent_usd + smallest[1] <= ceiling + ROUNDING_USD:
         return
-    stage, usd = least
+    stage, usd = smallest
     enough = ""
     if plan.usual_usd is not None:
-        enough = f"; ${_round_up(plan.usual_usd)} covers all that can be written when nothing fails"
-    below, subject = "is below", "the smallest complete session"
+        enough = f"; ${_round_up(plan.usual_usd)} covers the longest replies when nothing fails"
+    comparison, subject = "is below", "the smallest complete session"
     if spent_usd:
-        below = f"(${spent_usd:.4f} of it spent) leaves less than"
-        subject = "what is still to come"
+        comparison = f"(${spent_usd:.4f} of it spent) leaves less than"
+        subject = "the rest of the session"
     raise OverBudget(
         "the council",
-        f"the ceiling of ${ceiling:.4f} {below} the ${_round_up(usd)} that {subject} needs: "
+        f"the ceiling of ${ceiling:.4f} {comparison} the ${_round_up(usd)} that {subject} needs: "
         f"{_STAGES[stage]}{enough}; {remedy}",
     )
 
 
-def check_priced(plan: Plan, ceiling: float | None, *, whole: bool = True) -> None:
+def check_priced(plan: Plan, ceiling: float | None, *, is_whole_session: bool = True) -> None:
     """Refuse a session with too few priced seats under its ceiling.
 
     Parameters
     ----------
-    whole
-        The plan is of a whole session, not of what is still to come of one.
+    is_whole_session
+        True if the plan is of a whole session, not of the rest of one.
 
     Raises
     ------
     OverBudget
-        If fewer than two members can answer, nobody can review, or nothing at all can be called.
+        If fewer than two members can answer, no reviewer can review, or no call is possible.
     """
     if ceiling is None or not plan.unpriced_seats:
         return
-    usual = [line for line in plan.lines if not line.if_needed]
-    priced = {line.stage: 0 for line in usual}
-    for line in usual:
-        priced[line.stage] += line.worst_usd is not None
-    if not any(priced.values()):
-        subject = "nobody can be called"
-    elif whole and priced.get("answer", 2) < 2:
+    usual_lines = [line for line in plan.lines if not line.if_needed]
+    priced_calls = {line.stage: 0 for line in usual_lines}
+    for line in usual_lines:
+        priced_calls[line.stage] += line.worst_usd is not None
+    if not any(priced_calls.values()):
+        subject = "no member can be called"
+    elif is_whole_session and priced_calls.get("answer", 2) < 2:
         subject = "fewer than two members can answer"
-    elif whole and priced.get("review", 1) < 1:
+    elif is_whole_session and priced_calls.get("review", 1) < 1:
         subject = "nobody can review"
     else:
         return
@@ -226,16 +226,16 @@ def least_call_usd(
 ) -> float | None:
     """Minimum cost of a first call.
 
-    Less, where its prompt is not known yet: then it is that of the reply alone.
+    If its prompt is not known yet, this is the cost of the reply only.
 
     Parameters
     ----------
     prices
-        Of seats by name.
+        Price by the name of the seat.
 
     Returns
     -------
-    US dollars. None: nothing is called, or what is has no price.
+    US dollars; None if nothing is called, or a called seat has no price.
     """
     costs = []
     for line in plan.lines:
@@ -243,21 +243,21 @@ def least_call_usd(
         if line.if_needed or price is None or line.worst_usd is None:
             continue
         if line.stage == "answer" or answers != "none":
-            known = line.calls == 1 and (answers == "all" or line.stage == "answer")
-            alone = price.of(0, line.output_tokens // line.calls)
-            costs.append(line.worst_usd if known else alone)
+            is_known = line.calls == 1 and (answers == "all" or line.stage == "answer")
+            reply_usd = price.of(0, line.output_tokens // line.calls)
+            costs.append(line.worst_usd if is_known else reply_usd)
     return min(costs, default=None)
 
 
 TYPICAL_TOKENS: Mapping[Stage, int] = MappingProxyType(
     {"answer": 1_000, "review": 300, "repair": 300, "synthesis": 1_000}
 )
-"""Tokens of a reply, a review's for each answer that it judges; sources in docs/deliberation.md."""
+"""Tokens of a reply, of a review per judged answer; sources in docs/deliberation.md."""
 
 BYTES_A_TOKEN = 4
-"""Of prose and code alike, in English; other languages have fewer."""
+"""Bytes per token of English prose and code; other languages have fewer."""
 
-NOTHING: Mapping[tuple[str, Stage], float] = MappingProxyType({})
+NO_ESTIMATES: Mapping[tuple[str, Stage], float] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,17 +267,17 @@ class Lengths:
     Parameters
     ----------
     means
-        Model, as its seat is written, and stage → mean tokens of a reply; the model ``""`` stands
-        for all models together.
+        Mean tokens of a reply by model, as its seat is written, and stage; the model ``""`` is all
+        models together.
     sessions
-        Number of sessions they are read from.
+        Number of sessions they come from.
     """
 
-    means: Mapping[tuple[str, Stage], float] = field(default_factory=lambda: NOTHING)
+    means: Mapping[tuple[str, Stage], float] = field(default_factory=lambda: NO_ESTIMATES)
     sessions: int = 0
 
     def tokens(self, model: str, stage: Stage, n_judged: int) -> float:
-        """Tokens of one reply by this model, all models, or as published.
+        """Return a reply's tokens by this model, all models, or as published.
 
         Parameters
         ----------

@@ -37,23 +37,23 @@ from witan.deliberation.texts import mask, masked_names
 SeatLike = Member | Seat
 
 TOKENIZERS_DIFFER = 2
-"""A text of n tokens to its author has at most so many times n for any other model.
+"""Most tokens of a text for any model, over those for its author.
 
-Tokenizers in use differ by a third on prose in the larger languages and by less than twice on
-code; the rest is room for fences and masks.
+Tokenizers differ by a third on prose in major languages and by less than twice on code; the
+rest is room for fences and masks.
 """
 
 STANDINGS_TOKENS, CANDIDATE_TOKENS, PAIR_TOKENS = 256, 128, 32
-"""Tokens of an outcome that is not known yet: in all, per candidate, per pair."""
+"""Tokens of a future outcome: in all, per candidate, per pair."""
 
 PROBLEM_MARKERS = PROBLEM_BYTES // len("<<<OWN")
-"""The most markers in a problem of a review that is repeated."""
+"""Most markers in the problem of a review that is repeated."""
 
 CHARACTER_BYTES, MARKER_LENGTH = 4, 4
-"""The longest character; and the shortest marker, in characters: of two tokens at least."""
+"""Bytes of the longest character, and characters of the shortest marker, at least two tokens."""
 
 LONG_GRADE = 26 / 3
-"""A grade with as many digits as any; two orders of a sheet are averaged."""
+"""A grade with the most digits possible; two orders of a sheet are averaged."""
 
 NONCE = "0" * 32
 
@@ -73,26 +73,26 @@ def make_plan(
 ) -> Plan:
     """Plan a session: its calls, their tokens and cost at most.
 
-    Tokens are bounds and no estimates: known text has one token per byte, which no tokenizer
-    exceeds, and a text still to be written as many as its author may write, twice that where others
-    read it; of a review that failed, as many as its repair repeats. Dollars follow from them, so no
-    session without retries and hedges costs more. Most cost a fraction: prose has four bytes a
-    token, and few answers are as long as they may be.
+    Tokens are bounds and not estimates. Known text has one token per byte, which no tokenizer
+    exceeds. A future text has as many as its author may write, and twice that for other readers; a
+    failed review has as many as its repair repeats. Costs follow from them, so no session without
+    retries and hedges costs more. Most cost a fraction: prose has four bytes per token, and few
+    answers reach their limit.
 
-    The final answer is planned for the first chairman, and if needed for the others and at last for
-    the member whose writing of it could cost most, since the best-ranked member will be asked.
+    The final answer is planned for the first chairman and, if needed, for the others and for the
+    most expensive member, since the best-ranked member is asked last.
 
     Parameters
     ----------
     jury
         Reviewers in place of the members.
     """
-    unwritten = {f"seat {number}": "" for number in range(len(members))}
-    blank = _BlankPrompts(unwritten, procedure, question, tuple(conversation), files)
+    blank_answers = {f"seat {number}": "" for number in range(len(members))}
+    blank = _BlankPrompts(blank_answers, procedure, question, tuple(conversation), files)
     planner = _Planner(tuple(members), tuple(members), procedure, blank, lengths, jury=bool(jury))
     reviewers = jury or members
     authors = {seat.name: planner.visible_authors(seat) for seat in reviewers}
-    reviews = {n: blank.reviews([*unwritten][:n]) for n in {*map(len, authors.values())}}
+    reviews = {n: blank.reviews([*blank_answers][:n]) for n in {*map(len, authors.values())}}
     answers = blank.answers()
     lines = [planner.answers(seat, answers) for seat in members]
     lines += planner.review_lines([(seat, reviews[len(authors[seat.name])]) for seat in reviewers])
@@ -106,36 +106,36 @@ def panel_separation(
 ) -> Separation | None:
     """Smallest difference detectable by this panel.
 
-    Jurors judge all answers but those that their own models write.
+    Jurors judge all answers except those of their own models.
     """
     if not jury:
         return review_separation(len(members), procedure)
-    own = [sum(is_author(juror, member) for member in members) for juror in jury]
-    n_reviewers = sum(1 for n in own if n < len(members))
-    return review_separation(n_reviewers, procedure, len(members), authors=all(own))
+    n_own = [sum(is_author(juror, member) for member in members) for juror in jury]
+    n_reviewers = sum(1 for n in n_own if n < len(members))
+    return review_separation(n_reviewers, procedure, len(members), authors=all(n_own))
 
 
 def review_separation(
     reviewers: int, procedure: Procedure, candidates: int | None = None, *, authors: bool = True
 ) -> Separation | None:
-    """Smallest difference detectable by reviews; None without grades.
+    """Smallest difference detectable by reviews, or None without grades.
 
     Parameters
     ----------
     candidates
-        Number of answers judged; None: as many as there are reviewers.
+        Number of answers judged; by default one per reviewer.
     authors
-        The reviewers wrote them.
+        True if the reviewers wrote them.
     """
     counting = procedure.counting
     if not procedure.asks_grades or counting.ties != "contrast":
         return None
     n_candidates = reviewers if candidates is None else candidates
-    alone = procedure.self_review and counting.counting.recusal == "off"
+    counts_own = procedure.self_review and counting.counting.recusal == "off"
     return separation(
         reviewers,
         n_candidates,
-        authors=authors and not alone,
+        authors=authors and not counts_own,
         level=counting.level,
         prior=prior_of(counting.prior, "grades", n_candidates),
         rho=rho_of(counting.rho, "grades"),
@@ -159,9 +159,9 @@ def plan_reviews(  # noqa: PLR0913 - all but four by name
     Parameters
     ----------
     answers
-        Candidate to text, as the sheets will show it.
+        Candidate to text as the sheets show it.
     own_candidates
-        Juror to the candidates that it will not see.
+        Juror to the candidates that it does not see.
     substitutes
         Of whom one writes the final answer where every chairman fails.
     """
@@ -186,24 +186,23 @@ def sum_lines(lines: Sequence[PlanLine]) -> Plan:
 
 
 Sizes = Sequence[tuple[int, int]]
-"""A seat's reviews, each with its repair, in tokens at most."""
+"""Most tokens of each review of a seat, and of its repair."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Planner:
     """Plans each seat's calls from blank prompts and longest answers.
 
-    Prompts of a council are measured once, since those of two seats differ in nothing but the
-    latter two.
+    A council's prompts are measured once, since those of two seats differ only in these two.
 
     Parameters
     ----------
     members
         Of whom one writes the final answer where every chairman fails.
     authors
-        Members whose answers are still to be written.
+        Members whose answers are not yet written.
     jury
-        Others than the authors review.
+        True if others than the authors review.
     """
 
     members: tuple[SeatLike, ...]
@@ -214,7 +213,7 @@ class _Planner:
     jury: bool = False
 
     def review_lines(self, sizes: Sequence[tuple[SeatLike, Sizes]]) -> list[PlanLine]:
-        """Reviews of every seat with something to review, then repairs."""
+        """Return the reviews of every seat with answers to review, then repairs."""
         reviewing = [(seat, each) for seat, each in sizes if each]
         reviews = [
             line
@@ -227,36 +226,34 @@ class _Planner:
         ]
 
     def _reviews_of(self, seat: SeatLike, sizes: Sequence[int]) -> list[PlanLine]:
-        """The reviews of a seat; a line for each that may not be needed."""
+        """Return a seat's reviews, in a line each if not certain."""
         if self.procedure.spend != "adaptive":
             return [self._reviews(seat, sizes)]
         return [self._reviews(seat, [size]) for size in sizes]
 
     def _weigh(self, lines: list[PlanLine], seats: Sequence[SeatLike]) -> list[PlanLine]:
-        """State how likely each review is to be asked for, in the order in which they are."""
+        """Estimate the probability of each review, in asking order."""
         counting = self.procedure.counting
         if self.procedure.spend != "adaptive" or not lines:
             return lines
-        shared = rho_of(counting.rho, "grades" if self.procedure.asks_grades else "ranks")
-        chances = p_asked(
-            counting.looks, len(self.blank.seats), counting.level, shared / (1 - shared)
-        )
-        ordered = [seat.name for seat in order_reviewers(seats, counting)]
-        turns = {name: [line for line in lines if line.seat == name] for name in ordered}
+        rho = rho_of(counting.rho, "grades" if self.procedure.asks_grades else "ranks")
+        chances = p_asked(counting.looks, len(self.blank.seats), counting.level, rho / (1 - rho))
+        seat_order = [seat.name for seat in order_reviewers(seats, counting)]
+        turns = {name: [line for line in lines if line.seat == name] for name in seat_order}
         n_turns = max(map(len, turns.values()))
-        queue = [turns[name][at] for at in range(n_turns) for name in ordered]
+        queue = [turns[name][at] for at in range(n_turns) for name in seat_order]
         likely = [
             replace(line, probability=chance) for line, chance in zip(queue, chances, strict=False)
         ]
         return [*likely, *queue[len(likely) :]]
 
     def synthesis_lines(self, chairmen: Sequence[SeatLike]) -> list[PlanLine]:
-        """The final answer, if a chairman is asked for one."""
+        """Return the calls for the final answer, if a chairman writes one."""
         needs_chairman = self.procedure.synthesis and self.procedure.mode != "best"
         return self._synthesis(chairmen) if needs_chairman else []
 
     def answers(self, seat: SeatLike, blank: Sequence[int]) -> PlanLine:
-        """The answers of a seat, one per round."""
+        """Return the answers of a seat, one per round."""
         first, *debates = blank
         tokens = self._longest_tokens(self.authors)
         prompts = [first, *(size + tokens for size in debates)]
@@ -276,14 +273,14 @@ class _Planner:
         return self._line(seat, "repair", prompts, unwritten=tokens, if_needed=True)
 
     def visible_authors(self, seat: SeatLike) -> list[SeatLike]:
-        """The authors of the answers that a reviewer sees."""
+        """Return the authors of the answers on a reviewer's sheet."""
         if self.jury:
             return [author for author in self.authors if not is_author(seat, author)]
-        everyone = self.procedure.self_review
-        return [other for other in self.authors if everyone or other.name != seat.name]
+        sees_all = self.procedure.self_review
+        return [other for other in self.authors if sees_all or other.name != seat.name]
 
     def _synthesis(self, chairmen: Sequence[SeatLike]) -> list[PlanLine]:
-        """Every chairman, then the dearest member; all but the first if needed."""
+        """Return every chairman, then the dearest member; only the first is certain."""
         tokens = self._longest_tokens(self.authors)
         blank, repair = self.blank.synthesis()
         size, unwritten = blank + tokens, tokens + self.blank.standings()
@@ -325,29 +322,36 @@ class _Planner:
         Parameters
         ----------
         unwritten
-            Tokens of the shortest prompt, at most, that are still to be written.
+            Most tokens of the shortest prompt that are not yet written.
         reading
-            Number of prompts that hold answers still to be written; tokens of these at most, and as
-            expected.
+            Number of prompts with unwritten answers; the most and the expected tokens of these.
         """
         system_text = seat.options.system
         system = 0
         if system_text is not None:
             system = most_input_tokens([Message("system", system_text)]) - most_input_tokens([])
-        read = sum(prompts) + len(prompts) * system
-        written = len(prompts) * self._max_tokens(seat)
-        worst = None if seat.price is None else seat.price.of(read, written)
-        least = expected = None
+        input_tokens = sum(prompts) + len(prompts) * system
+        output_tokens = len(prompts) * self._max_tokens(seat)
+        worst = None if seat.price is None else seat.price.of(input_tokens, output_tokens)
+        least_usd = expected = None
         if seat.price is not None:
             n, most, likely = reading
-            known = (read - n * most) / BYTES_A_TOKEN
+            known_tokens = (input_tokens - n * most) / BYTES_A_TOKEN
             reply = self.lengths.tokens(seat.source or seat.name, stage, self._n_judged(seat))
             reply = min(reply, self._max_tokens(seat))
-            expected = seat.price.of(round(known + n * likely), round(len(prompts) * reply))
+            expected = seat.price.of(round(known_tokens + n * likely), round(len(prompts) * reply))
             shortest = min(prompts) - unwritten + system
-            least = seat.price.of(shortest, self._max_tokens(seat))
+            least_usd = seat.price.of(shortest, self._max_tokens(seat))
         return PlanLine(
-            seat.name, stage, len(prompts), read, written, worst, if_needed, least, expected
+            seat.name,
+            stage,
+            len(prompts),
+            input_tokens,
+            output_tokens,
+            worst,
+            if_needed,
+            least_usd,
+            expected,
         )
 
     def _n_judged(self, seat: SeatLike) -> int:
@@ -363,24 +367,24 @@ class _Planner:
     def _repeated_tokens(self, seat: SeatLike) -> int:
         """Maximum tokens of a seat's own review, repeated in its repair.
 
-        To its author a text has the tokens that it was written in; each marker in it gets one more.
+        For its author a text has as many tokens as it was written in; each marker adds one.
         """
         most = min(self._max_tokens(seat), CHARACTER_BYTES * REPLY_LENGTH)
         return most + min(most // 2, REPLY_LENGTH // MARKER_LENGTH)
 
     def _max_tokens(self, seat: SeatLike) -> int:
-        own = seat.options.max_tokens
-        return self.procedure.limits.max_tokens if own is None else own
+        own_limit = seat.options.max_tokens
+        return self.procedure.limits.max_tokens if own_limit is None else own_limit
 
 
 @dataclass(frozen=True, slots=True)
 class _BlankPrompts:
-    """The prompts of a session without system texts, in tokens at most.
+    """Most tokens of a session's prompts, without system texts.
 
     Parameters
     ----------
     texts
-        Candidate to its answer; empty: not written yet.
+        Candidate to its answer; empty if not yet written.
     """
 
     texts: Mapping[str, str]
@@ -395,7 +399,7 @@ class _BlankPrompts:
         return list(self.texts)
 
     def answers(self) -> list[int]:
-        """One member's first answer, and every revision of it in debate."""
+        """Return a member's first answer and its revisions in debate."""
         messages = answer_messages(
             self.question,
             conversation=self.conversation,
@@ -409,12 +413,12 @@ class _BlankPrompts:
         return [most_input_tokens(messages), *debates]
 
     def reviews(self, candidates: Sequence[str]) -> list[tuple[int, int]]:
-        """One member's reviews with repairs, without the failed reply."""
+        """Return a member's reviews with repairs, without the failed reply."""
         if len(candidates) < (1 if self.procedure.asks_grades else 2):
             return []
         rounds = range(1, self.procedure.review_rounds + 1)
-        once = [self._review(candidates, number) for number in rounds]
-        return once * 2 if self.procedure.mirrored else once
+        review_lines = [self._review(candidates, number) for number in rounds]
+        return review_lines * 2 if self.procedure.mirrored else review_lines
 
     def _debate(self) -> int:
         others = self.seats[1:]
@@ -453,7 +457,7 @@ class _BlankPrompts:
         return tokens, most_input_tokens(repair) + PROBLEM_MARKERS + form
 
     def synthesis(self) -> tuple[int, int | None]:
-        """The final answer, and its repair where a schema is to be satisfied."""
+        """Return the final answer, and its repair if there is a schema."""
         messages = synthesis_messages(
             self.question,
             conversation=self.conversation,
@@ -473,12 +477,12 @@ class _BlankPrompts:
         return most_input_tokens(messages, schema) + standings, repair
 
     def standings(self) -> int:
-        """Maximum tokens of an outcome still unknown."""
+        """Return the most tokens of a future outcome."""
         n = len(self.seats)
         return STANDINGS_TOKENS + n * CANDIDATE_TOKENS + n * (n - 1) // 2 * PAIR_TOKENS
 
     def _ballots(self) -> dict[str, Ballot]:
-        """Ballots of the round before at their longest, one's own first."""
+        """Return the longest ballots of the round before, one's own first."""
         criteria = [*(criterion.name for criterion in self.procedure.rubric.criteria), HOLISTIC]
         grades = dict.fromkeys(self.seats, dict.fromkeys(criteria, LONG_GRADE))
         groups = tuple((seat,) for seat in self.seats)
@@ -493,9 +497,7 @@ def _draw_sheet(candidates: tuple[str, ...]) -> Sheet:
 def plan_session(opening: SessionOpened) -> Plan:
     """Plan a session from its opening."""
     if opening.answers:
-        return plan_stored_answers(
-            opening, {stored.seat: stored.text for stored in opening.answers}
-        )
+        return plan_stored_answers(opening, {each.seat: each.text for each in opening.answers})
     return make_plan(
         opening.seats,
         opening.chairmen,
@@ -508,12 +510,12 @@ def plan_session(opening: SessionOpened) -> Plan:
 
 
 def plan_stored_answers(opening: SessionOpened, answers: Mapping[str, str]) -> Plan:
-    """Plan a session with stored answers; seats without one review none."""
+    """Plan a session with stored answers."""
     names = masked_names((*opening.seats, *opening.jury))
     members = [seat for seat in opening.seats if seat.name in answers]
-    own = Authorship.of(opening).candidates_by_author
+    own_candidates = Authorship.of(opening).candidates_by_author
     if opening.procedure.self_review and not opening.jury:
-        own = dict.fromkeys(own, ())
+        own_candidates = dict.fromkeys(own_candidates, ())
     return plan_reviews(
         opening.jury or members,
         opening.chairmen,
@@ -522,6 +524,6 @@ def plan_stored_answers(opening: SessionOpened, answers: Mapping[str, str]) -> P
         conversation=opening.conversation,
         files=opening.files,
         answers={seat: mask(text, opening.question, names) for seat, text in answers.items()},
-        own_candidates=own,
+        own_candidates=own_candidates,
         substitutes=opening.jury if opening.answers else members,
     )

@@ -20,7 +20,8 @@ Stage = Literal["answer", "review", "repair", "synthesis"]
 Hear = Callable[[str], None]
 """A callback for every piece of text as it arrives.
 
-Its `hear_reasoning`, where it has one, is called without arguments as reasoning arrives apart.
+If it has an attribute `hear_reasoning`, that is called without arguments when reasoning arrives
+separately.
 """
 
 
@@ -49,11 +50,11 @@ class Options:
     temperature
         From 0 to 2.
     max_tokens
-        The most tokens of one reply; None: the limit of the procedure.
+        The most tokens of one reply; None for the limit of the procedure.
     reasoning_effort
         Effort of a reasoning model.
     system
-        Said to the member before everything else.
+        System prompt, sent to the member before everything else.
     """
 
     temperature: float | None = None
@@ -62,9 +63,11 @@ class Options:
     system: str | None = None
 
     def __post_init__(self) -> None:
-        heat, most, system = self.temperature, self.max_tokens, self.system
-        if heat is not None and not (_is(heat, int | float) and 0 <= heat <= 2):
-            raise InvalidParameter("temperature", heat, "a number from 0 to 2, or None")
+        temperature, most, system = self.temperature, self.max_tokens, self.system
+        if temperature is not None and not (
+            _is(temperature, int | float) and 0 <= temperature <= 2
+        ):
+            raise InvalidParameter("temperature", temperature, "a number from 0 to 2, or None")
         if most is not None and not (_is(most, int) and most >= 1):
             raise InvalidParameter("max_tokens", most, "a whole number, 1 or more, or None")
         if self.reasoning_effort not in (*get_args(Effort), None):
@@ -81,29 +84,29 @@ class Price:
     Parameters
     ----------
     input_usd
-        Of a million tokens that are sent.
+        Price of a million tokens sent.
     output_usd
-        Of a million tokens that come back.
+        Price of a million tokens received.
     """
 
     input_usd: float
     output_usd: float
 
     def of(self, input_tokens: int, output_tokens: int) -> float:
-        """The cost of one call in US dollars."""
+        """Return the cost of one call in US dollars."""
         return (input_tokens * self.input_usd + output_tokens * self.output_usd) / 1e6
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call as the provider counts them; None: unknown.
+    """Tokens of one call as counted by the provider, if known.
 
     Parameters
     ----------
     input_tokens
-        Tokens that were sent.
+        Tokens sent.
     output_tokens
-        Tokens that came back.
+        Tokens received.
     """
 
     input_tokens: int | None = None
@@ -121,7 +124,7 @@ class Call:
     max_tokens
         The most tokens of the reply.
     schema
-        The JSON Schema that the reply should satisfy; None: free text.
+        JSON Schema that the reply should satisfy; None for free text.
     """
 
     stage: Stage
@@ -138,13 +141,13 @@ class Reply:
     Parameters
     ----------
     cost_usd
-        As billed, where the provider says so; None: it does not.
+        Cost as billed by the provider, if it says.
     bill_ignored
-        The provider billed an impossible amount: what the call cost is unknown, whatever its price.
+        True if the provider billed an impossible amount: the cost is unknown, whatever the price.
     cut
-        The reply ended at its token limit.
+        True if the reply ended at its token limit.
     notes
-        Options of the call that the model went without, a sentence each.
+        Options that the call dropped, a sentence each.
     """
 
     text: str
@@ -155,7 +158,7 @@ class Reply:
     bill_ignored: bool = False
 
     def __post_init__(self) -> None:
-        # Replies come from models of other people's making, and sums are made of them.
+        # Replies come from foreign models, and their numbers are added up.
         cost: object = self.cost_usd
         number = isinstance(cost, int | float) and not isinstance(cost, bool)
         if cost is not None and not (number and 0 <= self.cost_usd < inf):  # type: ignore[operator]
@@ -172,9 +175,9 @@ class BilledFailure(ModelError):
     Parameters
     ----------
     bill
-        A reply without text, for what it says of tokens and money.
+        A reply without text, with its tokens and cost.
     error
-        As of `ModelError`.
+        Arguments of `ModelError`.
     """
 
     def __init__(self, bill: Reply, *error: Any) -> None:
@@ -184,14 +187,13 @@ class BilledFailure(ModelError):
 
 
 class Model(Protocol):
-    """Anything able to answer a call. Implementations keep no session state."""
+    """Anything able to answer a call, without state of a session."""
 
     async def complete(self, call: Call, hear: Hear, /) -> Reply:
         """Answer one call, handing each piece of text to `hear`.
 
-        One attempt: deadlines, retries and limits are the caller's. A call that brings no reply
-        raises `ModelError`, or `BilledFailure` where it is billed; cancelling it closes whatever it
-        opened.
+        One attempt: deadlines, retries and limits are the caller's. A call without a reply raises
+        `ModelError`, or `BilledFailure` if it is billed; cancelling it closes its connections.
         """
         ...
 
@@ -211,14 +213,14 @@ class Teacher(Protocol):
     def learn(self, reviewers: Collection[str] = (), *, exclude: str | None = None) -> "Lessons":
         """Learn from all sessions without the answers of `exclude`.
 
-        Of reliability, only that of `reviewers`, which are models; of none given, everybody's.
-        It may block for a moment, and is called in a thread.
+        `reviewers` are the models whose reliability is needed; by default all. The method may block
+        for a moment, and is called in a thread.
         """
         ...
 
 
 class Clock(Protocol):
-    """The time, as it is recorded."""
+    """Source of the times that are recorded."""
 
     def now(self) -> datetime:
         """The time of day, in UTC."""
@@ -236,20 +238,20 @@ class Member:
     Parameters
     ----------
     name
-        Of the seat; unique in a council.
+        Name of the seat; unique in a council.
     source
         The seat as written, such as ``openai:gpt-5``: enough to seat it again.
     provider
         Calls to one provider share its limits.
     price
-        None: unknown, which is not free.
+        Its price; None if unknown, which is not free.
     simulated
-        It plays a script; nothing it says is a model's.
+        True if it plays a script and is no model.
     url, key_variable
         The server it calls, and the variable that holds its key, instead of its provider's own.
     may_reason
-        Its first text may begin with reasoning that only a closing tag ends: it is held back until
-        that is certain.
+        True if its text may begin with reasoning that only a closing tag ends; text is then
+        held back until that is certain.
     """
 
     name: str
@@ -266,24 +268,24 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """A member as the record keeps it: without its model.
+    """A member as recorded: without its model.
 
     Parameters
     ----------
     name
         Its name in the session.
     source
-        How it is written.
+        The seat as written.
     provider
         Who serves its model.
     price
-        Its price; None: unknown.
+        Its price; None if unknown.
     simulated
-        It plays a script.
+        True if it plays a script.
     url
-        The address of its server; None: the provider has it.
+        The address of its server; None for the provider's.
     key_variable
-        The variable that holds its key; None: it needs none.
+        The variable with its key; None if it needs none.
     """
 
     name: str
@@ -297,13 +299,13 @@ class Seat:
 
 
 REFERENCE = "reference answer"
-"""The name of the file that holds a right answer to judge by."""
+"""Name of the file with the reference answer."""
 
 MOST_TEXTS = 26
-"""Texts on one sheet: as many as there are letters to label them by."""
+"""Most texts on one sheet, one per letter for its label."""
 
 TEXT = "text"
-"""The provider of the seat of a text that was handed in to be judged: no model has it."""
+"""Provider of the seat of a text to judge, which no model wrote here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +315,7 @@ class Expense:
     Parameters
     ----------
     cost_usd
-        None: unknown, and so is the sum it belongs to.
+        Cost; None if unknown, as then is every sum with it.
     seconds
         From the first attempt to the last word.
     calls
@@ -326,7 +328,7 @@ class Expense:
     calls: int = 1
 
     def __add__(self, other: "Expense") -> "Expense":
-        """Sum two, one after the other; unknown where either is."""
+        """Add another expense; what either does not know is unknown."""
         return Expense(
             Usage(
                 _sum(self.usage.input_tokens, other.usage.input_tokens),
@@ -340,7 +342,7 @@ class Expense:
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """An earlier session's answer, to be judged anew.
+    """An earlier session's answer, to be judged again.
 
     Parameters
     ----------
@@ -349,11 +351,11 @@ class StoredAnswer:
     text
         Its answer.
     cut
-        It ended at its token limit.
+        True if it ended at its token limit.
     spent
-        Tokens, money and time that it took then; nothing of it is spent again.
+        Tokens, money and time that it cost then; none is spent again.
     flags
-        Flags of the safety gate then; None: it did not look.
+        Flags of the safety gate then; None if it did not run.
     """
 
     seat: str
@@ -388,7 +390,7 @@ class SystemClock:
 
 
 def free_name(base: str, names: Collection[str]) -> str:
-    """The name, or the first free ``name (2)``, ``name (3)`` …."""
+    """Return the name, or the first free ``name (2)``, ``name (3)`` …."""
     name, number = base, 2
     while name in names:
         name, number = f"{base} ({number})", number + 1

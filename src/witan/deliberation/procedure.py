@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from witan.core.ballot import Ballot
+from witan.core.display import changes_line
 from witan.core.rubric import Rubric
 from witan.core.rules import RULES
 from witan.core.scale import Scale
@@ -18,8 +19,8 @@ from witan.errors import InvalidParameter, NothingToCount, UnsuitableBallots
 Mode = Literal["consensus", "best", "verdict"]
 
 Spend = Literal["all", "until_decided", "adaptive"]
-"""Whom to ask for a ballot: everybody; nobody whose ballot decides nothing; the next one only while
-it is too close to call."""
+"""Whom to ask for a ballot: every reviewer; all until the leader is certain; the next one only
+while the result is too close to call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +30,9 @@ class ThrottlePolicy:
     Parameters
     ----------
     concurrency
-        The most calls in flight, of as many as the provider takes; None: 512.
+        Most calls at once, if the provider accepts as many; None for 512.
     per_minute
-        Calls begun in a minute, spent from a bucket that refills evenly; None: no limit.
+        Calls started per minute, from a bucket that refills evenly; None for no limit.
     """
 
     concurrency: int | None = None
@@ -48,27 +49,27 @@ class ThrottlePolicy:
 class Limits:
     """Limits of time, attempts and money.
 
-    Deadlines nest: the earliest that encloses a call ends it.
+    Deadlines nest: the earliest one around a call ends it.
 
     Parameters
     ----------
     call_seconds
-        One call with its retries, not counting the wait for its provider's limits.
+        Timeout of one call with its retries, without the wait for its provider's limits.
     stage_seconds
-        Answers of one round, reviews of one round, the synthesis: each.
+        Timeout of each stage: answers of one round, reviews of one round, the final answer.
     session_seconds
-        Everything.
+        Timeout of the session.
     grace_seconds
         Seconds to wait for stragglers once `enough` members have answered.
     attempts
-        Of one call, the first included.
+        Most attempts at one call, including the first.
     hedge_seconds
-        A call that has not said a word by then is made a second time, and the first to finish
-        counts; None: never.
+        Seconds of silence after which a call is made a second time; the first to finish counts;
+        None for never.
     max_tokens
         The most tokens of one reply, unless a member's options say otherwise.
     max_cost_usd
-        A call that could cross it is not made; None: no ceiling.
+        Ceiling in US dollars; a call that could exceed it is skipped; None for no ceiling.
     providers
         Throttling per provider; the others get the default.
     """
@@ -96,6 +97,9 @@ class Limits:
         if self.max_cost_usd is not None and not 0 <= self.max_cost_usd < float("inf"):
             raise InvalidParameter("max_cost_usd", self.max_cost_usd, "dollars, 0 or more")
 
+    def __repr__(self) -> str:
+        return changes_line(self)
+
 
 def _positive(name: str, value: float) -> None:
     if not 0 < value < float("inf"):
@@ -109,15 +113,15 @@ class Procedure:
     Parameters
     ----------
     counting
-        The rule and everything about how ballots are counted, the rubric included. What it says is
-        to be learned is learned from the council's history when a session is opened.
+        Settings of the count, including rule and rubric. Values set to ``learn`` are learned from
+        the council's history when a session is opened.
     mode
         ``consensus``: a chairman writes one answer. ``best``: the best-ranked answer, without a
         call. ``verdict``: members and chairman approve or reject.
     synthesis
         True if a final answer is written.
     json_schema
-        JSON Schema, as text, that the final answer satisfies; None: it is prose.
+        JSON Schema, as text, that the final answer satisfies; None for prose.
     rubric_scoring
         Reviewers grade every criterion of the rubric; without it they rank.
     holistic
@@ -137,7 +141,7 @@ class Procedure:
     safety, safety_cap
         True if answers pass the safety gate; the cap on a failed answer's grades.
     enough
-        Answers after which the grace period begins; None: all.
+        Answers after which the grace period begins; None for all.
     quorum
         The fewest ballots for which an outcome is declared.
     limits
@@ -181,8 +185,11 @@ class Procedure:
         if not 0.0 <= self.safety_cap <= 10.0:
             raise InvalidParameter("safety_cap", self.safety_cap, "a grade from 0 to 10")
 
+    def __repr__(self) -> str:
+        return changes_line(self)
+
     def _check_spending(self) -> None:
-        """Refuse to spend adaptively what needs all ballots, or tells nobody apart by a test."""
+        """Refuse adaptive spending without a test, or with a second round."""
         if self.spend not in get_args(Spend):
             raise InvalidParameter("spend", self.spend, "all, until_decided or adaptive")
         if self.spend != "adaptive":
@@ -207,7 +214,7 @@ class Procedure:
 
     @property
     def asks_grades(self) -> bool:
-        """True if reviewers are asked for grades."""
+        """True if reviewers are asked to grade."""
         return self.rubric_scoring or self.holistic
 
     @property
@@ -218,7 +225,7 @@ class Procedure:
 
 
 _accepted_settings: deque[tuple[Settings, bool, bool]] = deque(maxlen=16)
-"""Ways of counting that were rehearsed lately: a server seats the same council again and again."""
+"""Settings checked recently, since a server seats the same council again and again."""
 
 
 def check_procedure(procedure: Procedure, n_members: int, n_jurors: int = 0) -> None:
@@ -227,14 +234,14 @@ def check_procedure(procedure: Procedure, n_members: int, n_jurors: int = 0) -> 
     Raises
     ------
     InvalidParameter
-        If more ballots or answers are asked for than there are seats, jurors are to review answers
-        of their own, or as of `_rehearse`.
+        If more ballots or answers are required than there are seats, jurors would review their own
+        answers, or as in `_rehearse`.
     """
     jurors = ("jurors", n_jurors) if n_jurors else ("members", n_members)
-    for name, (who, n) in (("quorum", jurors), ("enough", ("members", n_members))):
+    for name, (role, n) in (("quorum", jurors), ("enough", ("members", n_members))):
         most = getattr(procedure, name)
         if most is not None and most > n:
-            raise InvalidParameter(name, most, f"at most the {n} {who}")
+            raise InvalidParameter(name, most, f"at most the {n} {role}")
     if n_jurors and procedure.self_review:
         expected = "False with a jury: its jurors answer nothing, so they have no answers to review"
         raise InvalidParameter("self_review", True, expected)
@@ -249,8 +256,8 @@ def _rehearse(procedure: Procedure, n_members: int, *, jury: bool) -> None:
     Raises
     ------
     InvalidParameter
-        If a parameter of the rule is not accepted, the rule needs grades and none will be asked
-        for, or nobody could ever be ranked.
+        If a parameter of the rule is not accepted, the rule needs grades but none are requested, or
+        no candidate could ever be ranked.
     """
     settings = procedure.counting
     if settings.rule != AUTO and RULES[settings.rule].needs == "history":
@@ -285,17 +292,17 @@ def _ballot(reviewer: str, seats: tuple[str, ...], grades: dict[str, Any]) -> Ba
 
 
 def with_ceiling(procedure: Procedure, max_cost_usd: float | None) -> Procedure:
-    """Return a procedure under another cost ceiling; None: unchanged."""
+    """Return a procedure under another cost ceiling, if any."""
     if max_cost_usd is None:
         return procedure
     return replace(procedure, limits=replace(procedure.limits, max_cost_usd=max_cost_usd))
 
 
 def with_looks(procedure: Procedure, n_reviewers: int, *, authors: bool) -> Procedure:
-    """Plan the looks at a session of so many reviewers; none unless it spends adaptively.
+    """Plan the looks at a session that spends adaptively.
 
-    Authors do not judge their own answers, so they begin with one ballot more. The sheets in the
-    other order come after all reviewers, and are looked at as their ballots are.
+    Authors do not judge their own answers, so they begin with one ballot more. Reversed sheets come
+    after all reviewers, and their ballots are looked at in the same way.
     """
     if procedure.spend != "adaptive":
         return procedure

@@ -1,9 +1,8 @@
 """Write sessions and events as JSON and read them back unchanged.
 
-Only the events of a session are read back. The answers, ballots and outcome that stand before them
-are for readers who are not Witan. Types are read off the fields of the dataclasses, so that a
-record has no second definition. A number stays the kind of number it was, whole or not: a stored
-session prints as the live one did.
+Only the events of a session are read back. The answers, ballots and outcome before them are for
+other programs. Types come from the fields of the dataclasses, so a record has no second definition.
+Integers stay integers and floats stay floats, so a stored session prints as the live one did.
 """
 
 import json
@@ -22,11 +21,12 @@ from witan.core.escaping import escape_json
 from witan.core.scale_recognition import drop_native
 from witan.core.slots import set_by_slots
 from witan.deliberation.events import EVENTS, Event, SessionOpened, drop_sheet_labels
+from witan.deliberation.procedure import Procedure
 from witan.deliberation.session import Session
 from witan.errors import NothingToCount, SessionFileError, WitanError
 
 Reader = Callable[[object, str], Any]
-"""Takes a plain value and where it stands, as the errors should say it."""
+"""Reads a plain value, given its location for error messages."""
 
 _SCALARS = {str: "text", bool: "true or false", NoneType: "null", int: "a whole number"}
 _INFINITE = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
@@ -35,7 +35,7 @@ _INFINITE = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 class FieldMismatch(Exception):
     """A plain value inadmissible for its type, located by `location`.
 
-    Whoever knows where the value comes from makes an error of the house of it.
+    The caller that knows the source of the value turns it into an error for users.
     """
 
     def __init__(self, location: str, problem: str) -> None:
@@ -64,9 +64,9 @@ def to_plain(value: Any) -> Any:
 def make_reader(declaration: Any) -> Reader:
     """Make a reader of plain values for a type.
 
-    It raises `FieldMismatch` where a value does not fit.
+    It raises `FieldMismatch` if a value does not fit.
 
-    Fields that a dataclass does not have are ignored: a later Witan may write more.
+    Fields that a dataclass does not have are ignored, since a later Witan may write more.
     """
     origin = get_origin(declaration)
     if declaration in (Any, object):
@@ -120,7 +120,7 @@ def _literal(choices: tuple[Any, ...]) -> Reader:
 
 
 def _union(arms: tuple[Any, ...]) -> Reader:
-    # Text first: the grade "inf" is text, and no number.
+    # Text first: the grade "inf" is text and not a number.
     tries = [make_reader(arm) for arm in sorted(arms, key=lambda arm: arm is not str)]
 
     def restore(value: object, location: str) -> Any:
@@ -168,12 +168,14 @@ def _dataclass(declaration: Any) -> Reader:
     hints = get_type_hints(declaration)
     settable = [field for field in fields(declaration) if field.init]
     makers = {field.name: make_reader(hints[field.name]) for field in settable}
-    needed = [f.name for f in settable if f.default is MISSING and f.default_factory is MISSING]
+    required_fields = [
+        f.name for f in settable if f.default is MISSING and f.default_factory is MISSING
+    ]
 
     def restore(value: object, location: str) -> Any:
         if not isinstance(value, dict):
             raise FieldMismatch(location, f"is {_kind_of(value)}; expected a map")
-        for name in needed:
+        for name in required_fields:
             if name not in value:
                 raise FieldMismatch(f"{location}.{name}", "is missing")
         arguments = {
@@ -210,7 +212,7 @@ _READERS: Mapping[Any, Callable[[tuple[Any, ...]], Reader]] = {
 
 
 SCHEMA = 1
-"""The version of the record; a later one may add fields to it, never change what one means."""
+"""Version of the record; a later one may add fields, never change the meaning of one."""
 
 
 def session_to_json(session: Session, *, indent: int | None = None) -> str:
@@ -250,11 +252,11 @@ def session_from_json(text: str, source: str = "the session") -> Session:
     Raises
     ------
     SessionFileError
-        If it holds none, or one that this Witan cannot read; it names the field.
+        If it contains no session, or one that this Witan cannot read; it names the field.
     """
     record = _loads(text, source)
     if "witan_session" not in record:
-        raise SessionFileError(source, "is no session: it has no field witan_session")
+        raise SessionFileError(source, "is not a session: it has no field witan_session")
     if record["witan_session"] != SCHEMA:
         raise SessionFileError(
             source,
@@ -263,7 +265,7 @@ def session_from_json(text: str, source: str = "the session") -> Session:
         )
     events = record.get("events")
     if not isinstance(events, list):
-        raise SessionFileError(source, "is no whole session: events is not a list")
+        raise SessionFileError(source, "is not a complete session: events is not a list")
     try:
         return Session.of([_read_event(event, f"events[{i}]") for i, event in enumerate(events)])
     except FieldMismatch as misfit:
@@ -288,6 +290,14 @@ def event_from_json(line: str, source: str = "the event") -> Event:
         raise SessionFileError(source, f"{misfit.location} {misfit.problem}") from misfit
 
 
+def procedure_to_json(procedure: Procedure) -> str:
+    """Write a procedure as JSON, every field in a stable order.
+
+    Two procedures that differ anywhere differ in it, in this process and in any other.
+    """
+    return dump_record(procedure)
+
+
 def _event(event: Event) -> dict[str, Any]:
     record = _flatten(event)
     if not event.provisional:
@@ -297,21 +307,23 @@ def _event(event: Event) -> dict[str, Any]:
 
 def _read_event(record: object, location: str) -> Event:
     if not isinstance(record, dict) or "event" not in record:
-        raise FieldMismatch(location, "is no event; expected a map with the field 'event'")
+        raise FieldMismatch(location, "is not an event; expected a map with the field 'event'")
     kind = record["event"]
     if not isinstance(kind, str) or kind not in EVENTS:
-        raise FieldMismatch(location, f"is of the unknown kind {kind!r}; a later Witan may know it")
-    declared: Any = EVENTS[kind]
+        raise FieldMismatch(
+            location, f"is of the unknown kind {kind!r}; a later version of Witan may read it"
+        )
+    event_type: Any = EVENTS[kind]
     if kind == SessionOpened.kind:
         record = _name_spending(record)
-    # An event that was shown before it was durable is none the less what happened.
-    stored = {name: value for name, value in record.items() if name != "provisional"}
-    event: Event = make_reader(declared)(stored, location)
+    # An event that was shown before it was durable still happened.
+    stored_fields = {name: value for name, value in record.items() if name != "provisional"}
+    event: Event = make_reader(event_type)(stored_fields, location)
     return drop_sheet_labels(event)
 
 
 def _name_spending(record: dict[str, Any]) -> dict[str, Any]:
-    """Read the switch of earlier versions, which `spend` has replaced."""
+    """Read the option of earlier versions that `spend` has replaced."""
     procedure = record.get("procedure")
     if isinstance(procedure, dict) and procedure.get("stop_when_decided") is True:
         return {**record, "procedure": {**procedure, "spend": "until_decided"}}
@@ -319,7 +331,7 @@ def _name_spending(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ballot(ballot: Ballot) -> dict[str, Any]:
-    """A ballot as in ballot files, without fields at their default."""
+    """Return a ballot as in ballot files, without fields at their default."""
     ballot = drop_native(ballot)
     record = {"session": ballot.session, "reviewer": ballot.reviewer, "ranking": ballot.groups}
     for each in fields(ballot):
@@ -333,10 +345,10 @@ def _ballot(ballot: Ballot) -> dict[str, Any]:
 def dump_record(record: object, indent: int | None = None) -> str:
     """Write the fields of a record as JSON."""
     try:
-        written = _encoder(indent).encode(record)
-    except ValueError:  # an infinity, which JSON has not: then every value is looked at
-        written = _encoder(indent).encode(to_plain(record))
-    return escape_json(written)
+        json_text = _encoder(indent).encode(record)
+    except ValueError:  # an infinity, which JSON does not have, so every value is checked
+        json_text = _encoder(indent).encode(to_plain(record))
+    return escape_json(json_text)
 
 
 @cache
@@ -360,27 +372,27 @@ def _flattener(kind: Any) -> Callable[[Any], Any]:
     names = tuple(field.name for field in fields(kind) if field.init)
     if len(names) < 2:
         return lambda value: {name: getattr(value, name) for name in names}
-    read = attrgetter(*names)
+    getter = attrgetter(*names)
     if issubclass(kind, Ballot):
-        return lambda value: dict(zip(names, read(drop_native(value)), strict=True))
-    return lambda value: dict(zip(names, read(value), strict=True))
+        return lambda value: dict(zip(names, getter(drop_native(value)), strict=True))
+    return lambda value: dict(zip(names, getter(value), strict=True))
 
 
 def _loads(text: str, source: str) -> dict[str, Any]:
     try:
         record = json.loads(text)
     except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        opened, closed = text.lstrip().startswith("{"), text.rstrip().endswith("}")
+        position = f"line {error.lineno}, column {error.colno}"
+        is_opened, is_closed = text.lstrip().startswith("{"), text.rstrip().endswith("}")
         unended = not text[error.pos :].strip() or error.msg.startswith("Unterminated")
-        cut = unended or (opened and not closed)
-        why = "it breaks off there, as a file does that was cut short" if cut else error.msg
-        raise SessionFileError(source, f"is no JSON at {where}: {why}") from error
+        cut = unended or (is_opened and not is_closed)
+        reason = "the file is truncated there" if cut else error.msg
+        raise SessionFileError(source, f"is not JSON at {position}: {reason}") from error
     except (RecursionError, ValueError) as error:
-        problem = "is no session: something in it is nested too deeply, or a number too long"
+        problem = "is not a session: something in it is nested too deeply, or a number is too long"
         raise SessionFileError(source, problem) from error
     if not isinstance(record, dict):
-        raise SessionFileError(source, "is no JSON object; expected {…} with one session")
+        raise SessionFileError(source, "is not a JSON object; expected {…} with one session")
     return record
 
 
@@ -394,29 +406,29 @@ class SessionImport:
     session
         Its name; unique in a history.
     at
-        Time of the question; None: the file does not say, and the time of the import stands for it.
+        Time of the question; None if the file does not say, then the time of the import is used.
     answers, lengths
-        Candidate to its text; to its length where only that is known.
+        Candidate to its text; candidate to its length if only that is known.
     session_record
-        A whole council session with its events; ballots and answers are then read off it.
+        A whole council session with its events; ballots and answers then come from it.
     simulated
-        Some seat plays a script.
+        True if some seat plays a script.
     closing
-        The text that the council closed with.
+        The final answer of the council.
     question, category
-        What was asked, and its kind, as far as the file says.
+        The question and its category, as far as the file says.
     ballots
         The ballots of models and people.
     models
         Candidate to the model behind it.
     kept
-        Reviewer to pairs judged alike in both orders, and pairs judged in both.
+        Reviewer to pairs judged equally in both orders, and pairs judged in both.
     repaired
         Reviewers whose reviews needed a repair.
     took
         Cost and time of answers.
     entries
-        The rows that it leaves, where they are counted already; else they are counted here.
+        Rows of the history if counted already; else they are counted on import.
     """
 
     session: str
@@ -437,7 +449,7 @@ class SessionImport:
 
 
 ImportRedactor = Callable[[SessionImport], tuple[SessionImport, Mapping[str, str]]]
-"""Redacts an import for a reader; also maps names that are not shown whole to what is shown."""
+"""Redacts an import for a reader, and maps hidden names to those shown instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,9 +459,9 @@ class ImportCounts:
     Parameters
     ----------
     sessions
-        Those that are new.
+        New sessions.
     already
-        Those that were there; votes on them may still be new.
+        Sessions that were there before; votes on them may still be new.
     ballots, by_people
         New ballots, and how many of them people cast.
     """

@@ -1,8 +1,8 @@
-"""Number, keep and show the events of a session.
+"""Number, store and show the events of a session.
 
-Where a journal keeps the session, an event is shown once it is durable; the rounds in which that is
-waited for are shared by everything that happened meanwhile, and by every call that is about to be
-made. What could not be made durable in time is shown as `provisional`.
+If a journal stores the session, an event is shown once it is durable. Each round of waiting covers
+all events since the last one and all calls about to be made. Events that do not become durable in
+time are shown as `provisional`.
 """
 
 from collections.abc import AsyncGenerator, Callable, Iterable
@@ -24,14 +24,14 @@ from witan.deliberation.events import (
 from witan.deliberation.ports import Clock, Stage
 
 GATHER_SECONDS = 0.01
-"""Events this close together share a round, unless a call or the session's end waits for it."""
+"""Seconds for which a round waits for more events, unless a call or the end waits for it."""
 
 Listener = Callable[[Event], None]
-"""A callback for every event, in order; it must not wait."""
+"""A callback for every event, in order; it must not block."""
 
 
 class FailureNote:
-    """Notes exceptions that leave its blocks; nothing is caught."""
+    """A record of exceptions that leave its blocks, uncaught."""
 
     __slots__ = ("errors",)
 
@@ -40,7 +40,7 @@ class FailureNote:
 
     @property
     def error(self) -> Exception | None:
-        """The first of them; None: there is none."""
+        """The first of them, if any."""
         return self.errors[0] if self.errors else None
 
     def __enter__(self) -> None:
@@ -56,11 +56,11 @@ class Journal(Protocol):
     """A listener storing events before its call."""
 
     def keep(self, event: Event) -> None:
-        """Take an event in as it happens; nothing is waited for."""
+        """Take an event as it happens, without waiting."""
         ...
 
     def flush(self) -> None:
-        """Hold nothing back any longer: a call is about to be made."""
+        """Write pending events now, as a call is about to be made."""
         ...
 
     async def commit(self) -> int | None:
@@ -69,8 +69,8 @@ class Journal(Protocol):
         Returns
         -------
         int or None
-            The number of the last event that is durable, 0 if none is; None if nothing is kept, so
-            that nothing is waited for.
+            Number of the last durable event, 0 if there is none; None if nothing is stored, so that
+            nobody waits.
         """
         ...
 
@@ -93,16 +93,16 @@ class CallGuard(Protocol):
         Parameters
         ----------
         is_recorded
-            All of the session so far is in a history.
+            True if all of the session so far is in a history.
         """
         ...
 
 
 def skip_past_events(listener: Listener, since: datetime) -> Listener:
-    """Forward the opening and events since then, skipping earlier ones.
+    """Forward the opening and later events, skipping those of the past.
 
-    A session that is taken up, or that retries another, begins with what had happened before: who
-    counts calls, or times them, has counted those.
+    A resumed session or a retry begins with earlier events, whose calls have been counted and timed
+    already.
     """
     stands = 0
 
@@ -118,7 +118,7 @@ def skip_past_events(listener: Listener, since: datetime) -> Listener:
 
 
 class Recorder:
-    """Gives each event its number and time."""
+    """Recorder that gives each event its number and time."""
 
     def __init__(self, clock: Clock, listener: Listener | None, earlier: Iterable[Event]) -> None:
         self._clock = clock
@@ -128,11 +128,11 @@ class Recorder:
         self.events: list[Event] = []
         self._note = FailureNote()
         self._seq = 0
-        self._unshown: list[Event] = []
-        self._over = False
+        self._pending_events: list[Event] = []
+        self._is_over = False
         self._durable: int | None = None
-        self._wanted = anyio.Event()
-        self._awaited = anyio.Event()
+        self._demand = anyio.Event()
+        self._arrival = anyio.Event()
         self._next_round = anyio.Event()
         for event in earlier:
             self._store(event)
@@ -158,19 +158,19 @@ class Recorder:
 
     @property
     def failure(self) -> Exception | None:
-        """The first exception of a listener, which ends the session; None: there is none."""
+        """The first exception of a listener, if any; it ends the session."""
         return self._note.error
 
     async def before_call(self) -> None:
         """Wait until all events are durable, then call the guard."""
         recorded = False
         if self._journal is not None:
-            last = self.events[-1].seq
+            last_seq = self.events[-1].seq
             self._journal.flush()
-            self._wanted.set()
-            self._awaited.set()
+            self._demand.set()
+            self._arrival.set()
             await self._next_round.wait()
-            recorded = self._durable is not None and self._durable >= last
+            recorded = self._durable is not None and self._durable >= last_seq
         if self._guard is not None:
             await self._guard.before_call(is_recorded=recorded)
 
@@ -180,42 +180,45 @@ class Recorder:
         if self._journal is None:
             yield
             return
-        own = FailureNote()
+        own_failure = FailureNote()
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(self._show_in_rounds, self._journal, name="witan-journal")
                 try:
-                    with own:
+                    with own_failure:
                         yield
                 finally:
-                    self._over = True
-                    self._wanted.set()
-                    self._awaited.set()
+                    self._is_over = True
+                    self._demand.set()
+                    self._arrival.set()
         except ExceptionGroup as failed:
-            if failed.exceptions != (own.error,):
+            if failed.exceptions != (own_failure.error,):
                 raise
-        if own.error is not None:
-            raise own.error  # without the group, which is of tasks
+        if own_failure.error is not None:
+            raise own_failure.error  # without the task group's exception group
 
     async def _show_in_rounds(self, journal: Journal) -> None:
-        with anyio.CancelScope(shield=True):  # what happened before a cancellation is shown, too
-            over = False
-            while not over:
-                await self._wanted.wait()
+        with anyio.CancelScope(shield=True):  # events before a cancellation are also shown
+            is_over = False
+            while not is_over:
+                await self._demand.wait()
                 with anyio.move_on_after(GATHER_SECONDS):
-                    await self._awaited.wait()
-                self._wanted, self._awaited, over = anyio.Event(), anyio.Event(), self._over
-                # Who asks from here on has what it asks for in the next round.
-                finished, self._next_round = self._next_round, anyio.Event()
+                    await self._arrival.wait()
+                self._demand, self._arrival, is_over = anyio.Event(), anyio.Event(), self._is_over
+                # Requests from here on belong to the next round.
+                this_round, self._next_round = self._next_round, anyio.Event()
                 await self._round(journal)
-                finished.set()
+                this_round.set()
 
     async def _round(self, journal: Journal) -> None:
-        """Commit what has happened until now, and show it."""
-        n_events = len(self._unshown)
+        """Commit the events so far and show them."""
+        n_events = len(self._pending_events)
         with self._note:
             durable = self._durable = await journal.commit()
-            showing, self._unshown = self._unshown[:n_events], self._unshown[n_events:]
+            showing, self._pending_events = (
+                self._pending_events[:n_events],
+                self._pending_events[n_events:],
+            )
             for event in showing:
                 open_end = durable is not None and event.seq > durable and not _is_delta(event)
                 journal(replace(event, provisional=True) if open_end else event)
@@ -229,13 +232,13 @@ class Recorder:
             if self._journal is None:
                 if self._listener is not None:
                     self._listener(event)
-            elif is_delta and not self._unshown:
+            elif is_delta and not self._pending_events:
                 self._journal(event)
             else:
                 if not is_delta:
                     self._journal.keep(event)
-                self._unshown.append(event)
-                self._wanted.set()
+                self._pending_events.append(event)
+                self._demand.set()
 
 
 def _is_delta(event: Event) -> bool:

@@ -1,12 +1,12 @@
 """Split a model's reply into reasoning, text and JSON.
 
-Servers without a parser for a model's template send its reasoning inline. Three rules tell it from
-a text that talks about tags:
+Servers without a parser for a model's template send its reasoning inline. Three rules distinguish
+it from a text that mentions tags:
 
 - An opening tag counts at the very beginning of a reply, or after other reasoning; nowhere else.
-- A closing tag alone counts where the template holds the opening one: on a line of its own, or
+- A closing tag alone counts if the template contains the opening one: on a separate line, or
   joined to the end of a sentence, with no opening tag of its name before it in the text.
-- No tag counts in code, in quotes, or as a word of a sentence that goes on behind it in lower case.
+- No tag counts in code, in quotes, or as a word of a sentence that continues in lower case.
 
 Reasoning that never closes is reasoning to the end, unless its opening tag is such a word.
 """
@@ -38,7 +38,7 @@ _FAMILIES: tuple[tuple[str, str], ...] = (
 )
 """Tags of reasoning by template, opening and closing; the last two are of channels.
 
-At the very last, as it is left once a server has dropped the special tokens of that template.
+At the very end, the form that remains when a server drops that template's special tokens.
 """
 
 _CHANNELS, _BARE = len(_FAMILIES) - 2, len(_FAMILIES) - 1
@@ -60,7 +60,7 @@ _TAIL = re.compile(r"\s*<\|(?:return|end)\|>\s*\Z")
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 
 _WORDS = ("think", "thinking", "thought", "thoughts", "reasoning", "antthinking", "seed:think")
-_BEFORE = (
+_CHANNEL_PREFIXES = (
     "",
     "<|start|>",
     "<|start|>assistant",
@@ -68,15 +68,15 @@ _BEFORE = (
     "<|end|><|start|>",
     "<|end|>",
 )
-_SPELLED = (
+_TAG_SPELLINGS = (
     *(f"<{slash}{word}>" for slash in ("", "/") for word in _WORDS),
     "[think]", "[/think]", "◁think▷", "◁/think▷", "<|begin_of_thought|>", "<|end_of_thought|>",
     "<|start_thinking|>", "<|end_thinking|>", "<|channel>thought", "<channel|>",
-    *(f"{before}<|channel|>{name}<|message|>" for before in _BEFORE
+    *(f"{before}<|channel|>{name}<|message|>" for before in _CHANNEL_PREFIXES
       for name in ("analysis", "commentary", "final")),
 )  # fmt: skip
-_BEGINNINGS = frozenset(tag[:length] for tag in _SPELLED for length in range(len(tag) + 1))
-_UNENDED = re.compile(
+_BEGINNINGS = frozenset(tag[:length] for tag in _TAG_SPELLINGS for length in range(len(tag) + 1))
+_OPEN_TAG_PATTERN = re.compile(
     rf"</{_NAMES}[ \t]\Z|<{_NAMES}[ \t][^<>\n]{{0,60}}\Z|(?:<\|end\|>)?{_ASSISTANT}<\|channel\|>"
     r"(?:analysis|commentary|final)[^\n]{0,120}\Z",
     re.IGNORECASE,
@@ -85,7 +85,7 @@ _UNENDED = re.compile(
 _AT_ONCE = 4_096
 _LONGEST_TAG = 200
 _LONGEST_LINE = 20_000
-"""Characters of a line beyond which a tag at its beginning is taken for part of the text."""
+"""Longest line at whose beginning a tag is recognised as such."""
 
 _BLANK = " \t\r\n\f\v\ufeff\u200b\u2060"
 _SENTENCE_ENDS = ".!?…。！？"
@@ -94,8 +94,8 @@ _AFTER_A_WORD = ",.;:!?)]}" + _QUOTES
 _CLOSING_QUOTES = {"“": "”", "‘": "’"}
 _NAME = re.compile(_NAMES, re.IGNORECASE)
 _ITEM = re.compile(r"\s*(?:\d{1,3}[.)]|[-*+])\s*\Z")
-_READS_ON = re.compile(r"(?:[,;:)]?[ \t]+|-)([^\W\d_])")
-"""The text behind a tag that is a word of a sentence, if the letter is a small one."""
+_SENTENCE_CONTINUES = re.compile(r"(?:[,;:)]?[ \t]+|-)([^\W\d_])")
+"""Text after a tag that is a word of a sentence, if its first letter is lower case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,9 @@ class SplitReply:
 
 def split_reasoning(reply: str) -> SplitReply:
     """Split a whole reply into text and reasoning."""
-    if not _may_hold_tags(reply):  # as nearly all, and a filter takes a hundred times as long
+    if not _may_hold_tags(
+        reply
+    ):  # as in nearly all replies; a filter takes a hundred times as long
         return SplitReply(reply, "")
     if reply.lstrip()[:1] in ("{", "[") and _is_json(reply):
         return SplitReply(reply, "")
@@ -134,7 +136,7 @@ def _is_json(text: str) -> bool:
 
 
 class _Line:
-    """The current line, insofar as it tells code and sentences from tags."""
+    """The current line, to distinguish code and sentences from tags."""
 
     def __init__(self) -> None:
         self.fence = ""
@@ -144,14 +146,14 @@ class _Line:
         """Begin a line."""
         self._head = ""
         self._ticks = 0
-        self.last = ""
+        self.tail = ""
         self.last_sign = ""
 
     def take(self, text: str) -> None:
         """Add text without line breaks."""
         self._head = (self._head + text[:_LONGEST_TAG])[:_LONGEST_TAG]
         self._ticks += text.count("`")
-        self.last = text[-1:] or self.last
+        self.tail = text[-1:] or self.tail
         self.last_sign = text.rstrip()[-1:] or self.last_sign
 
     def end(self) -> None:
@@ -167,12 +169,12 @@ class _Line:
 
     @property
     def is_blank(self) -> bool:
-        """Nothing stands on it, and it is not indented as code is."""
+        """True if it is blank and not indented like code."""
         return not self._head.strip(_BLANK) and len(self._head.expandtabs(4)) < 4
 
     @property
     def is_item(self) -> bool:
-        """True if only the mark of a list item stands on it."""
+        """True if it contains only the mark of a list item."""
         return _ITEM.match(self._head) is not None
 
     @property
@@ -183,10 +185,10 @@ class _Line:
 
 
 class ReasoningFilter:
-    """Splits reasoning from a text while it streams in.
+    """Filter that splits reasoning from a text while it streams in.
 
-    A closing tag without an opening one tells only in the end that all before it was reasoning.
-    Text that was passed on until then no longer counts, and `withdrawals` goes up by one.
+    A closing tag without an opening one shows only then that all text before it was reasoning. Text
+    already passed on no longer counts, and `withdrawals` grows by one.
     """
 
     def __init__(self) -> None:
@@ -195,23 +197,23 @@ class ReasoningFilter:
         self._texts: list[str] = []
         self._blocks: list[str] = []
         self._block: list[str] = []
-        self._before = ""
+        self._held_text = ""
         self._opener = ""
         self._family: int | None = None
-        self._fresh = True
+        self._is_at_start = True
         self._channels = False
         self._line = _Line()
         self._mentions: Counter[str] = Counter()
 
     @property
     def text(self) -> str:
-        """The text so far, as far as it is certain."""
+        """The certain part of the text so far."""
         text = "".join(self._texts)
         return _TAIL.sub("", text) if self._channels else text
 
     @property
     def has_opened(self) -> bool:
-        """True once reasoning was opened: no closing tag comes alone then."""
+        """True once reasoning was opened, so that no closing tag comes alone."""
         return self._family is not None and self._family != _BARE
 
     @property
@@ -232,7 +234,7 @@ class ReasoningFilter:
             if self._family == _BARE:  # a text that merely begins with the word
                 self._texts.append(self._opener + block)
                 rest = self._texts[-1]
-            elif self._family != _CHANNELS and _reads_on(block):
+            elif self._family != _CHANNELS and _continues_sentence(block):
                 return rest + self._speak_of(block)
             else:
                 self._end_block(self._buffer)
@@ -241,7 +243,7 @@ class ReasoningFilter:
 
     def _speak_of(self, block: str) -> str:
         """Emit text beginning with the name of a tag."""
-        self._family, self._fresh, self._block, self._buffer = None, False, [], ""
+        self._family, self._is_at_start, self._block, self._buffer = None, False, [], ""
         text = self._opener + block
         pieces = [self.feed(text[at : at + _AT_ONCE]) for at in range(0, len(text), _AT_ONCE)]
         return "".join((*pieces, self._run(is_end=True)))
@@ -252,7 +254,7 @@ class ReasoningFilter:
             if self._family is not None:
                 moved = self._think(self._family, is_end=is_end)
             else:
-                moved = (self._begin if self._fresh else self._speak)(is_end=is_end)
+                moved = (self._begin if self._is_at_start else self._speak)(is_end=is_end)
             if not moved:
                 break
         return "".join(self._texts if self.withdrawals > withdrawals else self._texts[n_texts:])
@@ -270,59 +272,59 @@ class ReasoningFilter:
                 return False
             if is_word:
                 self._buffer = "".join((self._opener, *self._block, self._buffer))
-                self._family, self._fresh, self._block = None, False, []
+                self._family, self._is_at_start, self._block = None, False, []
                 return True
             self._end_block(self._buffer[: match.start()])
             self._buffer = self._buffer[match.end() :]
-            self._family, self._fresh = None, True
+            self._family, self._is_at_start = None, True
             return True
         if len(self._buffer) > _LONGEST_TAG:
             past, self._buffer = self._buffer[:-_LONGEST_TAG], self._buffer[-_LONGEST_TAG:]
             self._block.append(past)
-            self._before = (self._before + past)[-2:]
+            self._held_text = (self._held_text + past)[-2:]
         return False
 
     def _is_quoted(self, match: re.Match[str], *, is_end: bool) -> bool | None:
-        """True if a tag stands in quotes; None: not known yet."""
-        before = (self._before + self._buffer[: match.start()])[-2:]
-        after = self._buffer[match.end() :][:2]
-        quote = before[-1:]
-        if not quote or quote not in _QUOTES or _ends_word(before[:-1]):
+        """Return whether a tag is in quotes, or None while unknown."""
+        text_before = (self._held_text + self._buffer[: match.start()])[-2:]
+        text_after = self._buffer[match.end() :][:2]
+        quote = text_before[-1:]
+        if not quote or quote not in _QUOTES or _ends_word(text_before[:-1]):
             return False
-        if after and after[0] != _CLOSING_QUOTES.get(quote, quote):
+        if text_after and text_after[0] != _CLOSING_QUOTES.get(quote, quote):
             return False
-        if len(after) < 2 and not is_end:
+        if len(text_after) < 2 and not is_end:
             return None
-        return bool(after) and not after[1:].isalnum()
+        return bool(text_after) and not text_after[1:].isalnum()
 
     def _is_word(self, match: re.Match[str], *, is_end: bool) -> bool | None:
-        """True if both tags are words of a sentence; None: unknown yet."""
+        """Return whether both tags are words of a sentence, None while unknown."""
         block = "".join((*self._block, self._buffer[: match.start()]))
-        if "\n" in block or not (_reads_on(block) or re.search(r"\w", block) is None):
+        if "\n" in block or not (_continues_sentence(block) or re.search(r"\w", block) is None):
             return False
-        line, broken, _ = self._buffer[match.end() :].partition("\n")
-        if not (line.strip() or broken or is_end):
+        line, line_end, _ = self._buffer[match.end() :].partition("\n")
+        if not (line.strip() or line_end or is_end):
             return None
         if block.strip() and not block[-1].isspace() and block[-1].isalnum():
             return False
-        return _reads_on(line) or (bool(block.strip()) and line[:1] in tuple(",.;:!?)"))
+        return _continues_sentence(line) or (bool(block.strip()) and line[:1] in tuple(",.;:!?)"))
 
     def _end_block(self, rest: str) -> None:
         self._blocks.append("".join((*self._block, rest)))
-        self._block, self._before = [], ""
+        self._block, self._held_text = [], ""
 
     def _begin(self, *, is_end: bool) -> bool:
-        """Read the beginning of the text, or of what follows reasoning."""
+        """Read the beginning of the text, or of the text after reasoning."""
         bare = self._buffer.lstrip(_BLANK)
         blanks = "" if self._blocks else self._buffer[: len(self._buffer) - len(bare)]
         if (match := _OPENS_ANSWER.match(bare)) is not None:
-            return self._pass_over(match)
+            return self._skip_tag(match)
         if (match := _CLOSE.match(bare)) is not None:
-            line, broken, _ = bare[match.end() :].partition("\n")
-            if not (line.strip() or broken or is_end):
+            line, line_end, _ = bare[match.end() :].partition("\n")
+            if not (line.strip() or line_end or is_end):
                 return False
-            if not (_reads_on(line) or line[:1] in tuple(_AFTER_A_WORD)):
-                return self._pass_over(match)
+            if not (_continues_sentence(line) or line[:1] in tuple(_AFTER_A_WORD)):
+                return self._skip_tag(match)
         elif (match := self._match_opener(bare)) is not None:
             self._open(bare)
             self._opener = blanks + match[0]
@@ -330,7 +332,7 @@ class ReasoningFilter:
             return True
         elif not is_end and (not bare or _lacks_end(bare) or "analysis".startswith(bare)):
             return False
-        self._fresh = False
+        self._is_at_start = False
         if self._blocks and not "".join(self._texts).strip():
             self._buffer = bare
         return True
@@ -341,10 +343,10 @@ class ReasoningFilter:
             match = _OPENERS[_BARE].match(text)
         return match
 
-    def _pass_over(self, match: re.Match[str]) -> bool:
+    def _skip_tag(self, match: re.Match[str]) -> bool:
         """Drop the tag at the beginning of the text."""
         self._channels |= "channel|" in match[0]
-        self._blocks.append("")  # it marks that blanks around are the template's
+        self._blocks.append("")  # a sign that the blanks around it belong to the template
         self._buffer = match.string[match.end() :]
         return True
 
@@ -390,7 +392,7 @@ class ReasoningFilter:
             self._mentions[_kin(match[0])] -= 1
 
     def _certain(self) -> int:
-        """Length of pending text before any possible tag."""
+        """Return the length of pending text before any possible tag."""
         length = len(self._buffer)
         for match in _MARK.finditer(self._buffer, max(0, length - _LONGEST_TAG)):
             if _lacks_end(self._buffer[match.start() :]):
@@ -398,7 +400,7 @@ class ReasoningFilter:
         return length
 
     def _say(self, length: int) -> bool:
-        """Pass on so much of what is pending."""
+        """Pass on this many characters of the pending text."""
         if not length:
             return False
         text, self._buffer = self._buffer[:length], self._buffer[length:]
@@ -409,12 +411,12 @@ class ReasoningFilter:
     def _withdraw(self) -> None:
         """Withdraw all emitted text as reasoning."""
         self._end_block("".join(self._texts))
-        self._texts, self._fresh, self._mentions = [], True, Counter()
+        self._texts, self._is_at_start, self._mentions = [], True, Counter()
         self._line = _Line()
         self.withdrawals += 1
 
     def _is_tag(self, match: re.Match[str], *, is_end: bool) -> bool | None:
-        """True for a template's tag, False for mentions; None: unknown yet."""
+        """Return true for a template's tag, false for mentions, None if unknown."""
         if self._line.in_code:
             return False
         if match["final"] is not None:
@@ -423,20 +425,20 @@ class ReasoningFilter:
             return self._line.is_blank and _OPENERS[_CHANNELS].fullmatch(match[0]) is not None
         if self._mentions[_kin(match[0])]:
             return False
-        line, broken, _ = self._buffer[match.end() :].partition("\n")
-        if not (line.strip() or broken or is_end) and len(line) < _LONGEST_LINE:
+        line, line_end, _ = self._buffer[match.end() :].partition("\n")
+        if not (line.strip() or line_end or is_end) and len(line) < _LONGEST_LINE:
             return None
         return self._is_closer(line if line.strip() else "\n")
 
     def _is_closer(self, continuation: str) -> bool:
-        """True if a tag begins its line or ends a sentence."""
+        """Return true if a tag begins its line or ends a sentence."""
         line = self._line
-        if continuation[0] in _AFTER_A_WORD or _reads_on(continuation) or line.is_item:
+        if continuation[0] in _AFTER_A_WORD or _continues_sentence(continuation) or line.is_item:
             return False
         if line.is_blank:
             return True
-        if not line.last.isspace():
-            return line.last not in _QUOTES + "([{"
+        if not line.tail.isspace():
+            return line.tail not in _QUOTES + "([{"
         return line.last_sign in _SENTENCE_ENDS
 
 
@@ -445,9 +447,9 @@ def _kin(tag: str) -> str:
     return "thought" if match is None else match[0].lower()
 
 
-def _reads_on(text: str) -> bool:
-    """True if a sentence goes on in lower case."""
-    match = _READS_ON.match(text)
+def _continues_sentence(text: str) -> bool:
+    """Return true if a sentence continues in lower case."""
+    match = _SENTENCE_CONTINUES.match(text)
     return match is not None and match[1].islower()
 
 
@@ -456,22 +458,22 @@ def _ends_word(text: str) -> bool:
 
 
 def _lacks_end(text: str) -> bool:
-    return text.lower() in _BEGINNINGS or _UNENDED.match(text) is not None
+    return text.lower() in _BEGINNINGS or _OPEN_TAG_PATTERN.match(text) is not None
 
 
 _OPENING = re.compile(r"[\[{]")
 
 _LONGEST_NUMBER = 20
-"""Digits beyond which a number is kept as the text it was."""
+"""Digits of the longest number that is read as a number and not as text."""
 
 _PATIENCE = 32
-"""Readings of the text that may fail: stray brackets must not make it quadratic."""
+"""Failed readings of the text that are allowed: stray brackets must not make it quadratic."""
 
 _LOOKING = 64
 """Speed of finding the line of an error, as a multiple of reading the text."""
 
 _DEEP = 10_000
-"""Cost of an attempt that ended for its depth; nobody says where."""
+"""Cost of an attempt that ended by its depth, whose position is unknown."""
 
 
 def _number(text: str) -> float | str:
@@ -512,7 +514,7 @@ _DECODER = json.JSONDecoder(
 
 
 def parse_json(text: str) -> object:
-    """Parse a text of exactly one JSON value; else None."""
+    """Parse a text of exactly one JSON value; return None for others."""
     try:
         return _DECODER.decode(text)
     except (ValueError, RecursionError):
@@ -535,8 +537,8 @@ def ambiguous_keys(value: object) -> Iterator[str]:
 def find_json_values(text: str) -> Iterator[dict[str, Any] | list[Any]]:
     """Yield the outermost JSON objects and lists of a text, in order.
 
-    A bracket that opens no value is passed over, so a value that is cut short is never completed,
-    but what is complete inside it is found. Commas before a closing bracket are overlooked.
+    A bracket that opens no value is skipped: a truncated value is never completed, but complete
+    values inside it are found. Commas before a closing bracket are ignored.
     """
     lock_wait, looking = _PATIENCE * len(text), len(text) // _LOOKING
     start = _OPENING.search(text)
@@ -559,7 +561,7 @@ def find_json_values(text: str) -> Iterator[dict[str, Any] | list[Any]]:
 
 
 def _trailing_comma(text: str, position: int) -> int | None:
-    """Position of a comma before a closing bracket, if any."""
+    """Return the position of a comma before a closing bracket, if any."""
     # Interpreters disagree on whether the error is at the comma or at the bracket.
     comma = position if text[position : position + 1] == "," else _position_before(text, position)
     closing = re.compile(r"\s*[\]}]").match(text, comma + 1)
@@ -567,7 +569,7 @@ def _trailing_comma(text: str, position: int) -> int | None:
 
 
 def _position_before(text: str, position: int) -> int:
-    """Position of the last non-blank character before; else -1."""
+    """Return the position of the last non-blank character before, or -1."""
     while position > 0 and text[position - 1].isspace():
         position -= 1
     return position - 1

@@ -1,9 +1,9 @@
 """Retry failed seats of a session; plan what remains of one.
 
-All that comes after what a seat says may depend on it. So the events of the parent are cut at the
-first failure that is retried, and what is kept of them opens the new session, which then goes on
-as an interrupted one does. What was cut off waits in reserve: where those who are asked again fail
-again, it stands after all, and nobody else is asked for the same a second time.
+Everything after a seat's reply may depend on it. So the events of the parent are cut at the first
+failure that is retried. The events before it open the new session, which then continues like an
+interrupted one. The others wait in reserve: if the retried seats fail again, they are restored, and
+no other seat is asked a second time.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,17 +19,17 @@ from witan.deliberation.reviews import IDLE
 from witan.deliberation.session import Session
 from witan.errors import InvalidParameter, NothingToCount, UnknownName
 
-ANSWERS, GATE, REVIEWS, DECIDED, SYNTHESIS = range(5)
+ANSWERS, GATE, REVIEWS, DECISION, SYNTHESIS = range(5)
 
 Place = tuple[int, int]
 """A stage, and its round."""
 
-END, NOWHERE = (SYNTHESIS + 1, 0), (SYNTHESIS + 1, 1)
+END, AFTER_END = (SYNTHESIS + 1, 0), (SYNTHESIS + 1, 1)
 
 Failure = tuple[Place, str]
 """Stage and round of a failure, and the seat that failed."""
 
-NOTHING = Expense(cost_usd=0.0, calls=0)
+NO_EXPENSE = Expense(cost_usd=0.0, calls=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Retry:
     Parameters
     ----------
     events
-        The opening, and what stands after it.
+        The opening, and the events that stay after it.
     reserve
         Events that are restored if every retried seat fails again.
     """
@@ -58,119 +58,119 @@ class Retry:
 def failed_seats(session: Session) -> tuple[str, ...]:
     """Name the retryable seats, chairmen last.
 
-    Those without an answer, a ballot or a text. A reviewer whom nobody waited for is among them,
-    one that has nothing to compare is not.
+    Those without an answer, a ballot or a text. A reviewer that was not awaited is among them; one
+    with nothing to compare is not.
     """
-    failed = {seat for _, seat in _failures(session)}
-    seated = (*session.opening.seats, *session.opening.callable_seats)
-    return tuple(dict.fromkeys(seat.name for seat in seated if seat.name in failed))
+    failed_names = {seat for _, seat in _failures(session)}
+    seats = (*session.opening.seats, *session.opening.callable_seats)
+    return tuple(dict.fromkeys(seat.name for seat in seats if seat.name in failed_names))
 
 
 def open_retry(
     template: e.SessionOpened, session: Session, seats: Iterable[str] | None = None
 ) -> Retry:
-    """Open a session to retry these seats; None: all failed ones.
+    """Open a session to retry these seats, by default all failed ones.
 
     Parameters
     ----------
     template
-        As the question would be asked now: its name, its time and its limits are those of the new
-        session. Everything else, the seed too, is the parent's.
+        Opening as if the question were asked now, with the name, time and limits of the new
+        session. Everything else, including the seed, comes from the parent.
 
     Raises
     ------
     NothingToCount
         If the session is not closed, or no seat failed in it.
     UnknownName, InvalidParameter
-        If a seat is not there, or did not fail.
+        If a seat does not exist, or did not fail.
     """
-    chosen = _choose_seats(
+    seats_to_retry = _choose_seats(
         session, seats if seats is None or isinstance(seats, str) else tuple(seats)
     )
-    before = session.opening
-    failures = {failure for failure in _failures(session) if failure[1] in chosen}
-    past = [event for event in drop_fruitless_resumes(session.events) if _place(event) < END]
-    standing = _cut_events(past, failures)
+    parent_opening = session.opening
+    failures = {failure for failure in _failures(session) if failure[1] in seats_to_retry}
+    kept_events = [event for event in drop_fruitless_resumes(session.events) if _place(event) < END]
+    events_to_keep = _cut_events(kept_events, failures)
     answers = {seat: answer.text for seat, answer in session.answers.items()}
     opening = replace(
-        before,
+        parent_opening,
         seq=template.seq,
         at=template.at,
         session=template.session,
         witan=template.witan,
-        procedure=replace(before.procedure, limits=template.procedure.limits),
+        procedure=replace(parent_opening.procedure, limits=template.procedure.limits),
         parent=session.id,
         relation="retried",
-        retried=chosen,
-        kept=len(standing),
+        retried=seats_to_retry,
+        kept=len(events_to_keep),
     )
     opening = replace(opening, plan=_plan(opening, failures, answers))
     names = (
         replace(_rename_session(event, opening.session), seq=number, at=opening.at)
-        for number, event in enumerate(standing, start=opening.seq + 1)
+        for number, event in enumerate(events_to_keep, start=opening.seq + 1)
     )
-    reserve = (_rename_session(event, opening.session) for event in _reserve(past, failures))
+    reserve = (_rename_session(event, opening.session) for event in _reserve(kept_events, failures))
     return Retry((opening, *names), tuple(reserve))
 
 
 def restore_reserve(context: SessionContext, stage: Stage) -> SessionContext:
     """Restore a stage of the parent if every retried seat failed.
 
-    Its cost is the parent's and not counted here.
+    Its cost belongs to the parent and is not counted here.
     """
     closing = stage == "synthesis"
     restored = [x for x in context.reserve if (_place(x)[0] == SYNTHESIS) == closing]
-    paid = 1 + context.opening.kept
-    retried = any(
-        isinstance(event, e.AnswerDone | e.BallotCast) and event.seq > paid and event.spent.calls
+    n_attempts = 1 + context.opening.kept
+    is_retried = any(
+        isinstance(event, e.AnswerDone | e.BallotCast)
+        and event.seq > n_attempts
+        and event.spent.calls
         for event in context.recorder.events
     )
-    if retried or not restored:
+    if is_retried or not restored:
         return context
     for event in restored:
         values = {field.name: getattr(event, field.name) for field in fields(event)}
-        values |= {"spent": NOTHING} if "spent" in values else {}
+        values |= {"spent": NO_EXPENSE} if "spent" in values else {}
         values |= {"worst_usd": 0.0} if "worst_usd" in values else {}
         del values["seq"], values["at"]
         context.recorder.emit(type(event), **values)
     events = tuple(context.recorder.events)
-    return replace(context, earlier=events, final=events[-1].seq)
+    return replace(context, earlier_events=events, final=events[-1].seq)
 
 
 def _choose_seats(session: Session, seats: Iterable[str] | None) -> tuple[str, ...]:
     if session.status == "interrupted":
         problem = f"the session {session.id} was interrupted"
-        raise NothingToCount(f"{problem}: resume it, and then retry what failed in it")
-    failed = failed_seats(session)
-    if not failed:
-        raise NothingToCount(
-            f"no seat failed in the session {session.id}: nothing is to be retried"
-        )
+        raise NothingToCount(f"{problem}: resume it first, then retry")
+    failed_names = failed_seats(session)
+    if not failed_names:
+        raise NothingToCount(f"no seat failed in session {session.id}; nothing to retry")
     if isinstance(seats, str):
         raise InvalidParameter("seats", seats, "a list of names")
-    known = {seat.name for seat in (*session.opening.seats, *session.opening.callable_seats)}
+    seat_names = {seat.name for seat in (*session.opening.seats, *session.opening.callable_seats)}
     for name in () if seats is None else seats:
-        if name not in known:
-            raise _NoSuchSeat("seat", name, failed)
-        if name not in failed:
-            expected = f"a seat that failed: {', '.join(failed)}, and {name} did not"
+        if name not in seat_names:
+            raise _NoSuchSeat("seat", name, failed_names)
+        if name not in failed_names:
+            expected = f"a seat that failed: {', '.join(failed_names)}, and {name} did not"
             raise InvalidParameter("the seat to retry", name, expected)
-    chosen = tuple(name for name in failed if seats is None or name in seats)
-    if not chosen:
-        raise InvalidParameter("seats", seats, f"at least one of {', '.join(failed)}")
-    return chosen
+    seats_to_retry = tuple(name for name in failed_names if seats is None or name in seats)
+    if not seats_to_retry:
+        raise InvalidParameter("seats", seats, f"at least one of {', '.join(failed_names)}")
+    return seats_to_retry
 
 
 class _NoSuchSeat(UnknownName):
     """An unknown seat; the error names the failed ones."""
 
     def __str__(self) -> str:
-        failed = ", ".join(self.known_names)
-        return f"unknown seat {self.name!r}{self.suggestion} (failed here: {failed})"
+        names = ", ".join(self.known_names)
+        return f"unknown seat {self.name!r}{self.suggestion} (failed here: {names})"
 
 
 def _failures(session: Session) -> set[Failure]:
-    """Failed seats, by stage and round, without later successes."""
+    """Return failed seats by stage and round, without later successes."""
     ends: dict[Failure, bool] = {}
     for event in drop_fruitless_resumes(session.events):
         place = _place(event)
@@ -185,36 +185,38 @@ def _failures(session: Session) -> set[Failure]:
                 ends[place, event.chairman] = True
             case e.SynthesisDone(chairman=str(chairman)):
                 ends[place, chairman] = False
-    return {at for at, failed in ends.items() if failed}
+    return {at for at, is_failure in ends.items() if is_failure}
 
 
 def _cut_events(events: Sequence[e.Event], failures: Collection[Failure]) -> list[e.Event]:
-    """Events before the first failure, and its stage's without failed seats.
+    """Return the events before the first failure, and those of other seats.
 
     An outcome is counted again in any case.
     """
     cut = min((place for place, _ in failures), default=END)
-    again: set[str | None] = {seat for place, seat in failures if place == cut}
+    seats_again: set[str | None] = {seat for place, seat in failures if place == cut}
     if cut[0] == SYNTHESIS:
-        again |= {x.chairman for x in events if isinstance(x, e.SynthesisDone)}
-    return [x for x in events if _place(x) < cut or (_place(x) == cut and _seat(x) not in again)]
+        seats_again |= {x.chairman for x in events if isinstance(x, e.SynthesisDone)}
+    return [
+        x for x in events if _place(x) < cut or (_place(x) == cut and _seat(x) not in seats_again)
+    ]
 
 
 def _reserve(events: Sequence[e.Event], failures: Collection[Failure]) -> list[e.Event]:
-    """Events cut off, in force if the retried seats fail again.
+    """Return the cut events, to restore if the retried seats fail again.
 
-    None where a debate went on after the cut: it is held again.
+    There are none if a debate continued after the cut: it runs again.
     """
     cut = min(place for place, _ in failures)
     if any(cut < _place(event) < (GATE, 0) for event in events):
         return []
     later = [failure for failure in failures if failure[0][0] > ANSWERS]
-    last = [failure for failure in failures if failure[0][0] == SYNTHESIS]
+    chairman_failures = [failure for failure in failures if failure[0][0] == SYNTHESIS]
     reserve = []
     if cut[0] == ANSWERS:
         reserve += [x for x in _cut_events(events, later) if GATE < _place(x)[0] < SYNTHESIS]
     if cut[0] < SYNTHESIS:
-        reserve += [x for x in _cut_events(events, last) if _place(x)[0] == SYNTHESIS]
+        reserve += [x for x in _cut_events(events, chairman_failures) if _place(x)[0] == SYNTHESIS]
     return reserve
 
 
@@ -223,24 +225,26 @@ def _plan(
 ) -> Plan:
     """Plan the repeated calls."""
     cut = min(place for place, _ in failures)
-    again = {seat for place, seat in failures if place == cut}
+    seats_again = {seat for place, seat in failures if place == cut}
     rounds = {
         ANSWERS: opening.procedure.debate_rounds + 1,
         REVIEWS: opening.procedure.review_rounds,
     }
     goes_on = cut[1] < rounds.get(cut[0], 1)
     stages: dict[Stage, int] = {"answer": ANSWERS, "review": REVIEWS, "repair": REVIEWS}
-    whole = plan_session(opening) if cut[0] == ANSWERS else plan_stored_answers(opening, answers)
+    whole_plan = (
+        plan_session(opening) if cut[0] == ANSWERS else plan_stored_answers(opening, answers)
+    )
     lines = []
-    for line in whole.lines:
+    for line in whole_plan.lines:
         stage = stages.get(line.stage, SYNTHESIS)
-        if stage > cut[0] or (stage == cut[0] and (goes_on or line.seat in again)):
+        if stage > cut[0] or (stage == cut[0] and (goes_on or line.seat in seats_again)):
             lines.append(line)
     return sum_lines(lines)
 
 
 def _place(event: e.Event) -> Place:
-    """Stage and round of an event; `NOWHERE`: it is never kept."""
+    """Return stage and round of an event; `AFTER_END` if it never stays."""
     match event:
         case e.AnswerStarted() | e.AnswerDone() | e.AnswerFailed():
             return ANSWERS, event.round
@@ -255,14 +259,14 @@ def _place(event: e.Event) -> Place:
         ):
             return REVIEWS, event.round
         case e.Decided():
-            return DECIDED, 0
+            return DECISION, 0
         case e.SynthesisStarted() | e.SynthesisFailedOver() | e.SynthesisDone():
             return SYNTHESIS, 0
-    return NOWHERE
+    return AFTER_END
 
 
 def _seat(event: e.Event) -> str | None:
-    """Seat of an event; None: nobody's."""
+    """Return the seat of an event, if any."""
     if isinstance(event, e.SheetDrawn):
         return event.sheet.reviewer
     name: str | None = getattr(event, "seat", getattr(event, "chairman", None))
@@ -277,10 +281,10 @@ def _rename_session(event: e.Event, session: str) -> e.Event:
 
 
 def plan_rest(session: Session) -> Plan:
-    """Plan what an interrupted session still asks for, by whole lines.
+    """Plan the remaining calls of an interrupted session, by whole lines.
 
-    A seat has a line for all its rounds, which stays whole until the last of them is over. Once the
-    answers are there, they are read as they are.
+    A seat has one line for all its rounds, which stays whole until the last of them ends. Existing
+    answers are measured as they are.
     """
     return sum_lines([*_remaining_lines(session)])
 
@@ -291,34 +295,38 @@ def plan_retry(session: Session, seats: Iterable[str] | None, limits: Limits) ->
     Raises
     ------
     NothingToCount, UnknownName, InvalidParameter
-        As of `open_retry`.
+        As in `open_retry`.
     """
-    opened = session.opening
-    reopened = replace(opened, procedure=replace(opened.procedure, limits=limits))
-    return open_retry(reopened, session, seats).opening.plan
+    opening = session.opening
+    opening_with_limits = replace(opening, procedure=replace(opening.procedure, limits=limits))
+    return open_retry(opening_with_limits, session, seats).opening.plan
 
 
 def _remaining_lines(session: Session) -> Iterator[PlanLine]:
     procedure, events = session.opening.procedure, drop_fruitless_resumes(session.events)
-    last = procedure.debate_rounds + 1
-    answered = {x.seat for x in events if isinstance(x, e.AnswerDone) and x.round == last}
-    last = procedure.review_rounds
-    voted = {x.seat for x in events if isinstance(x, e.BallotCast) and x.round == last}
+    last_round = procedure.debate_rounds + 1
+    answered_seats = {
+        x.seat for x in events if isinstance(x, e.AnswerDone) and x.round == last_round
+    }
+    last_round = procedure.review_rounds
+    seats_with_ballots = {
+        x.seat for x in events if isinstance(x, e.BallotCast) and x.round == last_round
+    }
     reviewing = any(isinstance(x, e.SheetDrawn) for x in events)
     closing = any(isinstance(x, e.Decided | e.SynthesisStarted) for x in events)
-    known: dict[tuple[str, str], PlanLine] = {}
+    line_by_seat: dict[tuple[str, str], PlanLine] = {}
     if reviewing:
         answers = {seat: answer.text for seat, answer in session.answers.items()}
         judging = plan_stored_answers(session.opening, answers)
-        known = {(line.seat, line.stage): line for line in judging.lines}
+        line_by_seat = {(line.seat, line.stage): line for line in judging.lines}
     for line in session.opening.plan.lines:
         match line.stage:
             case "answer":
-                over = reviewing or line.seat in answered
+                is_over = reviewing or line.seat in answered_seats
             case "review" | "repair":
-                over = closing or line.seat in voted
+                is_over = closing or line.seat in seats_with_ballots
             case _:
-                over = False
-        if not over:
-            current = known.get((line.seat, line.stage), line)
+                is_over = False
+        if not is_over:
+            current = line_by_seat.get((line.seat, line.stage), line)
             yield replace(current, if_needed=line.if_needed, probability=line.probability)

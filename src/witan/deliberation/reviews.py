@@ -1,7 +1,7 @@
 """Stage two: reviewers judge the answers, each on its own sheet.
 
-Every seat ends in a ballot or a reason. Nobody sees its own answer as a candidate, unless that is
-what is to be measured.
+Every seat ends in a ballot or a reason. No reviewer sees its own answer as a candidate, unless
+self-preference is measured.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,11 +36,11 @@ from witan.deliberation.texts import DuplicateGroups
 from witan.errors import InvalidBallot, UnsuitableBallots
 
 SETTLE_SECONDS = 0.03
-"""Ballots that arrive this close together are counted together."""
+"""Seconds within which ballots that arrive are counted together."""
 
 
 class RunningCount:
-    """Counts the ballots of a session as they come in."""
+    """Count of a session's ballots as they come in."""
 
     def __init__(
         self,
@@ -53,17 +53,17 @@ class RunningCount:
         self.roster = tuple(roster)
         self.ballots: dict[str, Ballot] = {}
         self.reasons: dict[str, str] = {}
-        outcomes = [x.outcome for x in context.earlier if isinstance(x, e.OutcomeChanged)]
+        outcomes = [x.outcome for x in context.earlier_events if isinstance(x, e.OutcomeChanged)]
         self.outcome: Outcome | None = outcomes[-1] if outcomes else None
         self.problem: str | None = None
         self.leader: str | None = None
-        self._outstanding: dict[str, str | None] = {}
-        self._unbounded: set[str] = set()
+        self._outstanding_reviewers: dict[str, str | None] = {}
+        self._reviewers_without_bound: set[str] = set()
         self._complete = anyio.Event()
         self._is_settling = False
-        self._last = True
+        self._is_last_round = True
         self.n_second = 0
-        self.uncalled: set[str] = set()
+        self.uncalled_reviewers: set[str] = set()
         self._failures = failures
         self.duplicates = DuplicateGroups() if duplicates is None else duplicates
 
@@ -71,51 +71,55 @@ class RunningCount:
     def settings(self) -> Settings:
         """Settings of the count, the safety gate included."""
         settings = self.context.procedure.counting
-        if len(self.roster) == 1:  # it has no lead to end
+        if len(self.roster) == 1:  # there is no lead to end
             settings = replace(settings, flips=False)
         if not self._failures:
             return settings
         gate = Gate(self._failures, self.context.procedure.safety_cap)
         return replace(settings, gates={self.context.opening.session: gate})
 
-    def await_ballots(self, reviewers: Sequence[str], *, last: bool) -> None:
+    def await_ballots(self, reviewers: Sequence[str], *, is_last_round: bool) -> None:
         """Expect a ballot or abstention from each; only the last round decides.
 
-        No bound is known for the ballot of a reviewer recused from several candidates.
+        There is no known bound for the ballot of a reviewer recused from several candidates.
         """
-        own = self.context.authorship.candidates_by_author
+        candidates_by_author = self.context.authorship.candidates_by_author
         own_candidates = {
-            name: [c for c in self.duplicates.with_duplicates(own[name]) if c in self.roster]
+            name: [
+                c
+                for c in self.duplicates.with_duplicates(candidates_by_author[name])
+                if c in self.roster
+            ]
             for name in reviewers
         }
-        self._outstanding = {
+        self._outstanding_reviewers = {
             name: candidates[0] if candidates else None
             for name, candidates in own_candidates.items()
         }
-        self._unbounded = {
+        self._reviewers_without_bound = {
             name for name, candidates in own_candidates.items() if len(candidates) > 1
         }
         self._complete = anyio.Event()
-        self._last = last
+        self._is_last_round = is_last_round
         self.leader = None
 
     @property
-    def outstanding(self) -> tuple[str, ...]:
+    def outstanding_reviewers(self) -> tuple[str, ...]:
         """Reviewers without ballot or abstention so far."""
-        return tuple(self._outstanding)
+        return tuple(self._outstanding_reviewers)
 
     async def take(self, reviewer: str, ballot: Ballot | None) -> bool:
         """Take a ballot or an abstention; return True once decided."""
-        self._outstanding.pop(reviewer, None)
+        self._outstanding_reviewers.pop(reviewer, None)
         if ballot is not None:
             self.ballots[reviewer] = ballot
-        if not self._outstanding:
+        if not self._outstanding_reviewers:
             self._complete.set()
         if self._is_settling:
             return False
         if ballot is not None:
             await self._settle()
-        if not self._outstanding:
+        if not self._outstanding_reviewers:
             return False
         if ballot is not None:
             await self._count(replace(self.settings, flips=False), final=False)
@@ -131,12 +135,12 @@ class RunningCount:
             self._is_settling = False
 
     async def look(self, n_planned: int) -> Look:
-        """Count the ballots so far; say whether they settle the question, or more might."""
+        """Count the ballots so far; check whether they settle the question."""
         await self._count(replace(self.settings, flips=False), final=False)
         outcome = None if self.problem else self.outcome
-        judging, cast = self.context.opening.judging, self._in_seat_order()
+        judging, ballots = self.context.opening.judging, self._in_seat_order()
         growth = n_planned / max(self.n_looked_at, 1)
-        return look_at(cast, outcome, self.settings, judging, growth)
+        return look_at(ballots, outcome, self.settings, judging, growth)
 
     @property
     def n_looked_at(self) -> int:
@@ -144,12 +148,12 @@ class RunningCount:
         return len(self.ballots) + self.n_second
 
     async def finish(self) -> Outcome | None:
-        """Count all ballots; None below the quorum."""
+        """Count all ballots; return None below the quorum."""
         await self._count(self.settings, final=True)
         return self.outcome
 
     def _in_seat_order(self) -> list[Ballot]:
-        """One ballot per called seat; abstentions count in the coverage only."""
+        """Return one ballot per called seat; abstentions count in coverage only."""
         return [
             self.ballots.get(member.name)
             or self.context.authorship.sign(
@@ -162,19 +166,21 @@ class RunningCount:
                 )
             )
             for member in self.context.reviewers
-            if member.name not in self.uncalled
+            if member.name not in self.uncalled_reviewers
         ]
 
     def _is_decided(self) -> bool:
         stops = self.context.procedure.spend == "until_decided" and not self.context.retries
-        if not (self._last and stops) or not self._unbounded.isdisjoint(self._outstanding):
+        if not (self._is_last_round and stops) or not self._reviewers_without_bound.isdisjoint(
+            self._outstanding_reviewers
+        ):
             return False
         if len(self.ballots) < self.context.procedure.quorum:
             return False
-        cast = [ballot for ballot in self._in_seat_order() if not ballot.abstained]
+        ballots_cast = [ballot for ballot in self._in_seat_order() if not ballot.abstained]
         self.leader = find_decided_leader(
-            cast,
-            self._outstanding,
+            ballots_cast,
+            self._outstanding_reviewers,
             self.settings,
             self.roster,
         )
@@ -183,7 +189,7 @@ class RunningCount:
     async def _count(self, settings: Settings, *, final: bool) -> None:
         quorum = self.context.procedure.quorum
         if len(self.ballots) < quorum:
-            self.problem = f"{len(self.ballots)} of the {quorum} ballots that a quorum needs"
+            self.problem = f"{len(self.ballots)} of the {quorum} ballots required"
             return
         try:
             outcome = await self.context.counts.count(
@@ -193,32 +199,34 @@ class RunningCount:
             self.problem = str(error)
             return
         if not outcome.leaders:
-            self.problem = "no ballot counts for anyone"
+            self.problem = "no ballot counts for any answer"
             return
         if outcome.n_ballots < quorum:
             without = ", ".join(outcome.without_effect)
             self.problem = (
-                f"{outcome.n_ballots} of the {quorum} ballots that a quorum needs have grades, "
+                f"{outcome.n_ballots} of the {quorum} ballots required have grades, "
                 f"which {outcome.rule} counts; none by {without}"
             )
             return
         self.problem = None
         if outcome != self.outcome:
             self.outcome = outcome
-            counted = tuple(m.name for m in self.context.reviewers if m.name in self.ballots)
-            self.context.recorder.emit(e.OutcomeChanged, outcome=outcome, counted=counted)
+            counted_reviewers = tuple(
+                m.name for m in self.context.reviewers if m.name in self.ballots
+            )
+            self.context.recorder.emit(e.OutcomeChanged, outcome=outcome, counted=counted_reviewers)
 
 
-NOT_AWAITED = "was not awaited: the leader could no longer change"
+NOT_AWAITED = "was cancelled: the leader could no longer change"
 
-ALONE = "has nothing to compare: there is one answer besides its own"
+ONE_OTHER_ANSWER = "has nothing to compare: there is one answer besides its own"
 
 AUTHOR = "has nothing to judge: it wrote every answer"
 
-SAME = "has nothing to judge: the other answers are the same as its own"
+ONLY_OWN_ANSWERS = "has nothing to judge: the other answers are the same as its own"
 
-IDLE = (ALONE, AUTHOR, SAME)
-"""Why a reviewer is not asked at all."""
+IDLE = (ONE_OTHER_ANSWER, AUTHOR, ONLY_OWN_ANSWERS)
+"""Reasons not to ask a reviewer at all, as stored sessions spell them."""
 
 SheetCalls = tuple[tuple[Sheet, Call], ...]
 """One or two sheets that a reviewer sees, with the call for each."""
@@ -239,7 +247,7 @@ class _SheetResult:
 async def review(context: SessionContext, answers: Mapping[str, str], count: RunningCount) -> None:
     """Have members or a jury review the answers, round by round.
 
-    `answers` are masked: nothing in them tells whose they are.
+    `answers` are masked: nothing in them reveals their author.
     """
     for number in range(1, context.procedure.review_rounds + 1):
         peers = dict(count.ballots) if number > 1 else {}
@@ -247,15 +255,15 @@ async def review(context: SessionContext, answers: Mapping[str, str], count: Run
 
 
 def _notes(results: Sequence[_SheetResult]) -> Iterator[str]:
-    """Notes on what replies and calls had to go without."""
-    for read in results:
-        yield from read.notes
-        if read.review is not None:
-            yield from read.review.notes
+    """Collect notes on dropped parts of replies and options of calls."""
+    for result in results:
+        yield from result.notes
+        if result.review is not None:
+            yield from result.review.notes
 
 
 class _Round:
-    """All reviewers at once, each with its own sheet."""
+    """One round of reviews, all reviewers at once."""
 
     def __init__(
         self,
@@ -273,9 +281,9 @@ class _Round:
         self.duplicates = count.duplicates
         self.settled_seats: set[str] = set()
         opening = context.opening
-        self.question = neutralize(opening.question)  # once, and not for every sheet
+        self.question = neutralize(opening.question)  # once, not for every sheet
         self.files = {name: neutralize(text) for name, text in opening.files.items()}
-        self.cast: dict[str, e.BallotCast] = {}
+        self.ballot_events: dict[str, e.BallotCast] = {}
         self.second: set[str] = set()
         graded = context.procedure.rubric_scoring
         self.rubric = context.procedure.rubric if graded else None
@@ -285,11 +293,15 @@ class _Round:
         jury = bool(self.context.opening.jury)
         reviewers = [m for m in self.context.reviewers if jury or m.name in self.answers]
         self._restore_progress()
-        waiting = [member for member in reviewers if member.name not in self.settled_seats]
-        last = self.number == self.context.procedure.review_rounds
-        self.count.await_ballots([member.name for member in waiting], last=last)
+        reviewers_to_call = [
+            member for member in reviewers if member.name not in self.settled_seats
+        ]
+        is_last = self.number == self.context.procedure.review_rounds
+        self.count.await_ballots(
+            [member.name for member in reviewers_to_call], is_last_round=is_last
+        )
         if self._is_over():
-            self._excuse_cancelled(waiting)
+            self._excuse_cancelled(reviewers_to_call)
             return
         sheets = self._draw_sheets([member.name for member in reviewers])
         if self.context.procedure.spend == "adaptive":
@@ -298,15 +310,15 @@ class _Round:
         for each in sheets.values():
             for turn, sheet in enumerate(each):
                 self._record_sheet(sheet, turn)
-        await self._call([(member, sheets[member.name]) for member in waiting])
+        await self._call([(member, sheets[member.name]) for member in reviewers_to_call])
 
     async def _call(self, wave: Sequence[tuple[Member, Sequence[Sheet]]]) -> None:
-        """Call reviewers at once, each for its sheets; give up on whoever has no end."""
+        """Call reviewers at once, each for its sheets, until time runs out."""
         with anyio.move_on_after(self.context.seconds_left()):
             async with anyio.create_task_group() as group:
                 self.scope = group.cancel_scope
                 for member, sheets in wave:
-                    # Told before it runs: a scheduler may start tasks in any order.
+                    # Recorded before it runs, as a scheduler may start tasks in any order.
                     calls = self._calls(member, sheets)
                     worst = [worst_usd(member, call) for call in calls]
                     self.context.recorder.emit(
@@ -324,39 +336,39 @@ class _Round:
     async def _spend_adaptively(
         self, reviewers: Sequence[Member], sheets: Mapping[str, tuple[Sheet, ...]]
     ) -> None:
-        """Call the fewest reviewers, then the next while it is too close to call.
+        """Call the fewest reviewers, then others while too close to call.
 
-        The other order of a sheet comes after the first sheets of all.
+        Reversed sheets come after the first sheets of all reviewers.
         """
         looks = self.context.procedure.counting.looks
-        ordered = order_reviewers(reviewers, self.count.settings)
+        ranking = order_reviewers(reviewers, self.count.settings)
         n_orders = max(map(len, sheets.values()), default=1)
-        queue = [(member, turn) for turn in range(n_orders) for member in ordered]
+        queue = [(member, turn) for turn in range(n_orders) for member in ranking]
         queue = [
             (m, turn) for m, turn in queue if m.name not in (self.settled_seats, self.second)[turn]
         ]
-        retried = self.context.opening.retried
-        queue.sort(key=lambda unit: unit[0].name not in retried)
-        wanted = sum(member.name in retried for member, turn in queue if not turn)
+        retried_seats = self.context.opening.retried
+        queue.sort(key=lambda unit: unit[0].name not in retried_seats)
+        n_wanted = sum(member.name in retried_seats for member, turn in queue if not turn)
         while queue:
             n_sheets = self.count.n_looked_at
-            self.count.uncalled = {m.name for m, turn in queue if not turn}
-            if n_sheets in looks and not wanted:
+            self.count.uncalled_reviewers = {m.name for m, turn in queue if not turn}
+            if n_sheets in looks and not n_wanted:
                 look = await self.count.look(n_sheets + len(queue))
                 if look.ends:
                     self._end(look)
                     return
             target = next((n for n in looks if n > n_sheets), n_sheets + len(queue))
-            size = max(target - n_sheets, wanted)
-            # Of a seat's two orders the second is merged with the first, so it comes later.
+            size = max(target - n_sheets, n_wanted)
+            # A seat's second order is merged with its first, so it comes later.
             wave = [unit for unit in queue if unit[1] == queue[0][1]][:size]
             await self._call_wave(wave, sheets)
-            wanted = 0
-            failed = self.count.reasons.keys() - self.count.ballots.keys()
+            n_wanted = 0
+            failed_reviewers = self.count.reasons.keys() - self.count.ballots.keys()
             queue = [
                 (member, turn)
                 for member, turn in queue
-                if (member, turn) not in wave and not (turn and member.name in failed)
+                if (member, turn) not in wave and not (turn and member.name in failed_reviewers)
             ]
 
     async def _call_wave(
@@ -368,8 +380,8 @@ class _Round:
         names = [member.name for member, _ in wave]
         self.second |= {member.name for member, turn in wave if turn}
         self.settled_seats -= {*names}
-        self.count.uncalled -= {*names}
-        self.count.await_ballots(names, last=False)
+        self.count.uncalled_reviewers -= {*names}
+        self.count.await_ballots(names, is_last_round=False)
         await self._call([(m, sheets[m.name][turn : turn + 1]) for m, turn in wave])
 
     def _end(self, look: Look) -> None:
@@ -378,25 +390,25 @@ class _Round:
             e.Decided,
             leader=look.leader,
             cancelled=tuple(
-                m.name for m in self.context.reviewers if m.name in self.count.uncalled
+                m.name for m in self.context.reviewers if m.name in self.count.uncalled_reviewers
             ),
             reason="settled" if look.is_settled else "hopeless",
             p_settled=None if look.is_settled else look.p_settled,
         )
 
     def _is_over(self) -> bool:
-        """True if the interrupted session had gone beyond this round."""
+        """Return true if the interrupted session had gone beyond this round."""
         return any(
             isinstance(event, e.SynthesisStarted | e.Decided)
             or (isinstance(event, e.SheetDrawn) and event.round > self.number)
-            for event in self.context.earlier
+            for event in self.context.earlier_events
         )
 
     def _excuse_cancelled(self, members: Sequence[Member]) -> None:
-        """Record reviewers cancelled by a decision as not awaited."""
-        for event in self.context.earlier:
+        """Record the reviewers that a decision cancelled as not awaited."""
+        for event in self.context.earlier_events:
             if isinstance(event, e.Decided) and event.reason != "certain":
-                self.count.uncalled = set(event.cancelled)
+                self.count.uncalled_reviewers = set(event.cancelled)
             elif isinstance(event, e.Decided):
                 for member in members:
                     if member.name in event.cancelled and member.name not in self.count.reasons:
@@ -405,50 +417,57 @@ class _Round:
     def _draw_sheets(self, reviewers: Sequence[str]) -> Mapping[str, tuple[Sheet, ...]]:
         """Draw one sheet per reviewer, or two in opposite orders.
 
-        Drawn again for a resumed session, they are the same.
+        A resumed session draws the same sheets again.
         """
         context = self.context
-        own_too = context.procedure.self_review and not context.opening.jury
-        own = {
+        shows_own = context.procedure.self_review and not context.opening.jury
+        candidates_by_author = {
             name: self.duplicates.with_duplicates(each)
             for name, each in context.authorship.candidates_by_author.items()
         }
-        drawn = draw_sheets(
+        drawn_sheets = draw_sheets(
             reviewers,
             self.duplicates.representatives(self.answers),
             (context.opening.seed, REVIEW_SHEETS, self.number),
-            hidden_candidates={} if own_too else own,
+            hidden_candidates={} if shows_own else candidates_by_author,
         )
-        sheets: dict[str, tuple[Sheet, ...]] = {name: (sheet,) for name, sheet in drawn.items()}
+        sheets: dict[str, tuple[Sheet, ...]] = {
+            name: (sheet,) for name, sheet in drawn_sheets.items()
+        }
         if context.procedure.mirrored:
             for seat, name in enumerate(reviewers):
                 seed = (context.opening.seed, MIRRORED_SHEETS, self.number, seat)
-                sheets[name] = (drawn[name], mirror(drawn[name], seed))
+                sheets[name] = (drawn_sheets[name], mirror(drawn_sheets[name], seed))
         return sheets
 
     def _record_sheet(self, sheet: Sheet, turn: int) -> None:
-        """Record a sheet that is handed out, unless the interrupted session had."""
+        """Record a sheet unless the interrupted session had recorded it."""
         event = {"round": self.number, "sheet": sheet, "mirrored": turn == 1}
-        if not any(self._is_recorded(earlier, event) for earlier in self.context.earlier):
+        if not any(
+            self._is_recorded(event_before, event) for event_before in self.context.earlier_events
+        ):
             self.context.recorder.emit(e.SheetDrawn, **event)
 
-    def _is_recorded(self, earlier: e.Event, event: Mapping[str, object]) -> bool:
+    def _is_recorded(self, event_before: e.Event, event: Mapping[str, object]) -> bool:
         return (
-            isinstance(earlier, e.SheetDrawn)
-            and earlier.round == self.number
-            and earlier.sheet == event["sheet"]
+            isinstance(event_before, e.SheetDrawn)
+            and event_before.round == self.number
+            and event_before.sheet == event["sheet"]
         )
 
     def _restore_progress(self) -> None:
-        """Keep what the interrupted session had settled."""
-        for event in self.context.earlier:
+        """Restore the results of the interrupted session."""
+        for event in self.context.earlier_events:
             match event:
                 case e.BallotCast() if event.round == self.number:
                     self.count.ballots[event.seat] = event.ballot
-                    if event.seat in self.cast and self.context.procedure.spend == "adaptive":
+                    if (
+                        event.seat in self.ballot_events
+                        and self.context.procedure.spend == "adaptive"
+                    ):
                         self.second.add(event.seat)
                         self.count.n_second += event.lost is None
-                    self.cast[event.seat] = event
+                    self.ballot_events[event.seat] = event
                     self.settled_seats.add(event.seat)
                 case e.BallotAbstained() if event.round == self.number:
                     self.count.reasons[event.seat] = event.reason
@@ -480,7 +499,7 @@ class _Round:
         return [results[turn] for turn in sorted(results)]
 
     def _calls(self, member: Member, sheets: Sequence[Sheet]) -> list[Call]:
-        """One call per sheet; none where a sheet holds nothing to compare."""
+        """Make one call per sheet with anything to compare."""
         if len(sheets[0].candidates) < (1 if self.context.procedure.asks_grades else 2):
             return []
         return [
@@ -492,29 +511,29 @@ class _Round:
         ]
 
     def _explain_idle(self, member: Member) -> str:
-        """The reason not to call a reviewer."""
-        own = set(self.context.authorship.candidates_by_author[member.name])
-        if own >= self.answers.keys():
+        """Return the reason not to call a reviewer, if any."""
+        own_candidates = set(self.context.authorship.candidates_by_author[member.name])
+        if own_candidates >= self.answers.keys():
             return AUTHOR
         return (
-            SAME
+            ONLY_OWN_ANSWERS
             if self.duplicates.groups
-            and {*self.duplicates.with_duplicates(own)} >= self.answers.keys()
-            else ALONE
+            and {*self.duplicates.with_duplicates(own_candidates)} >= self.answers.keys()
+            else ONE_OTHER_ANSWER
         )
 
     async def _ask(
         self, member: Member, sheet: Sheet, call: Call, *, is_mirrored: bool
     ) -> _SheetResult:
-        """Ask for one review, and for one repair if it lacks something."""
+        """Request one review, and one repair if it lacks something."""
         result = await self.context.caller.call(member, call)
         if not isinstance(result, CallResult):
             return _SheetResult(None, result.reason, (), result.over_budget)
         first = result.reply.text
         review, problem = self._read_reply(first, sheet)
-        read = _SheetResult(review, problem, (first,), notes=result.reply.notes)
+        sheet_result = _SheetResult(review, problem, (first,), notes=result.reply.notes)
         if not problem:
-            return read
+            return sheet_result
         repair = replace(
             call, stage="repair", messages=repair_messages(call.messages, result.text, problem)
         )
@@ -528,7 +547,7 @@ class _Round:
             worst_usd=worst_usd(member, repair),
         )
         result = await self.context.caller.call(member, repair)
-        return self._choose_review(read, result, sheet)
+        return self._choose_review(sheet_result, result, sheet)
 
     def _choose_review(
         self, first_result: _SheetResult, result: CallResult | CallFailure, sheet: Sheet
@@ -572,10 +591,10 @@ class _Round:
         )
 
     def _read_reply(self, reply: str, sheet: Sheet) -> tuple[Review | None, str]:
-        """Read a reply; return its review and what a repair should mend."""
+        """Read a reply; return its review and the problem to repair."""
         procedure = self.context.procedure
         try:
-            read = read_review(
+            parsed_review = read_review(
                 reply,
                 sheet,
                 rubric=self.rubric,
@@ -585,18 +604,20 @@ class _Round:
             )
         except InvalidBallot as error:
             return None, error.problem
-        signed = replace(read, ballot=self.context.authorship.sign(read.ballot))
-        return signed, self._list_missing_grades(signed.ballot, sheet)
+        result_with_author = replace(
+            parsed_review, ballot=self.context.authorship.sign(parsed_review.ballot)
+        )
+        return result_with_author, self._list_missing_grades(result_with_author.ballot, sheet)
 
     def _list_missing_grades(self, ballot: Ballot, sheet: Sheet) -> str:
-        """Name grades missing for a repair; "" if none.
+        """Name missing grades to repair; return "" if there are none.
 
         An answer left out counts as graded lowest.
         """
         graded = sum(name in ballot.grades for name in sheet.candidates)
         if not graded:
-            needed = self.context.procedure.needs_grades
-            return "ranks the answers without grading them" if needed else ""
+            are_needed = self.context.procedure.needs_grades
+            return "ranks the answers without grading them" if are_needed else ""
         if self.context.procedure.asks_grades and graded < len(sheet.candidates):
             return f"grades {graded} of the {len(sheet.candidates)} answers on its sheet"
         return ""
@@ -604,65 +625,71 @@ class _Round:
     def _record_result(self, member: Member, results: Sequence[_SheetResult]) -> Ballot | None:
         """Record a seat's ballot, or the reason for none."""
         self.settled_seats.add(member.name)
-        replies = tuple(reply for read in results for reply in read.replies)
-        reviews = [read.review for read in results if read.review is not None]
+        replies = tuple(reply for result in results for reply in result.replies)
+        reviews = [result.review for result in results if result.review is not None]
         if member.name in self.second:
             return self._record_second(member, results[0])
         if not reviews:
-            forbidden = any(read.over_budget for read in results)
-            lost = all(read.misconfigured for read in results)
+            is_over_budget = any(result.over_budget for result in results)
+            is_misconfigured = all(result.misconfigured for result in results)
             self._abstain(
-                member, results[0].reason, replies, over_budget=forbidden, is_misconfigured=lost
+                member,
+                results[0].reason,
+                replies,
+                over_budget=is_over_budget,
+                is_misconfigured=is_misconfigured,
             )
             return None
-        merged = MergedBallot(reviews[0].ballot, 0, 0)
+        merged_ballot = MergedBallot(reviews[0].ballot, 0, 0)
         if len(reviews) == 2:
             counting = self.context.procedure.counting.counting
-            merged = merge(reviews[0].ballot, reviews[1].ballot, counting)
-        own = self.context.authorship.candidates_by_author[member.name]
-        merged = replace(merged, ballot=self.duplicates.expand(merged.ballot, own))
+            merged_ballot = merge(reviews[0].ballot, reviews[1].ballot, counting)
+        own_candidates = self.context.authorship.candidates_by_author[member.name]
+        merged_ballot = replace(
+            merged_ballot, ballot=self.duplicates.expand(merged_ballot.ballot, own_candidates)
+        )
         self.context.recorder.emit(
             e.BallotCast,
             seat=member.name,
             round=self.number,
-            ballot=merged.ballot,
+            ballot=merged_ballot.ballot,
             replies=replies,
             read_by="tolerant" if any(r.read_by == "tolerant" for r in reviews) else "schema",
             notes=tuple(dict.fromkeys(_notes(results))),
-            flipped=merged.n_flipped,
-            compared=merged.n_compared,
-            lost=next((read.reason for read in results if read.review is None), None),
+            flipped=merged_ballot.n_flipped,
+            compared=merged_ballot.n_compared,
+            lost=next((result.reason for result in results if result.review is None), None),
             spent=self.context.caller.collect_spent(member.name),
         )
         event = self.context.recorder.events[-1]
         assert isinstance(event, e.BallotCast)  # noqa: S101 - as it is made
-        self.cast[member.name] = event
-        return merged.ballot
+        self.ballot_events[member.name] = event
+        return merged_ballot.ballot
 
-    def _record_second(self, member: Member, read: _SheetResult) -> Ballot:
-        """Record a ballot anew, merged with the one in the other order, or without it."""
-        first, review = self.cast[member.name], read.review
-        merged, read_by = MergedBallot(first.ballot, 0, 0), first.read_by
+    def _record_second(self, member: Member, result: _SheetResult) -> Ballot:
+        """Record a ballot again, merged with its other order if any."""
+        first, review = self.ballot_events[member.name], result.review
+        merged_ballot, read_by = MergedBallot(first.ballot, 0, 0), first.read_by
         if review is not None:
-            own = self.context.authorship.candidates_by_author[member.name]
-            second = self.duplicates.expand(review.ballot, own)
-            merged = merge(first.ballot, second, self.context.procedure.counting.counting)
+            own_candidates = self.context.authorship.candidates_by_author[member.name]
+            second = self.duplicates.expand(review.ballot, own_candidates)
+            merged_ballot = merge(first.ballot, second, self.context.procedure.counting.counting)
             read_by = review.read_by if first.read_by == "schema" else first.read_by
             self.count.n_second += 1
         self.context.recorder.emit(
             e.BallotCast,
             seat=member.name,
             round=self.number,
-            ballot=merged.ballot,
-            replies=(*first.replies, *read.replies),
+            ballot=merged_ballot.ballot,
+            replies=(*first.replies, *result.replies),
             read_by=read_by,
-            notes=tuple(dict.fromkeys((*first.notes, *_notes([read])))),
-            flipped=merged.n_flipped,
-            compared=merged.n_compared,
-            lost=read.reason if review is None else None,
+            notes=tuple(dict.fromkeys((*first.notes, *_notes([result])))),
+            flipped=merged_ballot.n_flipped,
+            compared=merged_ballot.n_compared,
+            lost=result.reason if review is None else None,
             spent=self.context.caller.collect_spent(member.name),
         )
-        return merged.ballot
+        return merged_ballot.ballot
 
     def _abstain(
         self,
@@ -691,7 +718,7 @@ class _Round:
         """Cancel outstanding reviewers: the leader cannot change."""
         assert self.count.leader is not None  # noqa: S101 - what being decided means
         self.context.recorder.emit(
-            e.Decided, leader=self.count.leader, cancelled=self.count.outstanding
+            e.Decided, leader=self.count.leader, cancelled=self.count.outstanding_reviewers
         )
         self.scope.cancel()
 

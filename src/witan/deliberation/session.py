@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import fsum
 from typing import Any, Literal, Unpack
 
 from witan.core.ballot import Ballot
@@ -18,8 +17,8 @@ from witan.core.stats.measures import Measure
 from witan.core.tally import tally_sessions
 from witan.core.verdict import Verdict, judge_texts
 from witan.deliberation import events as e
+from witan.deliberation.costs import Cost, CostTally
 from witan.deliberation.events import SessionOpened
-from witan.deliberation.money import is_free
 from witan.deliberation.ports import TEXT, Expense, Member, Message, Seat, Usage, free_name
 from witan.deliberation.prompts import read_verdict
 from witan.deliberation.texts import are_identical, check_citations, group_duplicates
@@ -33,13 +32,13 @@ from witan.errors import InvalidParameter, NothingToCount, UnknownName
     SYNTHESIS_LABELS,
     RETRY_WAITS,
 ) = range(6)
-"""Numbers of a session's random draws; each is seeded by the session's seed and its number."""
+"""Numbers of a session's random draws, each seeded by the session's seed and its number."""
 
 
 def is_author(juror: Member | Seat, seat: Member | Seat) -> bool:
-    """True if juror and seat are the same model.
+    """Return true if juror and seat are the same model.
 
-    A model that was handed over as an object is known by the name of its seat alone.
+    A model passed as an object is known only by the name of its seat.
     """
     if seat.provider == TEXT:
         return False
@@ -51,21 +50,21 @@ def is_author(juror: Member | Seat, seat: Member | Seat) -> bool:
 def rename_clashes(council: Sequence[Member], seats: Sequence[Seat]) -> dict[str, Member]:
     """Rename members sharing a seat's name without being its author.
 
-    A juror may share the name of a seat whose answer it wrote; under any other it would pass for
-    another model, and be recused in its place.
+    A juror may share the name of a seat whose answer it wrote; otherwise it would be taken for
+    another model and recused in its place.
     """
     seats_by_name = {seat.name: seat for seat in seats}
-    used = {*seats_by_name, *(member.name for member in council)}
-    renamed = {}
+    used_names = {*seats_by_name, *(member.name for member in council)}
+    new_names = {}
     for member in council:
-        if member.name in renamed:
+        if member.name in new_names:
             continue
         name = member.name
         if name in seats_by_name and not is_author(member, seats_by_name[name]):
-            name = free_name(name, used)
-            used.add(name)
-        renamed[member.name] = replace(member, name=name)
-    return renamed
+            name = free_name(name, used_names)
+            used_names.add(name)
+        new_names[member.name] = replace(member, name=name)
+    return new_names
 
 
 def double_roles(
@@ -78,7 +77,7 @@ def double_roles(
     for name in dict.fromkeys(chairman.name for chairman in chairmen):
         if name in answer | judge:
             role = "juror" if name in judge else "member"
-            yield f"the chairman {name} is a {role} too"
+            yield f"the chairman {name} is also a {role}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +89,8 @@ class Authorship:
     candidates_by_author
         Reviewer to the candidates that it wrote, in seat order.
     authors
-        Candidate to the reviewer that wrote it, where that one is called otherwise. Of several
-        jurors that are one model it names the first, and the others never saw the candidate.
+        Candidate to the reviewer that wrote it, if that has another name. Of several jurors with
+        the same model it names the first; the others never saw the candidate.
     """
 
     candidates_by_author: Mapping[str, tuple[str, ...]]
@@ -99,7 +98,7 @@ class Authorship:
 
     @classmethod
     def of(cls, opening: SessionOpened) -> "Authorship":
-        """The authorship of a session as it was opened."""
+        """Return the authorship in a session by its opening."""
         if not opening.jury:
             return cls({seat.name: (seat.name,) for seat in opening.seats}, {})
         own = {
@@ -120,121 +119,14 @@ class Authorship:
             ballot.reviewer,
         ):
             return ballot
-        own = self.candidates_by_author.get(ballot.reviewer, ())
-        unsaid = {c for c in own if self.authors.get(c, c) != ballot.reviewer}
+        own_candidates = self.candidates_by_author.get(ballot.reviewer, ())
+        unattributed_candidates = {
+            c for c in own_candidates if self.authors.get(c, c) != ballot.reviewer
+        }
         roster = ballot.candidates
         if roster is not None:
-            roster = tuple(name for name in roster if name not in unsaid)
+            roster = tuple(name for name in roster if name not in unattributed_candidates)
         return replace(ballot, candidates=roster, authors=self.authors or None)
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """US dollars; `total_usd` is None when some call's cost is unknown.
-
-    Parameters
-    ----------
-    total_usd
-        What all calls cost; None: the cost of some call is unknown.
-    known_usd
-        What the calls of known cost came to.
-    committed_usd
-        The most that all calls may cost: those of unknown cost at their worst.
-    """
-
-    total_usd: float | None
-    known_usd: float
-    committed_usd: float
-
-
-class CostTally:
-    """Running cost of calls from events, unfinished ones included.
-
-    Parameters
-    ----------
-    n_inherited
-        Events after the opening that stand as they were in an earlier session, which paid for them.
-    """
-
-    def __init__(self, n_inherited: int = 0) -> None:
-        self._n_paid = 1 + n_inherited
-        self._one: dict[tuple[str, str], float | None] = {}
-        self._under_way: dict[tuple[str, str], list[float | None]] = {}
-        self._cut_off: list[float | None] = []
-        self._known_costs: list[float] = []
-        self._worst: list[float | None] = []
-
-    def take(self, event: e.Event) -> None:
-        """Note the beginning or end of a call."""
-        if event.seq <= self._n_paid:
-            return
-        match event:
-            case e.AnswerStarted():
-                self._ask("answer", event.seat, event.worst_usd)
-            case e.ReviewStarted():
-                self._ask("review", event.seat, event.worst_usd)
-            case e.BallotRepaired():
-                self._begin("review", event.seat, event.worst_usd)
-            case e.SynthesisStarted(chairman=str(chairman)):
-                self._ask("synthesis", chairman, event.worst_usd)
-            case e.CallRetried():
-                stage = "review" if event.stage == "repair" else event.stage
-                self._begin(stage, event.seat, self._one.get((stage, event.seat)))
-            case _:
-                self._take_end(event)
-
-    def _take_end(self, event: e.Event) -> None:
-        match event:
-            case e.AnswerDone() | e.AnswerFailed():
-                self._end("answer", event.seat, event.spent)
-            case e.BallotCast() | e.BallotAbstained():
-                self._end("review", event.seat, event.spent)
-            case e.SynthesisFailedOver() | e.SynthesisDone():
-                self._end("synthesis", event.chairman or "", event.spent)
-
-    def _ask(self, stage: str, seat: str, worst_usd: float | None) -> None:
-        self._cut_off += self._under_way.pop((stage, seat), [])
-        self._begin(stage, seat, worst_usd)
-
-    def _begin(self, stage: str, seat: str, worst_usd: float | None) -> None:
-        self._one[stage, seat] = worst_usd
-        self._under_way.setdefault((stage, seat), []).append(worst_usd)
-
-    def _end(self, stage: str, seat: str, expense: Expense) -> None:
-        begun = self._under_way.pop((stage, seat), [])
-        if expense.cost_usd is None:
-            self._worst += begun or [None]
-        else:
-            self._known_costs.append(expense.cost_usd)
-
-    def total(self) -> Cost:
-        """The cost so far; unfinished calls may still be billed."""
-        unended = [*self._cut_off, *(w for begun in self._under_way.values() for w in begun)]
-        unknown = [*self._worst, *(worst for worst in unended if worst != 0.0)]
-        known = fsum(self._known_costs)
-        most = known + fsum(worst for worst in unknown if worst is not None)
-        return Cost(None if unknown else known, known, most)
-
-
-def disproved_prices(events: Sequence[e.Event]) -> tuple[str, ...]:
-    """Name seats with a price of 0 and billed calls."""
-    free: set[str] = set()
-    billed: dict[str, None] = {}
-    for event in events:
-        match event:
-            case e.SessionOpened():
-                seats = (*event.seats, *event.chairmen)
-                free |= {seat.name for seat in seats if is_free(seat.price)}
-            case (
-                e.AnswerDone(seat=str(name), spent=spent)
-                | e.AnswerFailed(seat=str(name), spent=spent)
-                | e.BallotCast(seat=str(name), spent=spent)
-                | e.BallotAbstained(seat=str(name), spent=spent)
-                | e.SynthesisFailedOver(chairman=str(name), spent=spent)
-                | e.SynthesisDone(chairman=str(name), spent=spent)
-            ) if name in free and spent.cost_usd != 0.0:
-                billed[name] = None
-    return tuple(billed)
 
 
 _SPENDING = (
@@ -250,7 +142,7 @@ def _total(numbers: Iterable[int | None]) -> int | None:
 
 
 State = Literal["complete", "degraded", "failed", "interrupted", "running"]
-"""Status of a session; ``interrupted``: never closed; ``running``: a process is at it."""
+"""Status of a session; ``interrupted`` if never closed, ``running`` while a process works on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,9 +167,9 @@ class Synthesis:
     mode
         Whether it is a synthesis, a verdict, or the best answer.
     cut
-        It ended at its token limit.
+        True if it ended at its token limit.
     chairman
-        Its author; None: the text is the best-ranked answer, or the tied ones.
+        Its author; None if the text is the best-ranked answer, or the tied ones.
     labels
         Label to seat: what [A] in the text stands for.
     approved
@@ -300,6 +192,13 @@ class Synthesis:
     unresolved: tuple[str, ...] = ()
     doubtful: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        author = f" by {brief(self.chairman, 32)}" if self.chairman else ""
+        decisions = {None: "", True: " approves,", False: " rejects,"}
+        failures = f", after {len(self.failed)} failed" if self.failed else ""
+        about = f"{self.mode}{author}:{decisions[self.approved]} {brief(self.text, 32)}"
+        return f"<Synthesis {about}{failures}>"
+
 
 @dataclass(frozen=True, slots=True)
 class Session(NotebookDisplay, FrameSource):
@@ -308,21 +207,21 @@ class Session(NotebookDisplay, FrameSource):
     Parameters
     ----------
     events
-        Everything that happened, deltas aside; the rest is read off it.
+        Everything that happened, except deltas; the other fields follow from it.
     opening
         The question, the seats, the procedure, the plan and the seed.
     answers
         Seat to its last answer, in seat order.
     unanswered
-        Seat to why it has no answer.
+        Seat to the reason why it has no answer.
     failed
         Seat to flags of the safety gate.
     ballots
-        One per reviewer needed, in seat order, abstentions included; of the last of two rounds.
+        One per reviewer needed, in seat order, with abstentions; of the last round.
     outcome
-        None: fewer ballots than the quorum.
+        None if there are fewer ballots than the quorum.
     missing
-        Sentences on what a complete session would have had; of an interrupted one, its progress.
+        Sentences on what the session lacks; for an interrupted one, its progress.
     """
 
     events: tuple[e.Event, ...]
@@ -353,7 +252,7 @@ class Session(NotebookDisplay, FrameSource):
         Raises
         ------
         NothingToCount
-            If the stream does not begin with the opening of a session, or is not one stream.
+            If the stream does not begin with the opening of a session, or has gaps.
         """
         lasting = tuple(x for x in events if not isinstance(x, e.AnswerDelta | e.SynthesisDelta))
         if not lasting or not isinstance(lasting[0], e.SessionOpened):
@@ -366,7 +265,7 @@ class Session(NotebookDisplay, FrameSource):
         return fold.session(lasting)
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
-        """Yield the seats, with their answers and standings, as rows of a data frame."""
+        """Yield seats with answers and standings as rows of a data frame."""
         rows = () if self.outcome is None else self.outcome.rows()
         standings = {row[""].candidate: row for row in rows}
         nothing = {"rule": None, "": Standing}
@@ -396,7 +295,7 @@ class Session(NotebookDisplay, FrameSource):
 
     @property
     def text(self) -> str | None:
-        """The final answer; without one, the only answer; None: neither."""
+        """The final answer, or else the only answer, if any."""
         if self.synthesis is not None:
             return self.synthesis.text
         if self.opening.judging is not None or self.opening.procedure.json_schema is not None:
@@ -405,7 +304,7 @@ class Session(NotebookDisplay, FrameSource):
 
     @property
     def is_cut(self) -> bool:
-        """True if the text, or an answer that stands for it, ended at its token limit."""
+        """True if the text ended at its token limit."""
         closing = self.synthesis
         if closing is not None and closing.chairman is not None:
             return closing.cut
@@ -430,30 +329,32 @@ class Session(NotebookDisplay, FrameSource):
     @property
     def consistency(self) -> Mapping[str, tuple[int, int]]:
         """Pairs judged alike in both orders, of those compared, by reviewer."""
-        cast = {event.seat: event for event in self.events if isinstance(event, e.BallotCast)}
+        ballot_by_seat = {
+            event.seat: event for event in self.events if isinstance(event, e.BallotCast)
+        }
         return {
             seat: (event.compared - event.flipped, event.compared)
-            for seat, event in cast.items()
+            for seat, event in ballot_by_seat.items()
             if event.compared
         }
 
     @property
     def reliability(self) -> Measure:
-        """Share of equally confident panels that matched people; often unknown.
+        """Share of equally confident panels that matched people, if known.
 
-        By what the history held when the session was opened; that says nothing of scripts.
+        It rests on the history at the opening of the session, and does not apply to scripts.
         """
         return reliability_of(self.outcome, None if self.is_simulated else self.opening.calibration)
 
     @property
     def progress(self) -> str:
-        """Numbers of answers and ballots of those asked for."""
+        """Numbers of answers and ballots, of those requested."""
         parts, members = [], self.opening.members
         if members:
             parts.append(_events_of(len(self.answers), len(members), "answer"))
         if not members or any(isinstance(event, e.SheetDrawn) for event in self.events):
-            cast = sum(not ballot.abstained for ballot in self.ballots)
-            parts.append(_events_of(cast, len(self.ballots), "ballot"))
+            n_ballots = sum(not ballot.abstained for ballot in self.ballots)
+            parts.append(_events_of(n_ballots, len(self.ballots), "ballot"))
         return ", ".join(parts)
 
     @property
@@ -461,12 +362,16 @@ class Session(NotebookDisplay, FrameSource):
         """Reviewers with reviews left open by an interruption."""
         if self.status != "interrupted":
             return frozenset()
-        finished = {x.seat for x in self.events if isinstance(x, e.BallotCast | e.BallotAbstained)}
-        return frozenset(seat.name for seat in self.opening.reviewers if seat.name not in finished)
+        finished_seats = {
+            x.seat for x in self.events if isinstance(x, e.BallotCast | e.BallotAbstained)
+        }
+        return frozenset(
+            seat.name for seat in self.opening.reviewers if seat.name not in finished_seats
+        )
 
     @property
     def is_fruitless(self) -> bool:
-        """True if a retry heard none of the seats it asked."""
+        """True if a retry got no reply from any seat it asked."""
         opening = self.opening
         if not opening.retried or self.status == "interrupted":
             return False
@@ -486,12 +391,12 @@ class Session(NotebookDisplay, FrameSource):
     def rankings(self) -> Mapping[str, tuple[tuple[str, ...], ...]]:
         """Ranking of the parent as `before`, the jury's as `now`.
 
-        Best first, seats of one rank together, as far as they stand in both sessions.
+        Best first, equal ranks together, limited to seats in both sessions.
         """
-        before = self.opening.parent_ranking
-        if not before or self.outcome is None:
+        old_ranking = self.opening.parent_ranking
+        if not old_ranking or self.outcome is None:
             return {}
-        return {"before": before, "now": self.outcome.ranking}
+        return {"before": old_ranking, "now": self.outcome.ranking}
 
     @property
     def same_answers(self) -> tuple[tuple[str, ...], ...]:
@@ -506,7 +411,7 @@ class Session(NotebookDisplay, FrameSource):
 
     @property
     def ending(self) -> e.Decided | None:
-        """What ended the reviews before all were asked; None: nothing."""
+        """Reason for ending the reviews early, if any."""
         ends = [x for x in self.events if isinstance(x, e.Decided) and x.reason != "certain"]
         return ends[-1] if ends else None
 
@@ -514,20 +419,20 @@ class Session(NotebookDisplay, FrameSource):
     def notes(self) -> tuple[str, ...]:
         """Notes on seats and odd replies, a sentence each."""
         opening = self.opening
-        odd = [*double_roles(opening.seats, opening.jury, opening.chairmen)]
+        seats_with_two_roles = [*double_roles(opening.seats, opening.jury, opening.chairmen)]
         for event in self.events[1:]:
             match event:
                 case e.AnswerDone():
-                    odd += [f"{event.seat}: {note}" for note in event.notes]
+                    seats_with_two_roles += [f"{event.seat}: {note}" for note in event.notes]
                 case e.SynthesisDone(chairman=str(chairman)):
-                    odd += [f"{chairman}: {note}" for note in event.notes]
+                    seats_with_two_roles += [f"{chairman}: {note}" for note in event.notes]
         if self.synthesis is not None and self.synthesis.doubtful:
             labels = join_names([f"[{label}]" for label in self.synthesis.doubtful])
             names = "which names" if len(self.synthesis.doubtful) == 1 else "which name"
-            odd.append(
-                f"the final answer holds {labels}, {names} no answer and may mean something else"
+            seats_with_two_roles.append(
+                f"the final answer contains {labels}, {names} no answer and may mean something else"
             )
-        return tuple(dict.fromkeys((*opening.notes, *odd)))
+        return tuple(dict.fromkeys((*opening.notes, *seats_with_two_roles)))
 
     @property
     def over_budget(self) -> bool:
@@ -536,7 +441,7 @@ class Session(NotebookDisplay, FrameSource):
 
     @property
     def approval(self) -> Approval | None:
-        """Votes of the members in the mode ``verdict``; else None."""
+        """Votes of the members in the mode ``verdict``, else None."""
         if self.opening.procedure.mode != "verdict":
             return None
         votes = (self.answers.get(seat.name) for seat in self.opening.seats)
@@ -544,7 +449,7 @@ class Session(NotebookDisplay, FrameSource):
 
     @property
     def verdict(self) -> Verdict | None:
-        """The verdict on texts that were handed in; None: none were, or too few ballots."""
+        """The verdict on judged texts, if there are enough ballots."""
         judging = self.opening.judging
         if judging is None or self.outcome is None:
             return None
@@ -577,16 +482,16 @@ class Session(NotebookDisplay, FrameSource):
         without: Sequence[str] = (),
         **overrides: Unpack[SettingOptions],
     ) -> Outcome:
-        """Count the stored ballots again, under another rule or without some reviewers.
+        """Count the stored ballots again, by other settings or fewer reviewers.
 
         Parameters
         ----------
         rule
-            None: the session's own.
+            Voting rule; by default the session's own.
         without
             Reviewers whose ballots do not count.
         **overrides
-            Settings and parameters of the rule, as `witan.tally` takes them.
+            Settings and parameters of the rule, as in `witan.tally`.
 
         Raises
         ------
@@ -596,15 +501,15 @@ class Session(NotebookDisplay, FrameSource):
             If no ballot is left.
         """
         seats = [seat.name for seat in self.opening.reviewers]
-        weighed = (overrides.get("weights") or {}, overrides.get("reliability") or {})
-        for name in (*without, *weighed[0], *weighed[1]):
+        weight_overrides = (overrides.get("weights") or {}, overrides.get("reliability") or {})
+        for name in (*without, *weight_overrides[0], *weight_overrides[1]):
             if name not in seats:
                 raise UnknownName("reviewer", name, seats)
         if rule is not None and rule != AUTO and RULES[rule].needs == "history":
             raise InvalidParameter("rule", rule, "a rule that ranks a single session")
         ballots = [ballot for ballot in self.ballots if ballot.reviewer not in without]
         if not any(not ballot.abstained for ballot in ballots):
-            raise NothingToCount(f"no ballot of the session {self.id} is left to count")
+            raise NothingToCount(f"no ballot of session {self.id} is left to count")
         [outcome] = tally_sessions(ballots, self._recount_settings(rule, overrides))
         return outcome
 
@@ -612,35 +517,44 @@ class Session(NotebookDisplay, FrameSource):
         settings = self.settings
         if rule is None and not overrides:
             return settings
-        same = rule in (None, settings.rule)
+        is_same_rule = rule in (None, settings.rule)
         requested = Settings.of(rule or settings.rule, **overrides)
-        given: Mapping[str, Any] = overrides
-        counting = {"recusal", "unranked", "rubric"} & given.keys()
-        merged = replace(
+        settings_overrides: Mapping[str, Any] = overrides
+        counting = {"recusal", "unranked", "rubric"} & settings_overrides.keys()
+        parameters_and_settings = replace(
             settings,
             rule=requested.rule,
-            parameters={**(settings.parameters if same else {}), **requested.parameters},
-            counting=replace(settings.counting, **{name: given[name] for name in counting}),
+            parameters={**(settings.parameters if is_same_rule else {}), **requested.parameters},
+            counting=replace(
+                settings.counting, **{name: settings_overrides[name] for name in counting}
+            ),
         )
-        own = {name: getattr(requested, name) for name in given if name in Settings.__slots__}
-        return replace(merged, **{name: own[name] for name in own if name != "counting"})
+        own_settings = {
+            name: getattr(requested, name)
+            for name in settings_overrides
+            if name in Settings.__slots__
+        }
+        return replace(
+            parameters_and_settings,
+            **{name: own_settings[name] for name in own_settings if name != "counting"},
+        )
 
 
-NOT_ASKED = "not asked"
-"""The reason of a seat that the session ended without asking."""
+NOT_REQUESTED = "not asked"
+"""Reason of a seat that was not asked before the session ended."""
 
 
-def _events_of(n_there: int, n_asked: int, noun: str) -> str:
-    return f"{n_there} of {n_asked} {noun}{'' if n_asked == 1 else 's'}"
+def _events_of(n_there: int, n_requested: int, noun: str) -> str:
+    return f"{n_there} of {n_requested} {noun}{'' if n_requested == 1 else 's'}"
 
 
 def _agree(opening: e.SessionOpened, answers: Mapping[str, Answer]) -> bool:
-    same = are_identical({seat: answer.text for seat, answer in answers.items()})
-    return same and not opening.procedure.self_review
+    are_same = are_identical({seat: answer.text for seat, answer in answers.items()})
+    return are_same and not opening.procedure.self_review
 
 
 class _Fold:
-    """Folds events into a session."""
+    """Fold of events into a session."""
 
     def __init__(self, opening: e.SessionOpened) -> None:
         self.opening = opening
@@ -651,23 +565,23 @@ class _Fold:
             for stored in opening.answers
         }
         if not self.answers.keys() <= {seat.name for seat in opening.seats}:
-            raise NothingToCount("the opening of the session holds an answer of nobody's seat")
-        self.unanswered: dict[str, str] = {}
+            raise NothingToCount("the opening of the session contains an answer of an unknown seat")
+        self.failure_by_seat: dict[str, str] = {}
         self.flags = {stored.seat: stored.flags for stored in opening.answers if stored.flags}
         self.ballots: dict[str, Ballot] = {}
         self.rounds: dict[str, int] = {}
-        self.abstained: dict[str, str] = {}
+        self.abstention_by_seat: dict[str, str] = {}
         self.requested_seats: set[str] = set()
         self.sheets: set[str] = set()
-        self.uncalled: set[str] = set()
+        self.uncalled_seats: set[str] = set()
         self.outcome: Outcome | None = None
         self.synthesis: Synthesis | None = None
-        self.fell: dict[str, str] = {}
-        self.closed: e.SessionClosed | None = None
+        self.chairman_failures: dict[str, str] = {}
+        self.closing_event: e.SessionClosed | None = None
         self.cost_tally = CostTally(opening.kept)
 
     def take(self, event: e.Event) -> None:
-        """Fold one more event in."""
+        """Add one more event."""
         self._check_seat(event)
         self.cost_tally.take(event)
         match event:
@@ -679,11 +593,11 @@ class _Fold:
                 )
             case e.AnswerFailed():
                 # A member that fails in a debate keeps the answer it had.
-                self.unanswered[event.seat] = event.reason
+                self.failure_by_seat[event.seat] = event.reason
             case e.GateVerdict() if event.flags:
                 self.flags[event.seat] = event.flags
             case e.SessionClosed():
-                self.closed = event
+                self.closing_event = event
             case _:
                 self._take_later(event)
 
@@ -691,14 +605,16 @@ class _Fold:
         """Refuse events of unknown seats and ballots of others."""
         seat = getattr(event, "seat", None)
         if seat is not None and seat not in self.seat_names:
-            raise NothingToCount(f"event {event.seq} tells of {seat}, who has no seat")
+            raise NothingToCount(f"event {event.seq} refers to the unknown seat {seat}")
         if isinstance(event, e.BallotCast):
             ballot = event.ballot
             if (ballot.reviewer, ballot.session) != (seat, self.opening.session):
-                raise NothingToCount(f"event {event.seq} holds a ballot of another seat or session")
+                raise NothingToCount(
+                    f"event {event.seq} contains a ballot of another seat or session"
+                )
 
     def _take_later(self, event: e.Event) -> None:
-        """Fold in what came after the answers."""
+        """Add an event of the stages after the answers."""
         match event:
             case e.SheetDrawn():
                 self.sheets.add(event.sheet.reviewer)
@@ -706,15 +622,15 @@ class _Fold:
                 self.ballots[event.seat] = event.ballot
                 self.rounds[event.seat] = event.round
             case e.BallotAbstained():
-                self.abstained[event.seat] = event.reason
+                self.abstention_by_seat[event.seat] = event.reason
             case e.OutcomeChanged():
                 self.outcome = event.outcome
             case e.Decided() if event.reason != "certain":
-                self.uncalled = {*event.cancelled}
+                self.uncalled_seats = {*event.cancelled}
             case e.SynthesisFailedOver():
-                self.fell[event.chairman] = event.reason
+                self.chairman_failures[event.chairman] = event.reason
             case e.FruitlessResume():
-                self.fell.clear()
+                self.chairman_failures.clear()
             case e.SynthesisDone():
                 self.synthesis = Synthesis(
                     event.text,
@@ -723,12 +639,12 @@ class _Fold:
                     event.labels,
                     event.approved,
                     event.cut,
-                    dict(self.fell),
+                    dict(self.chairman_failures),
                 )
 
     def session(self, events: tuple[e.Event, ...]) -> Session:
         seats = [seat.name for seat in self.opening.seats]
-        closed = self.closed
+        closing_event = self.closing_event
         session = Session(
             events=events,
             opening=self.opening,
@@ -738,18 +654,22 @@ class _Fold:
             },
             failed={name: self.flags[name] for name in seats if name in self.flags},
             ballots=tuple(
-                self._ballot(s.name) for s in self.opening.reviewers if s.name not in self.uncalled
+                self._ballot(s.name)
+                for s in self.opening.reviewers
+                if s.name not in self.uncalled_seats
             ),
             outcome=self.outcome,
             synthesis=self._resolve_citations(self.synthesis),
-            status="interrupted" if closed is None else closed.status,
-            missing=() if closed is None else closed.missing,
+            status="interrupted" if closing_event is None else closing_event.status,
+            missing=() if closing_event is None else closing_event.missing,
             cost=self.cost_tally.total(),
             seconds=(
-                (events[-1].at - events[0].at).total_seconds() if closed is None else closed.seconds
+                (events[-1].at - events[0].at).total_seconds()
+                if closing_event is None
+                else closing_event.seconds
             ),
         )
-        return session if closed else replace(session, missing=(f"{session.progress} kept",))
+        return session if closing_event else replace(session, missing=(f"{session.progress} kept",))
 
     def _resolve_citations(self, synthesis: Synthesis | None) -> Synthesis | None:
         """Resolve the citations of prose that a chairman wrote."""
@@ -762,33 +682,33 @@ class _Fold:
             or "[" not in synthesis.text
         ):
             return synthesis
-        before = (
+        earlier_texts = (
             opening.question,
             *(message.text for message in opening.conversation),
             *opening.files.values(),
             *(answer.text for answer in self.answers.values()),
         )
-        problems = check_citations(synthesis.text, synthesis.labels, before)
+        problems = check_citations(synthesis.text, synthesis.labels, earlier_texts)
         return replace(synthesis, unresolved=problems.unresolved, doubtful=problems.doubtful)
 
     def _reason_unanswered(self, name: str) -> str:
-        return self.unanswered.get(
-            name, "did not finish" if name in self.requested_seats else NOT_ASKED
+        return self.failure_by_seat.get(
+            name, "did not finish" if name in self.requested_seats else NOT_REQUESTED
         )
 
     def _ballot(self, name: str) -> Ballot:
         if name in self.ballots:
             return self.ballots[name]
-        if name in self.abstained:
-            reason = self.abstained[name]
+        if name in self.abstention_by_seat:
+            reason = self.abstention_by_seat[name]
         elif name in self.sheets:
             reason = "did not finish"
-        elif self.closed is not None and _agree(self.opening, self.answers):
+        elif self.closing_event is not None and _agree(self.opening, self.answers):
             reason = "had nothing to review: all answers are the same"
-        elif name in self.answers or self.opening.jury or name not in self.unanswered:
-            reason = NOT_ASKED
+        elif name in self.answers or self.opening.jury or name not in self.failure_by_seat:
+            reason = NOT_REQUESTED
         else:
-            reason = f"did not answer: {self.unanswered[name]}"
+            reason = f"did not answer: {self.failure_by_seat[name]}"
         roster = tuple(s.name for s in self.opening.seats if s.name in self.answers)
         abstained = Ballot(
             name,

@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from jsonschema_rs import Validator
 
 MOST_PROBLEMS = 5
-"""Violations of a schema that a repair names."""
+"""Most violations of a schema that a repair names."""
 
 
 def check_schema(schema: str) -> None:
-    """Refuse what is no JSON Schema.
+    """Refuse a text that is not a JSON Schema.
 
     Raises
     ------
     InvalidParameter
-        If it is no JSON object, or says what no schema can; references lead only within it.
+        If it is not a JSON object or not a valid schema; references must stay within it.
     """
     try:
         _validator(schema)
@@ -32,7 +32,7 @@ def check_schema(schema: str) -> None:
 
 @lru_cache(maxsize=16)
 def _validator(schema: str) -> "Validator":
-    # A client may have sent it: it fetches nothing, and no pattern backtracks for long.
+    # A client may have sent it, so nothing is fetched and no pattern backtracks for long.
     from jsonschema_rs import FancyRegexOptions, validator_for
 
     value = json.loads(schema)
@@ -44,9 +44,9 @@ def _validator(schema: str) -> "Validator":
 
 
 def read_structure(reply: str, schema: str) -> tuple[str, str]:
-    """Return the JSON text in a reply, and the problem with it, if any.
+    """Return the JSON text in a reply and its problem, if any.
 
-    Prose or a code fence around a single JSON object or list is overlooked.
+    Prose or a code fence around a single JSON object or list is ignored.
     """
     text, value = _find_json(reply)
     if text is None:
@@ -66,8 +66,8 @@ def _find_json(reply: str) -> tuple[str | None, Any]:
         values = [*find_json_values(text)]
     if len(values) != 1:
         return None, None
-    written = json.dumps(values[0], ensure_ascii=False)
-    return written.encode(errors="replace").decode(), values[0]
+    json_text = json.dumps(values[0], ensure_ascii=False)
+    return json_text.encode(errors="replace").decode(), values[0]
 
 
 def _refuse_constant(name: str) -> None:

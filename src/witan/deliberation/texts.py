@@ -1,4 +1,4 @@
-"""Texts of answers: masked names, identical answers, and citations in the final answer."""
+"""Texts of answers: masked names, identical answers, and citations."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ _TIER = r"(?: (?:mini|nano|turbo|pro|plus|max|lite|flash|fast|ultra|high|instruc
 
 @dataclass(frozen=True, slots=True)
 class _Name:
-    """A name without another meaning; one of `words` stands in each match."""
+    """A name without another meaning; each match contains one of `words`."""
 
     words: tuple[str, ...]
     mask: str
@@ -30,8 +30,8 @@ class _Name:
 
 
 def _name(words: str, mask: str, pattern: str) -> _Name:
-    whole = re.compile(f"{_START}(?:{pattern}){_END}", re.IGNORECASE)
-    return _Name(tuple(words.split()), mask, whole)
+    full_pattern = re.compile(f"{_START}(?:{pattern}){_END}", re.IGNORECASE)
+    return _Name(tuple(words.split()), mask, full_pattern)
 
 
 _NAMES = (
@@ -84,18 +84,18 @@ _VENDOR_WORDS = (
 
 _I_AM = r"I(?: am|['’]m)"
 _ADJECTIVES = r"(?: (?:[\w'’-]{1,20}|\[model\])){0,8}?"
-_MADE = r"(?:made|built|created|developed|designed|trained|produced|released|provided)"
+_MAKER_VERBS = r"(?:made|built|created|developed|designed|trained|produced|released|provided)"
 
 
 def masked_names(council: Iterable[Member | Seat]) -> tuple[str, ...]:
-    """Names of these seats and of their models, to be masked."""
+    """Return the names of these seats and of their models, to mask."""
     seats = [seat for seat in council if seat.provider != TEXT]
     models = [_model_in(seat.source) for seat in seats if not seat.simulated]
     return tuple(dict.fromkeys(n for n in (*models, *(seat.name for seat in seats)) if n))
 
 
 def _model_in(source: str) -> str:
-    """The model of a source, behind its server or provider."""
+    """Return the model of a source, without its server or provider."""
     server, _, model = source.rpartition("#")
     if "://" in server:
         return model
@@ -106,7 +106,7 @@ def _model_in(source: str) -> str:
 def mask(text: str, question: str, names: Sequence[str]) -> str:
     """Mask everything in a text revealing its author.
 
-    `names` are those of the council's own models. Masking a masked text changes nothing.
+    `names` are those of the council's models. Masking a masked text changes nothing.
     """
     question_words, lower = question.casefold(), text.casefold().replace("ı", "i")
     present = {word for word in _NAME_WORDS if word in lower}
@@ -114,12 +114,12 @@ def mask(text: str, question: str, names: Sequence[str]) -> str:
         if not present.isdisjoint(name.words) and not _occurs_in(name.words, question_words):
             text = name.pattern.sub(name.mask, text)
     unique, words = _own_names(tuple(names))
-    for own, pieces, pattern in unique:
-        if all(map(lower.__contains__, pieces)) and not _occurs_in((own,), question_words):
+    for own_name, pieces, pattern in unique:
+        if all(map(lower.__contains__, pieces)) and not _occurs_in((own_name,), question_words):
             text = pattern.sub(MODEL, text)
-    here = [word for word in (*_MODEL_WORDS, *words, *_VENDOR_WORDS) if word in text]
-    if all(_occurs_in((word,), question_words) for word in here):
-        return text  # most answers name nobody, and the search is the dear part
+    words_here = [word for word in (*_MODEL_WORDS, *words, *_VENDOR_WORDS) if word in text]
+    if all(_occurs_in((word,), question_words) for word in words_here):
+        return text  # most answers name no model, and the search is the expensive part
     models = tuple(
         word for word in (*_MODEL_WORDS, *words) if not _occurs_in((word,), question_words)
     )
@@ -130,9 +130,9 @@ def mask(text: str, question: str, names: Sequence[str]) -> str:
 
 
 def _occurs_in(words: Sequence[str], question: str) -> bool:
-    """True if the question has one of the words.
+    """Return true if the question contains one of the words.
 
-    GPT4 has GPT in it; metadata has no Meta.
+    GPT4 contains GPT; metadata does not contain Meta.
     """
     return any(
         word.casefold() in question
@@ -147,7 +147,7 @@ def _own_names(
 ) -> tuple[tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...], tuple[str, ...]]:
     """Split the council's names into unmistakable ones and common words.
 
-    The former with the pieces that stand in all that their patterns match, for a quick look.
+    The former come with the words that all their matches contain, for a quick search.
     """
     unique, words = [], []
     for name in dict.fromkeys(part for each in names for part in _parts(each)):
@@ -172,20 +172,22 @@ def _parts(name: str) -> Iterator[str]:
 def _self_reference(
     models: tuple[str, ...], vendors: tuple[str, ...]
 ) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Patterns of a text naming its own model or vendor."""
+    """Return patterns of a text naming its own model or vendor."""
     model, vendor = _any_of(models), _any_of(vendors)
-    who = rf"(?:{vendor}(?:['’]s)? )?{model}(?: R\+?| \d(?:\.\d)?)?{_END}"
-    by_name = rf"(?:{_I_AM}(?: called| named)?|my name is|call me) (?={who}(?!(?-i: [A-Z][a-z])))"
-    by_role = rf"as (?:an AI(?: assistant| model)?,? )?(?={who},? (?:I\b|my\b|an? ))"
+    subject = rf"(?:{vendor}(?:['’]s)? )?{model}(?: R\+?| \d(?:\.\d)?)?{_END}"
+    by_name = (
+        rf"(?:{_I_AM}(?: called| named)?|my name is|call me) (?={subject}(?!(?-i: [A-Z][a-z])))"
+    )
+    by_role = rf"as (?:an AI(?: assistant| model)?,? )?(?={subject},? (?:I\b|my\b|an? ))"
     by_kind = rf"(?:{_I_AM}|as) an?{_ADJECTIVES} (?:named|called|known as) "
-    of_model = rf"\b(?P<lead>{by_name}|{by_role}|{by_kind}|I, (?={who},)){who}"
-    made = rf"{_MADE}(?: and {_MADE})? by (?:the \w{{1,20}} (?:at|of) )?"
+    of_model = rf"\b(?P<lead>{by_name}|{by_role}|{by_kind}|I, (?={subject},)){subject}"
+    maker_clause = rf"{_MAKER_VERBS}(?: and {_MAKER_VERBS})? by (?:the \w{{1,20}} (?:at|of) )?"
     kind = rf"an?{_ADJECTIVES} (?:AI|model|assistant|chatbot){_ADJECTIVES}"
     i_was = (
         rf"I(?: am|['’]m| was|['’]ve been| have been)(?: \[model\])?,?"
-        rf"(?: an?{_ADJECTIVES})?,?(?: and)?(?: that| who| which)?(?: was| is)? {made}"
+        rf"(?: an?{_ADJECTIVES})?,?(?: and)?(?: that| who| which)?(?: was| is)? {maker_clause}"
     )
-    as_made = rf"as {kind},? {made}(?={vendor}{_END},? (?:I\b|my\b))"
+    as_made = rf"as {kind},? {maker_clause}(?={vendor}{_END},? (?:I\b|my\b))"
     makers = r"my (?:developers?|creators?|makers?|trainers?|training)(?:,| at| is| are| by) "
     owner = rf"(?:{_I_AM}|as) (?={vendor}(?:['’]s)? \[model\])"
     of_vendor = rf"\b(?P<lead>{i_was}|{as_made}|{makers}|{owner}){vendor}{_END}"
@@ -210,13 +212,13 @@ def group_duplicates(texts: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
 
 def are_identical(texts: Mapping[str, str]) -> bool:
     """True if all answers are equal and need no review."""
-    same = group_duplicates(texts)
-    return bool(same) and len(same[0]) == len(texts)
+    groups = group_duplicates(texts)
+    return bool(groups) and len(groups[0]) == len(texts)
 
 
 @dataclass(frozen=True, slots=True)
 class DuplicateGroups:
-    """Groups of identical answers; the first of each stands on sheets."""
+    """Groups of identical answers, each represented by its first on sheets."""
 
     groups: tuple[tuple[str, ...], ...] = ()
 
@@ -227,13 +229,15 @@ class DuplicateGroups:
 
     def with_duplicates(self, candidates: Collection[str]) -> tuple[str, ...]:
         """Candidates and all their duplicates."""
-        same = {c for group in self.groups if not {*group}.isdisjoint(candidates) for c in group}
-        return tuple(dict.fromkeys((*candidates, *sorted(same))))
+        candidates_and_duplicates = {
+            c for group in self.groups if not {*group}.isdisjoint(candidates) for c in group
+        }
+        return tuple(dict.fromkeys((*candidates, *sorted(candidates_and_duplicates))))
 
     def expand(self, ballot: Ballot, own_candidates: Collection[str]) -> Ballot:
         """Give every duplicate the place and grades of its representative.
 
-        A reviewer that wrote one of a group judged none of it, and need not have.
+        A reviewer that wrote one answer of a group judged none of the group, and need not.
         """
         if not self.groups:
             return ballot
@@ -262,14 +266,14 @@ class DuplicateGroups:
 MOST_NAMED = 20
 
 _BRACKETS = re.compile(r"(?<![!\\])\[([^\[\]\n]{1,80})\](?![(\w])")
-_CALLED = re.compile(r"(?:answer|response|candidate|option|member)s?\s+", re.IGNORECASE)
+_LABEL_NOUN = re.compile(r"(?:answer|response|candidate|option|member)s?\s+", re.IGNORECASE)
 _CALLED_LABEL = re.compile(
     r"\b(?:answer|response|candidate|member)s?[ \t]+[A-Z]{1,2}\d{0,3}\b", re.IGNORECASE
 )
 _BRACKETED_LABEL = re.compile(r"\[([A-Z]{1,2}\d{0,3})\]")
 _LONE_LABEL = re.compile(r"(?<![\w\[.'’-])([A-Z]{1,2}\d{0,3})(?![\w\]'’]|\.\w)")
 _GOES_ON = re.compile(r"[*_]{0,3}[ \t]+(?!(?:and|or|but|while|whereas)\b)[^\WA-Z]")
-_APART = re.compile(r"\s*(?:[,;/&+]|\band\b|\bor\b)\s*")
+_LIST_SEPARATOR = re.compile(r"\s*(?:[,;/&+]|\band\b|\bor\b)\s*")
 _LABEL = re.compile(r"[A-Z]\d{0,3}")
 _LONG_LABEL = re.compile(r"[A-Z]{1,2}\d{0,3}")
 
@@ -277,7 +281,7 @@ _FENCED = re.compile(
     r"^[ \t]*(?P<fence>`{3,}+|~{3,}+)[^\n]*+\n.*?(?:^[ \t]*(?P=fence)[`~]*[ \t]*$|\Z)",
     re.DOTALL | re.MULTILINE,
 )
-_INDENTED = re.compile(r"^(?: {4}|\t).*$", re.MULTILINE)
+_INDENTED_CODE = re.compile(r"^(?: {4}|\t).*$", re.MULTILINE)
 _SPAN = re.compile(r"(?<!`)(?P<ticks>`{1,4})(?!`)[^\n]{0,1000}?(?<!`)(?P=ticks)(?!`)")
 _FORMULA = re.compile(r"\$\$.{0,1000}?\$\$|\\\[.{0,1000}?\\\]|\\\(.{0,1000}?\\\)", re.DOTALL)
 _TASK = re.compile(r"^[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[[xX ]\]", re.MULTILINE)
@@ -285,8 +289,8 @@ _DEFINITION = re.compile(r"^[ \t]*\[[^\[\]\n]+\]:[ \t]*\S+:\S*", re.MULTILINE)
 _NO_PROSE = (_FENCED, _SPAN, _FORMULA, _TASK, _DEFINITION)
 
 
-_BESIDE = re.compile(r"[ \t]*(?:[,;/&+]|and|or)?[ \t]*", re.IGNORECASE)
-_BEGINS = re.compile(r"[ \t>*_#]*(?:[-+]|\d{1,9}[.)])?[ \t*_]*")
+_CITATION_JOINER = re.compile(r"[ \t]*(?:[,;/&+]|and|or)?[ \t]*", re.IGNORECASE)
+_LINE_START = re.compile(r"[ \t>*_#]*(?:[-+]|\d{1,9}[.)])?[ \t*_]*")
 _QUOTED = re.compile(r"\b(?:according to|in the words of)[ \t]+[*_]{0,3}\Z", re.IGNORECASE)
 _SPEAKS = re.compile(
     r"[*_]{0,3}[ \t]+(?:says|said|states|argues|claims|notes|points out|holds that|suggests|writes|"
@@ -317,29 +321,29 @@ class _Citation(NamedTuple):
     Parameters
     ----------
     run
-        Number of the row of adjacent brackets it belongs to.
+        Number of the run of adjacent brackets it belongs to.
     is_joined
-        It follows a word or brackets without a space, as an index does.
-    goes_on
-        The sentence goes on behind it.
-    begins
-        It begins a line.
+        True if it follows a word or brackets without a space, as an index does.
+    continues
+        True if the sentence continues after it.
+    starts_line
+        True if it begins a line.
     speaks
-        It is quoted as saying something.
+        True if it is quoted as saying something.
     is_name
-        The word before it is one that a letter names further.
+        True if the word before it usually takes a letter, such as "option".
     is_called
-        It is called an answer.
+        True if it is called an answer.
     names_answer
-        It names an answer, at least one of its labels.
+        True if at least one of its labels names an answer.
     unknown
-        Labels in it that name none.
+        Labels in it that name no answer.
     """
 
     run: int
     is_joined: bool
-    goes_on: bool
-    begins: bool
+    continues: bool
+    starts_line: bool
     speaks: bool
     is_name: bool
     is_called: bool
@@ -352,100 +356,112 @@ def check_citations(
 ) -> CitationProblems:
     """Find bracketed labels without an answer, each once.
 
-    Such a label is cited if it is called an answer, stands side by side with citations, is quoted
-    as saying something, or stands where citations stand; it is doubtful if the letter, or the word
-    before it, names something else. Brackets in code, links, formulas, lists of tasks and
-    definitions are no citations; nor is what joins the word before it, as an index does, unless
-    citations that name an answer do so, too.
+    Such a label is cited if it is called an answer, is next to citations, is quoted as saying
+    something, or has the place of a citation; it is doubtful if the letter, or the word before it,
+    names something else. Brackets in code, links, formulas, task lists and definitions are not
+    citations; nor are brackets joined to the word before them, like an index, unless citations that
+    name an answer are joined as well.
 
     Parameters
     ----------
     labels
-        Those that name answers.
+        Labels that name answers.
     earlier_texts
-        Texts that were there before, such as the question: brackets that stand in one of them are
-        its own, and a letter that stands alone in one is a name of something.
+        Texts from before, such as the question: brackets in one of them are not citations, and a
+        separate letter in one names something else.
     """
     for other in _NO_PROSE:
         text = other.sub(" ", text)
-    text = _INDENTED.sub(_drop_code, text)
-    cited = list(_find_citations(text, labels))
-    if not any(each.unknown for each in cited):
+    text = _INDENTED_CODE.sub(_drop_code, text)
+    citations = list(_find_citations(text, labels))
+    if not any(each.unknown for each in citations):
         return CitationProblems()
     texts = list(earlier_texts)
-    own = {label for one in texts for label in _BRACKETED_LABEL.findall(one)}
-    elsewhere = {label for one in texts for label in _labels_alone(one)}
-    sound = {each.run for each in cited if each.names_answer}
-    foreign = {each.run for each in cited if not own.isdisjoint(each.unknown)} - sound
-    cited = [each for each in cited if each.run not in foreign and own.isdisjoint(each.unknown)]
+    earlier_labels = {label for one in texts for label in _BRACKETED_LABEL.findall(one)}
+    labels_elsewhere = {label for one in texts for label in _labels_alone(one)}
+    sound_runs = {each.run for each in citations if each.names_answer}
+    foreign = {
+        each.run for each in citations if not earlier_labels.isdisjoint(each.unknown)
+    } - sound_runs
+    citations = [
+        each
+        for each in citations
+        if each.run not in foreign and earlier_labels.isdisjoint(each.unknown)
+    ]
     pattern = _Pattern(
-        joins=any(each.is_joined for each in cited if each.names_answer),
-        amid=any(each.goes_on and not each.speaks for each in cited if each.names_answer),
-        begins=any(each.begins for each in cited if each.names_answer),
+        joins=any(each.is_joined for each in citations if each.names_answer),
+        in_sentence=any(
+            each.continues and not each.speaks for each in citations if each.names_answer
+        ),
+        starts_line=any(each.starts_line for each in citations if each.names_answer),
     )
     unresolved: dict[str, None] = {}
     doubtful: dict[str, None] = {}
-    for each in cited:
-        certain = pattern.is_cited(each, beside=each.run in sound)
+    for each in citations:
+        certain = pattern.is_cited(each, is_adjacent=each.run in sound_runs)
         for label in each.unknown if certain is not None else ():
-            alone = not each.is_called and label in elsewhere
-            (doubtful if alone or not certain else unresolved)[label] = None
-    named = _labels_alone(text) | (set() if pattern.begins else _labels_at_start(cited))
-    surely = {x for each in cited if each.is_called or each.run in sound for x in each.unknown}
-    named -= surely
-    doubtful |= dict.fromkeys(x for x in unresolved if x in named)
+            is_bare_label = not each.is_called and label in labels_elsewhere
+            (doubtful if is_bare_label or not certain else unresolved)[label] = None
+    named_labels = _labels_alone(text) | (
+        set() if pattern.starts_line else _labels_at_start(citations)
+    )
+    certain_labels = {
+        x for each in citations if each.is_called or each.run in sound_runs for x in each.unknown
+    }
+    named_labels -= certain_labels
+    doubtful |= dict.fromkeys(x for x in unresolved if x in named_labels)
     first = (label for label in unresolved if label not in doubtful)
     return CitationProblems(tuple(islice(first, MOST_NAMED)), tuple(islice(doubtful, MOST_NAMED)))
 
 
 class _Pattern(NamedTuple):
-    """The places in a text where citations stand."""
+    """The places of citations in a text."""
 
     joins: bool
-    amid: bool
-    begins: bool
+    in_sentence: bool
+    starts_line: bool
 
-    def is_cited(self, each: _Citation, *, beside: bool) -> bool | None:
-        """Judge brackets: a citation (True), doubtful (False), or neither (None)."""
+    def is_cited(self, each: _Citation, *, is_adjacent: bool) -> bool | None:
+        """Classify brackets: a citation (True), doubtful (False), or neither (None)."""
         if each.is_joined and not (self.joins or each.is_called):
             return None
-        if each.is_called or beside or (each.speaks and not each.is_name):
+        if each.is_called or is_adjacent or (each.speaks and not each.is_name):
             return True
-        if each.goes_on and not self.amid:
+        if each.continues and not self.in_sentence:
             return None
         return not each.is_name
 
 
 def _find_citations(text: str, labels: Collection[str]) -> Iterator[_Citation]:
     """Read all brackets containing only labels."""
-    run, end, joined = 0, -1, False
+    run, end, is_joined = 0, -1, False
     for match in _BRACKETS.finditer(text):
         between = text[end : match.start()] if end >= 0 else "\n"
-        if len(between) > _LOOK_BACK or _BESIDE.fullmatch(between) is None:
+        if len(between) > _LOOK_BACK or _CITATION_JOINER.fullmatch(between) is None:
             run += 1
         if match.start() != end:
-            last = text[match.start() - 1 : match.start()]
-            joined = last.isalnum() or last in ("_", "]")
+            last_character = text[match.start() - 1 : match.start()]
+            is_joined = last_character.isalnum() or last_character in ("_", "]")
         end = match.end()
-        before = text[max(0, match.start() - _LOOK_BACK) : match.start()]
-        line = before.rpartition("\n")[2]
-        begins = len(line) < _LOOK_BACK and _BEGINS.fullmatch(line) is not None
-        called, sound, unknown = _read_brackets(match[1], labels)
+        text_before = text[max(0, match.start() - _LOOK_BACK) : match.start()]
+        line = text_before.rpartition("\n")[2]
+        starts_line = len(line) < _LOOK_BACK and _LINE_START.fullmatch(line) is not None
+        called, names_answer, unknown = _read_brackets(match[1], labels)
         yield _Citation(
             run=run,
-            is_joined=joined,
-            goes_on=_GOES_ON.match(text, end) is not None,
-            begins=begins,
-            speaks=bool(_SPEAKS.match(text, end) or _QUOTED.search(before)),
-            is_name=_NAMED_BEFORE.search(before) is not None,
+            is_joined=is_joined,
+            continues=_GOES_ON.match(text, end) is not None,
+            starts_line=starts_line,
+            speaks=bool(_SPEAKS.match(text, end) or _QUOTED.search(text_before)),
+            is_name=_NAMED_BEFORE.search(text_before) is not None,
             is_called=called,
-            names_answer=sound,
+            names_answer=names_answer,
             unknown=unknown,
         )
 
 
 def _labels_at_start(citations: Iterable[_Citation]) -> set[str]:
-    return {label for each in citations if each.begins for label in each.unknown}
+    return {label for each in citations if each.starts_line for label in each.unknown}
 
 
 def _labels_alone(text: str) -> set[str]:
@@ -457,16 +473,18 @@ def _drop_code(match: re.Match[str]) -> str:
     return line if re.match(r"\s*(?:[-*+]|\d{1,9}[.)])\s", line) else " "
 
 
-def _read_brackets(inside: str, labels: Collection[str]) -> tuple[bool, bool, tuple[str, ...]]:
+def _read_brackets(
+    bracket_text: str, labels: Collection[str]
+) -> tuple[bool, bool, tuple[str, ...]]:
     """Read brackets: explicit citations, valid labels and unknown ones."""
-    bare = _CALLED.sub("", inside.strip(), count=1)
-    parts = [_CALLED.sub("", part) for part in _APART.split(bare)]
+    bare = _LABEL_NOUN.sub("", bracket_text.strip(), count=1)
+    parts = [_LABEL_NOUN.sub("", part) for part in _LIST_SEPARATOR.split(bare)]
     form = _LONG_LABEL if any(len(label) > 1 for label in labels) else _LABEL
     if not all(part in labels or form.fullmatch(part) for part in parts):
         return False, False, ()
     unknown = tuple(part for part in parts if part not in labels)
-    named = len(unknown) < len(parts)
-    is_called = bare != inside.strip()
-    if len(parts) > 1 and not named and not is_called:
+    names_answer = len(unknown) < len(parts)
+    is_called = bare != bracket_text.strip()
+    if len(parts) > 1 and not names_answer and not is_called:
         return False, False, ()  # a list of other things, such as variables
-    return is_called, named, unknown
+    return is_called, names_answer, unknown

@@ -1,4 +1,4 @@
-"""Limits of a provider: calls in flight, as many as it takes, and calls a minute."""
+"""Limits of a provider: concurrent calls, and calls per minute."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -11,37 +11,37 @@ from witan.deliberation.procedure import ThrottlePolicy
 from witan.errors import ModelError
 
 START = 64
-"""Calls in flight at first; a provider that only grows slow is never given fewer."""
+"""Concurrent calls at first; a provider that only slows down never gets fewer."""
 
 MOST = 512
-"""Calls in flight unless configured: each has a connection, of a thousand files of a process."""
+"""Most concurrent calls unless configured; each has a connection, of a process's 1,024 files."""
 
 REFUSALS = (429, 503, 529)
-"""Statuses of a provider that takes no more calls now."""
+"""Statuses of a provider that accepts no more calls now."""
 
-FAST, CAREFUL = 2.0, 1.25
-"""Growth of the limit at a time, before the first setback and after it."""
+FAST_GROWTH, CAREFUL_GROWTH = 2.0, 1.25
+"""Factors by which the limit grows, before the first setback and after it."""
 
-SLOWED = 2.0
-"""A rate that falls by this factor shows that the provider takes fewer calls than before."""
+SLOWDOWN_FACTOR = 2.0
+"""A rate that falls by this factor shows that the provider handles fewer calls than before."""
 
 TICK_SECONDS = 1e-3
-"""Replies without any time between them are no faster than this."""
+"""Shortest time counted between replies, in seconds."""
 
 FEWEST_REPLIES = 16
-"""Replies between two looks at a clock; below, one long reply decides."""
+"""Fewest replies between two measurements; with fewer, one long reply decides."""
 
 LONGEST_HOLD = 16
-"""Looks until a limit is tried again that was of no use before."""
+"""Most measurements until a limit that did not help is tried again."""
 
 
 class AdaptiveLimit:
-    """Calls that a provider takes at once, found by trying.
+    """Number of concurrent calls that a provider handles, found by trial.
 
-    While calls wait for a place, it grows as long as that brings more replies a second. What a
-    single reply takes says nothing, as it depends on its length; the rate of many at a given limit
-    does. A rate counts once a whole generation of calls has gone by since the limit was changed. A
-    refusal lowers the limit to what is in flight without it, at most by half in one generation.
+    While calls wait for a slot, the limit grows as long as that brings more replies per second. The
+    time of a single reply depends on its length and tells nothing; the rate of many at a given
+    limit does. A rate counts once a whole generation of calls has ended since the last change. A
+    refusal lowers the limit to the other calls in flight, at most by half per generation.
 
     Parameters
     ----------
@@ -53,60 +53,63 @@ class AdaptiveLimit:
     value
         The limit now.
     number
-        Of the limits so far, this one; a refusal counts in full under the limit it began under.
+        Number of the current limit; a refusal counts in full only for the limit it began under.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self.value = min(START, most)
         self.number = 0
-        self._settled, self._rate = self.value, 0.0
-        self._least = self.value
-        self._step = FAST
-        self._hold, self._patience = 0, 1
-        self._replies, self._since = 0, 0.0
+        self._stable_limit, self._rate = self.value, 0.0
+        self._lowest_limit = self.value
+        self._step = FAST_GROWTH
+        self._replies_to_hold, self._patience = 0, 1
+        self._replies, self._window_start = 0, 0.0
 
     def note_reply(self, now: float, *, full: bool) -> None:
-        """Note a reply at a time, and whether all places are in use."""
+        """Note a reply's time, and whether all slots are in use."""
         self._replies += 1
         if not full:
             self._replies = 0
         elif self._replies == max(self.value, FEWEST_REPLIES):
-            self._since = now
+            self._window_start = now
         elif self._replies == 2 * max(self.value, FEWEST_REPLIES):
-            self._judge(self._replies / 2 / max(now - self._since, TICK_SECONDS))
+            self._judge(self._replies / 2 / max(now - self._window_start, TICK_SECONDS))
 
     def note_refusal(self, number: int, others: int) -> None:
-        """Note a refused call that began under a limit, beside so many others in flight."""
+        """Note a refused call, its limit, and the other calls in flight."""
         if number == self.number:
-            # Not by half of what is in flight: a council of five would go on one by one.
-            self._least = max(1, self.value // 2)
-            self._set_back()
-        self._settled = max(self._least, min(self.value, others))
-        self._move(self._settled)
+            # Not by half of the calls in flight: a council of five would continue one by one.
+            self._lowest_limit = max(1, self.value // 2)
+            self._reduce_limit()
+        self._stable_limit = max(self._lowest_limit, min(self.value, others))
+        self._move(self._stable_limit)
 
     def _judge(self, rate: float) -> None:
-        """Leave, keep or change a limit that brings so many replies a second."""
-        growth = self.value / self._settled
-        grew, shrank = growth > 1, growth < 1
-        if rate < self._rate * sqrt(growth) and (shrank or (grew and self.value > START)):
-            self._set_back()
-            self._move(self._settled)
+        """Keep or change the limit by its rate of replies."""
+        growth = self.value / self._stable_limit
+        has_grown, has_shrunk = growth > 1, growth < 1
+        if rate < self._rate * sqrt(growth) and (has_shrunk or (has_grown and self.value > START)):
+            self._reduce_limit()
+            self._move(self._stable_limit)
             return
-        slowed = rate < self._rate / SLOWED and not grew
-        self._settled, self._rate = self.value, rate
-        if (slowed or shrank) and self.value > START:
-            self._set_back()
+        is_slower = rate < self._rate / SLOWDOWN_FACTOR and not has_grown
+        self._stable_limit, self._rate = self.value, rate
+        if (is_slower or has_shrunk) and self.value > START:
+            self._reduce_limit()
             self._move(max(START, self.value // 2))
             return
-        self._patience = 1 if grew else self._patience
-        self._hold -= 1
+        self._patience = 1 if has_grown else self._patience
+        self._replies_to_hold -= 1
         wider = min(self._most, max(self.value + 1, int(self.value * self._step)))
-        self._move(wider if self._hold < 0 else self.value)
+        self._move(wider if self._replies_to_hold < 0 else self.value)
 
-    def _set_back(self) -> None:
-        self._step = CAREFUL
-        self._hold, self._patience = self._patience, min(2 * self._patience, LONGEST_HOLD)
+    def _reduce_limit(self) -> None:
+        self._step = CAREFUL_GROWTH
+        self._replies_to_hold, self._patience = (
+            self._patience,
+            min(2 * self._patience, LONGEST_HOLD),
+        )
 
     def _move(self, value: int) -> None:
         self.number += value != self.value
@@ -114,9 +117,9 @@ class AdaptiveLimit:
 
 
 BURST_SECONDS = 1.0
-"""Calls in a full bucket: those of one second, and at least one.
+"""Seconds whose calls fill the bucket; it always has room for one.
 
-Enough for a council that begins all at once, too little to bring a minute's calls together.
+Enough for a council that starts at once, too little for a minute's calls in a burst.
 """
 
 
@@ -125,7 +128,7 @@ class Throttle:
 
     def __init__(self, throttling: ThrottlePolicy, clock: Clock) -> None:
         self._clock = clock
-        # Fast: where nobody waits, taking it does not cost a turn of the event loop.
+        # Fast: without a queue, taking a slot does not cost a turn of the event loop.
         self._turn = anyio.Lock(fast_acquire=True)
         most = throttling.concurrency
         self._limit = AdaptiveLimit(MOST if most is None else most)
@@ -133,8 +136,8 @@ class Throttle:
         self._free = anyio.Event()
         rate = throttling.per_minute
         self._interval = 0.0 if rate is None else 60.0 / rate
-        self._ahead = max(0.0, BURST_SECONDS - self._interval)
-        self._due = -inf
+        self._burst_allowance = max(0.0, BURST_SECONDS - self._interval)
+        self._next_time = -inf
         self._paused_until = -inf
 
     @asynccontextmanager
@@ -159,7 +162,7 @@ class Throttle:
             self._in_flight += 1
             is_due = False
             try:
-                await self.until_due()
+                await self.until_deadline()
                 is_due = True
             finally:
                 if not is_due:
@@ -178,21 +181,21 @@ class Throttle:
             self._release()
 
     def pause(self, seconds: float) -> None:
-        """Begin no call for this long, as the provider asks."""
+        """Start no call for this long, as the provider requests."""
         self._paused_until = max(self._paused_until, self._clock.seconds() + seconds)
 
-    async def until_due(self) -> None:
+    async def until_deadline(self) -> None:
         """Wait for a token and for the end of every pause.
 
-        The bucket is kept as the time at which it will be full again: one number, that gathers no
-        rounding errors as a count of fractional tokens does.
+        The bucket is represented by the time when it will be full again: one number, which unlike a
+        count of fractional tokens collects no rounding errors.
         """
-        while (wait := self._begins() - self._clock.seconds()) > 0:  # noqa: ASYNC110 - time passes
+        while (wait := self._next_start() - self._clock.seconds()) > 0:  # noqa: ASYNC110 - time passes
             await anyio.sleep(wait)
-        self._due = max(self._due, self._clock.seconds()) + self._interval
+        self._next_time = max(self._next_time, self._clock.seconds()) + self._interval
 
-    def _begins(self) -> float:
-        return max(self._due - self._ahead, self._paused_until)
+    def _next_start(self) -> float:
+        return max(self._next_time - self._burst_allowance, self._paused_until)
 
     def _release(self) -> None:
         self._in_flight -= 1
@@ -206,18 +209,18 @@ class Throttle:
     def _note_failure(self, error: ModelError, number: int) -> None:
         if error.status in REFUSALS:
             self._limit.note_refusal(number, self._in_flight - 1)
-        elif error.status is None and not error.transient:  # a timeout, or a reply of no use
+        elif error.status is None and not error.transient:  # a timeout, or a useless reply
             self._note_reply()
 
 
 class Throttles:
-    """The throttle of every provider, made when its first call is.
+    """Throttles by provider, each made at its first call.
 
     Attributes
     ----------
     closes_alone
-        Model, by provider, source and address → whether it ended reasoning with a closing tag
-        alone; what did once is taken to do so again.
+        Model, by provider, source and address → whether it ended reasoning with a lone closing tag;
+        a model that did so once is expected to do so again.
     """
 
     def __init__(self, providers: Mapping[str, ThrottlePolicy], clock: Clock) -> None:
@@ -227,7 +230,7 @@ class Throttles:
         self.closes_alone: dict[str, bool] = {}
 
     def __getitem__(self, provider: str) -> Throttle:
-        """The throttle shared by all calls to this provider."""
+        """Return the throttle shared by all calls to this provider."""
         if provider not in self._throttles:
             throttling = self._providers.get(provider, ThrottlePolicy())
             self._throttles[provider] = Throttle(throttling, self._clock)

@@ -1,4 +1,4 @@
-"""W3C trace context: read from a request, recorded with its session, sent with every call."""
+"""W3C trace context of requests, sessions and calls."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,14 +29,14 @@ class TraceContext:
     traceparent
         Version, trace id, id of the calling span and flags, as in the header of that name.
     tracestate
-        What tracing systems add; may be empty.
+        Entries of tracing systems; may be empty.
     """
 
     traceparent: str
     tracestate: str = ""
 
     def fields(self) -> dict[str, str]:
-        """Return the fields by name, as headers carry them; an empty state is left out."""
+        """Return the fields by header name, without an empty state."""
         state = {"tracestate": self.tracestate} if self.tracestate else {}
         return {"traceparent": self.traceparent, **state}
 
@@ -47,29 +47,30 @@ class TraceContext:
 
 
 TRACE: ContextVar[TraceContext | None] = ContextVar("witan_trace", default=None)
-"""The trace on whose behalf this task works; None: there is none."""
+"""The trace of this task, if any."""
 
 
 def read_trace(parents: Sequence[str], states: Sequence[str]) -> TraceContext | None:
-    """Read the values of both headers; None: no valid `traceparent`, or several.
+    """Read the values of both headers; return None without one valid `traceparent`.
 
-    An invalid `tracestate` is dropped alone. A later version is read as far as this one goes.
+    An invalid `tracestate` is dropped by itself. A later version is read as far as this one
+    defines.
     """
-    found = _PARENT.fullmatch(parents[0].strip(" \t")) if len(parents) == 1 else None
-    if found is None:
+    match = _PARENT.fullmatch(parents[0].strip(" \t")) if len(parents) == 1 else None
+    if match is None:
         return None
-    version, trace, span, flags, rest = found.groups()
+    version, trace, span, flags, rest = match.groups()
     if version == "ff" or (version == "00" and rest) or not (trace.strip("0") and span.strip("0")):
         return None
-    known = int(flags, 16) & KNOWN_FLAGS
-    return TraceContext(f"00-{trace}-{span}-{known:02x}", _read_state(",".join(states)))
+    known_flags = int(flags, 16) & KNOWN_FLAGS
+    return TraceContext(f"00-{trace}-{span}-{known_flags:02x}", _read_state(",".join(states)))
 
 
 def _read_state(text: str) -> str:
     members = [each.strip(" \t") for each in text.split(",")]
     members = [each for each in members if each]
-    found = [_MEMBER.fullmatch(each) for each in members]
-    keys = {each[1] for each in found if each is not None}
+    matches = [_MEMBER.fullmatch(each) for each in members]
+    keys = {each[1] for each in matches if each is not None}
     valid = len(keys) == len(members) <= MOST_MEMBERS and len(text) <= LONGEST_STATE
     return ",".join(members) if valid else ""
 
@@ -81,14 +82,14 @@ def read_trace_variables(environment: Mapping[str, str]) -> TraceContext | None:
 
 
 def call_trace() -> dict[str, str]:
-    """Return the fields for one call of this task: a new span each time; may be empty."""
+    """Return the fields of a new span for one call."""
     trace = TRACE.get()
     return {} if trace is None else trace.child().fields()
 
 
 @contextmanager
 def within_trace(trace: TraceContext | None) -> Iterator[None]:
-    """Work for a trace, unless this task works for one already."""
+    """Assign this task to a trace, unless it has one already."""
     if trace is None or TRACE.get() is not None:
         yield
         return

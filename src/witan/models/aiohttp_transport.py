@@ -1,4 +1,4 @@
-"""HTTP on asyncio: `aiohttp` as transport of `httpx2`, with its errors."""
+"""HTTP on asyncio: `aiohttp` as the transport of `httpx2`, with its errors."""
 
 import asyncio
 import io
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _LONGEST_HEADER = 65_536
 _LARGEST_AT_ONCE = 1_048_576
-"""A longer body is written piece by piece: `aiohttp` warns of one that is not."""
+"""Longest body written in one piece: `aiohttp` warns about a longer one."""
 
 _SENT_AS_GIVEN = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 """Headers that `aiohttp` would add."""
@@ -40,17 +40,17 @@ _TARGET = re.compile(r"[!-~]+")
 class AiohttpTransport(httpx2.AsyncBaseTransport):
     """Connections of one event loop, over HTTP/1.1 and without a proxy.
 
-    Nothing is added to a request and nothing is kept of an answer: no credentials of a ``.netrc``,
-    no cookies. Redirects are answers; bodies come as they were sent.
+    Nothing is added to a request and nothing stored from a response: no credentials of a
+    ``.netrc``, no cookies. Redirects are responses; bodies arrive as sent.
 
     Parameters
     ----------
     trust
-        For servers that are spoken to by TLS.
+        TLS settings for servers called by HTTPS.
     connect_seconds
-        The only limit: on the making of a connection, names and TLS included.
+        The only timeout: for making a connection, including name resolution and TLS.
     idle_connections, idle_seconds
-        How many connections are kept for later calls, and for how long.
+        Most connections kept for later calls, and for how long.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
         )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request; return at the headers of its response."""
+        """Send a request; return after the headers of its response."""
         target = bytes(request.extensions.get("target", request.url.raw_path))
         url = _address(request.url.scheme, request.url.netloc, target)
         pairs = tuple(
@@ -87,7 +87,7 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
         )
 
     async def post(self, post: "Post") -> "_Body":
-        """Make a call; return at the headers of its reply."""
+        """Make a call; return after the headers of its reply."""
         url = _address(post.url.scheme, post.url.netloc, post.target)
         _check_headers(post.headers)
         return await self._send("POST", url, post.headers, post.body)
@@ -114,12 +114,12 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
         return reply
 
     async def aclose(self) -> None:
-        """Close every connection, those of calls in flight included."""
+        """Close every connection, also those of calls in flight."""
         await self._session.close()
 
 
 class _Response(aiohttp.ClientResponse):
-    """A response with its connection, even after `aiohttp` has taken it back."""
+    """A response that keeps its connection when `aiohttp` takes it back."""
 
     protocol: "ResponseHandler | None" = None
 
@@ -129,7 +129,7 @@ class _Response(aiohttp.ClientResponse):
 
 
 class _Body(httpx2.AsyncByteStream):
-    """A response with its body in pieces; closing it early closes the connection."""
+    """A response body in pieces; closing it early closes the connection."""
 
     def __init__(self, response: _Response, connector: "_Connector") -> None:
         self._response, self._connector, self._is_over = response, connector, False
@@ -138,7 +138,7 @@ class _Body(httpx2.AsyncByteStream):
 
     @property
     def has_arrived(self) -> bool:
-        """True if reading on waits for nothing."""
+        """True if the next read does not wait."""
         return self._response.content.is_eof()
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -162,14 +162,14 @@ class _Body(httpx2.AsyncByteStream):
 
 
 class _Protocol(ResponseHandler):
-    """A connection with a body's end at its own.
+    """A connection whose end also ends its body.
 
-    `aiohttp` leaves a reader waiting for ever whose body turns out malformed after its beginning,
-    or whose connection is closed with all others.
+    `aiohttp` leaves a reader waiting forever if its body is malformed after the beginning, or its
+    connection is closed with all others.
     """
 
     def resume_reading(self, resume_parser: bool = True) -> None:
-        # Called for every piece that is read, though reading pauses only where much is unread.
+        # Called for every piece that is read, though reading pauses only when much is unread.
         if self._reading_paused:
             super().resume_reading(resume_parser)
 
@@ -198,7 +198,7 @@ class _Connector(aiohttp.TCPConnector):
     """Unlimited concurrent connections, a limited number of them kept alive."""
 
     def __init__(self, trust: ssl.SSLContext, idle_connections: int, idle_seconds: float) -> None:
-        # A lookup that calls share would be cancelled for all of them as the connector closes.
+        # A lookup shared by calls would be cancelled for all of them when the connector closes.
         super().__init__(
             ssl=trust,
             limit=0,
@@ -214,7 +214,7 @@ class _Connector(aiohttp.TCPConnector):
         self,
         req: aiohttp.ClientRequest,
         traces: "list[Trace]",
-        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - so it is called
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - by its parameter
     ) -> "Connection":
         connection = await super().connect(req, traces, timeout)
         protocol = connection.protocol
@@ -229,7 +229,7 @@ class _Connector(aiohttp.TCPConnector):
             protocol.close()
 
     def _take_back(self, protocol: "ResponseHandler") -> None:
-        """Act before `aiohttp` keeps or closes a connection."""
+        """Act before `aiohttp` reuses or closes a connection."""
         if len(self._idle) >= self._most_idle:
             self._idle = {each for each in self._idle if each.is_connected()}
         if len(self._idle) < self._most_idle:
@@ -242,13 +242,13 @@ class _Connector(aiohttp.TCPConnector):
 def _address(scheme: str, server: bytes, target: bytes) -> URL:
     text = target.decode("latin-1")
     if not _TARGET.fullmatch(text):
-        raise httpx2.LocalProtocolError("the target holds what no request can")
+        raise httpx2.LocalProtocolError("the target contains characters that a request cannot")
     return URL(f"{scheme}://{server.decode()}{text}", encoded=True)
 
 
 def _check_headers(headers: _Headers) -> None:
     if not all(_NAME.fullmatch(name) and _VALUE.fullmatch(value) for name, value in headers):
-        raise httpx2.LocalProtocolError("a header holds what none can")
+        raise httpx2.LocalProtocolError("a header contains characters that none can")
 
 
 def _word_failure(error: Exception) -> httpx2.TransportError:
@@ -266,25 +266,25 @@ def _word_failure(error: Exception) -> httpx2.TransportError:
 
 
 def _broken_off(error: Exception, response: aiohttp.ClientResponse) -> Exception:
-    """Explain why a body has no end."""
+    """Explain why a body is incomplete."""
     if isinstance(error, HttpProcessingError):
         return _not_http(error.message)
     if not isinstance(error, aiohttp.ClientPayloadError):
         return httpx2.ReadError("")
-    how = " (incomplete chunked read)" if "Transfer-Encoding" in response.headers else ""
+    detail = " (incomplete chunked read)" if "Transfer-Encoding" in response.headers else ""
     return httpx2.RemoteProtocolError(
-        f"peer closed connection without sending complete message body{how}"
+        f"peer closed connection without sending complete message body{detail}"
     )
 
 
 def _not_http(problem: str) -> httpx2.RemoteProtocolError:
-    """The server broke the protocol; what it sent instead is left out."""
-    what = _CLAUSE.split(problem)[0]
-    return httpx2.RemoteProtocolError(f"the server sent something that is not HTTP ({what})")
+    """Word a protocol error of the server, without what it sent."""
+    clause = _CLAUSE.split(problem)[0]
+    return httpx2.RemoteProtocolError(f"the server sent something that is not HTTP ({clause})")
 
 
 def _system_error(error: Exception) -> Exception | None:
-    """The system's words for a failed connection."""
+    """Return the system's words for a failed connection."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return error.certificate_error
     return error.os_error if isinstance(error, aiohttp.ClientConnectorError) else None

@@ -1,8 +1,8 @@
-"""Connections to model servers, kept alive between calls, and lists of their models.
+"""Connections to model servers, and lists of their models.
 
-On asyncio they are those of `aiohttp`, which cost half of what `httpx2`'s own cost. On trio and
-through a proxy they are `httpx2`'s own: as its pool looks at all of its connections whenever a call
-begins or ends, no two calls in flight share a client.
+On asyncio, connections are `aiohttp`'s, at half the cost of `httpx2`'s. On trio and through a proxy
+they are `httpx2`'s: as its pool checks all of its connections whenever a call begins or ends, no
+two calls in flight share a client.
 """
 
 import asyncio
@@ -35,10 +35,10 @@ HEADERS = {
     "Accept-Encoding": "identity",
     "Content-Type": "application/json",
 }
-"""Sent with every call; packing a text of a few kilobytes would cost more than it saves."""
+"""Headers of every call; compressing a text of a few kilobytes would cost more than it saves."""
 
 _IDLE_CONNECTIONS = 512
-"""Connections kept for one server: as many calls as it may get at once."""
+"""Connections kept for one server, as many as its concurrent calls."""
 
 _IDLE_SECONDS = 30.0
 
@@ -50,11 +50,11 @@ class Post:
     Parameters
     ----------
     url
-        As it may be logged: without user and query.
+        URL for logs: without user and query.
     target
-        Path and query, as they are sent.
+        Path and query as sent.
     headers
-        All but the length of the body.
+        All headers except the length of the body.
     """
 
     url: httpx2.URL
@@ -63,9 +63,9 @@ class Post:
     body: bytes
 
     def request(self) -> httpx2.Request:
-        """The call as a request of `httpx2`."""
+        """Make a request of `httpx2`."""
         headers = [*self.headers, ("Content-Length", str(len(self.body)))]
-        stream = httpx2.ByteStream(self.body)  # as `content` it would be examined for its headers
+        stream = httpx2.ByteStream(self.body)  # as `content` it would be inspected to set headers
         extensions = {"target": self.target}
         return httpx2.Request(
             "POST", self.url, headers=headers, stream=stream, extensions=extensions
@@ -87,18 +87,18 @@ class HttpReply(Protocol):
 
     @property
     def has_arrived(self) -> bool:
-        """True if reading on certainly waits for nothing."""
+        """True if the next read certainly does not wait."""
         ...
 
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
     async def aclose(self) -> None:
-        """Read no more; close the connection unless the body is at its end."""
+        """Stop reading; close the connection unless the body has ended."""
         ...
 
 
 class _ClientReply:
-    """A reply that `httpx2` reads and, if it is compressed, decompresses."""
+    """A reply read, and decompressed if needed, by `httpx2`."""
 
     has_arrived = False
 
@@ -123,8 +123,8 @@ class _ClientReply:
 class Connections:
     """Concurrent HTTP/1.1 clients, through the system's proxies.
 
-    Nothing but the making of a connection has a time limit: deadlines are the caller's. Each event
-    loop has connections of its own, which `aclose` on that loop closes.
+    Only making a connection has a timeout: deadlines are the caller's. Each event loop has separate
+    connections, which `aclose` on that loop closes.
     """
 
     def __init__(self) -> None:
@@ -142,7 +142,7 @@ class Connections:
 
     @asynccontextmanager
     async def post(self, url: str, post: Post) -> AsyncIterator[HttpReply]:
-        """Call a URL's server; yield the reply, closed with the block."""
+        """Call a URL's server; yield the reply, closed after the block."""
         server = self._server(url)
         client = server.take()
         try:
@@ -197,7 +197,7 @@ class _SharedClient:
     __slots__ = ("_client", "_transport")
 
     def __init__(self, trust: ssl.SSLContext) -> None:
-        # Imported when called for, because that takes longer than a short command may.
+        # Imported when needed, because that takes longer than a short command may.
         from witan.models.aiohttp_transport import AiohttpTransport
 
         self._transport = AiohttpTransport(
@@ -212,7 +212,7 @@ class _SharedClient:
         return self._client
 
     async def post(self, _: httpx2.AsyncClient, post: Post) -> HttpReply:
-        """Call past the client, which would make models of what is complete."""
+        """Call without the client, which would parse the complete reply."""
         reply = await self._transport.post(post)
         if "Content-Encoding" not in reply.headers:
             return reply
@@ -226,7 +226,7 @@ class _SharedClient:
 
 
 class _Single:
-    """A client per concurrent call, most recent first, to keep few connections."""
+    """One client per concurrent call, most recent first, to keep few connections."""
 
     __slots__ = ("_clients", "_idle", "_trust")
 
@@ -238,8 +238,8 @@ class _Single:
     def take(self) -> httpx2.AsyncClient:
         if self._idle:
             return self._idle.pop()
-        self._clients.append(fresh := _client(self._trust))
-        return fresh
+        self._clients.append(new_client := _client(self._trust))
+        return new_client
 
     async def post(self, client: httpx2.AsyncClient, post: Post) -> HttpReply:
         return _ClientReply(await client.send(post.request(), stream=True))
@@ -272,11 +272,11 @@ def _client(trust: ssl.SSLContext) -> httpx2.AsyncClient:
 
 def _load(scheme: str) -> None:
     """Load the slow modules in a thread, without blocking other calls."""
-    with suppress(ConfigError):  # of certificates: the call says so
+    with suppress(ConfigError):  # of certificates: the call reports it
         if scheme == "https":
             _system_certificates()
     if not _has_proxy(scheme):
-        import witan.models.aiohttp_transport  # noqa: F401 - imported for those who use it
+        import witan.models.aiohttp_transport  # noqa: F401 - imported for its users
 
 
 def _runs_on_asyncio() -> bool:
@@ -288,17 +288,17 @@ def _runs_on_asyncio() -> bool:
 
 def _has_proxy(scheme: str) -> bool:
     """Check the system's settings for a proxy, as `httpx2` does."""
-    named = getproxies()
-    return bool(named.get(scheme) or named.get("all"))
+    proxies = getproxies()
+    return bool(proxies.get(scheme) or proxies.get("all"))
 
 
 @cache
 def _system_certificates() -> ssl.SSLContext:
-    """The system's certificates, cached since reading takes tens of milliseconds."""
+    """Return the system's certificates, cached since reading takes tens of milliseconds."""
     try:
         return httpx2.create_ssl_context()
     except OSError as error:
-        problem = "names no certificates that can be read"
+        problem = "names no readable certificates"
         raise ConfigError("SSL_CERT_FILE or SSL_CERT_DIR", "", problem) from error
 
 
@@ -308,17 +308,17 @@ def _no_certificates() -> ssl.SSLContext:
 
 
 LARGEST_LIST_BYTES = 8_000_000
-"""Hundreds of models with their descriptions are half of this."""
+"""Most bytes of a list of models; hundreds with descriptions take half."""
 
 BEARER = "Authorization"
-"""The header in which most providers take a key."""
+"""Header in which most providers expect a key."""
 
 _NOT_CHAT = re.compile(
     r"audio|bge|clip|codex|dall|e5|flux|gte|guard|image|imagen|minilm|moderation|ocr|paraphrase|"
     r"realtime|rerank|reranker|research|safeguard|search|sora|speech|transcribe|tts|veo|video|"
     r"whisper|.*embed.*"
 )
-"""Words in the ids of models that do something else; a list mostly says no more than the id."""
+"""Words in the ids of models for other uses; most lists contain nothing but the id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,11 +328,11 @@ class ListedModel:
     Parameters
     ----------
     created
-        When it was made, in seconds since 1970; None: the list does not say.
+        Time of its release in seconds since 1970, if listed.
     chats
-        It answers text with text, as far as the list tells.
+        True if it answers text with text, as far as the list tells.
     price
-        As the list states it; None: it does not.
+        Price by the list, if it states one.
     """
 
     id: str
@@ -350,19 +350,19 @@ async def list_models(
     key_header: str = BEARER,
     folder: str = "",
 ) -> tuple[ListedModel, ...]:
-    """Ask for the list of models, in its own order.
+    """Request the list of models, in its own order.
 
     Parameters
     ----------
     name
-        For messages.
+        Name of the provider in messages.
     key_header
-        The header that the key is sent in.
+        Header for the key.
     folder
-        The beginning of ids that calls leave out.
+        Prefix of listed ids that calls omit.
     """
     if key is not None and not (key.isascii() and key.isprintable()):
-        raise ModelError(name, "is given a key that holds characters that no key has")
+        raise ModelError(name, "has a key with invalid characters")
     short = Redaction([] if key is None else [key])
     try:
         async with connections.client(url) as client:
@@ -371,13 +371,13 @@ async def list_models(
         problem = f"cannot be reached at {url}: {short(str(error)) or type(error).__name__}"
         raise ModelError(name, problem, transient=True) from None
     if status in (401, 403):
-        raise ModelError(name, f"refuses the key ({status})", status)
+        raise ModelError(name, f"rejected the key ({status})", status)
     if status != 200:
         raise ModelError(name, f"lists no models at {url} (status {status})", status)
     try:
         return _parse_list(body, folder)
     except _NO_LIST:
-        problem = f"sent something that is no list of models from {url}"
+        problem = f"sent something other than a list of models from {url}"
         raise ModelError(name, problem, status) from None
 
 
@@ -386,7 +386,7 @@ def _headers(key: str | None, key_header: str) -> Mapping[str, str]:
         return {}
     if key_header == BEARER:
         return {BEARER: f"Bearer {key}"}
-    # Anthropic's interface answers nobody who does not say which of its editions is meant.
+    # Anthropic's interface requires a version in every request.
     return {key_header: key, "anthropic-version": "2023-06-01"}
 
 
@@ -398,7 +398,7 @@ async def _get(
         async for chunk in response.aiter_bytes():
             body += chunk[: LARGEST_LIST_BYTES + 1 - len(body)]
     if len(body) > LARGEST_LIST_BYTES:
-        raise httpx2.DecodingError("more than a list of models holds")
+        raise httpx2.DecodingError("more bytes than a list of models may have")
     return response.status_code, bytes(body)
 
 
@@ -406,9 +406,9 @@ _NO_LIST = (ValueError, TypeError, KeyError, RecursionError)
 
 
 def _parse_list(body: bytes, folder: str = "") -> tuple[ListedModel, ...]:
-    """Models in a list, with or without an envelope."""
-    listed = json.loads(body)
-    entries = listed["data"] if isinstance(listed, dict) else listed
+    """Return the models of a list, with or without an envelope."""
+    model_list = json.loads(body)
+    entries = model_list["data"] if isinstance(model_list, dict) else model_list
     return tuple(_parse_entry(entry, folder) for entry in entries)
 
 
@@ -432,18 +432,18 @@ def _parse_created(entry: dict[str, Any]) -> float | None:
 
 
 def _price(entry: dict[str, Any]) -> Price | None:
-    """A model's price: OpenRouter's per token, or Together's per million."""
-    stated = entry.get("pricing")
-    if not isinstance(stated, dict):
+    """Return a model's price: OpenRouter's per token, or Together's per million."""
+    pricing = entry.get("pricing")
+    if not isinstance(pricing, dict):
         return None
     for names, scale in ((("prompt", "completion"), 1e6), (("input", "output"), 1.0)):
         try:
-            read, written = (float(stated[name]) * scale for name in names)
+            input_usd, output_usd = (float(pricing[name]) * scale for name in names)
         except (KeyError, TypeError, ValueError):
             continue
-        # A negative price stands for "it depends"; beyond the bound it is no price.
-        if 0 <= read < inf and 0 <= written < inf:
-            return Price(round(read, 9), round(written, 9))
+        # A negative price means "it depends"; beyond the bound it is not a price.
+        if 0 <= input_usd < inf and 0 <= output_usd < inf:
+            return Price(round(input_usd, 9), round(output_usd, 9))
     return None
 
 
@@ -463,12 +463,12 @@ def _chats(name: str, entry: dict[str, Any]) -> bool:
 
 def seems_to_chat(name: str) -> bool:
     """Recognise a chat model by its id, without words for other uses."""
-    # Digits part words, as in Qwen3Guard, but for e5, which is one.
+    # Digits separate words, as in Qwen3Guard, except in e5.
     return not any(_NOT_CHAT.fullmatch(word) for word in re.findall(r"e5|[a-z]+", name.lower()))
 
 
 LOOK_SECONDS = 0.3
-"""Seconds that servers on this machine may take to list their models."""
+"""Timeout in seconds for servers on this machine to list their models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -478,9 +478,9 @@ class LocalServer:
     Parameters
     ----------
     url
-        Its base URL, for a member that is written ``url#model``.
+        Its base URL, for a member written as ``url#model``.
     models
-        As it lists them.
+        Its listed models.
     """
 
     kind: str
@@ -489,7 +489,7 @@ class LocalServer:
 
 
 async def find_local_servers(places: Mapping[str, str] = LOCAL_SERVERS) -> list[LocalServer]:
-    """Ask every port for its models at once, within 0.3 s."""
+    """Ask all ports for their models at once, within 0.3 s."""
     servers: dict[str, LocalServer] = {}
 
     async def ask(client: httpx2.AsyncClient, kind: str, url: str) -> None:
@@ -497,12 +497,12 @@ async def find_local_servers(places: Mapping[str, str] = LOCAL_SERVERS) -> list[
             status, body = await _get(client, f"{url}/models", {})
             models = [one.id for one in _parse_list(body)]
         except (httpx2.HTTPError, httpx2.InvalidURL, *_NO_LIST):
-            return  # whatever listens there, it is no model server
+            return  # whatever listens there is not a model server
         if status == 200 and body.lstrip().startswith(b"{"):
             servers[kind] = LocalServer(kind, url, tuple(models))
 
     encrypted = any(url.startswith("https:") for url in places.values())
-    # No proxy knows the way to this machine, and reading certificates takes a tenth of the time.
+    # A proxy cannot reach this machine, and reading certificates takes a tenth of the time.
     async with httpx2.AsyncClient(trust_env=False, verify=encrypted, timeout=None) as client:
         with anyio.move_on_after(LOOK_SECONDS):
             async with anyio.create_task_group() as group:

@@ -29,8 +29,8 @@ from witan.models.providers import Redaction
 
 _HTML_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 
-# Looked for in this order, for whoever knows no field often lists what it expects one of, and who
-# finds a value too high may say that the model does not support it.
+# Searched in this order: a server that rejects a field often lists those it expects, and one that
+# rejects a value as too high may say that the model does not support it.
 _STRANGE_NAME = (
     "extra field",
     "extra input",
@@ -87,14 +87,14 @@ _NAME_WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failure in words to follow a model's name.
+    """A failure, worded to follow a model's name.
 
     Parameters
     ----------
     transient
-        It may pass.
+        True if it may pass.
     was_sent
-        The request left this machine; what did not is not billed.
+        True if the request left this machine; otherwise it is not billed.
     """
 
     problem: str
@@ -111,25 +111,25 @@ def broken_connection(error: httpx2.HTTPError, url: str) -> Failure:
             was_sent=False,
         )
     if isinstance(error, httpx2.ConnectError):
-        why, transient = _reason(error)
-        return Failure(f"cannot be reached at {url}: {why}", transient, was_sent=False)
+        reason, transient = _reason(error)
+        return Failure(f"cannot be reached at {url}: {reason}", transient, was_sent=False)
     if isinstance(error, httpx2.ProxyError):
         return Failure(
             f"cannot be reached at {url} through the proxy: {error}", transient=True, was_sent=False
         )
     if isinstance(error, httpx2.LocalProtocolError | httpx2.UnsupportedProtocol):
         return Failure(
-            "cannot be asked: a header or the address is not accepted",
+            "cannot be called: invalid header or address",
             transient=False,
             was_sent=False,
         )
     if isinstance(error, httpx2.DecodingError):
-        return Failure("sent something that cannot be unpacked", False)
+        return Failure("sent something that cannot be decompressed", False)
     return Failure(f"broke off: {str(error).rstrip('.') or 'the connection was closed'}", True)
 
 
 def _reason(error: BaseException) -> tuple[str, bool]:
-    """Reason of a failed connection, from the underlying system error."""
+    """Return the reason of a failed connection, from the underlying system error."""
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return f"its certificate is not trusted ({cause.verify_message})", False
@@ -143,7 +143,7 @@ def _reason(error: BaseException) -> tuple[str, bool]:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """The error, and what it came from; of several attempts the last."""
+    """Yield the error and its causes; of several attempts the last."""
     while error is not None:
         yield error
         if isinstance(error, BaseExceptionGroup):
@@ -159,11 +159,11 @@ class Complaint:
     Parameters
     ----------
     words
-        Its own, else the meaning of its status.
+        Its own words, else the meaning of its status.
     field
-        The field of the request that it names apart from its words, if it does.
+        The field of the request that it names separately, if any.
     code
-        What kind of complaint it says this is.
+        Its code for the kind of complaint.
     """
 
     words: str
@@ -172,9 +172,9 @@ class Complaint:
 
     @classmethod
     def of(cls, status: int, body: bytes) -> "Complaint":
-        """Read it from the body of an error."""
+        """Read a complaint from the body of an error."""
         text = body.decode(errors="replace").strip()
-        meaning = responses.get(status, "it does not say why")
+        meaning = responses.get(status, "gave no reason")
         if text.startswith("<"):
             title = _HTML_TITLE.search(text)
             return cls((title and title[1].strip()) or meaning)
@@ -193,20 +193,20 @@ class Complaint:
     @property
     def of_name(self) -> bool:
         """True if the server rejects the field itself."""
-        return self._says(_STRANGE_NAME) or (not self.of_value and self._says(_NAME_WORDS))
+        return self._mentions(_STRANGE_NAME) or (not self.of_value and self._mentions(_NAME_WORDS))
 
     @property
     def of_value(self) -> bool:
         """True if the server knows the field, but rejects its value."""
-        return not self._says(_STRANGE_NAME) and self._says(_VALUE_WORDS)
+        return not self._mentions(_STRANGE_NAME) and self._mentions(_VALUE_WORDS)
 
-    def _says(self, words: Iterable[str]) -> bool:
+    def _mentions(self, words: Iterable[str]) -> bool:
         lower = f"{self.code} {self.words}".lower()
         return any(word in lower for word in words)
 
 
 def _first_flaw(document: object, depth: int = 4) -> dict[str, Any] | None:
-    """First flaw in a server's list of flaws, with its place."""
+    """Return the first flaw in a server's list, with its place."""
     if isinstance(document, list) and document and depth:
         return _first_flaw(document[0], depth - 1)
     if not isinstance(document, dict) or not depth:
@@ -222,16 +222,16 @@ def _text(value: object) -> str | None:
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Seconds to wait by any of a server's headers, if any."""
+    """Return the seconds to wait by a server's headers, if any."""
     if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
         return milliseconds / 1000
     value = headers.get("retry-after", "")
     if (seconds := _number(value)) is not None:
         return seconds
     try:
-        until = parsedate_to_datetime(value)
-        until = until if until.tzinfo is not None else until.replace(tzinfo=UTC)
-        return max((until - now).total_seconds(), 0.0)
+        end = parsedate_to_datetime(value)
+        end = end if end.tzinfo is not None else end.replace(tzinfo=UTC)
+        return max((end - now).total_seconds(), 0.0)
     except (ValueError, OverflowError):
         return None
 
@@ -281,16 +281,16 @@ class Dialect:
     Parameters
     ----------
     limit
-        What the limit on tokens is called, unless the server refuses that name.
+        Name of the limit on tokens, unless the server refuses it.
     refused_fields
-        What requests go without.
+        Fields that requests leave out.
     """
 
     limit: LimitField = "max_tokens"
     refused_fields: frozenset[Field] = frozenset()
 
     def body(self, model: str, call: Call) -> dict[str, Any]:
-        """The body of a request."""
+        """Make the body of a request."""
         body: dict[str, Any] = {
             "model": model,
             "messages": [
@@ -302,7 +302,7 @@ class Dialect:
         return body
 
     def without_fields(self, *fields: Field) -> "Dialect":
-        """The dialect without further refused fields."""
+        """Return the dialect without further refused fields."""
         return replace(self, refused_fields=self.refused_fields.union(fields))
 
     def form(self, call: Call) -> Field | None:
@@ -313,9 +313,9 @@ class Dialect:
         return next((form for form in forms if form not in self.refused_fields), None)
 
     def named_field(self, call: Call, status: int, complaint: Complaint) -> Field | None:
-        """The field named in a complaint, if any.
+        """Return the field named in a complaint, if any.
 
-        Where it names several the first counts, for the rest is advice.
+        Of several the first counts, since the others are advice.
         """
         if status not in _NAMING_STATUSES:
             return None
@@ -330,10 +330,10 @@ class Dialect:
     def spares(self, field: Field, complaint: Complaint) -> bool:
         """Check that a call can do without the refused field.
 
-        The limit on tokens may change its name but never goes, because what a call can cost rests
-        on it; and a server may ignore what it has no name for, so only its name is changed that
-        was refused as a name. An option goes only where the server does not take it at all: a
-        value out of its range is for whoever set it to mend. The rest is form.
+        The limit on tokens may change its name but is never dropped, because it bounds the cost of
+        a call. A server may ignore unknown names, so the name changes only if it was refused as a
+        name. An option is dropped only if the server does not accept it at all: a value out of
+        range is for the user to correct. The other fields are only form.
         """
         if field in _LIMITS:
             other = next(name for name in _LIMITS if name != field)
@@ -342,14 +342,14 @@ class Dialect:
         return field not in _OPTIONS or complaint.of_name
 
     def notes(self, call: Call) -> tuple[str, ...]:
-        """Options of a call missing from its request."""
+        """List options of a call missing from its request."""
         options = (option for option in _OPTIONS if getattr(call.options, option) is not None)
         return tuple(
-            f"the server does not take {name}" for name in options if name in self.refused_fields
+            f"the server does not accept {name}" for name in options if name in self.refused_fields
         )
 
     def _fields(self, call: Call) -> dict[Field, dict[str, Any]]:
-        """Request fields beside model and messages, with their body values."""
+        """Yield request fields beside model and messages, with their body values."""
         limit: Field = self.limit
         if limit in self.refused_fields:
             limit = "max_completion_tokens" if limit == "max_tokens" else "max_tokens"
@@ -374,7 +374,7 @@ def _format(form: Field, call: Call) -> dict[str, Any]:
 
 
 def _copy(text: str) -> str:
-    # `orjson` leaves the UTF-8 of a text at it, where it would stay as long as the call lasts.
+    # `orjson` caches the UTF-8 of a text, which would stay in memory as long as the call lasts.
     return text if text.isascii() else text[:1] + text[1:]
 
 
@@ -394,39 +394,41 @@ class Endpoint:
     Parameters
     ----------
     url
-        Where the protocol begins; a user or a query in it goes with every call, and nowhere else.
+        Base URL of the protocol; a user or query in it is sent with every call, and nowhere else.
     key
         Sent as a bearer token.
     key_variable
-        Where the key comes from.
+        Variable that contains the key.
 
     Attributes
     ----------
     shown
-        The URL as messages show it: without user and query.
+        The URL in messages: without user and query.
     redact
-        Takes every credential out of a message, or out of a reply.
+        Removes every credential from a message or a reply.
     """
 
-    __slots__ = ("_headers", "_keyed", "_target", "_url", "_variable", "redact", "url")
+    __slots__ = ("_has_key", "_headers", "_target", "_url", "_variable", "redact", "url")
 
     def __init__(self, url: str, key: str | None, key_variable: str | None) -> None:
         parts = _parse_url(url)
         key = _sendable(key, key_variable)
-        self._variable, self._keyed = key_variable, key is not None
+        self._variable, self._has_key = key_variable, key is not None
         host = parts.netloc.rpartition("@")[2]
         path = parts.path.rstrip("/").removesuffix("/chat/completions")
         self.url = f"{parts.scheme}://{host}{path}"
         self._url = httpx2.URL(f"{self.url}/chat/completions")
-        # The query goes past the URL of the request, because that is written to logs.
+        # The query is kept out of the request's URL, which is written to logs.
         query = f"?{parts.query}" if parts.query else ""
         self._target = self._url.raw_path + query.encode()
         authorization = _authorization(parts, key)
         headers = {"Host": self._url.netloc.decode(), **HEADERS, **authorization}
         self._headers = tuple(headers.items())
-        hidden = [value for _, value in parse_qsl(parts.query)]
+        secret_values = [value for _, value in parse_qsl(parts.query)]
         secrets = (key, parts.username, parts.password, authorization.get("Authorization"))
-        self.redact = Redaction([*hidden, *(secret for secret in secrets if secret is not None)])
+        self.redact = Redaction(
+            [*secret_values, *(secret for secret in secrets if secret is not None)]
+        )
 
     def __repr__(self) -> str:
         return f"Endpoint({self.url!r})"
@@ -434,7 +436,7 @@ class Endpoint:
     @property
     def refused_key(self) -> str:
         """Explain refused or missing credentials."""
-        if self._keyed:
+        if self._has_key:
             return (
                 f"rejected the API key in {self._variable}"
                 if self._variable
@@ -443,14 +445,14 @@ class Endpoint:
         return f"needs an API key; set {self._variable}" if self._variable else "needs an API key"
 
     def post(self, body: bytes) -> Post:
-        """One call with this body, on behalf of whoever makes it now."""
+        """Make one call with this body for the current task."""
         return Post(self._url, self._target, (*self._headers, *call_headers().items()), body)
 
 
 def _parse_url(url: str) -> SplitResult:
     try:
         parts = urlsplit(url.strip())
-        host = httpx2.URL(url).raw_host.decode().encode("idna")  # as the system looks it up
+        host = httpx2.URL(url).raw_host.decode().encode("idna")  # as the system resolves it
         usable = parts.scheme in ("http", "https") and host and parts.port != 0
     except (ValueError, httpx2.InvalidURL):
         usable = False
@@ -464,7 +466,7 @@ def _sendable(key: str | None, variable: str | None) -> str | None:
     if key is None or not (key := key.strip()):
         return None
     if not key.isascii() or not key.isprintable():
-        raise ConfigError(variable or "the key", "", "holds characters that no key has")
+        raise ConfigError(variable or "the key", "", "contains invalid characters")
     return key
 
 
@@ -478,7 +480,7 @@ def _authorization(parts: SplitResult, key: str | None) -> dict[str, str]:
 
 
 _LINGER_SECONDS = 1.0
-"""Seconds that a complete text waits for its token count and the end of its stream."""
+"""Longest wait in seconds, after a complete text, for token count and end of stream."""
 
 _LONGEST_COMPLAINT = 65_536
 
@@ -489,7 +491,7 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """A refused call: an error, unless another form succeeds."""
+    """A refused call, an error unless another form succeeds."""
 
     status: int
     complaint: Complaint
@@ -499,35 +501,35 @@ class _Refusal:
 class OpenAICompatible:
     """One model of one server, called over HTTP.
 
-    What the server turns out not to accept (a JSON Schema, a temperature, the name of the limit
-    on tokens …) is left out, and remembered once a call without it has passed; a reply notes the
-    options of its call that it went without.
+    Fields that the server does not accept (a JSON Schema, a temperature, the name of the limit on
+    tokens …) are dropped, and remembered once a call without them has succeeded; a reply notes the
+    dropped options of its call.
 
     Parameters
     ----------
     name
-        What errors call it, such as ``openai:gpt-5``.
+        Name in errors, such as ``openai:gpt-5``.
     url
-        Where the protocol begins, usually ending in ``/v1``.
+        Base URL of the protocol, usually ending in ``/v1``.
     model
-        What the server calls it.
+        Name of the model on the server.
     key
-        Sent as a bearer token and never shown; None: none is sent.
+        Sent as a bearer token and never shown; may be None.
     key_variable
-        Where the key comes from, for the error that says it was refused.
+        Variable that contains the key, named if the key is refused.
     connections
         Shared with other models.
     max_tokens_field
-        What the limit on tokens is called, unless the server refuses that name.
+        Name of the limit on tokens, unless the server refuses it.
     now
-        The time of day, for a server that says until when to wait.
+        Source of the time of day, for servers that name a time to wait for.
 
     Raises
     ------
     InvalidParameter
-        If the URL is none that can be called.
+        If the URL cannot be called.
     ConfigError
-        If the key holds what no header can.
+        If the key contains characters that no header can.
     """
 
     def __init__(
@@ -546,7 +548,7 @@ class OpenAICompatible:
         self._connections = connections
         self._endpoint = Endpoint(url, key, key_variable)
         self._dialect = Dialect(max_tokens_field)
-        self._passed: frozenset[Field] = frozenset()
+        self._dropped_fields: frozenset[Field] = frozenset()
 
     def __repr__(self) -> str:
         return f"OpenAICompatible({self._name!r}, {self._endpoint.url!r}, {self._model!r})"
@@ -556,28 +558,33 @@ class OpenAICompatible:
         await self._connections.prepare(self._endpoint.url)
 
     async def complete(self, call: Call, hear: Hear, /) -> Reply:
-        """Answer one call; answers and syntheses are heard as they are written.
+        """Answer one call; stream answers and final answers.
 
-        Where the server names a field that it does not take, or refuses the first call with a
-        `response_format` without saying why, the call is made again without it.
+        If the server names a field that it does not accept, or refuses the first call with a
+        `response_format` without a reason, the call is repeated without it.
         """
-        dialect, guessed = self._dialect, False
+        dialect, is_guessed = self._dialect, False
         while True:
-            came = await self._attempt(call, dialect, hear)
+            reply = await self._attempt(call, dialect, hear)
             form = dialect.form(call)
-            if isinstance(came, Reply):
+            if isinstance(reply, Reply):
                 if dialect.refused_fields:
                     self._dialect = self._dialect.without_fields(*dialect.refused_fields)
-                self._passed |= {form} if form is not None else frozenset()
+                self._dropped_fields |= {form} if form is not None else frozenset()
                 notes = dialect.notes(call)
-                return replace(came, notes=(*notes, *came.notes)) if notes else came
-            field = dialect.named_field(call, came.status, came.complaint)
-            if field is not None and not dialect.spares(field, came.complaint):
-                raise self._unmet(call, field, came)
-            if field is None and came.status == 400 and not guessed and form not in self._passed:
-                field, guessed = form, True
+                return replace(reply, notes=(*notes, *reply.notes)) if notes else reply
+            field = dialect.named_field(call, reply.status, reply.complaint)
+            if field is not None and not dialect.spares(field, reply.complaint):
+                raise self._unsupported_error(call, field, reply)
+            if (
+                field is None
+                and reply.status == 400
+                and not is_guessed
+                and form not in self._dropped_fields
+            ):
+                field, is_guessed = form, True
             if field is None:
-                raise came.error
+                raise reply.error
             dialect = dialect.without_fields(field)
 
     async def _attempt(self, call: Call, dialect: Dialect, hear: Hear) -> Reply | _Refusal:
@@ -611,8 +618,8 @@ class OpenAICompatible:
         )
         return _Refusal(status, complaint, error)
 
-    def _unmet(self, call: Call, field: Field, refusal: _Refusal) -> ModelError:
-        """The error of a call with an unsupported option or limit."""
+    def _unsupported_error(self, call: Call, field: Field, refusal: _Refusal) -> ModelError:
+        """Return the error of a call with an unsupported option or limit."""
         if not field.startswith("max_") or not refusal.complaint.of_value:
             return refusal.error
         words = self._endpoint.redact(refusal.complaint.words).rstrip(".")
@@ -623,15 +630,15 @@ class OpenAICompatible:
     def _problem(self, status: int, location: str | None) -> str:
         """Word a status, before the server's own message."""
         if 300 <= status < 400:
-            elsewhere = self._endpoint.redact((location or "another address").partition("?")[0])
-            return f"redirects to {elsewhere} ({status}), which is not followed"
+            new_address = self._endpoint.redact((location or "another address").partition("?")[0])
+            return f"redirects to {new_address} ({status}), which is not followed"
         if status in (401, 403):
             return f"{self._endpoint.refused_key} ({status})"
         if status == 404:
-            where = self._endpoint.url
-            return f"does not know the model {self._model} at {where} (404)"
+            url = self._endpoint.url
+            return f"does not know the model {self._model} at {url} (404)"
         if status == 429:
-            return "asks for fewer calls (429)"
+            return "rate limited (429)"
         verb = "cannot answer now" if is_transient(status) else "refused the call"
         return f"{verb} ({status})"
 
@@ -649,9 +656,9 @@ async def _read_body(reply: HttpReply, reading: CompletionReader) -> None:
 
 
 async def _read_beginning(reply: HttpReply) -> bytes:
-    """The beginning of the body, enough for an error."""
+    """Read the beginning of the body, enough for an error."""
     body = b""
-    with suppress(httpx2.HTTPError):  # the status says what matters
+    with suppress(httpx2.HTTPError):  # the status is enough
         async for piece in reply:
             body += piece
             if len(body) > _LONGEST_COMPLAINT:

@@ -1,4 +1,4 @@
-"""A chat completion's bytes, streamed or whole, to a reply."""
+"""Read a chat completion, streamed or complete, as a reply."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -17,10 +17,10 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class EventStream:
-    """Parse a byte stream in pieces of any size into event data.
+    """Parser of a byte stream, in any pieces, into event data.
 
-    Names, ids and retry times of events are passed over. An event that nothing ends is kept until
-    `close`, which gives it too: a stream may end without its last blank line.
+    Names, ids and retry times of events are ignored. An unfinished event waits until `close`, which
+    returns it: a stream may end without its last blank line.
     """
 
     __slots__ = ("_after_cr", "_buffer", "_has_begun")
@@ -84,19 +84,27 @@ def _data(event: str) -> str | None:
 
 
 LONGEST_REPLY = 8_000_000
-"""Bytes of a body, characters of a streamed text: what is longer is no answer."""
+"""Most bytes of a body, and characters of a streamed text."""
 
 _BLANK = b" \t\r\n\xef\xbb\xbf"
 _STREAM_STARTS = (b":", b"data:", b"event:", b"id:", b"retry:")
 REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
-"""Fields in which servers put reasoning: vLLM, Ollama, OpenRouter and others."""
+"""Fields with the reasoning by vLLM, Ollama, OpenRouter and others."""
 
 NO_USAGE: Mapping[str, Any] = MappingProxyType({})
 
 _IN_A_CIRCLE = 508
-"""Whom the call would come back to refuses it again."""
+"""Status of a call that would return to its own council; it stays refused."""
 
-_LASTING = ("invalid", "not_found", "permission", "authentication", "quota", "filter", "policy")
+_PERMANENT_WORDS = (
+    "invalid",
+    "not_found",
+    "permission",
+    "authentication",
+    "quota",
+    "filter",
+    "policy",
+)
 
 
 def read_json(text: str | bytearray) -> Any:
@@ -105,7 +113,7 @@ def read_json(text: str | bytearray) -> Any:
     Raises
     ------
     ValueError, RecursionError
-        If it is no JSON, or nested too deeply.
+        If it is not JSON, or nested too deeply.
     """
     try:
         return orjson.loads(text)
@@ -114,12 +122,12 @@ def read_json(text: str | bytearray) -> Any:
 
 
 def is_transient(status: int) -> bool:
-    """True if a later call may succeed after this HTTP status."""
+    """Return true if a later call may succeed after this HTTP status."""
     return status in (408, 409, 425, 429) or (status >= 500 and status != _IN_A_CIRCLE)
 
 
 def words_of(error: object, depth: int = 4) -> str:
-    """The message of an error, in any of the known places."""
+    """Return the message of an error, in any of the known places."""
     if isinstance(error, str):
         return error
     if depth == 0:
@@ -131,38 +139,40 @@ def words_of(error: object, depth: int = 4) -> str:
     keys = ("error", "message", "msg", "detail", "errors")
     words = next(filter(None, (words_of(error.get(key), depth - 1) for key in keys)), "")
     passed_on = error.get("metadata")
-    behind = words_of(passed_on.get("raw"), depth - 1) if isinstance(passed_on, Mapping) else ""
-    return ": ".join(filter(None, (words, behind)))
+    upstream_words = (
+        words_of(passed_on.get("raw"), depth - 1) if isinstance(passed_on, Mapping) else ""
+    )
+    return ": ".join(filter(None, (words, upstream_words)))
 
 
 class CompletionReader:
     """Incremental reader of a completion; its first characters tell the format.
 
-    A server may answer a plain request with a stream, and the other way round.
+    A server may answer a plain request with a stream, and a streaming request without one.
 
     Parameters
     ----------
     model
-        What errors call it.
+        Name in errors.
     redact
-        Cleans what the server says of its errors, and takes secrets out of replies.
+        Cleans the server's error messages, and removes secrets from replies.
     hear
-        Called with every piece of text of a stream, or once with a whole text.
+        Called with every piece of text of a stream, or once with a complete text.
     """
 
     def __init__(self, model: str, redact: Redaction, hear: Hear) -> None:
         self._model, self._redact, self._hear = model, redact, hear
-        # Looked up once: a check against a protocol takes longer than the reading of an event.
+        # Looked up once: checking a protocol takes longer than reading an event.
         self._hear_reasoning: Callable[[], None] = getattr(
             hear, "hear_reasoning", _ignore_reasoning
         )
         self._body = bytearray()
-        self._whole = False
+        self._is_complete = False
         self._events: EventStream | None = None
         self._has_choice = False
         self._text: list[str] = []
         self._refusal: list[str] = []
-        self._unheard: list[str] = []
+        self._undelivered_pieces: list[str] = []
         self._length = 0
         self._finish: str | None = None
         self._complete = False
@@ -174,10 +184,10 @@ class CompletionReader:
         return self._complete or (self._events is not None and self._finish is not None)
 
     def feed(self, piece: bytes) -> None:
-        """Read a piece of the body, and let its text be heard."""
+        """Read a piece of the body and forward its text."""
         if self._events is None:
             self._body += piece
-            if not self._whole:
+            if not self._is_complete:
                 self._recognise()
             size = len(self._body)
         else:
@@ -188,11 +198,11 @@ class CompletionReader:
             raise self._too_long()
 
     def reply(self) -> Reply:
-        """The reply, once the body is at its end."""
+        """Return the reply, once the body has ended."""
         if self._events is None:
             if not self._body.strip(_BLANK):
-                raise self._error("broke off before it said anything", transient=True)
-            if not self._whole:
+                raise self._error("ended without a reply", transient=True)
+            if not self._is_complete:
                 raise self._strange()
             self._take(self._parse(self._body))
         elif not self.is_finished:
@@ -208,10 +218,10 @@ class CompletionReader:
         return _reply(text, self._usage, cut=self._finish == "length")
 
     def _recognise(self) -> None:
-        """Tell a whole completion from a stream, given enough of it."""
+        """Distinguish a complete body from a stream, given enough of it."""
         start = bytes(self._body.lstrip(_BLANK)[:6])
         if start[:1] in (b"{", b"["):
-            self._whole = True
+            self._is_complete = True
         elif start.startswith(_STREAM_STARTS):
             self._events = EventStream()
             self._take_all(self._events.feed(bytes(self._body)))
@@ -233,19 +243,19 @@ class CompletionReader:
             raise self._error("broke off in the middle of its JSON", transient=True) from error
 
     def _take(self, completion: object) -> None:
-        """Read a completion, or an event's part of one."""
+        """Read a completion, or the part of one in an event."""
         if isinstance(completion, list) and completion:
             completion = completion[0]
         if not isinstance(completion, dict):
             raise self._strange()
         usage = completion.get("usage")
-        billed = usage if isinstance(usage, dict) else {}
-        self._check(completion, billed)
-        self._usage = billed or self._usage
+        usage_object = usage if isinstance(usage, dict) else {}
+        self._check(completion, usage_object)
+        self._usage = usage_object or self._usage
         choices = completion.get("choices")
         for choice in choices if isinstance(choices, list) else ():
             if isinstance(choice, dict) and choice.get("index", 0) == 0:
-                self._check(choice, billed)
+                self._check(choice, usage_object)
                 self._choose(choice)
 
     def _choose(self, choice: Mapping[str, Any]) -> None:
@@ -270,17 +280,17 @@ class CompletionReader:
             if self._length > LONGEST_REPLY:
                 raise self._too_long()
             pieces.append(content)
-            self._unheard.append(content)
+            self._undelivered_pieces.append(content)
 
     def _flush_text(self) -> None:
         """Pass on a piece of the body as one piece of text."""
-        if self._unheard:
-            text = "".join(self._unheard)
-            self._unheard.clear()
+        if self._undelivered_pieces:
+            text = "".join(self._undelivered_pieces)
+            self._undelivered_pieces.clear()
             self._hear(self._redact.hide(_repair_text(text)))
 
     def _check(self, part: Mapping[str, Any], usage: Mapping[str, Any]) -> None:
-        """Raise the error in place of a completion, with its billed usage."""
+        """Raise the error sent instead of a completion, with its usage."""
         error = part.get("error")
         if not error and "error" in (part.get("object"), part.get("type")):
             error = part
@@ -290,12 +300,12 @@ class CompletionReader:
         code = str(fields.get("code"))
         status = int(code) if code.isascii() and code.isdigit() and len(code) == 3 else None
         kind = f"{fields.get('type')} {code}".lower()
-        lasting = any(word in kind for word in _LASTING)
-        words = self._redact(words_of(error)) or "it does not say why"
+        is_permanent = any(word in kind for word in _PERMANENT_WORDS)
+        words = self._redact(words_of(error)) or "gave no reason"
         raise self._error(
             f"failed: {words}" if status is None else f"failed ({status}): {words}",
             status=status,
-            transient=not lasting if status is None else is_transient(status),
+            transient=not is_permanent if status is None else is_transient(status),
             usage=usage,
         )
 
@@ -309,10 +319,10 @@ class CompletionReader:
         return self._error(problem, transient=transient, usage=self._usage)
 
     def _strange(self) -> ModelError:
-        return self._error("sent something that is no chat completion; check its address")
+        return self._error("sent something other than a chat completion; check its address")
 
     def _too_long(self) -> ModelError:
-        return self._error(f"sent more than the {LONGEST_REPLY:,} bytes that a reply may have")
+        return self._error(f"sent more than the {LONGEST_REPLY:,} bytes allowed in a reply")
 
     def _error(
         self,
@@ -333,19 +343,27 @@ def _ignore_reasoning() -> None:
 
 
 def _reply(text: str, usage: Mapping[str, Any], *, cut: bool) -> Reply:
-    """Make the reply of a text and the server's usage."""
+    """Make a reply from a text and the server's usage."""
     cost, problems = read_cost(usage.get("cost"))
-    ignored = bool(problems)
-    read, unread = read_tokens(usage.get("prompt_tokens"), "read")
-    written, unwritten = read_tokens(usage.get("completion_tokens"), "written")
+    bill_is_ignored = bool(problems)
+    input_tokens, input_problem = read_tokens(usage.get("prompt_tokens"), "read")
+    output_tokens, output_problem = read_tokens(usage.get("completion_tokens"), "written")
     total, _ = read_tokens(usage.get("total_tokens"), "in all")
-    if read is not None and total is not None and total >= read:
-        written = max(written or 0, total - read)  # some count what was thought in the total alone
-    return Reply(text, Usage(read, written), cost, cut, (*problems, *unread, *unwritten), ignored)
+    if input_tokens is not None and total is not None and total >= input_tokens:
+        # Some servers count reasoning only in the total.
+        output_tokens = max(output_tokens or 0, total - input_tokens)
+    return Reply(
+        text,
+        Usage(input_tokens, output_tokens),
+        cost,
+        cut,
+        (*problems, *input_problem, *output_problem),
+        bill_is_ignored,
+    )
 
 
 def _repair_text(text: str) -> str:
-    """The text as valid UTF-8: surrogates joined or replaced."""
+    """Return the text as valid UTF-8, with surrogates joined or replaced."""
     try:
         text.encode()
     except UnicodeEncodeError:

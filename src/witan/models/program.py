@@ -25,15 +25,15 @@ LARGEST_REPLY_BYTES = 8_000_000
 KEPT_STDERR_BYTES = 8_192
 
 MOST_PROGRAMS = 4
-"""So many programs may hold councils within each other: each of them calls several times."""
+"""Most programs with councils within each other, as each of them calls several times."""
 
 MARK = "program-"
-"""Prefix of a program's name, by which the councils that it holds know it."""
+"""Prefix of a program's name in the list of servers behind a call."""
 
 _Stream = TypeVar("_Stream", ByteReceiveStream, ByteSendStream)
 
 _AT_EASE = (anyio.ClosedResourceError, anyio.BrokenResourceError)
-"""A program need not read all of its input, or any."""
+"""Errors of a program that does not read all of its input, which is allowed."""
 
 
 class Program:
@@ -42,7 +42,7 @@ class Program:
     Parameters
     ----------
     name
-        For messages.
+        Name in messages.
     command
         The program and its arguments, quoted as for a shell.
     """
@@ -77,7 +77,7 @@ class Program:
             if text is None:
                 group.cancel_scope.cancel()
         if text is None:
-            problem = f"said more than {LARGEST_REPLY_BYTES:,} bytes, which no reply should be"
+            problem = f"printed more than {LARGEST_REPLY_BYTES:,} bytes"
             raise ModelError(self.name, problem)
         if process.returncode != 0:
             raise ModelError(self.name, self._failure(process.returncode, tail))
@@ -86,23 +86,23 @@ class Program:
         return Reply(text)
 
     def circle(self) -> str | None:
-        """Refuse to run a program that started this process; None: fine."""
-        earlier = [each for each in hops() if each.startswith(MARK)]
-        if self._mark in earlier:
+        """Explain why a program that runs this process is refused, if so."""
+        council_hops = [each for each in hops() if each.startswith(MARK)]
+        if self._mark in council_hops:
             return (
-                f"the program {self.argv[0]!r} holds this council: "
-                "it would be a member of itself; seat another model"
+                f"the program {self.argv[0]!r} runs this council, "
+                "which would be a member of itself; seat another model"
             )
-        if len(earlier) >= MOST_PROGRAMS:
+        if len(council_hops) >= MOST_PROGRAMS:
             return (
-                f"{len(earlier)} programs hold councils within each other already; "
+                f"{len(council_hops)} programs already run councils within each other; "
                 f"the program {self.argv[0]!r} is not run"
             )
         return None
 
     @asynccontextmanager
     async def _run_process(self) -> AsyncIterator[Process]:
-        """The process in its own group, all of it killed afterwards."""
+        """Run the process in its own group; kill all of it afterwards."""
         try:
             process = await anyio.open_process(
                 self.argv,
@@ -128,17 +128,17 @@ class Program:
                 await process.aclose()
 
     def _failure(self, status: int | None, tail: bytearray) -> str:
-        how = f"exited with status {status}"
+        outcome = f"exited with status {status}"
         if status is not None and status < 0:
-            how = f"was ended by signal {-status}"
+            outcome = f"was ended by signal {-status}"
         lines = tail.decode(errors="replace").split("\n")
-        last = next((line for line in reversed(lines) if line.strip()), None)
-        reason = "" if last is None else f": {self._short(last)}"
-        return f"the program {self.argv[0]!r} {how}{reason}"
+        last_line = next((line for line in reversed(lines) if line.strip()), None)
+        reason = "" if last_line is None else f": {self._short(last_line)}"
+        return f"the program {self.argv[0]!r} {outcome}{reason}"
 
 
 def _mark(argv: tuple[str, ...]) -> str:
-    """A name of the program independent of its folder, hashed."""
+    """Return a hashed name of the program, independent of its folder."""
     program = shutil.which(argv[0])
     path = argv[0] if program is None else os.path.realpath(program)
     command = shlex.join((path, *argv[1:])).encode(errors="replace")
@@ -146,7 +146,7 @@ def _mark(argv: tuple[str, ...]) -> str:
 
 
 def render_messages(messages: tuple[Message, ...]) -> str:
-    """Messages as plain text: one as is, several headed by speaker."""
+    """Return messages as plain text, several with their speakers as headings."""
     if len(messages) == 1:
         return messages[0].text
     return "\n\n".join(f"{m.role.capitalize()}:\n{m.text}" for m in messages) + "\n"
@@ -158,7 +158,7 @@ def _pipe(stream: _Stream | None) -> _Stream:
 
 
 async def _read_output(stdout: ByteReceiveStream, hear: Hear) -> str | None:
-    """The program's output to its end; None beyond the limit."""
+    """Read the program's output to its end; return None beyond the limit."""
     decoder = getincrementaldecoder("utf-8")(errors="replace")
     pieces, size = [], 0
     async for chunk in stdout:
@@ -188,7 +188,7 @@ async def _read_tail(stderr: ByteReceiveStream, tail: bytearray) -> None:
 
 
 async def _await_end(process: Process) -> None:
-    """Wait for the process, then kill children holding pipes open."""
+    """Wait for the process, then kill children that keep pipes open."""
     await process.wait()
     _kill(process)
 

@@ -1,4 +1,4 @@
-"""Providers for seats: addresses, keys and prices; and model servers on this machine."""
+"""Providers for seats: addresses, keys, prices and local servers."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ LOCAL_SERVERS: Mapping[str, str] = MappingProxyType(
         "jan": "http://127.0.0.1:1337/v1",
     }
 )
-"""Kind to base URL, in the order in which servers are listed."""
+"""Base URL by kind, in the order in which servers are listed."""
 
 _OLLAMA_PORT = 11434
 
 
 def ollama_url(host: str) -> str:
-    """Base URL from OLLAMA_HOST: a host, a port, both, or a URL."""
+    """Return the base URL from OLLAMA_HOST: host, port, both, or URL."""
     full = host if "://" in host else f"http://{host}"
     try:
         parts = urlsplit(full)
@@ -41,10 +41,10 @@ def ollama_url(host: str) -> str:
         parts, port = urlsplit(""), None
     name = parts.hostname or ("127.0.0.1" if parts.netloc.startswith(":") else None)
     if name is None or parts.scheme not in ("http", "https"):
-        raise ConfigError("OLLAMA_HOST", "", "holds no address; expected one like 127.0.0.1:11434")
+        raise ConfigError("OLLAMA_HOST", "", "is not an address; expected one like 127.0.0.1:11434")
     if port is None:
         port = _OLLAMA_PORT if "://" not in host else (443 if parts.scheme == "https" else 80)
-    # Every interface is where a server listens, not where it is called.
+    # A server may listen on every interface, but is called on one.
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(name, name)  # noqa: S104 - nothing is bound
     literal = f"[{name}]" if ":" in name else name
     return f"{parts.scheme}://{literal}:{port}{parts.path.rstrip('/')}/v1"
@@ -52,32 +52,32 @@ def ollama_url(host: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One place where models are called.
+    """A provider of models.
 
     Parameters
     ----------
     variables
-        Where its key is looked for, in this order; empty: it takes none, or the client library
+        Variables searched for its key, in this order; empty if it needs none, or the client library
         finds its own credentials.
     url
-        The base of its OpenAI-compatible interface; None: it is called through the client library.
+        Base URL of its OpenAI-compatible interface; None if called through the client library.
     models_url
-        Where it lists its models; None: under `url`, or nowhere.
+        Address of its list of models; None if under `url`, or nowhere.
     models_path
-        Where it lists them behind another address, below that; None: nowhere that is known.
+        Path of the list below another address, if known.
     models_folder
-        The beginning of ids in its list that calls leave out.
+        Prefix of listed ids that calls omit.
     url_variables
-        Where an address to call in place of its own is looked for, in this order: the variables
-        of its official library, of pydantic-ai and of LiteLLM.
+        Variables searched for another address, in this order: those of its official library, of
+        pydantic-ai and of LiteLLM.
     path
         Appended to an address from such a variable that lacks a version, as its library does.
     home
-        The address that its client library calls by default, as far as that is known.
+        Default address of its client library, if known.
     key_header
-        The header that its key is sent in for the list.
+        Header for the key when requesting the list.
     max_tokens_field
-        What the limit on a reply's tokens is called there.
+        Its name for the limit on a reply's tokens.
     local
         It runs on a machine of one's own; on this one it costs nothing.
     """
@@ -96,7 +96,7 @@ class Provider:
     local: bool = False
 
     def listing(self, address: str | None) -> str | None:
-        """The address of its list of models, at the `address` address if any."""
+        """Return the address of its list of models, below `address` if given."""
         if address is None and self.models_url is not None:
             return self.models_url
         if self.url is not None:
@@ -105,24 +105,24 @@ class Provider:
 
     @property
     def address(self) -> str | None:
-        """Its default address; None: left to its client library."""
+        """Its default address; None if left to its client library."""
         return self.url or self.home
 
 
 _PREFIXES = {"lmstudio": ("LMSTUDIO", "LM_STUDIO"), "vllm": ("VLLM", "HOSTED_VLLM")}
-"""Prefixes of local servers' variables, where it is not the provider's name alone."""
+"""Prefixes of local servers' variables that differ from the provider's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Address and key variable of a provider; None: the default."""
+    """Address and key variable of a provider; None for the default."""
 
     url: str | None = None
     key_variable: str | None = None
 
 
 def _moved_by(*prefixes: str, first: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Variables of an address: the library's first, then common ones."""
+    """Return the variables of an address: the library's first, then common ones."""
     common = (f"{prefix}_{end}" for end in ("BASE_URL", "API_BASE") for prefix in prefixes)
     return tuple(dict.fromkeys((*first, *common)))
 
@@ -209,7 +209,7 @@ PROVIDERS: Mapping[str, Provider] = MappingProxyType(
 
 
 def find_key(variables: tuple[str, ...], environment: Mapping[str, str]) -> tuple[str, str] | None:
-    """The first variable with a key, and the key, if any."""
+    """Return the first variable with a key, and the key, if any."""
     for variable in variables:
         if key := environment.get(variable, "").strip():
             return variable, key
@@ -228,72 +228,75 @@ def is_loopback(url: str) -> bool:
 
 
 HALF_HOURS = 48
-"""Of a day: some models cost less at night, and no hour of theirs begins at another minute."""
+"""Half hours of a day: some models cost less at night, from a full or half hour on."""
 
 
 def list_price(provider: str, model: str, now: datetime | None = None) -> Price | None:
-    """A model's maximum price over the next day; None: unlisted.
+    """Return a model's highest price over the next day, if listed.
 
-    Of its hours and of its tiers for long prompts the dearest count, since a ceiling on cost rests
-    on this. Nothing is fetched: the list is as old as the package that holds it.
+    The most expensive hour and tier for long prompts count, since a cost ceiling depends on them.
+    Nothing is downloaded: the list is as old as its package.
     """
-    from genai_prices import Usage, calc_price  # 80 to 200 ms, and no use to whoever states prices
+    from genai_prices import (
+        Usage,
+        calc_price,
+    )  # takes 80 to 200 ms, useless if prices are configured
 
-    began = datetime.now(UTC) if now is None else now
-    read, written = [], []
+    start = datetime.now(UTC) if now is None else now
+    input_rates, output_rates = [], []
     for number in range(HALF_HOURS):
-        at = began + timedelta(minutes=30 * number)
+        at = start + timedelta(minutes=30 * number)
         try:
-            listed = calc_price(Usage(), model, provider_id=provider, genai_request_timestamp=at)
+            price = calc_price(Usage(), model, provider_id=provider, genai_request_timestamp=at)
         except LookupError:
             return None
-        rates = listed.model_price
+        rates = price.model_price
         if rates.input_mtok is None or rates.output_mtok is None:
-            return None  # it is paid for by the picture or the second, or writes nothing
-        read.append(_dearest(rates.input_mtok))
-        written.append(_dearest(rates.output_mtok))
-    return Price(float(max(read)), float(max(written)))
+            return None  # priced per picture or second, or without output
+        input_rates.append(_highest_rate(rates.input_mtok))
+        output_rates.append(_highest_rate(rates.output_mtok))
+    return Price(float(max(input_rates)), float(max(output_rates)))
 
 
-def _dearest(rate: "Decimal | TieredPrices") -> Decimal:
-    """The dollars of a million tokens, however long the prompt is."""
+def _highest_rate(rate: "Decimal | TieredPrices") -> Decimal:
+    """Return US dollars per million tokens for the longest prompts."""
     if isinstance(rate, Decimal):
         return rate
     return max(rate.base, *(tier.price for tier in rate.tiers))
 
 
-_HIDDEN = "***"
-_LONGEST = 300
+_REDACTED = "***"
+_MAX_CHARS = 300
 _SHORTEST_SECRET = 4
-"""Fewer characters keep nothing secret, and taking them out would leave no sentence standing."""
+"""Shortest text treated as a secret; removing shorter ones would ruin sentences."""
 
 _SHORTEST_IN_REPLIES = 16
-"""Fewest characters of a key that no answer may hold; a stand-in such as "ollama" has fewer."""
+"""Shortest key removed from answers; a placeholder such as "ollama" is shorter."""
 
 
 class Redaction:
-    """Takes known secrets out of texts; shows none itself."""
+    """Filter that removes known secrets from texts."""
 
     __slots__ = ("_forms",)
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        whole = [secret for secret in secrets if len(secret) >= _SHORTEST_SECRET]
-        forms = dict.fromkeys(f(secret) for secret in whole for f in (str, quote, unquote))
+        long_secrets = [secret for secret in secrets if len(secret) >= _SHORTEST_SECRET]
+        forms = dict.fromkeys(f(secret) for secret in long_secrets for f in (str, quote, unquote))
         self._forms = tuple(sorted(forms, key=len, reverse=True))
 
     def __repr__(self) -> str:
         return "Redaction()"
 
     def __call__(self, text: str) -> str:
-        """The text on one line, ≤ 300 characters, *** for every secret."""
+        """Return the text on one line, ≤ 300 characters, with secrets as ***."""
         line = "".join(filter(str.isprintable, " ".join(text.split())))
         for secret in self._forms:
-            line = line.replace(secret, _HIDDEN)
-        return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1].rstrip()}…"
+            line = line.replace(secret, _REDACTED)
+        return line if len(line) <= _MAX_CHARS else f"{line[: _MAX_CHARS - 1].rstrip()}…"
 
     def hide(self, text: str) -> str:
-        """The unchanged reply, *** for every unmistakable secret."""
+        """Return the reply with *** for every unmistakable secret."""
         for secret in self._forms:
             if len(secret) >= _SHORTEST_IN_REPLIES:
-                text = text.replace(secret, _HIDDEN)
+                text = text.replace(secret, _REDACTED)
         return text

@@ -1,7 +1,7 @@
 """Providers without OpenAI's protocol, called through pydantic-ai.
 
-The library is imported before the first call, and not sooner: it takes seconds, which a council
-that does not need it never spends.
+The library is imported before the first call and not sooner: that takes seconds, which a council
+without such members saves.
 """
 
 import inspect
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def announce_in_options(provider: str, stack: AsyncExitStack) -> dict[str, Any]:
-    """Constructor options adding our headers to every call; the stack closes them."""
+    """Return constructor options that add our headers to every call."""
     if provider != "cohere":
         return {}
     from pydantic_ai.models import create_async_http_client
@@ -57,7 +57,7 @@ async def _add(request: "httpx.Request") -> None:
 
 
 class _CallHeaders(Mapping[str, str]):
-    """Headers evaluated per task at each access."""
+    """Headers that are computed per task at each access."""
 
     def __getitem__(self, name: str) -> str:
         return call_headers()[name]
@@ -76,11 +76,11 @@ class Translation:
     Parameters
     ----------
     name
-        Of the model, for messages.
+        Name of the model in messages.
     key_variable
-        Where its key was found; None: it needs none of ours.
+        Variable that contains its key, if it needs one.
     redact
-        Makes the words of others fit for a message.
+        Makes foreign words safe for a message.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Translation:
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """Raise `ModelError` in place of whatever the library raises."""
+        """Raise `ModelError` in place of the library's exceptions."""
         from pydantic_ai.exceptions import ModelAPIError, UnexpectedModelBehavior, UserError
 
         try:
@@ -99,7 +99,7 @@ class Translation:
         except ModelAPIError as error:
             raise self._api_error(error) from error
         except UnexpectedModelBehavior as error:
-            problem = f"sent what cannot be read as a reply: {self.redact(str(error))}"
+            problem = f"sent something that cannot be read as a reply: {self.redact(str(error))}"
             raise ModelError(self.name, problem, transient=True) from error
         except UserError as error:
             raise self.unusable(error) from error
@@ -107,7 +107,7 @@ class Translation:
             raise self._connection_error(error) from error
 
     def unusable(self, error: Exception) -> ModelError:
-        """The error before any request was sent."""
+        """Return the error of a call that was not sent."""
         return ModelError(self.name, f"cannot be called: {self.redact(str(error))}")
 
     def _api_error(self, error: "ModelAPIError") -> ModelError:
@@ -123,8 +123,10 @@ class Translation:
         suffix = "" if status is None else f" ({status})"
         if isinstance(error, ai.ModelAuthenticationError):
             variable = self.key_variable
-            rejected = "its credentials" if variable is None else f"the API key in {variable}"
-            problem = f"rejected {rejected}{suffix}: {words}"
+            credential_text = (
+                "its credentials" if variable is None else f"the API key in {variable}"
+            )
+            problem = f"rejected {credential_text}{suffix}: {words}"
         elif isinstance(error, ai.ModelNotFoundError):
             problem = f"does not know the model {self.model!r}{suffix}: {words}"
         else:
@@ -133,14 +135,14 @@ class Translation:
         return ModelError(self.name, problem, status, error.retry_after, _is_transient(error))
 
     def _connection_error(self, error: Exception) -> ModelError:
-        """The network's words behind a library's and provider's error."""
-        where = "the provider's address" if self.base_url is None else self.redact(self.base_url)
+        """Return the network error behind a library's and provider's error."""
+        address = "the provider's address" if self.base_url is None else self.redact(self.base_url)
         cause: BaseException | None = error
         while cause is not None and not isinstance(cause, httpx2.HTTPError):
             cause = cause.__cause__
         if cause is None:
             return ModelError(self.name, f"broke off: {self.redact(str(error))}", transient=True)
-        failure = broken_connection(cause, where)
+        failure = broken_connection(cause, address)
         problem = self.redact(failure.problem)
         return ModelError(self.name, problem, transient=failure.transient, sent=failure.was_sent)
 
@@ -159,14 +161,13 @@ def _is_transient(error: "ModelAPIError") -> bool:
 
 
 Rung = Literal["native", "tool", "prompted"]
-"""Ways to make a reply satisfy a schema: the API's own means, a tool's arguments, asking."""
+"""Ways to make a reply satisfy a schema: by the API, a tool's arguments, or the prompt."""
 
 SILENCE_SECONDS = 1_200.0
-"""The clients are given a time-out, being made to have one; calls meet their own deadline long
-before."""
+"""Timeout of the clients, which require one; calls reach their own deadline long before."""
 
 REFUSALS = (400, 422, 501)
-"""Statuses with which a server refuses the way in which a schema was put to it."""
+"""Statuses by which a server refuses the form of a schema."""
 
 _PACKAGES = {
     "anthropic": ("anthropic", "anthropic"),
@@ -176,30 +177,30 @@ _PACKAGES = {
     "google-cloud": ("google.genai", "google"),
     "huggingface": ("huggingface_hub", "huggingface"),
 }
-"""Provider to the package it needs, and to the extra that brings it."""
+"""Package that each provider needs, and the extra that installs it."""
 
 _ADDRESSES = {"azure": "azure_endpoint"}
-"""A provider's name for its base URL, where it has another."""
+"""Names of the base URL's parameter that differ between providers."""
 
 
-_Whose: TypeAlias = tuple[str, str | None, str | None]
+_ClientKey: TypeAlias = tuple[str, str | None, str | None]
 """Provider, key and address."""
 
 _IMPORTING = Lock()
-"""Threads that import parts of one package at once may meet modules that are not whole yet."""
+"""Threads that import parts of one package at once could see incomplete modules."""
 
 
 class Providers:
     """One shared HTTP client per provider, address and key.
 
-    Each event loop has clients of its own, which `aclose` on that loop closes.
+    Each event loop has separate clients, which `aclose` on that loop closes.
     """
 
     def __init__(self) -> None:
-        self._open: RunVar[dict[_Whose, tuple[Any, AsyncExitStack]]] = RunVar("witan.providers")
+        self._open: RunVar[dict[_ClientKey, tuple[Any, AsyncExitStack]]] = RunVar("witan.providers")
 
     async def get(self, provider: str, key: str | None, base_url: str | None) -> Any:
-        """The provider of pydantic-ai, made when it is first asked for."""
+        """Return the provider of pydantic-ai, made on first use."""
         from pydantic_ai.providers import infer_provider_class
 
         clients = self._open.get(None)
@@ -213,10 +214,10 @@ class Providers:
             if unknown:
                 raise ValueError(f"{provider} takes no {unknown[0].replace('_', ' ')}")
             stack = AsyncExitStack()
-            made = kind(**options, **announce_in_options(provider, stack))
-            announce(provider, made)
-            clients[provider, key, base_url] = made, stack
-            await stack.enter_async_context(made)
+            model = kind(**options, **announce_in_options(provider, stack))
+            announce(provider, model)
+            clients[provider, key, base_url] = model, stack
+            await stack.enter_async_context(model)
         return clients[provider, key, base_url][0]
 
     async def aclose(self) -> None:
@@ -230,7 +231,7 @@ class Providers:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A call as the library takes it."""
+    """A call in the form of the library."""
 
     messages: "list[m.ModelMessage]"
     settings: "ModelSettings"
@@ -243,20 +244,20 @@ class PydanticAIModel:
     Parameters
     ----------
     name
-        For messages.
+        Name in messages.
     model_string
-        As pydantic-ai writes it, such as ``anthropic:claude-…``.
+        The model in pydantic-ai's notation, such as ``anthropic:claude-…``.
     key, key_variable
-        The key, and where it was looked for; without a variable none is needed.
+        The key, and the variable searched for it; without a variable none is needed.
     base_url
-        None: the provider's own.
+        Address; None for the provider's own.
     providers
-        Shared with other models and closed by whoever made it; None: the model's own.
+        Clients shared with other models and closed by their owner; None for the model's own.
 
     Raises
     ------
     MissingKey
-        If there is no key and a variable where it was looked for.
+        If the key is missing although a variable for it was given.
     MissingExtra
         If the provider's package is not installed.
     """
@@ -289,7 +290,7 @@ class PydanticAIModel:
         return f"PydanticAIModel({self.name!r})"
 
     async def complete(self, call: Call, hear: Hear, /) -> Reply:
-        """Answer one call in one attempt; structured output is not streamed."""
+        """Answer one call in one attempt, without streaming structured output."""
         model = await self._model()
         with self._translation.errors():
             if call.schema is None:
@@ -307,7 +308,7 @@ class PydanticAIModel:
 
     async def _model(self) -> "Model":
         try:
-            if not self._is_loaded:  # the others' replies are not held up for a second
+            if not self._is_loaded:  # so that the others' replies do not wait for a second
                 await to_thread.run_sync(_load, self.provider, abandon_on_cancel=True)
                 self._is_loaded = True
         except (ImportError, ValueError) as error:
@@ -352,7 +353,7 @@ class PydanticAIModel:
     ) -> "m.ModelResponse":
         """Request schema-conforming output by the model's best method.
 
-        What it refused once is not tried on it again.
+        A method that it refused once is not tried again.
         """
         from pydantic_ai.direct import model_request
         from pydantic_ai.exceptions import ModelHTTPError, UserError
@@ -379,11 +380,11 @@ class PydanticAIModel:
     def _reply(self, response: "m.ModelResponse") -> Reply:
         text = self._secrets.hide(_text(response))
         cost, problems = read_cost((response.provider_details or {}).get("cost"))
-        read, more = read_tokens(response.usage.input_tokens, "read")
-        written, others = read_tokens(response.usage.output_tokens, "written")
+        input_tokens, more = read_tokens(response.usage.input_tokens, "read")
+        output_tokens, others = read_tokens(response.usage.output_tokens, "written")
         reply = Reply(
             text,
-            Usage(read or None, written or None),  # 0 is the library's for what nobody said
+            Usage(input_tokens or None, output_tokens or None),  # the library has 0 for unknown
             cost_usd=cost,
             cut=response.finish_reason == "length",
             notes=(*problems, *more, *others),
@@ -392,7 +393,7 @@ class PydanticAIModel:
         if not is_blank(text):
             return reply
         filtered = response.finish_reason == "content_filter"
-        problem = "kept its reply back: its content filter stepped in"
+        problem = "was blocked by its content filter"
         problem = problem if filtered else "said nothing"
         raise BilledFailure(reply, self.name, problem, None, None, not filtered)
 
@@ -402,24 +403,24 @@ def _require_package(name: str, provider: str) -> None:
         return
     package, extra = _PACKAGES[provider]
     try:
-        installed = find_spec(package) is not None
+        is_installed = find_spec(package) is not None
     except ModuleNotFoundError:
-        installed = False
-    if not installed:
+        is_installed = False
+    if not is_installed:
         raise MissingExtra(f"the member {name}", extra)
 
 
 def _load(provider: str) -> None:
     """Import the library, and the provider's own package."""
     with _IMPORTING:
-        from pydantic_ai import direct, output, tools  # noqa: F401 - for those who use it
+        from pydantic_ai import direct, output, tools  # noqa: F401 - for its users
         from pydantic_ai.providers import infer_provider_class
 
         infer_provider_class(provider)
 
 
 def _rungs(model: "Model") -> Sequence[Rung]:
-    """Output methods of the model, best first; a prompt works on any."""
+    """Return the model's output methods, best first; the last always works."""
     profile = model.profile
     rungs: list[Rung] = ["native"] if profile.get("supports_json_schema_output", False) else []
     if profile.get("supports_tools", True):
@@ -428,7 +429,7 @@ def _rungs(model: "Model") -> Sequence[Rung]:
 
 
 def _refuses_form(error: Exception) -> bool:
-    """Check for an error solvable by another output method."""
+    """Return true if another output method may avoid the error."""
     from pydantic_ai import exceptions as ai
 
     if isinstance(error, ai.ModelContextWindowExceededError | ai.ModelQuotaExceededError):
@@ -487,7 +488,7 @@ def _parameters(
     if rung == "tool":
         tool = ToolDefinition(
             name=call.stage,
-            description="Hands in what was asked for.",
+            description="Submit the requested result.",
             parameters_json_schema=dict(schema),
             kind="output",
         )
@@ -500,16 +501,16 @@ def _parameters(
 
 
 def _has_finished(response: "m.ModelResponse") -> bool:
-    """Check for a stated finish reason, even one unknown to the library."""
+    """Return true for any finish reason, even one unknown to the library."""
     details = response.provider_details or {}
     return response.finish_reason is not None or "finish_reason" in details
 
 
 def _text(response: "m.ModelResponse") -> str:
-    """The text, or the tool's arguments: our reader accepts both."""
+    """Return the text, or the tool's arguments: our reader accepts both."""
     from pydantic_ai.messages import TextPart, ToolCallPart
 
-    handed = [part for part in response.parts if isinstance(part, ToolCallPart)]
-    if handed:
-        return handed[0].args_as_json_str()
+    tool_calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
+    if tool_calls:
+        return tool_calls[0].args_as_json_str()
     return "".join(part.content for part in response.parts if isinstance(part, TextPart))

@@ -1,7 +1,7 @@
 """A scripted model for demonstrations and tests, ours and users'.
 
-Nothing it says is a model's. It draws no lots and reads no clock, so the same call brings the
-same reply. ``docs/members.md`` describes scripts as TOML.
+Its replies come from no model. Without chance and clock, the same call always gets the same
+reply. ``docs/members.md`` describes scripts as TOML.
 """
 
 import json
@@ -29,27 +29,27 @@ class Line:
     Parameters
     ----------
     text
-        What is said; None in a review: it is written from the sheet.
+        The reply; None in a review that is written from the sheet.
     contains
-        The line fits only a call whose messages contain this.
+        Text that the messages of a call must contain.
     seconds
-        Before anything is said.
+        Seconds before the reply begins.
     tokens_per_second
-        How fast it is said, a word being a token; None: at once.
+        Speed of the reply, with one token per word; None for all at once.
     error, status, retry_after
-        What the call fails with, once the text, if there is one, was said.
+        Failure of the call, after the text if there is one.
     hang
-        The call never ends.
+        True if the call never ends.
     empty
-        The call ends without a reply.
+        True if the call ends without a reply.
     times
-        The line fits only so many attempts at one call; None: all of them.
+        Number of attempts at one call that the line serves; None for all.
     prefers
-        Phrases by which answers are told apart, the best answer's first.
+        Phrases that identify answers, the best answer's first.
     grades
         Phrase to one grade, or to grades by criterion.
     gullible
-        An answer that orders to be ranked first, is.
+        True if an answer that orders to be ranked first is ranked first.
     """
 
     text: str | None = None
@@ -68,7 +68,7 @@ class Line:
 
     @property
     def fails(self) -> bool:
-        """True if the call brings no reply."""
+        """True if the call gets no reply."""
         return self.error is not None or self.hang or self.empty
 
 
@@ -84,20 +84,20 @@ class Script:
 
 def read_script(path: str | Path) -> Script:
     """Read a script from TOML; errors name file, key and expectation."""
-    where = str(path)
+    location = str(path)
     try:
         data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError(where, "", f"cannot be read: {error.strerror or error}") from error
+        raise ConfigError(location, "", f"cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(where, "", f"is not UTF-8 text (at byte {error.start})") from error
+        raise ConfigError(location, "", f"is not UTF-8 text (at byte {error.start})") from error
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(where, "", f"is not TOML: {error}") from error
+        raise ConfigError(location, "", f"is not TOML: {error}") from error
     stages = [stage.name for stage in fields(Script)]
     for key in data:
         if key not in stages:
-            raise ConfigError(where, key, f"is no stage; expected only {', '.join(stages)}")
-    return Script(**{stage: tuple(_lines(where, stage, data[stage])) for stage in data})
+            raise ConfigError(location, key, f"is not a stage; expected only {', '.join(stages)}")
+    return Script(**{stage: tuple(_lines(location, stage, data[stage])) for stage in data})
 
 
 def _lines(source: str, stage: str, rows: object) -> Iterator[Line]:
@@ -110,16 +110,16 @@ def _lines(source: str, stage: str, rows: object) -> Iterator[Line]:
         entries: dict[str, Any] = {**table, "prefers": tuple(table.get("prefers", ()))}
         line = Line(**entries)
         if line.text is None and not line.fails and stage in ("answer", "synthesis"):
-            raise ConfigError(source, key, "says nothing; expected text, error, hang or empty")
+            raise ConfigError(source, key, "has no reply; expected text, error, hang or empty")
         yield line
 
 
 def _check(source: str, key: str, table: Mapping[str, object]) -> None:
     for name, value in table.items():
-        if name not in _EXPECTED:
-            known = ", ".join(_EXPECTED)
-            raise ConfigError(source, f"{key}.{name}", f"is unknown; expected only {known}")
-        holds, expected = _EXPECTED[name]
+        if name not in _FIELD_CHECKS:
+            names = ", ".join(_FIELD_CHECKS)
+            raise ConfigError(source, f"{key}.{name}", f"is unknown; expected only {names}")
+        holds, expected = _FIELD_CHECKS[name]
         if not holds(value):
             raise ConfigError(source, f"{key}.{name}", f"is {value!r}; expected {expected}")
 
@@ -164,7 +164,7 @@ def _are_grades(value: object) -> bool:
     )
 
 
-_EXPECTED: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+_FIELD_CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "text": (_is_text, "text"),
     "contains": (_is_text, "text"),
     "seconds": (_is_duration, "a number of seconds, 0 or more"),
@@ -182,10 +182,10 @@ _EXPECTED: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 
 
 MIDDLING = 5
-"""The grade of an answer about which the script says nothing."""
+"""Grade of an answer that the script does not mention."""
 
 BEST_PREFERRED, LEAST_PREFERRED = 9, 6
-"""Grades of the places in `prefers`, where no grade is given."""
+"""Grades of the places in `prefers` without a stated grade."""
 
 OBEYED = 10
 
@@ -194,14 +194,14 @@ NOTES = "Written by a script."
 _PLACEHOLDER = re.compile(r"\{([1-9][0-9]?)\}")
 
 _ORDER = re.compile(r"\brank\b[^.!?\n]*\bfirst\b", re.IGNORECASE)
-"""Words that a gullible reviewer takes for an order; no other reader of ours looks for one."""
+"""Words that a gullible reviewer takes for an order; no other reader of ours does."""
 
 Grade = float | Mapping[str, float]
 
 
 def cite(line: Line, call: Call) -> str:
-    """The line's text, with labels of the answers containing its phrases."""
-    assert line.text is not None  # noqa: S101 - the caller has looked
+    """Return the line's text, with labels of the answers containing its phrases."""
+    assert line.text is not None  # noqa: S101 - checked by the caller
     if _PLACEHOLDER.search(line.text) is None:
         return line.text
     answers = _answers(call)
@@ -217,7 +217,7 @@ def cite(line: Line, call: Call) -> str:
 
 
 def review_text(line: Line, call: Call) -> str:
-    """The review of this call's sheet, as JSON by its schema."""
+    """Return the review of this call's sheet, as JSON by its schema."""
     answers = _answers(call)
     grades = {label: _grade(line, text) for label, text in answers.items()}
     keys = {label: (_place(line, answers[label]), -_overall(grades[label])) for label in answers}
@@ -237,7 +237,7 @@ def review_text(line: Line, call: Call) -> str:
 
 
 def _answers(call: Call) -> dict[str, str]:
-    """Label to answer, from the fences of what the member is shown."""
+    """Return answers by label, from the fences in the call."""
     answers: dict[str, str] = {}
     for message in call.messages:
         if message.role == "user":
@@ -257,8 +257,8 @@ def _grade(line: Line, text: str) -> Grade:
     if place < 0:
         return OBEYED
     grades = (grade for phrase, grade in line.grades.items() if phrase in text)
-    unsaid = max(BEST_PREFERRED - place, LEAST_PREFERRED)
-    return next(grades, unsaid if place < len(line.prefers) else MIDDLING)
+    default_grade = max(BEST_PREFERRED - place, LEAST_PREFERRED)
+    return next(grades, default_grade if place < len(line.prefers) else MIDDLING)
 
 
 def _overall(grade: Grade) -> float:
@@ -266,7 +266,7 @@ def _overall(grade: Grade) -> float:
 
 
 def _grade_on(grade: Grade, criterion: str) -> float:
-    """The grade on one criterion, by default the overall grade."""
+    """Return the grade on one criterion, by default the overall grade."""
     if isinstance(grade, Mapping):
         return grade[criterion] if criterion in grade else round(_overall(grade))
     return grade
@@ -280,8 +280,8 @@ def _properties(schema: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return {} if schema is None else schema.get("properties", {})
 
 
-Says = str | Line | Callable[[Call], str]
-"""A text, a line, or a function that writes the text for a call."""
+ScriptLine = str | Line | Callable[[Call], str]
+"""A text, a line, or a function from a call to its text."""
 
 WORDS_A_PIECE = 3
 """Words that arrive in one piece."""
@@ -292,24 +292,23 @@ _WORD = re.compile(r"\s*\S+\s*")
 class ScriptedModel:
     """A scripted model, usable by concurrent sessions.
 
-    Each of the sequences holds what may be said at that stage; the first entry that fits a call
-    is played. An entry with `times` fits only so many attempts at one call, and an attempt is made
-    with the very `Call` of the first, not with one that equals it. How often each call was made is
-    all that it remembers, and only as long as the call exists: what one session heard changes
-    nothing for another.
+    Each sequence contains the entries of that stage; the first one that matches a call is played.
+    An entry with `times` serves only so many attempts at one call; attempts share the same `Call`
+    object. The number of attempts is the only state, and lasts as long as the call, so sessions do
+    not affect each other.
     """
 
     def __init__(
         self,
         name: str,
         *,
-        answers: Sequence[Says] = (),
-        reviews: Sequence[Says] = (),
-        repairs: Sequence[Says] = (),
-        synthesis: Sequence[Says] = (),
+        answers: Sequence[ScriptLine] = (),
+        reviews: Sequence[ScriptLine] = (),
+        repairs: Sequence[ScriptLine] = (),
+        synthesis: Sequence[ScriptLine] = (),
     ) -> None:
         self.name = name
-        self._says: dict[Stage, tuple[Says, ...]] = {
+        self._lines_by_stage: dict[Stage, tuple[ScriptLine, ...]] = {
             "answer": tuple(answers),
             "review": tuple(reviews) or (Line(),),
             "repair": tuple(repairs) or tuple(reviews) or (Line(),),
@@ -353,18 +352,18 @@ class ScriptedModel:
         if line.error is not None:
             transient = line.status is not None and is_transient(line.status)
             raise ModelError(self.name, line.error, line.status, line.retry_after, transient)
-        read = sum(len(message.text.split()) for message in call.messages)
+        n_words = sum(len(message.text.split()) for message in call.messages)
         return Reply(
             "".join(words[: call.max_tokens]),
-            Usage(read, min(len(words), call.max_tokens)),
+            Usage(n_words, min(len(words), call.max_tokens)),
             cut=len(words) > call.max_tokens,
         )
 
-    def _pick(self, call: Call) -> Says:
+    def _pick(self, call: Call) -> ScriptLine:
         """Choose the first fitting entry with attempts left."""
-        fitting = [entry for entry in self._says[call.stage] if _fits(entry, call)]
+        fitting = [entry for entry in self._lines_by_stage[call.stage] if _fits(entry, call)]
         if not fitting:
-            raise ModelError(self.name, f"its script has nothing to say to this {call.stage}")
+            raise ModelError(self.name, f"its script has no reply for this {call.stage}")
         return _skip_exhausted(self._attempts.count(call), fitting)
 
     def _write_reply(self, line: Line, call: Call) -> str:
@@ -377,19 +376,22 @@ class _Attempts:
     """Attempts per call, identified by stage and seat instead of text."""
 
     def __init__(self) -> None:
-        self._made: dict[int, tuple[weakref.ref[Call], int]] = {}
+        self._attempts_by_call: dict[int, tuple[weakref.ref[Call], int]] = {}
 
     def count(self, call: Call) -> int:
-        """Take note of an attempt; the number of those before it."""
+        """Count an attempt; return the number of those before it."""
         key = id(call)
-        attempts = self._made.get(key)
-        before = 0 if attempts is None else attempts[1]
-        forget = self._made.pop
-        self._made[key] = (weakref.ref(call, lambda _: forget(key, None)), before + 1)
-        return before
+        attempts = self._attempts_by_call.get(key)
+        n_earlier = 0 if attempts is None else attempts[1]
+        forget = self._attempts_by_call.pop
+        self._attempts_by_call[key] = (
+            weakref.ref(call, lambda _: forget(key, None)),
+            n_earlier + 1,
+        )
+        return n_earlier
 
 
-def _skip_exhausted(attempts: int, entries: Sequence[Says]) -> Says:
+def _skip_exhausted(attempts: int, entries: Sequence[ScriptLine]) -> ScriptLine:
     """Skip exhausted entries; the last one never is."""
     for entry in entries[:-1]:
         if not isinstance(entry, Line) or entry.times is None or attempts < entry.times:
@@ -398,7 +400,7 @@ def _skip_exhausted(attempts: int, entries: Sequence[Says]) -> Says:
     return entries[-1]
 
 
-def _fits(entry: Says, call: Call) -> bool:
+def _fits(entry: ScriptLine, call: Call) -> bool:
     return (
         not isinstance(entry, Line)
         or entry.contains is None

@@ -32,8 +32,8 @@ HOW = (
 
 FREE = Price(0.0, 0.0)
 
-ELSEWHERE = ("-cloud", ":cloud")
-"""Endings of Ollama's models that it passes on to its own cloud, which bills them."""
+CLOUD_SUFFIXES = ("-cloud", ":cloud")
+"""Suffixes of models that Ollama forwards to its own cloud, which bills them."""
 
 REASONING_NAMES = re.compile(
     r"(?:^|[^a-z])(?:r1|qwq|qvq|think(?:ing|er)?|reason(?:er|ing)?|deepseek-r\d|magistral|openthinker"
@@ -42,39 +42,39 @@ REASONING_NAMES = re.compile(
     r"(?:$|[^a-z])",
     re.IGNORECASE,
 )
-"""Models whose chat template may open the reasoning, so that their texts only close it."""
+"""Models whose chat template may open the reasoning, so that their text only closes it."""
 
 _VERSION = re.compile(r"/v\d+$")
-"""The end of an address that holds the version already."""
+"""End of an address that contains a version."""
 
 Rate = tuple[float, float]
 """US dollars per million tokens read and written."""
 
-_NAMED = re.compile(r"\s*([^=:/#\s](?:[^=:/#]*[^=:/#\s])?)\s*=(.*)", re.DOTALL)
-"""A name before a seat: what stands before the first ``=``, unless the seat has begun by then."""
+_NAMED_SEAT = re.compile(r"\s*([^=:/#\s](?:[^=:/#]*[^=:/#\s])?)\s*=(.*)", re.DOTALL)
+"""A name before a seat: the text before the first ``=``, unless the seat begins before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeatSpec:
-    """A seat as it is written, taken apart.
+    """A parsed seat.
 
     Parameters
     ----------
     source
         The seat without its name: enough to seat it again.
     provider
-        A name in `PROVIDERS`, ``script``, ``cmd``, or scheme, host and port of a server, which no
-        name is spelt like: whoever names a host decides neither whose key it gets nor what runs.
+        A name in `PROVIDERS`, ``script``, ``cmd``, or scheme, host and port of a server, which look
+        like no name: naming a host decides neither whose key it gets nor what runs.
     model
         The model's id there; the path of a script; the words of a command.
     name
-        Given, or else found by `name_seats`; empty until then.
+        Name as written, or else by `name_seats`; empty until then.
     url
         The base of the server to call instead of the provider's own.
     key_variable
         The variable that holds the key instead of the provider's own.
     price
-        As configured; None: looked up.
+        Price as configured; None to look it up.
     """
 
     source: str
@@ -96,21 +96,21 @@ class SeatSpec:
 
 def _split_name(text: str) -> tuple[str, str]:
     """Split a seat at its optional name."""
-    named = _NAMED.fullmatch(text)
-    return (named[1], named[2].strip()) if named else ("", text.strip())
+    match = _NAMED_SEAT.fullmatch(text)
+    return (match[1], match[2].strip()) if match else ("", text.strip())
 
 
 def parse_seat(
     text: str, *, origin: str = "the council", key: str = "a seat", base: Path | None = None
 ) -> SeatSpec:
-    """Read a seat as it is written.
+    """Parse a seat.
 
     Parameters
     ----------
     origin, key
-        What an error names.
+        File and key that errors name.
     base
-        The directory that relative paths start from; None: they are left as they are.
+        Directory of relative paths; None to leave them unchanged.
     """
     name, source = _split_name(text)
     kind, colon, rest = source.partition(":")
@@ -126,13 +126,13 @@ def parse_seat(
         else:
             spec = _parse_provider_seat(source, kind, rest.strip())
     except _InvalidSeat as flaw:
-        how = "" if str(flaw).endswith("?") else f"; {HOW}"
-        raise ConfigError(origin, key, f"is no seat: {flaw}{how}") from None
+        hint = "" if str(flaw).endswith("?") else f"; {HOW}"
+        raise ConfigError(origin, key, f"is not a seat: {flaw}{hint}") from None
     return replace(spec, name=name)
 
 
 class _InvalidSeat(Exception):
-    """Explain why a text is no seat."""
+    """Explain why a text is not a seat."""
 
 
 def check_url(url: str) -> str | None:
@@ -143,32 +143,32 @@ def check_url(url: str) -> str | None:
     except ValueError:
         fine = False
     if not url.startswith(("http://", "https://")):
-        return "is no base URL: it begins with http:// or https://"
+        return "is not a base URL: it must begin with http:// or https://"
     if not fine or any(character.isspace() for character in url):
-        return "is no base URL: it is written http://host/v1 or http://host:8000/v1"
+        return "is not a base URL: expected http://host/v1 or http://host:8000/v1"
     if parts.username is not None or parts.query:
         return (
-            "is no base URL: it holds a user, a password or a query; "
-            "a key is read from the variable that key names"
+            "is not a base URL: it contains a user, a password or a query; "
+            "name the variable of a key with key"
         )
     return None
 
 
 def _parse_url_seat(source: str) -> SeatSpec:
-    """A model on any OpenAI-compatible server."""
+    """Parse a model on any OpenAI-compatible server."""
     url, _, model = source.partition("#")
     if problem := check_url(url):
         address = repr(url) if "@" not in url and "?" not in url else "the address"
         raise _InvalidSeat(f"{address} {problem}")
     if not model.strip():
-        raise _InvalidSeat(f"{url!r} lacks a model: say which after a #")
+        raise _InvalidSeat(f"{url!r} lacks a model: name it after a #")
     parts = urlsplit(url)
     provider = f"{parts.scheme}://{parts.netloc.lower()}"
     return SeatSpec(source, provider, model.strip(), url=url.rstrip("/"))
 
 
 def _parse_local(kind: str, rest: str, base: Path | None) -> SeatSpec:
-    """A script or program; paths are relative to the text's folder."""
+    """Parse a script or program; paths are relative to the text's folder."""
     if kind == "script":
         if not rest:
             raise _InvalidSeat("it names no script")
@@ -190,42 +190,42 @@ def _parse_provider_seat(source: str, kind: str, model: str) -> SeatSpec:
     if kind not in PROVIDERS:
         raise _InvalidSeat(str(UnknownName("provider", kind, [*PROVIDERS, "script", "cmd"])))
     if not model:
-        raise _InvalidSeat(f"{source!r} lacks a model: say which after the colon")
+        raise _InvalidSeat(f"{source!r} lacks a model: name it after the colon")
     return SeatSpec(f"{kind}:{model}", kind, model)
 
 
 def name_seats(specs: Sequence[SeatSpec], names: Collection[str] = ()) -> tuple[SeatSpec, ...]:
     """Give every seat a unique name.
 
-    A name given stands. Else a seat is called after its model; where models of several providers
-    are called the same, the provider goes before it; then they are numbered.
+    A stated name stays. Otherwise a seat is named after its model; if models of several providers
+    share a name, the provider is added in front; then they are numbered.
     """
-    own = [spec.name for spec in specs if spec.name]
+    own_names = [spec.name for spec in specs if spec.name]
     providers: dict[str, list[str]] = {}
     for spec in specs:
         if not spec.name:
             providers.setdefault(spec.own_name, []).append(spec.provider)
-    used = Counter([*names, *own])
-    named = []
+    name_counts = Counter([*names, *own_names])
+    result = []
     for spec in specs:
         name = spec.name
         if not name:
-            shared = len(set(providers[spec.own_name])) > 1
+            is_shared = len(set(providers[spec.own_name])) > 1
             place = spec.provider.rpartition("://")[2]
-            wished = f"{place}/{spec.own_name}" if shared else spec.own_name
-            name = free_name(wished, used)
-            used[name] += 1
-        named.append(replace(spec, name=name))
-    return tuple(named)
+            wanted_name = f"{place}/{spec.own_name}" if is_shared else spec.own_name
+            name = free_name(wanted_name, name_counts)
+            name_counts[name] += 1
+        result.append(replace(spec, name=name))
+    return tuple(result)
 
 
 def names_of(spec: SeatSpec) -> tuple[str, ...]:
-    """Names of a seat in the prices: name, notation, both."""
+    """Return names of a seat in the prices: name, notation, both."""
     return (spec.name, spec.source, f"{spec.name}={spec.source}")
 
 
 def find_price(spec: SeatSpec, rates: Mapping[str, Rate]) -> Price | None:
-    """The price set for a seat under one of its names, if any."""
+    """Return the price set under one of a seat's names, if any."""
     return next((Price(*rates[name]) for name in names_of(spec) if name in rates), None)
 
 
@@ -235,7 +235,7 @@ def unknown_seat_problem(name: str, seats: Iterable[str]) -> str:
 
 
 def key_variables(spec: SeatSpec) -> tuple[str, ...]:
-    """Variables searched for a seat's key; empty: none needed."""
+    """Return the variables searched for a seat's key, if it needs one."""
     if spec.key_variable is not None:
         return (spec.key_variable,)
     provider = PROVIDERS.get(spec.provider)
@@ -249,9 +249,9 @@ class Address:
     Parameters
     ----------
     url
-        None: wherever the client library calls it, or nowhere.
+        Address; None if left to the client library, or without one.
     variable
-        The variable that moves its provider; None: the seat, the configuration or the default.
+        Variable that sets the address; None if from seat, configuration or default.
     """
 
     url: str | None
@@ -274,7 +274,7 @@ def address(spec: SeatSpec, environment: Mapping[str, str]) -> Address:
 
 
 def _moved_address(provider: Provider, variable: str, value: str) -> str:
-    """The address in a provider's variable, plus its library's version suffix."""
+    """Return the address in a provider's variable, plus its library's version suffix."""
     if problem := check_url(value):
         raise ConfigError(variable, "", problem)
     url = value.rstrip("/")
@@ -284,14 +284,14 @@ def _moved_address(provider: Provider, variable: str, value: str) -> str:
 
 
 def base_url(spec: SeatSpec, environment: Mapping[str, str]) -> str | None:
-    """The URL of a seat; None: decided by its library, or none."""
+    """Return the URL of a seat, unless left to its library."""
     return address(spec, environment).url
 
 
 def local_addresses(
     servers: Mapping[str, str], environment: Mapping[str, str]
 ) -> Mapping[str, str]:
-    """Addresses of local servers, overridden by variables."""
+    """Return addresses of local servers, overridden by variables."""
     addresses = {kind: address(SeatSpec("", kind, ""), environment) for kind in servers}
     return {
         kind: url if (place := addresses[kind]).variable is None or place.url is None else place.url
@@ -300,10 +300,10 @@ def local_addresses(
 
 
 def describe_risk(record: Seat) -> str | None:
-    """Describe a recorded seat's risks beyond its own key; None: harmless."""
+    """Describe a recorded seat's risks beyond its own key, if any."""
     if not record.source:
         return None
-    # What it is read as counts: whatever else a record says of a seat is only said.
+    # The parsed notation counts, since other claims of a record are unverified.
     spec = parse_seat(record.source, origin="the record", key=record.name)
     if spec.provider == "cmd":
         return f"run {record.source.strip()}"
@@ -316,11 +316,11 @@ def describe_risk(record: Seat) -> str | None:
 
 
 def price_of_seat(spec: SeatSpec, environment: Mapping[str, str]) -> Price | None:
-    """Look up the price of a seat; None: it is unknown.
+    """Look up the price of a seat, if it is known.
 
-    As configured; as listed, also where the provider is called at another address. A local server,
-    or a server that is written as an address, costs nothing on this machine; a paid provider behind
-    a gateway here is still paid.
+    The price as configured, or as listed, even if the provider is called at another address. A
+    local server, or one written as an address on this machine, costs nothing; a paid provider
+    behind a local gateway still costs its price.
     """
     url = base_url(spec, environment)
     if spec.price is not None:
@@ -329,10 +329,10 @@ def price_of_seat(spec: SeatSpec, environment: Mapping[str, str]) -> Price | Non
         return FREE
     provider = PROVIDERS.get(spec.provider)
     if provider is not None and not provider.local:
-        # A gateway passes on what the provider charges, wherever the gateway runs.
+        # A gateway passes the provider's charges on, wherever it runs.
         return list_price(provider.name, spec.model)
-    here = url is not None and is_loopback(url) and not spec.model.endswith(ELSEWHERE)
-    return FREE if here else None
+    is_local = url is not None and is_loopback(url) and not spec.model.endswith(CLOUD_SUFFIXES)
+    return FREE if is_local else None
 
 
 def seat(
@@ -346,16 +346,16 @@ def seat(
     Parameters
     ----------
     connections, providers
-        Shared with other seats, and closed by whoever made them.
+        Shared with other seats, and closed by their owner.
 
     Raises
     ------
     MissingKey
-        If it needs a key that no variable holds.
+        If it needs a key that no variable contains.
     ConfigError
         If its script cannot be read.
     NoCouncil
-        If it is a program that holds this council.
+        If it is a program that runs this council.
     """
     return Member(
         name=spec.name,
@@ -372,10 +372,10 @@ def seat(
 
 
 def _may_reason(spec: SeatSpec) -> bool:
-    """Guess by name if a model may write reasoning into its text."""
+    """Guess by name whether a model may write reasoning into its text."""
     provider = PROVIDERS.get(spec.provider)
-    served = spec.url is not None or (provider is not None and provider.local)
-    return served and REASONING_NAMES.search(spec.model) is not None
+    is_server = spec.url is not None or (provider is not None and provider.local)
+    return is_server and REASONING_NAMES.search(spec.model) is not None
 
 
 def _model(
@@ -393,8 +393,10 @@ def _model(
 
         program = Program(spec.name, spec.model)
         if (circle := program.circle()) is not None:
-            # Before anybody is asked: the others would be paid for a council within itself.
-            raise NoCouncil(f"{spec.name} cannot sit: {circle}", "do not have it ask this council")
+            # Before any call, since the others would be paid for a council within itself.
+            raise NoCouncil(
+                f"{spec.name} cannot be seated: {circle}", "it must not ask this council"
+            )
         return program
     variable, key = _key(spec, environment)
     provider = PROVIDERS.get(spec.provider, Provider(spec.provider, url=spec.url))
@@ -417,7 +419,7 @@ def _model(
 
 
 def _key(spec: SeatSpec, environment: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """The variable of a seat's key and the key, if needed."""
+    """Return the variable of a seat's key and the key, if needed."""
     variables = key_variables(spec)
     if not variables:
         return None, None

@@ -59,6 +59,9 @@ from witan.service.batch import (
 )
 from witan.service.council import Council
 
+CHOICE = "'choose'"
+"""Key of the halves that choose the best member; its quotes count, or the halves would change."""
+
 NO_MONEY = {
     "self": "the best member by itself: no money left",
     "jury": "the jury: no money left",
@@ -535,7 +538,7 @@ class ArmBatch:
             name = self._find_leader(rows)
         if name is None:
             # By what is asked, not of whom, so that every council has the same halves.
-            apart = split_questions(session_names(self.tasks, "choose"))
+            apart = split_questions(session_names(self.tasks, CHOICE))
             choosing = frozenset(self.tasks[at].number for at in apart)
             self._choice = "other questions" if choosing else "these questions"
             name = self._choose_by(

@@ -27,6 +27,7 @@ from witan.deliberation.money import sum_known
 from witan.deliberation.plan import Plan
 from witan.deliberation.ports import REFERENCE
 from witan.deliberation.procedure import Procedure, with_ceiling
+from witan.deliberation.record import dump_record
 from witan.deliberation.retries import plan_rest
 from witan.deliberation.session import Session
 from witan.errors import (
@@ -312,8 +313,11 @@ def _text(row: Mapping[str, Any], column: str, path: str, line: int) -> str | No
     raise BallotFileError(path, f"field {column!r} is to be text", line)
 
 
-def session_names(tasks: Sequence[BatchRow], procedure: object) -> list[str]:
-    """Name each task's session after what is asked, how, and which of its likes it is."""
+def session_names(tasks: Sequence[BatchRow], procedure: str) -> list[str]:
+    """Name each task's session by a hash of the task, the procedure and its repetition.
+
+    `procedure` is its full description (`dump_record`): two that differ anywhere share no name.
+    """
     seen: Counter[str] = Counter()
     names = []
     for task in tasks:
@@ -321,7 +325,7 @@ def session_names(tasks: Sequence[BatchRow], procedure: object) -> list[str]:
         asked = [task.question, dict(task.texts), reference, task.category, task.id]
         asked += [dict(task.sources)] if task.sources else []
         asked += [] if task.expected is None else [task.expected]
-        words = json.dumps([asked, repr(procedure)], sort_keys=True)
+        words = json.dumps([asked, procedure], sort_keys=True)
         key = blake2s(words.encode(errors="replace"), digest_size=10).hexdigest()
         seen[key] += 1
         names.append(f"batch-{key}" if seen[key] == 1 else f"batch-{key}-{seen[key]}")
@@ -413,7 +417,8 @@ class Batch:
         seats = [(seat.name, seat.source, seat.url, seat.options) for seat in seated]
         # Limits say how long and at what price is asked, not what.
         how = replace(council.procedure, limits=type(council.procedure.limits)())
-        self.names = session_names(tasks, (how, seats, options.pass_mark, options.expected))
+        described = dump_record([how, seats, options.pass_mark, options.expected])
+        self.names = session_names(tasks, described)
         self._allowance = allowance or Allowance(options.max_cost_usd)
         self._results: list[RowResult] = []
         self._n_earlier = self._n_unaffordable = self._n_running = 0

@@ -11,10 +11,11 @@ from witan.core.outcome import Outcome
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
 from witan.core.verdict import Verdict
+from witan.deliberation.costs import Cost
 from witan.deliberation.events import EVENTS, AnswerDelta, Event, SynthesisDelta
 from witan.deliberation.learning import apply_lessons
 from witan.deliberation.record import dump_record, record_fields
-from witan.deliberation.session import Cost, Session, State, Synthesis
+from witan.deliberation.session import Session, State, Synthesis
 from witan.errors import HistoryError, UnknownName, WitanError
 from witan.service.ballots import BallotObject
 from witan.service.catalogue import redact, redacts

@@ -11,9 +11,10 @@ if TYPE_CHECKING:
     from witan.core.stats.approval import Approval
     from witan.core.stats.separation import Separation
     from witan.core.verdict import MeanGrade, Verdict
+    from witan.deliberation.costs import Cost
     from witan.deliberation.events import Decided
     from witan.deliberation.ports import Member, Options
-    from witan.deliberation.session import Cost, Session
+    from witan.deliberation.session import Session
     from witan.models.seats import SeatSpec
 
 

@@ -28,7 +28,7 @@ TURNED = ("bob", "ada", "dan", "cyd")
 def events(seats: tuple[str, ...], seed: int) -> list[e.Event]:
     """One member fails, two tie, one abstains, and the chairman is a member."""
     chairmen = (Seat("ada", "script:ada.toml", "script"),)
-    notes = ("the chairman ada is a member too",)
+    notes = ("the chairman ada is also a member",)
     story = Story(*seats, seed=seed, chairmen=chairmen, notes=notes)
     for seat in SEATS:
         story.tell(e.AnswerStarted, seat=seat)
@@ -135,7 +135,7 @@ class TestChairman:
         at = next(n for n, x in enumerate(two[0], 1) if isinstance(x, e.SynthesisStarted))
         live = parsed(render_live(LivePage(two[0][:at], clock=lambda: BEGAN)))
 
-        assert "the chairman is a member" in render_session(session)
+        assert "the chairman is also a member" in render_session(session)
         assert live.one(id="writer").all("span")[0].text == "the chairman"
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from witan.deliberation.session import Cost
+from witan.deliberation.costs import Cost
 from witan.history import SessionSummary
 from witan.service.operations.sessions import Deletion, SessionList
 from witan.service.text import UNKNOWN, count_noun, list_text

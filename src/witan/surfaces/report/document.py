@@ -246,10 +246,60 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
-    """Key figures with name, value and meaning, for surfaces with cards."""
+class Chip:
+    """A key figure with its name, its value and a sentence; None: unknown."""
 
-    items: tuple[tuple[str, str | None, str], ...]
+    name: str
+    value: str | None
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Banner:
+    """The verdict: a few words, a sentence, what it rests on, and the rest."""
+
+    headline: str
+    detail: str
+    chips: tuple[Chip, ...] = ()
+    facts: tuple[str, ...] = ()
+
+    def plain(self) -> "Iterator[Block]":
+        """Write it in sentences."""
+        yield Sentence(f"{self.headline} {self.detail}".rstrip())
+        for chip in self.chips:
+            value = "" if chip.value is None else f" {chip.value}"
+            yield Sentence(f"{chip.name}{value}: {_uncapitalize(chip.meaning)}", quiet=True)
+        if self.facts:
+            yield Facts(self.facts)
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """What an incomplete session lacks, in a line, and its remedy.
+
+    Parameters
+    ----------
+    reasons
+        A sentence for each part that is missing.
+    remedy, link
+        What can be done, in words and as an operation; None: nothing.
+    is_fatal
+        There is no outcome because of it.
+    """
+
+    status: str
+    text: str
+    reasons: tuple[str, ...] = ()
+    remedy: str = ""
+    link: Link | None = None
+    is_fatal: bool = False
+
+    def plain(self) -> "Iterator[Block]":
+        """Write it as notes."""
+        yield Note(f"{self.status}: {self.text}", "warning")
+        yield from (Note(each, "reason") for each in self.reasons)
+        if self.link is not None:
+            yield Sentence(self.remedy, link=self.link)
 
 
 @dataclass(frozen=True, slots=True)
@@ -474,6 +524,10 @@ class BallotMatrix:
         return ranking or f"grades alone, of {list_text(graded, most=20)}"
 
 
+def _uncapitalize(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
 def quote_notes(notes: str | None) -> Iterator[str]:
     """Yield the lines of a reviewer's notes."""
     lines = [line for line in (notes or "").splitlines() if line.strip()]
@@ -489,7 +543,8 @@ Block: TypeAlias = (
     | Table
     | Chart
     | Note
-    | Figures
+    | Banner
+    | Shortfall
     | AnswerText
     | FinalAnswer
     | BallotMatrix
@@ -548,9 +603,9 @@ class Report:
         blocks: list[Block] = []
         for block in self.blocks:
             match block:
-                case AnswerText() | FinalAnswer() | BallotMatrix():
+                case Banner() | Shortfall() | AnswerText() | FinalAnswer() | BallotMatrix():
                     blocks += block.plain()
-                case Chart() | Figures():
+                case Chart():
                     pass
                 case Table():
                     blocks.append(block.without_actions())

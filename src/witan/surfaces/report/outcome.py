@@ -47,7 +47,7 @@ def outcome_report(
     outcome = result if isinstance(result, Outcome) else result.outcome
     mark = bool(outcome.details.get("simulated") if is_simulated is None else is_simulated)
     verdict = None if isinstance(result, Outcome) else result.verdict
-    verdict_parts = () if verdict is None else verdict_blocks(verdict, BY_NAME, is_simulated=mark)
+    verdict_parts = () if verdict is None else verdict_blocks(verdict, BY_NAME)
     return Report(
         "Simulated outcome" if mark else "Outcome",
         (outcome.session,) if outcome.session else (),

@@ -1,10 +1,11 @@
 """The page of a session in Chromium: its order, its place on the screen, its figures."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from browsers import NEEDS, Watched, chromium
+from browsers import AXE, NEEDS, Watched, chromium
 from sessions import Story, spent
 from witan.deliberation import events as e
 
@@ -209,3 +210,111 @@ class TestPlaces:
             assert 0 <= bar.bounding_box()["y"] <= 1
             assert page.get_by_role("heading", name=name, exact=True).bounding_box()["y"] >= low
         assert page.evaluate("document.documentElement.scrollWidth") == SIZES[size]["width"]
+
+
+def crowd() -> list[e.Event]:
+    """Twenty members with long names, each with grades for all others."""
+    seats = [f"provider-{chr(97 + n)}-model-{n}" for n in range(20)]
+    story = Story(*seats).answers(**{seat: f"{seat} says." for seat in seats})
+    for at, reviewer in enumerate(seats):
+        others = [seat for seat in seats if seat != reviewer]
+        order = others[at % 3 :] + others[: at % 3]
+        grades = {
+            seat: {"accuracy": 10 - n // 2, "clarity": 1 + n // 2} for n, seat in enumerate(order)
+        }
+        places = {seat: n for n, seat in enumerate(others, start=1)}
+        notes = f"[{order[0]}] is right, and [{order[1]}] nearly so."
+        story.casts(
+            f"{reviewer}: {' > '.join(order)}", grades=grades, positions=places, notes=notes
+        )
+    return story.closing("So.").closed().events
+
+
+class TestBallots:
+    """Ballots, reviews and pairs of a large council."""
+
+    @pytest.fixture
+    def crowded(self, screen, server):
+        server.tell(*crowd())
+        server.end()
+
+        def new(size: str = "wide", **options):
+            page = screen(size, **options).open("/sessions/s1?reveal=1")
+            page.wait_for_selector("#run")
+            return page
+
+        return new
+
+    def test_twenty_candidates_fit_a_wide_page(self, crowded):
+        """Every name stands whole in the head of its column, and no cell is smaller than text."""
+        page = crowded()
+        box = page.locator("#ballots > .matrix-box")
+        cells = page.locator("#ballots tbody tr").first.locator("td").all()
+
+        assert box.evaluate("each => each.scrollWidth <= each.clientWidth + 1")
+        assert min(each.bounding_box()["width"] for each in cells[:20]) >= 32
+        cut = "all => all.filter(each => each.scrollHeight > each.clientHeight + 1).length"
+        assert page.locator("#ballots thead span").evaluate_all(cut) == 0
+
+    def test_a_phone_scrolls_the_matrix_and_not_the_page(self, crowded):
+        """The reviewer's name stays in sight."""
+        page = crowded("phone")
+        page.locator("#ballots > .matrix-box").evaluate("each => each.scrollTo(400, 0)")
+
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        head = page.locator("#ballots tbody th").first.bounding_box()
+        assert 0 <= head["x"] < 40
+
+    def test_pointing_at_a_cell_shows_grade_and_place(self, crowded):
+        """By pointer and by keyboard, within the box."""
+        page = crowded()
+        cell = page.locator("#ballots .cell").nth(7)
+        rest = cell.locator(".rest")
+        expect(rest).to_be_hidden()
+        cell.hover()
+        expect(rest).to_be_visible()
+        page.mouse.move(0, 0)
+        expect(rest).to_be_hidden()
+        page.locator("#ballots tbody th button").first.focus()
+        page.keyboard.press("ArrowRight")
+        shown = page.locator(":focus .rest")
+        expect(shown).to_be_visible()
+        box = page.locator("#ballots > .matrix-box").bounding_box()
+        for at in (1, 18):
+            page.locator("#ballots tbody tr").nth(5).locator(".cell").nth(at).hover()
+            rests = page.locator("#ballots td:hover .rest").bounding_box()
+            assert box["x"] <= rests["x"] < rests["x"] + rests["width"] <= box["x"] + box["width"]
+
+    def test_a_tap_opens_the_review(self, crowded):
+        """With its grades as a heat table, its reasons, and the reply folded away."""
+        page = crowded("phone", has_touch=True)
+        page.locator("#ballots .cell").nth(2).tap()
+        review = page.locator(".review:popover-open")
+        expect(review.locator(".heat tbody tr")).to_have_count(19)
+        expect(review.locator(".prose")).to_contain_text("is right")
+        expect(review.locator("pre")).to_be_hidden()
+        colours = "all => new Set(all.map(each => getComputedStyle(each).backgroundColor)).size"
+
+        assert review.locator(".heat td").evaluate_all(colours) >= 5
+
+    def test_pairs_are_one_map(self, crowded):
+        """In place of a sentence each."""
+        page = crowded()
+        pairs = page.locator("#ranking .heat")
+
+        expect(pairs).to_have_count(1)
+        expect(pairs.locator("tbody tr")).to_have_count(19)
+        expect(page.locator("#ranking")).not_to_contain_text("is above with probability")
+
+    @pytest.mark.skipif(not AXE, reason="TEST_AXE does not name axe.min.js")
+    @pytest.mark.parametrize("scheme", ["light", "dark"])
+    @pytest.mark.parametrize("size", SIZES)
+    def test_axe_finds_nothing(self, crowded, scheme, size):
+        """On the finished page, and with a review open."""
+        page = crowded(size, color_scheme=scheme, bypass_csp=True)
+        for opened in (False, True):
+            if opened:
+                page.locator("#ballots .cell").first.click()
+            page.evaluate(Path(AXE).read_text(encoding="utf-8"))
+            found = page.evaluate("axe.run()")["violations"]
+            assert [f"{each['id']}: {each['nodes'][0]['html']}" for each in found] == []

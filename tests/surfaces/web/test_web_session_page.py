@@ -444,14 +444,19 @@ class TestAgreement:
         assert apart
         assert not apart & open_pairs
 
-    def test_more_than_eight_open_pairs_are_summarised(self):
-        """The page says how many more there are."""
-        names = [f"m{k}" for k in range(8)]
-        story = Story(*names).answers(**{name: f"{name}." for name in names})
-        story.casts("m0: m1 = m2 = m3 = m4 = m5 = m6 = m7").casts("m1: m0 = m2 = m3 = m4 = m5")
-        panel = page(Session.of(story.closed())).one(id="ranking")
+    def test_pairs_are_one_map_of_chances(self):
+        """The best first, each above those below it; what is too close to call is marked."""
+        session = closed()
+        ranking = page(session).one(id="ranking")
+        table = ranking.one("table", class_="heat")
+        first, second, third = (line.candidate for line in session.outcome.standings)
 
-        assert re.search(r"\d+ more pairs .* are too close to call", panel.text)
+        assert [each.text for each in table.one("thead").all("th")] == [second, third]
+        rows = [[each.text for each in row.all()] for row in table.one("tbody").all("tr")]
+        chance = [round(100 * each) for each in session.outcome.p_beats[0][1:]]
+        assert rows[0] == [first, *(f"≈{each}" for each in chance)]
+        assert rows[1][:2] == [second, ""]
+        assert "3 pairs are too close to call." in ranking.text
 
 
 class TestMatrix:
@@ -500,6 +505,36 @@ class TestMatrix:
         assert acts == ["without", "left out", "without"]
         link = root.one(id="ballot-0").one(class_="row-act").one("a")
         assert link.attrs["href"] == "/sessions/s1?reveal=1&without=ada#ranking"
+
+    def test_its_columns_are_sorted_by_rank(self):
+        """In a cell stands the rank alone, the rest beside it for whoever points at it."""
+        session = closed()
+        table = page(session).one("table", class_="matrix")
+        lines = session.outcome.standings
+
+        assert [each.text for each in table.one("thead").all("th")] == [x.candidate for x in lines]
+        own, bob, cyd = (page(session).one(id="ballot-0").all("td")[at] for at in (0, 1, 2))
+        shown = [[part.text for part in cell.all("b")] for cell in (own, bob, cyd)]
+        assert shown == [[], ["1"], ["2"]]
+        assert bob.one("span", class_="rest").text == "place 2, grade 8.0"
+
+    def test_a_review_is_a_heat_table_of_its_grades(self):
+        """Answers by criteria in the page's labels, reasons below, the reply folded."""
+        story = Story("ada", "bob", "cyd").answers(**ANSWERS)
+        grades = {"bob": {"accuracy": 9, "clarity": 4}, "cyd": {"accuracy": 3, "clarity": 10}}
+        story.casts("ada: bob > cyd", grades=grades, notes="[bob] is right, [cyd] is clear.")
+        sheet = page(Session.of(story.closed())).one(id="review-0")
+
+        table = sheet.one("table", class_="heat")
+        rows = [[each.text for each in row.children] for row in table.all("tr")]
+        assert rows[0] == ["answer", "accuracy", "clarity", "overall"]
+        assert [row[:3] for row in rows[1:]] == [["bob", "9", "4"], ["cyd", "3", "10"]]
+        shades = [
+            [cell.attrs["class"][-1] for cell in row.all("td")[:2]] for row in table.all("tr")
+        ]
+        assert shades[1:] == [["5", "2"], ["2", "5"]]
+        assert sheet.one(class_="prose").text == "[bob] is right, [cyd] is clear."
+        assert sheet.one("details").one("pre").text == "{}"
 
     def test_a_repaired_review_shows_both_replies(self):
         """The unreadable one beside the repaired one."""

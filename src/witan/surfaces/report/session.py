@@ -31,7 +31,7 @@ from witan.surfaces.report.document import (
     table_of,
 )
 from witan.surfaces.report.names import CHAIRMAN, CandidateNames, SeatNames
-from witan.surfaces.report.outcome import agreement, order_note, ranking_blocks
+from witan.surfaces.report.outcome import agreement, order_note, pair_map, ranking_blocks
 from witan.surfaces.report.sessions import relation_text
 from witan.surfaces.report.text import report_text
 from witan.surfaces.report.verdict import grade_blocks, verdict_blocks
@@ -263,6 +263,7 @@ def outcome_parts(
     yield Sentence(names.sentence(outcome.interpretation))
     yield from ranking_blocks(outcome, names, before)
     yield agreement(outcome, names)
+    yield from pair_map(outcome, names)
     yield from order_note(outcome, names)
 
 

@@ -170,7 +170,7 @@ class TestReading:
         """And hidden again."""
         page = window().open(f"/sessions/{session}")
         expect(page.locator("#ranking .chart a").first).to_have_text(re.compile("^[A-C]$"))
-        page.get_by_role("link", name="Reveal who wrote what").click()
+        page.get_by_role("link", name="Reveal names").click()
         expect(page.locator("#ranking .chart a").first).to_have_text(re.compile("ada|bob|cyd"))
         page.get_by_role("link", name="Hide them").click()
         expect(page.locator("#ranking .chart a").first).to_have_text(re.compile("^[A-C]$"))

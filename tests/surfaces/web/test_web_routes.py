@@ -534,7 +534,7 @@ class TestSession:
         text = unsaved.get(f"/sessions/{session}").text
 
         assert "Vote blind" not in text
-        assert "Reveal who wrote what" in text
+        assert "Reveal names" in text
 
 
 class TestDeleting:

@@ -107,7 +107,7 @@ def simulation_text(opening: SessionOpened) -> str:
     if not opening.is_simulated:
         return ""
     if all(seat.simulated for seat in (*opening.seats, *opening.callable_seats)):
-        return "Simulated: scripts play the members; no model was asked."
+        return "Simulated: scripts play the members."
     return "Simulated in part: scripts play the members that are marked."
 
 

@@ -221,7 +221,7 @@ class TestAction:
             first.summary
         )
         assert comment["body"].startswith("<!-- witan-gate: Witan -->\n### Witan: failed\n\n0 of 3")
-        assert "\n### Simulated ballots" in comment["body"]
+        assert "\n### Ballots" in comment["body"]
         assert {each.token for each in github.received} == {"Bearer hush-hush"}
         assert second.output.startswith("decision=failed\nsession=")
 

@@ -54,7 +54,7 @@ class TestStatus:
 
         assert (verdict["decision"], verdict["text"]) == ("passed", "good.md")
         assert verdict["texts"][0]["criteria"]["clarity"]["mean"] == 9
-        assert "passed: 9.0" in shown.out
+        assert "Passed. 9.0" in shown.out
         assert "It is the moraine." in shown.out
         assert counted.json["verdict"]["reviewers"] == ["yma", "zoe"]
         assert counted.json["verdict"]["level"] == 0.9

@@ -89,8 +89,8 @@ class TestPage:
         client.get(f"/api/sessions/{session}/result", params={"wait": 20})
         text = client.get(f"/sessions/{session}").text
 
-        assert "passed: text 1 leads clearly" in text
-        assert text.index("passed: text 1") < text.index("the moraine")
+        assert "<strong>Passed.</strong> text 1 leads clearly" in text
+        assert text.index("Passed.") < text.index("the moraine")
 
     def test_the_form_is_shown_again_with_what_is_wrong(self, client):
         """And with what was filled in."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from witan.core.outcome import Outcome
+from witan.core.outcome import Interval, Outcome
 from witan.core.rules import RULES
 from witan.service.text import UNKNOWN, count_noun, list_text, number
 
@@ -157,20 +157,36 @@ def session_trust(session: "Session") -> str:
         voted = sum(not ballot.abstained for ballot in session.ballots)
         parts.append(f"{voted} of {count_noun(len(session.ballots), 'reviewer')}")
         parts.append("no outcome")
-    if session.outcome is not None:
-        parts += [f"{list_text(group)} gave the same answer" for group in session.same_answers]
-    parts += rankings_text(session)
-    if session.failed:
-        parts.append(f"{list_text([*session.failed])} failed the safety gate")
-    # When it was interrupted is not known, only when something last happened in it.
-    until = " until its last event" if session.status == "interrupted" else ""
-    parts += [cost_text(session.cost), f"{duration_text(session.seconds)}{until}"]
-    if session.is_fruitless:
-        again = list_text([*session.opening.retried])
-        parts.append(f"{again} failed again; the result is unchanged")
+    parts += _circumstances(session)
     if missing := missing_text(session):
         parts.append(missing)
     return " · ".join(parts)
+
+
+def trust_details(session: "Session") -> tuple[str, ...]:
+    """Return what the trust line says beyond the verdict, its support and what is missing."""
+    parts = () if session.outcome is None else outcome_details(session.outcome)
+    return (*parts, *spending_text(session), *_circumstances(session))
+
+
+def outcome_details(outcome: Outcome) -> tuple[str, ...]:
+    """Return who voted, and the history that lends strength."""
+    return tuple(part for part in (_vote_counts(outcome), _lending_history(outcome)) if part)
+
+
+def _circumstances(session: "Session") -> Iterator[str]:
+    """Yield equal answers, earlier rankings, failures of the gate, cost and time."""
+    if session.outcome is not None:
+        yield from (f"{list_text(group)} gave the same answer" for group in session.same_answers)
+    yield from rankings_text(session)
+    if session.failed:
+        yield f"{list_text([*session.failed])} failed the safety gate"
+    # When it was interrupted is not known, only when something last happened in it.
+    until = " until its last event" if session.status == "interrupted" else ""
+    yield from (cost_text(session.cost), f"{duration_text(session.seconds)}{until}")
+    if session.is_fruitless:
+        again = list_text([*session.opening.retried])
+        yield f"{again} failed again; the result is unchanged"
 
 
 def ending_text(event: "Decided", n_reviewers: int) -> str:
@@ -260,6 +276,11 @@ def missing_text(session: "Session") -> str:
     return f"{session.status}: {missing}" if missing else session.status
 
 
+def interval_percents(interval: Interval) -> str:
+    """``64–77 %``."""
+    return f"{number(100 * interval.low, 0)}–{number(100 * interval.high, 0)} %"
+
+
 def reliability_text(session: "Session") -> Iterator[str]:
     """Yield the two numbers that are never one: whether others would say the same, and be right."""
     outcome = session.outcome
@@ -340,6 +361,15 @@ def p_best_text(probability: float | None) -> str:
     if probability < 0.005:
         return "<0.01"
     return ">0.99" if probability >= 0.995 else number(probability)
+
+
+def percent_text(probability: float | None) -> str:
+    """Write a probability in whole percents that never claim certainty."""
+    if probability is None:
+        return UNKNOWN
+    if probability < 0.005:
+        return "<1 %"
+    return ">99 %" if probability >= 0.995 else f"{number(100 * probability, 0)} %"
 
 
 def shared_votes(seats: "Sequence[SeatSpec | Member]") -> tuple[str, ...]:

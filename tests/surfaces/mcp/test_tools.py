@@ -153,7 +153,7 @@ class TestVerdicts:
         result = await client.call_tool("result", {"session": session, "full": True})
 
         assert "Bob says so." in text_of(result)
-        assert "Simulated ballots" in text_of(result)
+        assert "### Ballots" in text_of(result)
 
 
 class TestScales:

@@ -116,10 +116,8 @@ def shows_loss(page, timeout=5000):
 
 def shows_interrupted(page):
     """The page reports the interruption and how to resume."""
-    expect(page.locator("#h-shortfall")).to_have_text(
-        "This session is interrupted", timeout=SECONDS
-    )
-    expect(page.get_by_role("button", name="Resume it")).to_be_visible()
+    expect(page.locator("#verdict .shortfall")).to_contain_text("Not finished", timeout=SECONDS)
+    expect(page.get_by_role("button", name="Resume")).to_be_visible()
     expect(page.locator("#connection")).to_be_hidden()
 
 
@@ -136,7 +134,7 @@ def test_tabs_notice_the_loss_and_the_return_of_the_server(context, tmp_path):
         for page in pages:
             page.bring_to_front()
             shows_interrupted(page)
-        page.get_by_role("button", name="Resume it").click()
+        page.get_by_role("button", name="Resume").click()
         expect(page.locator("#status")).to_contain_text("reviews: 0 of 3", timeout=SECONDS)
         expect(page.locator(".lane .prose").first).to_contain_text("says so")
 
@@ -152,14 +150,14 @@ def test_a_page_continues_when_its_session_is_resumed_elsewhere(context, tmp_pat
             tab.bring_to_front()
             shows_interrupted(tab)
         first.bring_to_front()
-        first.get_by_role("button", name="Resume it").click()
+        first.get_by_role("button", name="Resume").click()
         tabs[1].bring_to_front()
         expect(tabs[1].locator("#status")).to_contain_text("reviews: 0 of 3", timeout=6000)
 
         tabs[1].get_by_role("button", name="Stop").click()
         shows_interrupted(tabs[1])
         place.resume(first.url.rpartition("/")[2])
-        expect(tabs[1].locator("#h-shortfall")).to_be_hidden(timeout=6000)
+        expect(tabs[1].locator("#verdict .shortfall")).to_be_hidden(timeout=6000)
 
 
 def test_a_session_interrupted_meanwhile_is_shown_as_interrupted(context, chrome, tmp_path):
@@ -173,9 +171,9 @@ def test_a_session_interrupted_meanwhile_is_shown_as_interrupted(context, chrome
         other = chrome.new_context()
         tab = other.new_page()
         tab.goto(page.url)
-        tab.get_by_role("button", name="Resume it").click()
+        tab.get_by_role("button", name="Resume").click()
         tab.get_by_role("button", name="Stop").click()
-        expect(tab.locator("#h-shortfall")).to_be_visible(timeout=SECONDS)
+        expect(tab.locator("#verdict .shortfall")).to_be_visible(timeout=SECONDS)
         other.close()
         expect(page.locator("#connection")).to_be_visible()
         page.unroute("**/live?*")
@@ -254,9 +252,7 @@ def test_a_page_waits_for_a_server_that_is_busy_after_a_restart(context, tmp_pat
         page.wait_for_timeout(9000)
         n_refused = len(refused)
         page.unroute("**/live?*")
-        expect(page.locator("#h-shortfall")).to_have_text(
-            "This session is interrupted", timeout=40_000
-        )
+        expect(page.locator("#verdict .shortfall")).to_contain_text("Not finished", timeout=40_000)
 
     assert n_refused <= 2
 

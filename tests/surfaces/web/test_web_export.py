@@ -34,7 +34,7 @@ class TestFile:
         assert root.all("figure", class_="chart")
         assert root.all("table", class_="matrix")
         assert "cyd was late" in root.one(class_="shortfall").text
-        assert root.one(class_="trust").text.startswith("simulated")
+        assert root.one(class_="ribbon").text.startswith("Simulated")
 
     def test_the_file_is_self_contained(self, witan, saved, tmp_path):
         """No script, form or address; its policy allows only its own style."""

@@ -73,7 +73,9 @@ class TestPage:
         assert lanes[0].one(id="lane-0-amount").text == "1 word"
         assert lanes[0].one(data_elapsed="2.0").text == "2.0 s"
         assert lanes[0].one(id="lane-0-text").text == "Ada"
-        assert all(lane.all(class_="mark") for lane in lanes)
+        assert "open" in lanes[0].attrs
+        assert root.one(class_="ribbon").text.startswith("Simulated: scripts play the members")
+        assert not any(lane.all(class_="mark") for lane in lanes)
 
     def test_complete_answers_are_rendered(self):
         """As markdown; incomplete ones are plain text."""
@@ -134,13 +136,15 @@ class TestPatches:
         assert set(patch) == {"#lane-0-text beforeend", "#lane-0-amount textContent"}
         assert live.patch() == ""
 
-    def test_a_complete_text_replaces_its_pieces(self):
-        """It is sent once, as markdown, and its lane is marked as answered."""
+    def test_a_complete_text_shrinks_its_lane_to_a_line(self):
+        """It is sent once, as markdown, in a lane that is closed and marked as answered."""
         patch = apply_patches(after(4), EVENTS[4], EVENTS[5])
 
-        assert patch["#lane-0-text outerHTML"].one("em").text == "so"
+        lane = patch["#lane-0 outerHTML"].one("details")
+        assert "open" not in lane.attrs
+        assert lane.one("em").text == "so"
+        assert "answered" in lane.one("summary").text
         assert "#lane-0-text beforeend" not in patch
-        assert "answered" in patch["#lane-0-head innerHTML"].text
         assert "answers: 1 of 2" in patch["#status innerHTML"].text
         assert patch["#announced textContent"].text == "answers: 1 of 2"
 
@@ -163,9 +167,9 @@ class TestPatches:
         """Both are morphed, so dots move and the focus stays."""
         patch = apply_patches(after(7), *EVENTS[7:11])
 
-        assert patch["#ranking innerMorph"].all("circle")
-        assert "1 of 2 cast" in patch["#ballots innerMorph"].text
-        assert "pending" in patch["#ballots innerMorph"].text
+        assert patch["#ranking-so-far innerMorph"].all("circle")
+        assert "1 of 2 cast" in patch["#ballots-so-far innerMorph"].text
+        assert "pending" in patch["#ballots-so-far innerMorph"].text
 
     def test_an_unsaved_event_is_marked_until_it_is_saved(self):
         """The note appears with an early event and goes with a saved one."""
@@ -190,7 +194,7 @@ class TestPatches:
             for events in ([*told], [*told.casts("ada: bob > cyd")])
         )
 
-        assert "Ballots are cast once" in before.one(id="ballots").text
+        assert "They are cast once" in before.one(id="ballots").text
         assert "did not answer: is lost" in root.one(id="ballot-3").text
         assert "pending" in root.one(id="ballot-1").text
         assert "reviews: 1 of 3" in root.one(id="status").text
@@ -200,16 +204,16 @@ class TestPatches:
         start = next(i for i, x in enumerate(EVENTS) if isinstance(x, e.SynthesisStarted))
         patch = apply_patches(after(start), *EVENTS[start : start + 2])
 
-        assert patch["#verdict-text beforeend"].text == "All told"
+        assert patch["#final-text beforeend"].text == "All told"
         assert "writing" in patch["#writer innerHTML"].text
 
     def test_the_last_patch_is_the_whole_page(self):
         """The stored session's page replaces the lanes and the status."""
         patch = apply_patches(after(6), *EVENTS[6:])
 
-        page = patch["#session innerHTML"]
-        assert set(patch) == {"#announced textContent", "#session innerHTML"}
-        assert page.one(class_="closing").all("p")[0].one("a", class_="cite").text == "[A]"
+        page = patch["#session innerMorph"]
+        assert set(patch) == {"#announced textContent", "#session innerMorph"}
+        assert page.one(id="answer").all("p")[0].one("a", class_="cite").text == "[A]"
         assert "complete" in page.one(class_="eyebrow").text
         assert patch["#announced textContent"].text == "The session is over: complete."
 
@@ -227,7 +231,7 @@ class TestPatches:
     def test_a_patched_page_equals_a_freshly_loaded_one(self):
         """From any moment on."""
         ends = [
-            apply_patches(after(n), *EVENTS[n:])["#session innerHTML"]
+            apply_patches(after(n), *EVENTS[n:])["#session innerMorph"]
             for n in (1, 5, 9, len(EVENTS) - 1)
         ]
 
@@ -278,8 +282,8 @@ class TestStream:
             group.start_soon(tell)
             messages = await follow_messages(stream, after=6)
 
-        assert "#lane-0-text" not in messages[0][1]
-        assert "#lane-1-text" in messages[0][1]
+        assert '"#lane-0"' not in messages[0][1]
+        assert '"#lane-1"' in messages[0][1]
         assert [number for number, _ in messages] == sorted({number for number, _ in messages})
         assert messages[-1][0] == EVENTS[-1].seq
         assert "#session" in messages[-1][1]
@@ -294,8 +298,8 @@ class TestStream:
         await following.aclose()
 
         found = partials("\n".join(x[6:] for x in patch.splitlines() if x[:6] == "data: "))
-        assert found["#verdict-text outerHTML"].text == "All told"
-        assert found["#lane-0-text outerHTML"].text == "Ada <says> *so*"
+        assert found["#final-text outerHTML"].text == "All told"
+        assert found["#lane-0 outerHTML"].one(id="lane-0-text").text == "Ada <says> *so*"
 
     async def test_an_interrupted_session_ends_as_interrupted(self):
         """The page neither waits for ever nor looks complete."""
@@ -304,8 +308,8 @@ class TestStream:
 
         [(_, data)] = await follow_messages(stream, after=3)
 
-        page = partials(data)["#session innerHTML"]
-        assert page.one(class_="shortfall").one("h2").text == "This session is interrupted"
+        page = partials(data)["#session innerMorph"]
+        assert "Not finished" in page.one(class_="shortfall").text
 
     async def test_many_pieces_are_merged_into_few_patches(self):
         """What arrives together is sent together."""

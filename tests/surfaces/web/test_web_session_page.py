@@ -47,38 +47,66 @@ def page(session: Session, **options) -> Element:
     return parsed(render_session(session, **{"show_names": True, **options})).one("main")
 
 
-class TestTrust:
-    """The trust strip of a session."""
+class TestVerdict:
+    """The banner of a session: what it comes to, and how far to trust that."""
 
-    def test_trust_line_matches_the_command_line(self):
-        """The strip has its parts."""
+    def test_it_stands_between_question_and_answer(self):
+        """Question, verdict, answer, ranking, ballots, answers, run."""
+        root = page(closed())
+
+        headings = [each.text for tag in ("h1", "h2") for each in root.all(tag)]
+        assert headings == [
+            "Which?", "Verdict", "Answer", "Ranking", "Ballots", "Answers", "Run"
+        ]  # fmt: skip
+
+    def test_it_says_who_leads_and_what_would_change_it(self):
+        """In a few words and a sentence."""
+        ruling = page(closed()).one(class_="ruling")
+
+        assert ruling.text == (
+            "Too close to call. ada leads, 59 % likely to be best; one ballot would change it."
+        )
+
+    def test_its_three_figures_have_a_sentence_each(self):
+        """Without votes of people the match with them is unknown."""
+        chips = page(closed()).all("details", class_="chip")[:3]
+
+        assert [each.one("summary").text for each in chips] == [
+            "59 % agreement",
+            "unknown match with people",
+            "2.5 of 3 effective votes",
+        ]
+        assert [each.one("p").text.split()[0] for each in chips] == ["The", "Unknown", "3"]
+
+    def test_the_rest_of_the_trust_line_is_folded(self):
+        """Everything that the command line says is said here, too."""
         session = closed()
 
-        strip = page(session).one(class_="trust")
+        facts = [part.text for part in page(session).one("ul", class_="trust").all("li")]
+        assert facts == ["3 of 3 reviewers", "$0.070", "38 s"]
+        assert set(facts) < set(session_trust(session).split(" · "))
 
-        assert [part.text for part in strip.all("li")] == session_trust(session).split(" · ")
+    def test_what_is_missing_is_one_line_with_its_remedy(self):
+        """The reason is folded; it is in red only where there is no outcome."""
+        story = Story("ada", "bob", "cyd").answers(**ANSWERS).casts("ada: bob > cyd")
+        story.casts("bob: ada > cyd").abstains("cyd", "late").closed("cyd cast no ballot")
+        box = page(Session.of(story)).one(class_="shortfall")
 
-    def test_agreement_and_reliability_stay_separate(self):
-        """Without votes of people reliability is unknown."""
-        figures = page(closed()).one("dl")
-        names = [each.text for each in figures.all("dt")]
-        values = [each.text for each in figures.all(class_="figure")]
+        assert box.one("strong").text == "2 of 3 voted"
+        assert box.all("button")[0].text == "Retry cyd"
+        assert box.one("details").one("ul").text == "cyd cast no ballot"
+        assert "fatal" not in box.attrs["class"]
 
-        assert names == ["agreement", "reliability", "votes"]
-        assert values[1:] == ["unknown", "3"]
-        assert "worth" in figures.text
+    def test_without_an_outcome_it_is_red(self):
+        """Nobody voted."""
+        story = Story("ada", "bob").answers(ada="A.", bob="B.").abstains("ada", "late")
+        root = page(Session.of(story.abstains("bob", "late").closed("no quorum", status="failed")))
 
-    @pytest.mark.parametrize("status", ["degraded", "failed"])
-    def test_what_is_missing_is_listed(self, status):
-        """An incomplete session says so under a heading, with each missing part."""
-        told_of = events().abstains("cyd", "late").closed("cyd cast no ballot", status=status)
-        box = page(Session.of(told_of)).one(class_="shortfall")
-
-        assert box.one("h2").text == f"This session is {status}"
-        assert [each.text for each in box.all("li")] == ["cyd cast no ballot"]
+        assert root.one(class_="ruling").one("strong").text == "No outcome."
+        assert "fatal" in root.one(class_="shortfall").attrs["class"]
 
     def test_missing_parts_are_listed_once_above_the_final_answer(self):
-        """The strip has the status; while names are hidden, no order of seats reveals them."""
+        """While names are hidden, no order of seats reveals them."""
         story = Story("ada", "bob", "cyd", "dan").answers(ada="A.", bob="B.")
         story.tell(e.AnswerFailed, seat="cyd", reason="is lost", spent=spent())
         story.tell(e.AnswerFailed, seat="dan", reason="is lost", spent=spent())
@@ -89,7 +117,6 @@ class TestTrust:
         said = [each.text for each in box.all("li")]
         offered = [each.text for each in box.all("label")]
         unanswered = [each.one("h3").text for each in root.all("article", class_="absent")]
-        assert root.one(class_="trust").all("li")[-1].text == "degraded"
         assert len(said) == len(unanswered) == 2
         assert (said, offered, unanswered) == (sorted(said), sorted(offered), sorted(unanswered))
 
@@ -97,10 +124,11 @@ class TestTrust:
         assert page(closed()).all(class_="shortfall") == []
 
     def test_an_interrupted_session_can_be_resumed(self):
-        """The box has one form, which resumes it."""
+        """Which is no failure: the line has one form, which resumes it."""
         box = page(Session.of(events())).one(class_="shortfall")
 
-        assert box.one("h2").text == "This session is interrupted"
+        assert box.one("strong").text == "Not finished: 3 of 3 answers, 3 of 3 ballots so far"
+        assert "fatal" not in box.attrs["class"]
         assert box.one("form").attrs["action"] == "/sessions/s1/resume"
 
     def test_an_unasked_reviewer_did_not_abstain(self):
@@ -121,15 +149,27 @@ class TestTrust:
         reviews = {one.one("h3").text: one.one("p").text for one in root.all(class_="review")}
         assert reviews["Review by dan"] == "not asked"
 
-    def test_every_part_of_a_simulated_session_is_marked(self):
-        """In each heading."""
+    def test_a_simulated_session_says_so_once(self):
+        """On a ribbon above the question."""
         root = page(closed(simulated=True))
 
-        headings = [h.text for h in root.all("h2")]
-        assert all(text.startswith("Simulated ") for text in headings)
-        assert len(headings) >= 6
-        cards = root.all("article", class_="answer")
-        assert all(card.all(class_="mark") for card in cards)
+        assert root.text.casefold().count("simulated") == 1
+        assert root.one("header", class_="ask").all()[0].attrs["class"] == "ribbon"
+
+    def test_where_scripts_play_some_seats_those_are_marked(self):
+        """The ribbon says that it is a part."""
+        story = Story("ada", "bob")
+        seats = (replace(story.seat("ada"), simulated=True), story.seat("bob"))
+        story = Story("ada", "bob", seats=seats).answers(ada="A.", bob="B.").casts("ada: bob")
+        root = page(Session.of(story.casts("bob: ada").closed()))
+
+        assert root.one(class_="ribbon").text.startswith("Simulated in part")
+        cards = {card.one("h3").text: card for card in root.all("article", class_="answer")}
+        marks = {name: bool(card.all(class_="mark")) for name, card in cards.items()}
+        assert {name.split()[-1]: mark for name, mark in marks.items()} == {
+            "ada": True,
+            "bob": False,
+        }
 
     def test_a_session_without_an_outcome_says_why(self):
         """Below the quorum there is no ranking and no agreement."""
@@ -137,7 +177,7 @@ class TestTrust:
         root = page(Session.of(story.abstains("bob", "late").closed("no quorum", status="failed")))
 
         assert all(fact in root.text for fact in ("fewer ballots", "the quorum"))
-        assert root.all(class_="chart") == root.all(class_="figure") == []
+        assert root.all(class_="chart") == root.all(class_="chip")[:-1] == []
 
 
 class TestRetry:
@@ -230,7 +270,7 @@ class TestVeil:
         cards = {card.one("h3").text: card for card in root.all("article", class_="answer")}
         assert list(cards) == ["A", "B", "C"]
         assert "Bob says." in cards["A"].text
-        [cite] = [a for a in root.one(class_="closing").all("a") if a.text == "[A]"][:1]
+        [cite] = [a for a in root.one(id="answer").all("a") if a.text == "[A]"][:1]
         assert cite.attrs["href"] == f"#{cards['A'].attrs['id']}"
         leader = root.one("figure", class_="chart").all("a")[0]
         assert (leader.text, leader.attrs["href"]) == ("C", f"#{cards['C'].attrs['id']}")
@@ -334,11 +374,12 @@ class TestRanking:
             page(replace(session, outcome=again)),
         )
 
-        for part in ("figures", "concord", "answer"):
+        for part in ("ruling", "sides", "answer"):
             one, other = ([*root.all(class_=part)] for root in (shown, counted))
             assert [each.text for each in one] == [each.text for each in other]
-        assert "counted again by" in shown.one(class_="trust").text
-        assert "1 of 1 reviewer" in shown.one(class_="trust").text
+        facts = shown.one("ul", class_="trust").text
+        assert "counted again by" in facts
+        assert "1 of 1 reviewer" in facts
 
     def test_intervals_are_mentioned_only_where_they_exist(self):
         """Schulze has none, and its caption promises none."""
@@ -373,7 +414,7 @@ class TestAgreement:
         story.answers(ada="A.", bob="B.", cyd="C.", dan="D.")
         story.casts("ada: bob > cyd > dan").casts("bob: ada > cyd > dan")
         story.casts("cyd: dan > ada > bob").casts("dan: ada > bob > cyd")
-        panel = page(Session.of(story.closed())).one(class_="concord")
+        panel = page(Session.of(story.closed())).one(id="ranking")
 
         assert "cyd ranks dan above ada" in panel.text
         assert "too close to call" in panel.text
@@ -403,14 +444,19 @@ class TestAgreement:
         assert apart
         assert not apart & open_pairs
 
-    def test_more_than_eight_open_pairs_are_summarised(self):
-        """The page says how many more there are."""
-        names = [f"m{k}" for k in range(8)]
-        story = Story(*names).answers(**{name: f"{name}." for name in names})
-        story.casts("m0: m1 = m2 = m3 = m4 = m5 = m6 = m7").casts("m1: m0 = m2 = m3 = m4 = m5")
-        panel = page(Session.of(story.closed())).one(class_="concord")
+    def test_pairs_are_one_map_of_chances(self):
+        """The best first, each above those below it; what is too close to call is marked."""
+        session = closed()
+        ranking = page(session).one(id="ranking")
+        table = ranking.one("table", class_="heat")
+        first, second, third = (line.candidate for line in session.outcome.standings)
 
-        assert re.search(r"\d+ more pairs .* are too close to call", panel.text)
+        assert [each.text for each in table.one("thead").all("th")] == [second, third]
+        rows = [[each.text for each in row.all()] for row in table.one("tbody").all("tr")]
+        chance = [round(100 * each) for each in session.outcome.p_beats[0][1:]]
+        assert rows[0] == [first, *(f"≈{each}" for each in chance)]
+        assert rows[1][:2] == [second, ""]
+        assert "3 pairs are too close to call." in ranking.text
 
 
 class TestMatrix:
@@ -460,6 +506,36 @@ class TestMatrix:
         link = root.one(id="ballot-0").one(class_="row-act").one("a")
         assert link.attrs["href"] == "/sessions/s1?reveal=1&without=ada#ranking"
 
+    def test_its_columns_are_sorted_by_rank(self):
+        """In a cell stands the rank alone, the rest beside it for whoever points at it."""
+        session = closed()
+        table = page(session).one("table", class_="matrix")
+        lines = session.outcome.standings
+
+        assert [each.text for each in table.one("thead").all("th")] == [x.candidate for x in lines]
+        own, bob, cyd = (page(session).one(id="ballot-0").all("td")[at] for at in (0, 1, 2))
+        shown = [[part.text for part in cell.all("b")] for cell in (own, bob, cyd)]
+        assert shown == [[], ["1"], ["2"]]
+        assert bob.one("span", class_="rest").text == "place 2, grade 8.0"
+
+    def test_a_review_is_a_heat_table_of_its_grades(self):
+        """Answers by criteria in the page's labels, reasons below, the reply folded."""
+        story = Story("ada", "bob", "cyd").answers(**ANSWERS)
+        grades = {"bob": {"accuracy": 9, "clarity": 4}, "cyd": {"accuracy": 3, "clarity": 10}}
+        story.casts("ada: bob > cyd", grades=grades, notes="[bob] is right, [cyd] is clear.")
+        sheet = page(Session.of(story.closed())).one(id="review-0")
+
+        table = sheet.one("table", class_="heat")
+        rows = [[each.text for each in row.children] for row in table.all("tr")]
+        assert rows[0] == ["answer", "accuracy", "clarity", "overall"]
+        assert [row[:3] for row in rows[1:]] == [["bob", "9", "4"], ["cyd", "3", "10"]]
+        shades = [
+            [cell.attrs["class"][-1] for cell in row.all("td")[:2]] for row in table.all("tr")
+        ]
+        assert shades[1:] == [["5", "2"], ["2", "5"]]
+        assert sheet.one(class_="prose").text == "[bob] is right, [cyd] is clear."
+        assert sheet.one("details").one("pre").text == "{}"
+
     def test_a_repaired_review_shows_both_replies(self):
         """The unreadable one beside the repaired one."""
         story = Story("ada", "bob", "cyd").answers(**ANSWERS)
@@ -485,7 +561,7 @@ class TestAnswers:
         story = Story("ada").answers(ada="Only this.")
         root = page(Session.of(story.closed("one answer alone")))
 
-        assert "Only this." in root.one(class_="closing").text
+        assert "Only this." in root.one(id="answer").text
         assert root.all(class_="veil") == []
 
     def test_a_verdict_stands_above_its_reasons(self):

@@ -2,15 +2,27 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import ceil
 
 from witan.core.ballot import Ballot, Grade
 from witan.core.outcome import BallotNote
 from witan.core.rubric import Rubric, overall
-from witan.core.scale import HOLISTIC, Scale, read_grade
+from witan.core.scale import HIGHEST, HOLISTIC, Scale, read_grade
 from witan.deliberation import events as e
 from witan.deliberation.session import Authorship, Session
 from witan.service.text import count_noun, list_text, number
-from witan.surfaces.report.document import BallotCell, BallotMatrix, Link, ReviewRow, ReviewState
+from witan.surfaces.report.document import (
+    SHADES,
+    BallotCell,
+    BallotMatrix,
+    Cell,
+    Column,
+    Link,
+    ReviewRow,
+    ReviewState,
+    Table,
+    table_of,
+)
 from witan.surfaces.report.names import SeatNames
 
 READINGS = {
@@ -39,7 +51,7 @@ def ballot_matrix(
     notes = {note.reviewer: note for note in counted_notes}
     own_candidates = Authorship.of(session.opening).candidates_by_author
     ballot_by_reviewer = {ballot.reviewer: ballot for ballot in session.ballots}
-    reviews = []
+    candidates, reviews = _rank_candidates(session, names), []
     for reviewer in names.order(ballot_by_reviewer):
         ballot, reviewer_events = (
             ballot_by_reviewer[reviewer],
@@ -57,7 +69,7 @@ def ballot_matrix(
                 names.name(reviewer),
                 _state(session, ballot, is_pending=pending),
                 names.sentence(ballot.reason or "no reason given") if ballot.abstained else "",
-                tuple(_cells(session, ballot, groups, own_answers, names)),
+                tuple(_cells(session, ballot, groups, own_answers, candidates)),
                 tuple(tuple(map(names.name, names.order(group))) for group in groups),
                 "" if note is None or note.weight == 1 else f"{note.weight:.2f}",
                 None
@@ -66,13 +78,23 @@ def ballot_matrix(
                 tuple(map(names.sentence, _remarks(reviewer_events, note))),
                 tuple(map(names.sentence, _facts(reviewer_events, note))),
                 names.quote_notes(ballot.notes or ""),
+                _grades_table(session.opening.procedure.rubric, ballot, groups, names),
                 tuple(_sheets(reviewer_events, names)),
                 tuple(_replies(reviewer_events, names)),
             )
         )
+    columns = tuple((names.name(each), names.anchor(each)) for each in candidates)
+    return BallotMatrix(columns, tuple(reviews))
+
+
+def _rank_candidates(session: Session, names: SeatNames) -> tuple[str, ...]:
+    """List the candidates, the best first."""
     candidates = names.order(session.answers)
-    names_and_anchors = tuple((names.name(each), names.anchor(each)) for each in candidates)
-    return BallotMatrix(names_and_anchors, tuple(reviews), session.is_simulated)
+    if session.outcome is None:
+        return candidates
+    lines = names.order_outcome(session.outcome).standings
+    ranked = [line.candidate for line in lines if line.candidate in session.answers]
+    return (*ranked, *(each for each in candidates if each not in ranked))
 
 
 def _state(session: Session, ballot: Ballot, *, is_pending: bool) -> ReviewState:
@@ -120,7 +142,7 @@ def _cells(
     ballot: Ballot,
     groups: tuple[tuple[str, ...], ...],
     own: tuple[str, ...],
-    names: SeatNames,
+    candidates: tuple[str, ...],
 ) -> Iterator[BallotCell]:
     ranks: dict[str, tuple[int, bool]] = {}
     for group in groups:
@@ -128,7 +150,7 @@ def _cells(
         ranks |= dict.fromkeys(group, (rank, len(group) > 1))
     rubric = session.opening.procedure.rubric
     places = ballot.positions or {}
-    for name in names.order(session.answers):
+    for name in candidates:
         if name in own:
             yield BallotCell(own=True)
             continue
@@ -141,6 +163,47 @@ def _cells(
             place=str(places[name]) if name in places else "",
             shade=1 + 4 * (rank - 1) // max(len(ranks) - 1, 1) if rank else 0,
         )
+
+
+def _grades_table(
+    rubric: Rubric, ballot: Ballot, groups: tuple[tuple[str, ...], ...], names: SeatNames
+) -> Table | None:
+    """Tabulate the grades of a ballot, candidates by criteria, in the order of its ranking."""
+    order = [candidate for group in groups for candidate in names.order(group)]
+    unranked = names.order(each for each in ballot.grades if each not in order)
+    rows = [each for each in (*order, *unranked) if each in ballot.grades]
+    if not rows:
+        return None
+    by_criterion = [grades for grades in ballot.grades.values() if isinstance(grades, Mapping)]
+    in_rubric = [criterion.name for criterion in rubric.criteria]
+    used = dict.fromkeys(name for grades in by_criterion for name in grades)
+    criteria = [
+        *(name for name in in_rubric if name in used),
+        *(name for name in used if name not in in_rubric),
+    ]
+    cells = [[_grade_cell(ballot, row, name) for row in rows] for name in criteria]
+    overall_cells = [_shaded(overall_grade(ballot, row, rubric)) for row in rows]
+    return table_of(
+        "Grades, from 1 to 10",
+        [
+            (Column("answer", "left", heads=True), [names.name(row) for row in rows]),
+            *((Column(name), column) for name, column in zip(criteria, cells, strict=True)),
+            (Column("overall"), overall_cells),
+        ],
+        form="heat",
+    )
+
+
+def _grade_cell(ballot: Ballot, candidate: str, criterion: str) -> Cell:
+    grades, scale = ballot.grades[candidate], ballot.scale or Scale()
+    grade = grades.get(criterion) if isinstance(grades, Mapping) else None
+    return _shaded(None if grade is None else read_grade(grade, scale.of(criterion)))
+
+
+def _shaded(grade: float | None) -> Cell:
+    if grade is None:
+        return Cell(None)
+    return Cell(number(grade, 1).removesuffix(".0"), shade=max(1, ceil(SHADES * grade / HIGHEST)))
 
 
 def overall_grade(ballot: Ballot, candidate: str, rubric: Rubric) -> float | None:

@@ -144,6 +144,8 @@ class Cell:
         The value stands out.
     state
         Its mark on a page: a seat is ``idle``, ``busy``, ``done``, or ``bad``.
+    shade
+        Its strength on a heat map, from 1 to `SHADES`; 0: none.
     """
 
     text: str | None
@@ -153,6 +155,7 @@ class Cell:
     has_mark: bool = False
     link: Link | None = None
     state: str = ""
+    shade: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +174,16 @@ class Group:
     label: str = ""
 
 
-Form = Literal["numbers", "measured", "measures"]
+Form = Literal["numbers", "measured", "measures", "heat"]
+
+SHADES = 5
+"""Strengths of a cell on a heat map."""
+
+MANY_COLUMNS = 9
+"""Columns of a heat map from which text does without it, and a page sets it closely."""
+
+UPRIGHT_CHARS = 3
+"""Longer titles of many columns stand upright on a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +197,9 @@ class Table:
     chart
         Makes the chart that stands before it on surfaces that draw; None: the table alone.
     form
-        On a page: plain ``numbers``; ``measured`` cells, each with interval and basis; or a list
-        of ``measures``, whose columns are name, value, interval, basis and meaning.
+        On a page: plain ``numbers``; ``measured`` cells, each with interval and basis; a list
+        of ``measures``, whose columns are name, value, interval, basis and meaning; or a ``heat``
+        map of shaded cells.
     """
 
     title: str
@@ -211,6 +224,11 @@ class Table:
 
         groups = tuple(replace(each, rows=tuple(map(pick, each.rows))) for each in self.groups)
         return replace(self, columns=tuple(self.columns[at] for at in indices), groups=groups)
+
+    @property
+    def density(self) -> str:
+        """``many`` columns, and ``upright`` titles, or nothing."""
+        return _density([column.title for column in self.columns[1:]])
 
     @property
     def meanings(self) -> tuple[tuple[str, str], ...]:
@@ -246,10 +264,60 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
-    """Key figures with name, value and meaning, for surfaces with cards."""
+class Chip:
+    """A key figure with its name, its value and a sentence; None: unknown."""
 
-    items: tuple[tuple[str, str | None, str], ...]
+    name: str
+    value: str | None
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Banner:
+    """The verdict: a few words, a sentence, what it rests on, and the rest."""
+
+    headline: str
+    detail: str
+    chips: tuple[Chip, ...] = ()
+    facts: tuple[str, ...] = ()
+
+    def plain(self) -> "Iterator[Block]":
+        """Write it in sentences."""
+        yield Sentence(f"{self.headline} {self.detail}".rstrip())
+        for chip in self.chips:
+            value = "" if chip.value is None else f" {chip.value}"
+            yield Sentence(f"{chip.name}{value}: {_uncapitalize(chip.meaning)}", quiet=True)
+        if self.facts:
+            yield Facts(self.facts)
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """What an incomplete session lacks, in a line, and its remedy.
+
+    Parameters
+    ----------
+    reasons
+        A sentence for each part that is missing.
+    remedy, link
+        What can be done, in words and as an operation; None: nothing.
+    is_fatal
+        There is no outcome because of it.
+    """
+
+    status: str
+    text: str
+    reasons: tuple[str, ...] = ()
+    remedy: str = ""
+    link: Link | None = None
+    is_fatal: bool = False
+
+    def plain(self) -> "Iterator[Block]":
+        """Write it as notes."""
+        yield Note(f"{self.status}: {self.text}", "warning")
+        yield from (Note(each, "reason") for each in self.reasons)
+        if self.link is not None:
+            yield Sentence(self.remedy, link=self.link)
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,12 +436,11 @@ class BallotCell:
         return ", ".join(part for part in (ranked, grade, place) if part)
 
     @property
-    def bracket(self) -> str:
-        """Place and grade, as they stand behind a name."""
+    def rest(self) -> str:
+        """Place and grade."""
         place = f"place {self.place}" if self.place else ""
         grade = f"grade {self.grade}" if self.grade else ""
-        facts = ", ".join(part for part in (place, grade) if part)
-        return f" [{facts}]" if facts else ""
+        return ", ".join(part for part in (place, grade) if part)
 
 
 ReviewState = Literal["cast", "abstained", "out", "pending"]
@@ -399,6 +466,8 @@ class ReviewRow:
         Sentences on what stands out in it, and on how it was read and how far it agrees.
     notes
         Text of the reviewer beside its ranking.
+    grades
+        Its grades, a row per candidate and a column per criterion; None: it gave none.
     sheets
         What it saw, once or in two orders: label, then whose answer it was.
     replies
@@ -415,6 +484,7 @@ class ReviewRow:
     remarks: tuple[str, ...]
     facts: tuple[str, ...]
     notes: str
+    grades: Table | None
     sheets: tuple[tuple[tuple[str, str], ...], ...]
     replies: tuple[tuple[str, str], ...]
 
@@ -435,11 +505,15 @@ class ReviewRow:
 
 @dataclass(frozen=True, slots=True)
 class BallotMatrix:
-    """Ballots: one row per reviewer, one column per candidate."""
+    """Ballots: one row per reviewer, one column per candidate, the best first."""
 
     candidates: tuple[tuple[str, str], ...]
     reviews: tuple[ReviewRow, ...]
-    simulated: bool = False
+
+    @property
+    def density(self) -> str:
+        """``many`` columns, and ``upright`` titles, or nothing."""
+        return _density([name for name, _ in self.candidates])
 
     @property
     def n_cast(self) -> int:
@@ -467,17 +541,28 @@ class BallotMatrix:
 
     def _line(self, review: ReviewRow) -> str:
         cells = zip(self.candidates, review.cells, strict=True)
-        names = {name: f"{name}{cell.bracket}" for (name, _), cell in cells}
+        names = {name: f"{name} [{cell.rest}]" if cell.rest else name for (name, _), cell in cells}
         groups = [[names.get(name, name) for name in group] for group in review.groups]
         ranking = " > ".join(map(" = ".join, groups))
         graded = [named for name, named in names.items() if named != name]
         return ranking or f"grades alone, of {list_text(graded, most=20)}"
 
 
+def _uncapitalize(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
 def quote_notes(notes: str | None) -> Iterator[str]:
     """Yield the lines of a reviewer's notes."""
     lines = [line for line in (notes or "").splitlines() if line.strip()]
     yield from (f"said: {lines[0]}", *lines[1:]) if lines else ()
+
+
+def _density(titles: Sequence[str]) -> str:
+    """Describe columns that are many, and whose titles are wider than their cells."""
+    if len(titles) < MANY_COLUMNS:
+        return ""
+    return "many upright" if max(map(len, titles)) > UPRIGHT_CHARS else "many"
 
 
 Block: TypeAlias = (
@@ -489,7 +574,8 @@ Block: TypeAlias = (
     | Table
     | Chart
     | Note
-    | Figures
+    | Banner
+    | Shortfall
     | AnswerText
     | FinalAnswer
     | BallotMatrix
@@ -548,9 +634,11 @@ class Report:
         blocks: list[Block] = []
         for block in self.blocks:
             match block:
-                case AnswerText() | FinalAnswer() | BallotMatrix():
+                case Banner() | Shortfall() | AnswerText() | FinalAnswer() | BallotMatrix():
                     blocks += block.plain()
-                case Chart() | Figures():
+                case Chart():
+                    pass
+                case Table(form="heat") if block.density:
                     pass
                 case Table():
                     blocks.append(block.without_actions())

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from witan.core.ballot import Ballot
 from witan.service.session_records import ImportedSession, votes_beside
 from witan.service.text import count_noun
-from witan.service.trust import trust_line
 from witan.surfaces.report.ballots import ballot_line
+from witan.surfaces.report.banner import outcome_banner
 from witan.surfaces.report.document import (
     AnswerText,
     Block,
     Cell,
     Column,
-    Facts,
     Heading,
     Link,
     Note,
@@ -25,9 +24,8 @@ from witan.surfaces.report.document import (
 from witan.surfaces.report.names import CandidateNames
 from witan.surfaces.report.outcome import abstention_notes
 from witan.surfaces.report.session import (
-    outcome_sections,
+    outcome_section,
     report_title,
-    section_heading,
     vote_blocks,
 )
 
@@ -42,27 +40,24 @@ def imported_report(session: ImportedSession, without: tuple[str, ...] = ()) -> 
     mark = record.simulated
     blocks: list[Block] = [Quote(record.question)] if record.question else []
     note = "Imported ballots: question and answers are shown if the file has them."
-    blocks += [
-        Sentence(note, quiet=True),
-        section_heading("answers", "answers", is_simulated=mark),
-    ]
+    blocks.append(Sentence(note, quiet=True))
+    votes = votes_beside(record.ballots)
+    if outcome is None:
+        blocks += [
+            Heading("Ranking", "ranking"),
+            Note(f"not counted: {session.not_counted}", "reason"),
+        ]
+    else:
+        blocks += [Heading("Verdict", "verdict"), outcome_banner(outcome, names)]
+        blocks += outcome_section(outcome, names, None)
+    blocks += _ballots(session, without)
+    blocks += () if outcome is None else abstention_notes(outcome, names)
+    blocks += vote_blocks(votes, "models'", names)
+    blocks.append(Heading("Answers", "answers"))
     for name, text in record.answers.items():
         blocks.append(AnswerText(names.anchor(name)[1:], text, author=name))
     if not record.answers:
         blocks.append(Sentence("The file has no answer texts.", quiet=True))
-    blocks += _ballots(session, without)
-    votes = votes_beside(record.ballots)
-    blocks += vote_blocks(votes, "models'", names)
-    if outcome is None:
-        blocks += [
-            section_heading("ranking", "ranking", is_simulated=mark),
-            Note(f"not counted: {session.not_counted}", "reason"),
-        ]
-    else:
-        blocks += outcome_sections(outcome, names, None, is_simulated=mark)
-        blocks += abstention_notes(outcome, names)
-        trust = Facts(tuple(trust_line(outcome).split(" · ")))
-        blocks += [Heading("Trust", "trust"), trust]
     return Report(
         report_title(is_simulated=mark),
         (about.session, f"imported from {about.source}", f"{about.at:%Y-%m-%d %H:%M} UTC"),
@@ -86,7 +81,7 @@ def _ballots(session: ImportedSession, without: tuple[str, ...]) -> Iterator[Blo
         link = Link("show", {"session": session.about.session, "without": reviewer})
         return Cell("without", link=link)
 
-    yield section_heading("ballots", "ballots", is_simulated=session.session_import.simulated)
+    yield Heading("Ballots", "ballots")
     yield table_of(
         "Ballots",
         [

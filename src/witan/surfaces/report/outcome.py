@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from witan.core.outcome import Outcome, Standing
 from witan.core.rules import RULES
 from witan.service.text import UNKNOWN, count_noun, decimals, interval_text, list_text, number
-from witan.service.trust import ignores_chance, p_best_text, trust_line
+from witan.service.trust import ignores_chance, p_best_text, percent_text, trust_line
 from witan.surfaces.report.document import (
+    SHADES,
     Block,
+    Cell,
     Chart,
     Column,
     Facts,
@@ -27,8 +29,13 @@ from witan.surfaces.report.verdict import verdict_blocks
 if TYPE_CHECKING:
     from witan.service.operations.recount import RecountResult
 
-DISSENTS = PAIRS = 8
-"""Reviewers and pairs that have a sentence each; of more, their number is said."""
+DISSENTS = 8
+"""Reviewers that have a sentence each; of more, their number is said."""
+
+PAIR_MAP = "Chance in percent that the row is placed above the column"
+
+CLOSE = "≈"
+"""Stands before the chance of a pair that is too close to call."""
 
 HALF_AGREED = 0.5
 """Kendall's W from which ballots agree rather than contest."""
@@ -47,7 +54,7 @@ def outcome_report(
     outcome = result if isinstance(result, Outcome) else result.outcome
     mark = bool(outcome.details.get("simulated") if is_simulated is None else is_simulated)
     verdict = None if isinstance(result, Outcome) else result.verdict
-    verdict_parts = () if verdict is None else verdict_blocks(verdict, BY_NAME, is_simulated=mark)
+    verdict_parts = () if verdict is None else verdict_blocks(verdict, BY_NAME)
     return Report(
         "Simulated outcome" if mark else "Outcome",
         (outcome.session,) if outcome.session else (),
@@ -61,6 +68,7 @@ def outcome_blocks(outcome: Outcome, names: CandidateNames) -> Iterator[Block]:
     yield from ranking_blocks(outcome, names)
     yield Facts(tuple(names.sentence(trust_line(outcome)).split(" · ")))
     yield agreement(outcome, names)
+    yield from pair_map(outcome, names)
     yield from order_note(outcome, names)
     yield from abstention_notes(outcome, names)
 
@@ -234,8 +242,9 @@ def _condorcet_sentences(outcome: Outcome, names: CandidateNames) -> Iterator[st
     if outcome.kendall_w is not None and outcome.kendall_w < HALF_AGREED:
         yield _kendall_w(outcome.kendall_w)
     yield from _dissents(outcome, names)
-    if not ignores_chance(outcome):
-        yield from _pairs(outcome, names)
+    if outcome.unresolved and not ignores_chance(outcome):
+        pairs = count_noun(len(outcome.unresolved), "pair")
+        yield f"{pairs} {'is' if len(outcome.unresolved) == 1 else 'are'} too close to call."
 
 
 def _dissents(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
@@ -262,16 +271,30 @@ def _dissents(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
         yield f"Reviewer {each} above {names.name(leader)}."
 
 
-def _pairs(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
-    rows = {line.candidate: at for at, line in enumerate(outcome.standings)}
-    for first, second in outcome.unresolved[:PAIRS]:
-        chance = None
-        if first in rows and second in rows and outcome.p_beats:
-            chance = outcome.p_beats[rows[first]][rows[second]]
-        upper, lower = names.name(first), names.name(second)
-        likely = (
-            "" if chance is None else f": {upper} is above with probability {p_best_text(chance)}"
-        )
-        yield f"{upper} and {lower} are too close to call{likely}."
-    if (more := len(outcome.unresolved) - PAIRS) > 0:
-        yield f"{count_noun(more, 'more pair')} in one tier or between two are too close to call."
+def pair_map(outcome: Outcome, names: CandidateNames) -> Iterator[Block]:
+    """Tabulate how likely each candidate is placed above those below it."""
+    outcome = names.order_outcome(outcome)
+    lines = outcome.standings
+    rows = [at for at in range(len(lines)) if any(outcome.p_beats[at])]
+    if len(rows) < 2 or ignores_chance(outcome):
+        return
+    unresolved = {*map(frozenset, outcome.unresolved)}
+
+    def cell(row: int, column: int) -> Cell:
+        chance = outcome.p_beats[row][column]
+        if row >= column or chance is None:
+            return Cell("" if row >= column else None)
+        is_close = frozenset((lines[row].candidate, lines[column].candidate)) in unresolved
+        text = percent_text(chance).removesuffix(" %")
+        shade = round(2 * SHADES * abs(chance - HALF_AGREED))
+        return Cell(f"{CLOSE}{text}" if is_close else text, shade=shade)
+
+    titles = [names.name(lines[at].candidate) for at in rows]
+    columns: list[tuple[Column, list[str | Cell]]] = [
+        (Column("", "left", fit="middle", heads=True), [*titles[:-1]])
+    ]
+    for keep, (title, column) in enumerate(zip(titles[1:], rows[1:], strict=True)):
+        cells: list[str | Cell] = [cell(row, column) for row in rows[:-1]]
+        columns.append((Column(title, keep=99 - keep, fit="middle"), cells))
+    yield table_of(PAIR_MAP, columns, form="heat")
+    yield Sentence(f"{PAIR_MAP}; {CLOSE} too close to call.", quiet=True)

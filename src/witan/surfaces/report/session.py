@@ -1,4 +1,4 @@
-"""The report of a session: question, answers, ballots, ranking, final answer, trust."""
+"""The report of a session: question, verdict, answer, ranking, ballots, answers, run."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 from witan.core.ballot import Ballot
 from witan.core.outcome import Outcome
+from witan.deliberation.events import SessionOpened
 from witan.deliberation.ports import Seat
 from witan.deliberation.session import Session
-from witan.service.text import Page, count_noun, list_text, number
-from witan.service.trust import p_best_text, reliability_text, session_trust, verdict_text
+from witan.service.text import Page, count_noun, list_text
+from witan.service.trust import session_trust, verdict_text
 from witan.surfaces.live_board import CUT, Board, answer_facts
 from witan.surfaces.report.ballots import ballot_line, ballot_matrix
+from witan.surfaces.report.banner import session_banner, shortfall
 from witan.surfaces.report.document import (
     AnswerText,
     Block,
     Cell,
     Column,
-    Facts,
-    Figures,
     FinalAnswer,
     Heading,
     Link,
@@ -31,10 +31,10 @@ from witan.surfaces.report.document import (
     table_of,
 )
 from witan.surfaces.report.names import CHAIRMAN, CandidateNames, SeatNames
-from witan.surfaces.report.outcome import agreement, order_note, ranking_blocks
+from witan.surfaces.report.outcome import agreement, order_note, pair_map, ranking_blocks
 from witan.surfaces.report.sessions import relation_text
 from witan.surfaces.report.text import report_text
-from witan.surfaces.report.verdict import verdict_blocks
+from witan.surfaces.report.verdict import grade_blocks, verdict_blocks
 
 if TYPE_CHECKING:
     from witan.service.session_records import CouncilSession
@@ -67,30 +67,26 @@ def session_report(
         before, session = session.outcome, replace(session, outcome=recount)
         again = recount_text(recount, without, names)
     closed = council_session is None or not council_session.under_way
-    mark = session.is_simulated
+    judges = session.opening.judging is not None
     blocks = [
         *_opening(session, {} if council_session is None else council_session.children, names),
-        *_verdict(session, names),
-        *_answers(session, names, is_closed=closed),
+        *_verdict(session, names, again, is_closed=closed),
+    ]
+    if closed and not judges:
+        blocks += _final_answer(session, names, is_recount=bool(again))
+    if not judges or len(session.answers) > 1:
+        blocks += outcome_section(session.outcome, names, before)
+    if session.outcome is None and closed:
+        blocks += [Heading("Ranking", "ranking"), _no_outcome(session)]
+    blocks += [
         *_ballots(session, names, without, is_closed=closed),
         *vote_blocks(() if council_session is None else council_session.votes, "members'", names),
+        *_answers(session, names, is_closed=closed),
     ]
-    judges = session.opening.judging is not None
-    if not judges or len(session.answers) > 1:
-        blocks += outcome_sections(session.outcome, names, before, is_simulated=mark)
-    if session.outcome is None and closed:
-        blocks += [section_heading("ranking", "ranking", is_simulated=mark), _no_outcome(session)]
     if closed:
-        if not judges:
-            blocks += _final_answer(session, names, is_recount=bool(again))
         blocks += _seats(session, names)
-        blocks += [
-            *_figures(session),
-            *_missing_blocks(session, names),
-            *_trust(session, names, again),
-        ]
     return Report(
-        report_title(is_simulated=mark),
+        report_title(is_simulated=session.is_simulated),
         (
             session.id,
             session.status if closed else "under way",
@@ -106,9 +102,13 @@ def report_title(*, is_simulated: bool) -> str:
     return "Simulated session" if is_simulated else "Session"
 
 
-def section_heading(noun: str, key: str, *, is_simulated: bool) -> Heading:
-    """Head a section; of a simulated session, it says so."""
-    return Heading(f"Simulated {noun}" if is_simulated else noun.capitalize(), key)
+def simulation_text(opening: SessionOpened) -> str:
+    """Say that scripts play seats; empty: none does."""
+    if not opening.is_simulated:
+        return ""
+    if all(seat.simulated for seat in (*opening.seats, *opening.callable_seats)):
+        return "Simulated: scripts play the members."
+    return "Simulated in part: scripts play the members that are marked."
 
 
 def _opening(session: Session, children: Mapping[str, str], names: SeatNames) -> Iterator[Block]:
@@ -134,19 +134,31 @@ def _opening(session: Session, children: Mapping[str, str], names: SeatNames) ->
         yield Note(note, "warning")
 
 
-def _verdict(session: Session, names: SeatNames) -> Iterator[Block]:
-    """Write the verdict on texts; while names are hidden, nothing."""
-    if session.verdict is not None and not names.hides_names:
-        yield from verdict_blocks(session.verdict, names, is_simulated=session.is_simulated)
+def _verdict(
+    session: Session, names: SeatNames, recount: str, *, is_closed: bool
+) -> Iterator[Block]:
+    """Write the verdict, what is missing, and the grades of texts."""
+    yield Heading("Verdict", "verdict")
+    yield session_banner(session, names, recount=recount, is_closed=is_closed)
+    missing = shortfall(session, names) if is_closed else None
+    yield from () if missing is None else (missing,)
+    if session.verdict is not None:
+        yield from grade_blocks(session.verdict, names)
 
 
 def judgment_report(session: Session) -> Report:
     """Write a jury's verdict, with the ranking of several texts."""
-    names, mark = SeatNames.of(session, hides_names=False), session.is_simulated
-    blocks = [*_verdict(session, names)]
+    names = SeatNames.of(session, hides_names=False)
+    blocks = [*_judgment(session, names)]
     if len(session.answers) > 1:
-        blocks += outcome_sections(session.outcome, names, None, is_simulated=mark)
-    return Report(report_title(is_simulated=mark), (session.id,), "", tuple(blocks))
+        blocks += outcome_section(session.outcome, names, None)
+    title = report_title(is_simulated=session.is_simulated)
+    return Report(title, (session.id,), "", tuple(blocks))
+
+
+def _judgment(session: Session, names: SeatNames) -> Iterator[Block]:
+    if session.verdict is not None:
+        yield from verdict_blocks(session.verdict, names)
 
 
 def judgment_text(session: Session) -> str:
@@ -155,7 +167,7 @@ def judgment_text(session: Session) -> str:
     about = f"{report_title(is_simulated=mark).lower()} {session.id} · {session_trust(session)}"
     if session.verdict is None:
         return f"no verdict: {about}"
-    _, *lines = report_text(Page(), Report("", (), "", tuple(_verdict(session, names))))
+    _, *lines = report_text(Page(), Report("", (), "", tuple(_judgment(session, names))))
     return "\n".join([*lines, about])
 
 
@@ -167,7 +179,9 @@ def _source(seat: Seat, names: SeatNames, form: str = "{}") -> str:
 
 def _answers(session: Session, names: SeatNames, *, is_closed: bool) -> Iterator[Block]:
     noun = "answers" if session.opening.judging is None else "texts"
-    yield section_heading(noun, "answers", is_simulated=session.is_simulated)
+    yield Heading(noun.capitalize(), "answers")
+    # Where every seat is a script, the report says so once.
+    is_mixed = not all(seat.simulated for seat in session.opening.seats)
     seats = {seat.name: seat for seat in session.opening.seats}
     for name in names.order(session.answers):
         answer = session.answers[name]
@@ -177,7 +191,7 @@ def _answers(session: Session, names: SeatNames, *, is_closed: bool) -> Iterator
             names.labels[name],
             "" if names.hides_names else names.name(name),
             _source(seats[name], names),
-            seats[name].simulated,
+            is_mixed and seats[name].simulated,
             (
                 *_rank(session.outcome, name, names),
                 *answer_facts(answer, session.failed.get(name, ())),
@@ -204,7 +218,7 @@ def _rank(outcome: Outcome | None, name: str, names: SeatNames) -> Iterator[str]
 def _ballots(
     session: Session, names: SeatNames, without: tuple[str, ...], *, is_closed: bool
 ) -> Iterator[Block]:
-    yield section_heading("ballots", "ballots", is_simulated=session.is_simulated)
+    yield Heading("Ballots", "ballots")
     if session.answers:
         yield ballot_matrix(session, names, without=without, is_closed=is_closed)
     else:
@@ -233,18 +247,24 @@ def vote_blocks(votes: Sequence[Ballot], kind: str, names: CandidateNames) -> It
     )
 
 
-def outcome_sections(
-    outcome: Outcome | None, names: CandidateNames, before: Outcome | None, *, is_simulated: bool
+def outcome_section(
+    outcome: Outcome | None, names: CandidateNames, before: Outcome | None
 ) -> Iterator[Block]:
-    """Write what an outcome comes to, and its ranking; nothing without one."""
-    if outcome is None:
-        return
-    yield section_heading("agreement and dissent", "concord", is_simulated=is_simulated)
+    """Write the ranking of an outcome, agreement and dissent; nothing without one."""
+    if outcome is not None:
+        yield Heading("Ranking", "ranking")
+        yield from outcome_parts(outcome, names, before)
+
+
+def outcome_parts(
+    outcome: Outcome, names: CandidateNames, before: Outcome | None = None
+) -> Iterator[Block]:
+    """Write what stands under the heading of the ranking."""
     yield Sentence(names.sentence(outcome.interpretation))
-    yield agreement(outcome, names)
-    yield from order_note(outcome, names)
-    yield section_heading("ranking", "ranking", is_simulated=is_simulated)
     yield from ranking_blocks(outcome, names, before)
+    yield agreement(outcome, names)
+    yield from pair_map(outcome, names)
+    yield from order_note(outcome, names)
 
 
 def _no_outcome(session: Session) -> Sentence:
@@ -254,7 +274,7 @@ def _no_outcome(session: Session) -> Sentence:
 
 
 def _final_answer(session: Session, names: SeatNames, *, is_recount: bool) -> Iterator[Block]:
-    yield section_heading("final answer", "verdict", is_simulated=session.is_simulated)
+    yield Heading("Answer", "answer")
     if session.synthesis is not None:
         for chairman, why in session.synthesis.failed.items():
             yield Note(names.sentence(f"chairman {chairman} failed: {why}"), "warning")
@@ -325,7 +345,7 @@ class ReplyFooter:
 
 
 def _seats(session: Session, names: SeatNames) -> Iterator[Block]:
-    yield section_heading("seats", "seats", is_simulated=session.is_simulated)
+    yield Heading("Run", "run")
     board = reduce(Board.apply_event, session.events, Board()).settle()
     lines = {line.name: line for line in board.seats}
     seats = [lines[name] for name in names.order(lines)]
@@ -343,59 +363,7 @@ def _seats(session: Session, names: SeatNames) -> Iterator[Block]:
     yield Sentence(usage_note, quiet=True)
 
 
-def _figures(session: Session) -> Iterator[Block]:
-    """Yield agreement, reliability and effective votes."""
-    outcome = session.outcome
-    if outcome is None or not outcome.leaders:
-        return
-    sure, reliable = outcome.standings[0].p_best, session.reliability.value
-    *_, reliability = reliability_text(session)
-    worth = "effective number unknown: reviewers may share mistakes"
-    if outcome.effective_votes is not None:
-        votes = number(outcome.effective_votes, 1)
-        worth = f"worth {votes} independent ones, {_shared_error_text(outcome)}"
-    yield Heading("Figures", "figures")
-    yield Figures(
-        (
-            (
-                "agreement",
-                None if sure is None else p_best_text(sure),
-                "the chance that another draw of such reviewers would choose the same",
-            ),
-            (
-                "reliability",
-                None if reliable is None else f"{number(100 * reliable, 0)}%",
-                "unknown until people vote on the same answers"
-                if reliable is None
-                else reliability,
-            ),
-            ("votes", str(outcome.n_ballots), worth),
-        )
-    )
-
-
-def _shared_error_text(outcome: Outcome) -> str:
-    if outcome.rho is None:
-        return "assuming no shared error"
-    how = "assuming" if outcome.rho_is_assumed else "at"
-    return f"{how} a shared error of {number(outcome.rho)}"
-
-
-def _missing_blocks(session: Session, names: SeatNames) -> Iterator[Block]:
-    if session.status != "complete":
-        yield Heading(f"This session is {session.status}", "missing")
-        for each in names.sort([*map(names.sentence, session.missing)]):
-            yield Note(each, "reason")
-
-
 def recount_text(outcome: Outcome, without: Sequence[str], names: SeatNames) -> str:
     """Say how ballots are counted again."""
     left_out = f", without {names.name_list(without)}" if without else ""
     return f"counted again by {outcome.rule}{left_out}"
-
-
-def _trust(session: Session, names: SeatNames, recount: str) -> Iterator[Block]:
-    line = session_trust(session).removesuffix(f": {'; '.join(session.missing)}")
-    yield Heading("Trust", "trust")
-    parts = names.sentence(line).split(" · ")
-    yield Facts((*parts, recount) if recount else tuple(parts))

@@ -5,6 +5,7 @@ Tables fit the page: names give up their middle first, then the columns needed l
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import zip_longest
+from shlex import quote
 
 from witan.service.text import UNKNOWN, Folding, Page, clean, shorten, span
 from witan.surfaces.report.document import (
@@ -15,6 +16,7 @@ from witan.surfaces.report.document import (
     Column,
     Facts,
     Heading,
+    Link,
     Note,
     Quote,
     Report,
@@ -74,7 +76,8 @@ def _is_apart(block: Block | None) -> bool:
 def _block(page: Page, block: Block) -> Iterator[str]:
     match block:
         case Sentence():
-            yield page.sentence(block.text, "dim" if block.quiet else "plain")
+            command = _command(page, block.link)
+            yield page.sentence(f"{block.text}{command}", "dim" if block.quiet else "plain")
         case Quote(is_aside=True):
             yield page.prose(block.text, "dim", indent="  ")
         case Quote():
@@ -89,6 +92,17 @@ def _block(page: Page, block: Block) -> Iterator[str]:
             yield _note(page, block)
         case Table():
             yield from _table(page, block)
+
+
+REMEDIES = ("resume", "retry")
+"""Operations that a link asks for; others only show something."""
+
+
+def _command(page: Page, link: Link | None) -> str:
+    """Return the command behind a link, where the reader types commands."""
+    if link is None or link.operation not in REMEDIES or not page.commands:
+        return ""
+    return f": witan {link.operation} {quote(link.parameters['session'])}"
 
 
 def _note(page: Page, note: Note) -> str:

@@ -22,12 +22,15 @@ SIDE_BY_SIDE = 3
 """Texts whose grades stand in a column each."""
 
 
-def verdict_blocks(
-    verdict: Verdict, names: CandidateNames, *, is_simulated: bool
-) -> Iterator[Block]:
+def verdict_blocks(verdict: Verdict, names: CandidateNames) -> Iterator[Block]:
     """Write the decision, and a table of grades by text."""
-    yield Heading("Simulated verdict" if is_simulated else "Verdict", "verdict")
+    yield Heading("Verdict", "verdict")
     yield Sentence(names.sentence(verdict_sentence(verdict)))
+    yield from grade_blocks(verdict, names)
+
+
+def grade_blocks(verdict: Verdict, names: CandidateNames) -> Iterator[Block]:
+    """Write the grades by text, and what their intervals are."""
     yield _grades_table(verdict, names)
     level_text = f"{verdict.level * 100:g} %"
     yield Sentence(
@@ -39,7 +42,7 @@ def verdict_blocks(
 
 def verdict_report(verdict: Verdict) -> Report:
     """Write the report of a verdict."""
-    _, *blocks = verdict_blocks(verdict, BY_NAME, is_simulated=False)
+    _, *blocks = verdict_blocks(verdict, BY_NAME)
     return Report("Verdict", (), "", tuple(blocks))
 
 

@@ -16,6 +16,7 @@ ASSETS = {
     "figures.css": "text/css; charset=utf-8",
     "reports.css": "text/css; charset=utf-8",
     "page.js": "text/javascript; charset=utf-8",
+    "session.js": "text/javascript; charset=utf-8",
     "htmx.min.js": "text/javascript; charset=utf-8",
     "hx-sse.min.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",

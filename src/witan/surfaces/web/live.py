@@ -23,9 +23,10 @@ from witan.service.sessions.stream import Stream
 from witan.service.text import clean, count_noun, readable
 from witan.surfaces.live_board import Board, LiveLine
 from witan.surfaces.report.ballots import ballot_matrix
-from witan.surfaces.report.document import BallotMatrix
+from witan.surfaces.report.banner import session_banner
+from witan.surfaces.report.document import BallotMatrix, Banner, Block, Shortfall
 from witan.surfaces.report.names import CHAIRMAN, SeatNames
-from witan.surfaces.report.outcome import ranking_blocks
+from witan.surfaces.report.session import outcome_parts
 from witan.surfaces.web.escaping import to_html
 from witan.surfaces.web.markdown import render_html
 from witan.surfaces.web.rendering import SITE, Site, part, render
@@ -67,6 +68,10 @@ class Lane:
         It writes an answer; not so where it judges those of others alone.
     text, partial
         The answer once it is whole, and as much of it as there is until then.
+    is_open
+        Its text is in sight.
+    is_marked
+        It plays a script, where others do not.
     """
 
     key: int
@@ -77,6 +82,8 @@ class Lane:
     writes: bool = True
     partial: str = ""
     text: Markup | None = None
+    is_open: bool = False
+    is_marked: bool = False
 
 
 Change: TypeAlias = tuple[str, str, Callable[[], str]]
@@ -214,11 +221,21 @@ class LivePage:
         return frozenset(seat.name for seat in seats)
 
     @property
-    def lane_noun(self) -> str:
-        """A word for those who have a lane."""
-        if self.is_rejudgment:
-            return "reviewers"
-        return "members and jurors" if self.board.jurors else "members"
+    def places(self) -> Iterator[tuple[str, str]]:
+        """Key and title of the sections to jump to."""
+        session = self.session
+        if session.opening.judging is None:
+            yield "answer", "Answer"
+        yield from (("ranking", "Ranking"), ("ballots", "Ballots"))
+        yield "answers", "Answers" if session.opening.judging is None else "Texts"
+        yield from [("run", "Reviewers")] if self.is_rejudgment else []
+
+    @property
+    def is_mixed(self) -> bool:
+        """True if scripts play some seats, and not others."""
+        first = self._events[0]
+        seats = (*first.seats, *first.callable_seats) if isinstance(first, e.SessionOpened) else ()
+        return len({seat.simulated for seat in seats}) > 1
 
     @property
     def is_rejudgment(self) -> bool:
@@ -244,25 +261,48 @@ class LivePage:
         """Return the ballots so far."""
         return ballot_matrix(self.session, self.seat_names, is_closed=False)
 
+    def banner(self) -> Banner:
+        """Return the verdict so far."""
+        return session_banner(self.session, self.seat_names, is_closed=False)
+
+    def ranking(self) -> list[Block]:
+        """Return the ranking so far."""
+        outcome = self.board.outcome
+        return [] if outcome is None else [*outcome_parts(outcome, self.seat_names)]
+
+    def gaps(self) -> Shortfall | None:
+        """Return which seats failed so far; None: none did."""
+        names = self.seat_names
+        lines = [line for line in self.board.seats if line.mark == "bad"]
+        if not lines:
+            return None
+        text = f"{names.name_list(line.name for line in lines)} failed"
+        reasons = [f"{names.name(line.name)}: {names.sentence(line.note)}" for line in lines]
+        return Shortfall("under way", text, tuple(names.sort(reasons)))
+
     def lanes(self) -> tuple[Lane, ...]:
         """Return every seat, with its text so far."""
-        authors = self.authors
-        return tuple(
-            replace(
-                self._lane(key, line),
-                writes=line.name in authors,
-                partial=readable(self.seat_names.quote_partial(self._texts.get(line.name, ""))),
-                text=self._answers.get(line.name),
-            )
-            for key, line in enumerate(self._lines())
+        return tuple(self._whole_lane(key, line) for key, line in enumerate(self._lines()))
+
+    def _whole_lane(self, key: int, line: LiveLine) -> Lane:
+        text = self._texts.get(line.name, "")
+        return replace(
+            self._lane(key, line),
+            writes=line.name in self.authors,
+            partial=readable(self.seat_names.quote_partial(text)),
+            text=self._answers.get(line.name),
+            is_open=self._is_open(line),
         )
+
+    def _is_open(self, line: LiveLine) -> bool:
+        return line.name not in self._answers and line.state in ("waiting", "answering")
 
     def _lane(self, key: int, line: LiveLine) -> Lane:
         elapsed = line.elapsed_seconds(self._clock())
         seconds = None if elapsed is None else round(elapsed, 1)
-        return Lane(
-            key, self.seat_names.name(line.name), line, seconds, self.seat_names.sentence(line.note)
-        )
+        name, note = self.seat_names.name(line.name), self.seat_names.sentence(line.note)
+        marked = line.simulated and self.is_mixed
+        return Lane(key, name, line, seconds, note, is_marked=marked)
 
     def _lines(self) -> tuple[LiveLine, ...]:
         """Return the seats in the order of their lanes."""
@@ -277,7 +317,7 @@ class LivePage:
         lane = self._lane(-1, line)
         return replace(lane, name=CHAIRMAN) if self.seat_names.hides_names else lane
 
-    def verdict_text(self) -> str:
+    def final_text(self) -> str:
         """Return the final answer so far."""
         return readable(self.seat_names.quote_partial(self._texts.get(CLOSING, "")))
 
@@ -295,7 +335,7 @@ class LivePage:
         body = render("parts/session.html", site=self._site, page=page, problem=clean(problem))
         ending = to_html(f"The session is over: {page.status}.")
         announced = _partial("announced", "textContent", ending)
-        return f"{announced}\n{_partial('session', 'innerHTML', body)}"
+        return f"{announced}\n{_partial('session', 'innerMorph', body)}"
 
     def _changes(self) -> Iterator[Change]:
         """Yield what changed since it was last yielded."""
@@ -307,14 +347,18 @@ class LivePage:
             yield from lanes
         outcome, writer = self.board.outcome, self.board.writer
         if outcome is not None and self._differs("ranking", outcome):
-            blocks = partial(ranking_blocks, outcome, self.seat_names)
-            yield "ranking", "innerMorph", lambda: _part("blocks", blocks(), self._site, {})
+            ranking = partial(_part, "blocks")
+            yield "banner", "innerMorph", lambda: _part("banner", self.banner())
+            yield "ranking-so-far", "innerMorph", lambda: ranking(self.ranking(), self._site, {})
         if self._differs("ballots", self._n_counts):
-            yield "ballots", "innerMorph", lambda: _part("matrix", self.matrix(), self._site, True)
+            matrix = partial(_part, "matrix")
+            yield "ballots-so-far", "innerMorph", lambda: matrix(self.matrix(), self._site, True)
+        if self._differs("gaps", gaps := self.gaps()):
+            yield "gaps", "innerHTML", lambda: part(LIVE, "gaps", gaps)
         if self._differs("writer", writer and writer.at_rest):
             yield "writer", "innerHTML", lambda: part(LIVE, "writer", self.writer())
         if self._differs(f"text of {CLOSING}", text := self._texts.get(CLOSING, "")):
-            yield from self._text_changes("verdict-text", CLOSING, text)
+            yield from self._text_changes("final-text", CLOSING, text)
         board = self.board
         if self._differs("status", (board.stage_text, board.news, board.provisional)):
             yield "status", "innerHTML", lambda: part(LIVE, "status", board, self.news)
@@ -330,11 +374,18 @@ class LivePage:
 
     def _lane_changes(self, key: int, line: LiveLine) -> Iterator[Change]:
         target, name = f"lane-{key}-text", line.name
-        if self._differs(f"head of {name}", line.at_rest):
+        answer, text = self._answers.get(name), self._texts.get(name, "")
+        has_new_head = self._differs(f"head of {name}", line.at_rest)
+        has_new_text = self._differs(f"text of {name}", text if answer is None else answer)
+        if self._differs(f"lane of {name}", self._is_open(line)):
+            self._visible[name] = self.seat_names.quote_partial(text)
+            lane = partial(part, LIVE, "lane")
+            yield f"lane-{key}", "outerHTML", lambda: lane(self._whole_lane(key, line))
+            return
+        if has_new_head:
             head = partial(part, LIVE, "lane_head")
             yield f"lane-{key}-head", "innerHTML", lambda: head(self._lane(key, line))
-        answer, text = self._answers.get(name), self._texts.get(name, "")
-        if not self._differs(f"text of {name}", text if answer is None else answer):
+        if not has_new_text:
             return
         if answer is not None:
             yield target, "outerHTML", lambda: f'<div id="{target}" class="prose">{answer}</div>'

@@ -13,16 +13,20 @@ from witan.deliberation.ports import Seat
 from witan.deliberation.session import Session
 from witan.service.session_records import CouncilSession, ImportedSession
 from witan.service.text import clean
+from witan.surfaces.report.banner import failed_seats
 from witan.surfaces.report.document import Block, Quote, Report
 from witan.surfaces.report.imported import imported_report
 from witan.surfaces.report.names import SeatNames
-from witan.surfaces.report.session import recount_text, session_report
+from witan.surfaces.report.session import recount_text, session_report, simulation_text
 from witan.surfaces.report.sessions import question_beginning
 
 if TYPE_CHECKING:
     from witan.service.sessions import CouncilProfile
 
 TITLE_CHARS = 80
+
+PLACES = ("answer", "ranking", "ballots", "answers", "run")
+"""Sections that the page can jump to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,8 @@ class SessionPage:
         It came in as ballots.
     judges_texts
         Its texts were handed in, by whom knows their names.
+    ribbon
+        That scripts played it; empty: none did.
     n_answers
         Answers that can be judged anew, or voted on.
     hides_names
@@ -66,7 +72,7 @@ class SessionPage:
     id: str
     question: str
     status: str
-    simulated: bool
+    ribbon: str
     n_answers: int
     imported: bool = False
     judges_texts: bool = False
@@ -90,6 +96,17 @@ class SessionPage:
         opening = self.report.section("")
         blocks = () if opening is None else opening.blocks
         return [block for block in blocks if not isinstance(block, Quote)]
+
+    @property
+    def simulated(self) -> bool:
+        """True if scripts played it."""
+        return bool(self.ribbon)
+
+    @property
+    def places(self) -> list[tuple[str, str]]:
+        """Key and title of the sections to jump to."""
+        headings = [section.heading for section in self.report.sections]
+        return [(each.key, each.text) for each in headings if each and each.key in PLACES]
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -133,7 +150,7 @@ def session_page(
         session.id,
         session.question,
         "under way" if record.under_way else session.status,
-        session.is_simulated,
+        simulation_text(session.opening),
         len(session.answers),
         judges_texts=judges_texts,
         hides_names=names.hides_names,
@@ -159,7 +176,7 @@ def _imported_page(
         session.about.session,
         session.about.question,
         session.about.status,
-        session.about.simulated,
+        "Simulated: scripts cast these ballots." if session.about.simulated else "",
         len(session.session_import.answers),
         imported=True,
         recount=None if recount is None else RecountNote(how, "", changed=False),
@@ -198,10 +215,9 @@ def session_rules() -> tuple[str, ...]:
 
 
 def _failed_seats(session: Session, names: SeatNames) -> tuple[tuple[str, str], ...]:
-    """Seats without an answer, and reviewers without an awaited ballot."""
-    abstaining_seats = [ballot.reviewer for ballot in session.ballots if ballot.abstained]
-    failed_seats = dict.fromkeys((*session.unanswered, *abstaining_seats))
-    return tuple((names.value(seat), names.name(seat)) for seat in names.order(failed_seats))
+    """Return seats to retry, as forms have them, and their names."""
+    seats = names.order(failed_seats(session))
+    return tuple((names.value(seat), names.name(seat)) for seat in seats)
 
 
 def find_council(opening: SessionOpened, councils: Sequence["CouncilProfile"]) -> str:

@@ -1,0 +1,235 @@
+"""The verdict banner of a result, and what an incomplete session lacks."""
+
+from collections.abc import Iterator
+
+from witan.core.outcome import Outcome
+from witan.core.stats.measures import Measure
+from witan.deliberation.session import Session
+from witan.service.text import count_noun, list_text, number
+from witan.service.trust import (
+    approval_text,
+    ignores_chance,
+    interval_percents,
+    outcome_details,
+    percent_text,
+    trust_details,
+    verdict_sentence,
+    verdict_text,
+)
+from witan.surfaces.report.document import Banner, Chip, Link, Shortfall
+from witan.surfaces.report.names import CandidateNames, SeatNames
+
+SMALL_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+AWAITED = tuple(
+    Chip(name, None, "It comes with the ballots.")
+    for name in ("agreement", "match with people", "effective votes")
+)
+"""Key figures before the first ballot."""
+
+
+def session_banner(
+    session: Session, names: SeatNames, *, recount: str = "", is_closed: bool = True
+) -> Banner:
+    """Write what a session comes to, as far as it came.
+
+    Parameters
+    ----------
+    recount
+        How the ballots are counted again; empty: as the session counted them.
+    is_closed
+        Nothing follows.
+    """
+    headline, detail = _words(session, names, is_closed=is_closed)
+    chips = tuple(_chips(session.outcome, session.reliability, names))
+    if not is_closed:
+        counted = (
+            ("no ballot yet",) if session.outcome is None else outcome_details(session.outcome)
+        )
+        return Banner(headline, detail, chips or AWAITED, counted)
+    facts = tuple(map(names.sentence, trust_details(session)))
+    return Banner(headline, detail, chips, (*facts, recount) if recount else facts)
+
+
+def _words(session: Session, names: SeatNames, *, is_closed: bool) -> tuple[str, str]:
+    """Return the verdict in a few words, and in a sentence."""
+    if (verdict := session.verdict) is not None:
+        decision = verdict.decision or ""
+        text = names.sentence(verdict_sentence(verdict).removeprefix(f"{decision}: ")) + "."
+        return (_sentence(decision), text) if decision else (text, "")
+    if session.synthesis is not None and session.synthesis.mode == "verdict":
+        headline = _sentence(verdict_text(session.synthesis.approved))
+        votes = names.sentence("; ".join(approval_text(session.approval)))
+        return headline, _sentence(votes) if votes else ""
+    if session.outcome is not None:
+        headline, detail = verdict_words(session.outcome, names)
+        # Who gave no answer is not asked to judge those of others.
+        is_final = is_closed or session.outstanding_reviewers <= session.unanswered.keys()
+        return headline if is_final else f"{headline.removesuffix('.')} so far.", detail
+    if not is_closed:
+        return "No verdict yet.", "It comes with the ballots."
+    return _words_without_outcome(session)
+
+
+def _words_without_outcome(session: Session) -> tuple[str, str]:
+    if session.status in ("interrupted", "running"):
+        return "Not finished.", f"{session.progress} so far." if session.progress else ""
+    if session.answers_agree:
+        return "All answers are the same.", "So none was reviewed."
+    if len(session.answers) == 1:
+        return "One answer alone.", "There is nothing to compare it with."
+    if not session.answers:
+        return "No answer.", "Every member failed."
+    cast = sum(not ballot.abstained for ballot in session.ballots)
+    voted = f"{cast} of {count_noun(len(session.ballots), 'reviewer')} voted"
+    return "No outcome.", f"{voted}, fewer than the quorum asks for."
+
+
+def verdict_words(outcome: Outcome, names: CandidateNames) -> tuple[str, str]:
+    """Return what an outcome comes to in a few words, and in a sentence."""
+    outcome = names.order_outcome(outcome)
+    leaders = [*map(names.name, outcome.leaders)]
+    if not leaders:
+        return "Nobody is ranked.", "No ballot counts."
+    if sum(line.votes > 0 for line in outcome.standings) == 1:
+        return f"{leaders[0]} alone has votes.", "There is nothing to compare it with."
+    leads = f"{list_text(leaders)} {'share the lead' if len(leaders) > 1 else 'leads'}"
+    if outcome.clear_leader is not None and not ignores_chance(outcome):
+        return f"{leads} clearly.", _support(outcome, "It is")
+    return _open_words(outcome, leads, names)
+
+
+def _open_words(outcome: Outcome, leads: str, names: CandidateNames) -> tuple[str, str]:
+    """Return what there is to say where nobody leads clearly."""
+    tied = outcome.tied_for_best
+    if ignores_chance(outcome):
+        return f"{leads}.", f"The rule {outcome.rule} says nothing of chance."
+    if outcome.disputed_by:
+        above = list_text([*map(names.name, outcome.disputed_by)])
+        fit = f"the fit of the same ballots places {above} above"
+        return "Disputed.", f"{leads} by {outcome.rule}, yet {fit}, beyond noise."
+    if all(line.p_best is None for line in outcome.standings):
+        return "Too few ballots.", f"{leads}, but nobody can be told apart."
+    if len(tied) == 1:
+        return "Not settled.", names.sentence(outcome.interpretation)
+    if len(outcome.leaders) == 1:
+        return "Too close to call.", _support(outcome, f"{leads},")
+    is_heat = {*tied} == {*outcome.leaders}
+    return "A dead heat." if is_heat else "Too close to call.", f"{leads}."
+
+
+def _support(outcome: Outcome, start: str) -> str:
+    """Say how likely the leader is best, and how many ballots would change it."""
+    p_best, flips = outcome.standings[0].p_best, outcome.ballots_to_flip
+    clauses = []
+    if p_best is not None:
+        clauses.append(f"{start} {percent_text(p_best)} likely to be best")
+    if flips:
+        count = SMALL_NUMBERS[flips] if flips < len(SMALL_NUMBERS) else f"{flips:,}"
+        ballots = f"{count} ballot{'' if flips == 1 else 's'}"
+        clauses.append(f"{ballots}{'' if outcome.flip_is_exact else ' or fewer'} would change it")
+    text = "; ".join(clauses)
+    return f"{text}." if p_best is not None else _sentence(text) if text else ""
+
+
+def _chips(
+    outcome: Outcome | None, reliability: Measure | None, names: CandidateNames
+) -> Iterator[Chip]:
+    """Yield agreement, match with people, and effective votes."""
+    if outcome is None or not outcome.leaders:
+        return
+    line = names.order_outcome(outcome).standings[0]
+    who = names.name(line.candidate)
+    yield Chip(
+        "agreement",
+        None if line.p_best is None else percent_text(line.p_best),
+        "Unknown: there are too few ballots to say what others would choose."
+        if line.p_best is None
+        else f"The chance that another draw of such reviewers would place {who} first.",
+    )
+    if reliability is not None:
+        yield _match_chip(reliability)
+    votes = None if outcome.effective_votes is None else number(outcome.effective_votes, 1)
+    ballots = count_noun(outcome.n_ballots, "ballot")
+    yield Chip(
+        "effective votes",
+        None if votes is None else f"{votes.removesuffix('.0')} of {outcome.n_ballots}",
+        "Unknown: reviewers may share mistakes."
+        if votes is None
+        else f"{ballots} count like {votes.removesuffix('.0')} independent ones, "
+        f"{_shared_error_text(outcome)}: models make the same mistakes.",
+    )
+
+
+def _match_chip(reliability: Measure) -> Chip:
+    if reliability.value is None:
+        return Chip("match with people", None, "Unknown until people vote on the same answers.")
+    within = ""
+    if reliability.interval is not None:
+        within = f" ({interval_percents(reliability.interval)})"
+    pairs = count_noun(reliability.n, "decided pair")
+    value = percent_text(reliability.value)
+    return Chip(
+        "match with people",
+        value,
+        f"Panels as sure as this one agreed with people on {value} of {pairs}{within}.",
+    )
+
+
+def _shared_error_text(outcome: Outcome) -> str:
+    if outcome.rho is None:
+        return "assuming no shared error"
+    how = "assuming" if outcome.rho_is_assumed else "at"
+    return f"{how} a shared error of {number(outcome.rho)}"
+
+
+def outcome_banner(outcome: Outcome, names: CandidateNames) -> Banner:
+    """Write what an outcome comes to, without a session."""
+    chips = tuple(_chips(outcome, None, names))
+    return Banner(*verdict_words(outcome, names), chips, outcome_details(outcome))
+
+
+def shortfall(session: Session, names: SeatNames) -> Shortfall | None:
+    """Write what an incomplete session lacks, and its remedy; None: nothing."""
+    if session.status == "complete":
+        return None
+    reasons = names.sort([*map(names.sentence, session.missing)])
+    link = {"session": session.id}
+    if session.status == "interrupted":
+        text = f"Not finished: {session.progress or 'nothing'} so far"
+        return Shortfall(session.status, text, (), "Resume", Link("resume", link))
+    if session.status == "running":
+        return Shortfall(session.status, "It goes on in another process", tuple(reasons))
+    seats, gaps = names.order(failed_seats(session)), "; ".join(_gaps(session))
+    if not gaps and reasons:
+        gaps, *reasons = reasons
+    return Shortfall(
+        session.status,
+        gaps or session.status,
+        tuple(reasons),
+        f"Retry {list_text([*map(names.name, seats)])}" if seats else "",
+        Link("retry", link) if seats else None,
+        is_fatal=session.status == "failed" and session.outcome is None,
+    )
+
+
+def _gaps(session: Session) -> Iterator[str]:
+    """Count answers, ballots and final answers that are missing."""
+    if session.unanswered:
+        everyone = len(session.answers) + len(session.unanswered)
+        yield f"{len(session.answers)} of {everyone} answered"
+    abstained = [ballot.reviewer for ballot in session.ballots if ballot.abstained]
+    # Who did not answer is not asked to vote.
+    if session.answers and not session.unanswered.keys() >= {*abstained}:
+        yield f"{len(session.ballots) - len(abstained)} of {len(session.ballots)} voted"
+
+
+def failed_seats(session: Session) -> tuple[str, ...]:
+    """List seats without an answer, and reviewers without an awaited ballot."""
+    abstaining_seats = [ballot.reviewer for ballot in session.ballots if ballot.abstained]
+    return tuple(dict.fromkeys((*session.unanswered, *abstaining_seats)))
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."

@@ -191,7 +191,7 @@ class MissingParameter(InvalidParameter):
     """An option that is needed is not given; its value is None."""
 
     def __str__(self) -> str:
-        return f"{self.name} is not given; expected {self.expected}"
+        return f"{self.name} is missing; expected {self.expected}"
 
 
 class InvalidRubric(WitanError, ValueError):

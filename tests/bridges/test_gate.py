@@ -462,7 +462,7 @@ class TestComment:
         done = CliRunner().invoke(main, env=job)
 
         assert done.exit_code == 3
-        assert "no verdict, for a fault of ours" in done.stderr
+        assert "no verdict: internal error" in done.stderr
         assert (change.parent / "output.txt").read_text() == "decision=no verdict\nsession=\n"
 
     def test_a_comment_notifies_nobody(self):

@@ -57,7 +57,7 @@ class TestRefusals:
                 await service.ask(ASKED, Client("ci", daily_usd=limit))
             running.cancel()
 
-        for fact in ("ci ", "$0.2500", f"${limit:g} ", f"${held:.4f} ", "1 session under way"):
+        for fact in ("ci ", "$0.2500", f"${limit:g} ", f"${held:.4f} ", "1 session in progress"):
             assert fact in str(caught.value)
         assert caught.value.retry_seconds == 5
 

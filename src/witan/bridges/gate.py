@@ -253,7 +253,7 @@ def _decide(session: "Session", level: float) -> tuple[str, str]:
         return verdict.decision or "no verdict", f"{verdict_sentence(verdict)}."
     closing, votes = session.synthesis, session.approval
     if session.opening.judging is not None or closing is None or votes is None:
-        return "no verdict", "The council came to none."
+        return "no verdict", "The council reached no verdict."
     voted = votes.approve + votes.reject
     sentence = f"{votes.approve} of {voted} members approve"
     if votes.p_majority is None:
@@ -384,11 +384,11 @@ def _append(path: str, text: str) -> None:
 @click.command(context_settings={"auto_envvar_prefix": "GATE"})
 @click.option("--staged", is_flag=True, help="Judge what is staged for the next commit.")
 @click.option("--base", default="", metavar="REF", help="Judge what changed since this.")
-@click.option("--question", default=QUESTION, help="What the council is asked of the change.")
+@click.option("--question", default=QUESTION, help="Question to ask about the change.")
 @click.option(
     "--pass-mark",
     type=click.FloatRange(1, 10),
-    help="Have a jury grade the change; this grade passes. Else members approve or reject.",
+    help="Passing grade, given by a jury; without it members approve or reject.",
 )
 @click.option("--config", metavar="FILE.toml", help="Read this configuration.")
 @click.option("--profile", default="", help="Seat the council of this profile.")
@@ -397,12 +397,12 @@ def _append(path: str, text: str) -> None:
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.8,
     show_default=True,
-    help="How sure a verdict has to be.",
+    help="Required probability of a verdict.",
 )
 @click.option("--max-cost", type=click.FloatRange(0), help="US dollars to spend.")
 @click.option(
     "--most-bytes", type=click.IntRange(1), default=200_000, show_default=True,
-    help="Judge no larger change.",
+    help="Largest change to judge, in bytes.",
 )  # fmt: skip
 @click.option(
     "--too-close", type=click.Choice(["fail", "warn"]), default="fail", show_default=True,
@@ -431,7 +431,7 @@ def main(paths: tuple[str, ...], **options: Any) -> None:
         status = NO_VERDICT if isinstance(error, CannotJudge) else MISUSE
         words = error.message
     except Exception as error:  # noqa: BLE001 - status 1 would be a verdict
-        status, words = NO_VERDICT, f"no verdict, for a fault of ours: {error!r}"
+        status, words = NO_VERDICT, f"no verdict: internal error: {error!r}"
     else:
         sys.exit(status)
     echo(f"witan-gate: {words}", err=True)

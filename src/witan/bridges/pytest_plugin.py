@@ -53,7 +53,7 @@ class JudgedAssertion:
         """
         __tracebackhide__ = True
         if pass_mark is None and (isinstance(text, str) or len(text) == 1):
-            wanted = "a grade from 1 to 10, without which one text can neither pass nor fail"
+            wanted = "a grade from 1 to 10; a single text needs a pass mark"
             raise witan.errors.InvalidParameter("pass_mark", pass_mark, wanted)
         asked = {**options, "pass_mark": pass_mark}
         file = self._find_file(text, jury, asked)

@@ -212,7 +212,7 @@ class BallotFormat(Parameters):
     format: Annotated[
         str | None,
         Doc(
-            "Read the ballots as this format instead of recognising it.",
+            "Format of the ballots; detected by default.",
             SECTION,
             label="Format of the ballots",
         ),
@@ -220,7 +220,7 @@ class BallotFormat(Parameters):
     columns: Annotated[
         Mapping[str, str] | None,
         Doc(
-            "Name the column that holds a field, such as reviewer=judge.",
+            "Column that holds a field, such as reviewer=judge.",
             SECTION,
             "FIELD=HEADER",
             option="column",
@@ -231,8 +231,7 @@ class BallotFormat(Parameters):
         Scale | None,
         SCALE,
         Doc(
-            "Read grades on this scale, such as 0-1, pass-fail or 1-10,style=1-5; recognised "
-            "unless given.",
+            "Scale of the grades, such as 0-1, pass-fail or 1-10,style=1-5; detected by default.",
             SECTION,
             "LOW-HIGH",
             label="Scale of grades",

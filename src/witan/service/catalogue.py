@@ -55,23 +55,23 @@ CATALOGUE: Mapping[str, CatalogueRow] = MappingProxyType(
         row.name: row
         for row in (
             CatalogueRow("ask", "Ask several models, which review each other blind.", "ask"),
-            CatalogueRow("plan", "Say what a question would cost, without a call.", "plan"),
+            CatalogueRow("plan", "Estimate the cost of a question, without a call.", "plan"),
             CatalogueRow("judge", "Have texts judged: which pass, which is best.", "ask"),
             CatalogueRow(
-                "plan_judge", "Say what a judgment would cost, without a call.", "plan", "judge"
+                "plan_judge", "Estimate the cost of a judgment, without a call.", "plan", "judge"
             ),
             CatalogueRow("result", "Wait for the end of a session.", "sessions", None),
-            CatalogueRow("cancel", "Cancel a session under way.", "sessions", None),
+            CatalogueRow("cancel", "Cancel a running session.", "sessions", None),
             CatalogueRow("show", "Show a stored session.", "sessions"),
-            CatalogueRow("resume", "Take up an interrupted session.", "ask"),
+            CatalogueRow("resume", "Resume an interrupted session.", "ask"),
             CatalogueRow("retry", "Ask the seats that failed again.", "ask"),
             CatalogueRow(
-                "plan_retry", "Say what a retry would cost, without a call.", "plan", "retry"
+                "plan_retry", "Estimate the cost of a retry, without a call.", "plan", "retry"
             ),
             CatalogueRow("rejudge", "Put a session's answers before another jury.", "ask"),
             CatalogueRow(
                 "plan_rejudge",
-                "Say what another jury would cost, without a call.",
+                "Estimate the cost of another jury, without a call.",
                 "plan",
                 "rejudge",
             ),
@@ -80,19 +80,23 @@ CATALOGUE: Mapping[str, CatalogueRow] = MappingProxyType(
             CatalogueRow("vote", "Vote on a stored session, blind.", "voting"),
             CatalogueRow("forget", "Delete a session.", "sessions"),
             CatalogueRow("leaderboard", "Rank models by their scores across sessions.", "reports"),
-            CatalogueRow("audit", "Audit how reviewers judge: bias, agreement, worth.", "reports"),
+            CatalogueRow("audit", "Audit how reviewers judge: bias, agreement, value.", "reports"),
             CatalogueRow("tally", "Count ballots: who leads, and how sure that is.", "tally"),
             CatalogueRow("compare", "Count the same ballots under every rule.", "compare"),
-            CatalogueRow("calibrate", "Check whether probabilities hold.", "calibrate", tool=False),
+            CatalogueRow(
+                "calibrate", "Check the calibration of the probabilities.", "calibrate", tool=False
+            ),
             CatalogueRow(
                 "estimate",
-                "Estimate systems by a jury, corrected by people.",
+                "Estimate systems from a jury, corrected by people's votes.",
                 "estimate",
                 tool=False,
             ),
-            CatalogueRow("explain", "Show by hand why the leader leads.", "explain", tool=False),
+            CatalogueRow(
+                "explain", "Show step by step why the leader leads.", "explain", tool=False
+            ),
             CatalogueRow("recount", "Count a stored session again, without a call.", "recount"),
-            CatalogueRow("rules", "List the rules, and when to take which.", "rules"),
+            CatalogueRow("rules", "List the rules and when to use them.", "rules"),
             CatalogueRow("rubrics", "List the rubrics, or show one.", "rules"),
             CatalogueRow("profiles", "List the councils that can be asked.", "profiles"),
         )

@@ -88,7 +88,7 @@ class ProviderModels:
         if not parts:
             return []
         passed = " and ".join(parts)
-        return [f"{provider}: not seated by themselves: {passed}; name any of them to seat it"]
+        return [f"{provider}: not seated automatically: {passed}; name one to use it"]
 
 
 def choose(provider: str, models: Sequence[ListedModel], *, free: bool = False) -> ProviderModels:
@@ -188,7 +188,7 @@ class _Lookup:
     seat: SeatSpec
     listing: str | None
     key: tuple[str, str] | None
-    problem: str = "nothing is known to list its models at its configured url"
+    problem: str = "its models cannot be listed at its configured url"
     free: bool = False
 
 
@@ -245,7 +245,7 @@ async def find_sources(
     problems = [problem for problem in lists.values() if isinstance(problem, str)]
     problems += sorted(passed)
     if silent:
-        problems.append(f"not seated, as they seem not to chat: {list_text(sorted(silent))}")
+        problems.append(f"skipped, apparently no chat models: {list_text(sorted(silent))}")
     return sources, problems
 
 
@@ -364,12 +364,12 @@ def _unseatable_reason(
     """Return the reason why no model of a provider can be seated; without one no model yet."""
     name = lookup.provider.name
     if lookup.listing is None:
-        return f"{name} is passed over: {lookup.problem}"
+        return f"{name} was skipped: {lookup.problem}"
     try:
         [spec] = _seats(lookup.seat, ["any"])
         seat(replace(spec, name=name), environment, connections)
     except (ConfigError, MissingExtra) as error:
-        return f"{name} is passed over: {error}"
+        return f"{name} was skipped: {error}"
     return ()
 
 

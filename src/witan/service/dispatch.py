@@ -38,7 +38,9 @@ class ServedSessions:
         """The server's history."""
         if self.service.history is None:
             problem = "this server keeps no history"
-            raise HistoryConflict("the server", problem, "have it started without --no-history")
+            raise HistoryConflict(
+                "the server", problem, "ask its operator to start it without --no-history"
+            )
         return self.service.history
 
     @property

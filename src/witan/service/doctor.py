@@ -197,7 +197,7 @@ async def diagnose(
         if members:
             notes += shared_votes(config.jury or members)
         elif offline:
-            remedy = "without --offline, one is looked for in keys and servers"
+            remedy = "run without --offline to look for keys and local servers"
             raise NoCouncil("no council is configured", remedy)
         else:
             discovered = await find_council(environment, servers, reaches=config.reach_by_provider)
@@ -321,7 +321,7 @@ def diagnose_history(config: Config, *, offline: bool = False) -> HistoryFinding
     whole, place = history_place(config), _write_place(config)
     finding = HistoryFinding(place, config.history.enabled)
     if on_server(whole) and offline:
-        return replace(finding, note="it is on a server, and was not asked")
+        return replace(finding, note="it is on a server, and was not checked")
     try:
         if not history_exists(whole):
             return replace(finding, note="it is not there yet; the first session makes it")
@@ -500,7 +500,7 @@ def _examine_program(spec: SeatSpec) -> tuple[State, str]:
     """Check that a script can be read, or a program started."""
     if spec.provider == "cmd":
         there = shutil.which(shlex.split(spec.model)[0]) is not None
-        return ("ready", "its program is there") if there else ("unable", "no such program")
+        return ("ready", "program found") if there else ("unable", "no such program")
     try:
         read_script(spec.model)
     except ConfigError as error:

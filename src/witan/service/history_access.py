@@ -135,7 +135,7 @@ def history_exists(place: str) -> bool:
     except PermissionError:
         problem = "cannot be read: permission denied"
         raise HistoryError(
-            place, problem, "have its owner let you read it, or name another place"
+            place, problem, "ask its owner for read access, or name another place"
         ) from None
     except (OSError, ValueError):  # too long for a file's name, for one
         return False
@@ -209,10 +209,10 @@ def open_recording(
     try:
         history = _open_writable(config, say)
     except HistoryError as error:
-        remedy = f"{error.remedy}, or go without it: --no-history"
+        remedy = f"{error.remedy}, or use --no-history"
         raise HistoryError(error.location, error.problem, remedy) from None
     except MissingExtra as error:
-        raise HistoryError("the history", str(error), "or go without it: --no-history") from None
+        raise HistoryError("the history", str(error), "or use --no-history") from None
     # A command without options would look elsewhere.
     named = settings.by_option or (file is not None and settings.source == str(Path.cwd() / file))
     shown = history.url if history.url.startswith("postgresql:") else history_place(config)

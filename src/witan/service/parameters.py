@@ -150,7 +150,7 @@ class Parser:
                 problem = {"problem": str(error)}
                 raise PydanticCustomError("unread", "cannot be read: {problem}", problem) from None
             expected = self.expected
-        raise PydanticCustomError("unread", "is to be {expected}", {"expected": expected})
+        raise PydanticCustomError("unread", "must be {expected}", {"expected": expected})
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         """Take text, or a value that is parsed already."""

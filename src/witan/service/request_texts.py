@@ -18,31 +18,31 @@ from witan.service.parameters import (
 
 _WORDS: Mapping[str, str] = MappingProxyType(
     {
-        "bool_parsing": "is to be true or false",
-        "bool_type": "is to be true or false",
-        "dict_type": "is to be an object",
-        "dataclass_type": "is to be an object",
+        "bool_parsing": "must be true or false",
+        "bool_type": "must be true or false",
+        "dict_type": "must be an object",
+        "dataclass_type": "must be an object",
         "extra_forbidden": "is not known here; leave it out",
-        "finite_number": "is to be a finite number",
-        "float_type": "is to be a number",
-        "float_parsing": "is to be a number",
-        "greater_than": "is to be greater than {gt}",
-        "greater_than_equal": "is to be at least {ge}",
-        "int_from_float": "is to be a whole number",
-        "int_parsing": "is to be a whole number",
-        "int_type": "is to be a whole number",
-        "less_than": "is to be less than {lt}",
-        "less_than_equal": "is to be at most {le}",
-        "list_type": "is to be a list",
-        "literal_error": "is to be {expected}",
-        "mapping_type": "is to be an object",
+        "finite_number": "must be a finite number",
+        "float_type": "must be a number",
+        "float_parsing": "must be a number",
+        "greater_than": "must be greater than {gt}",
+        "greater_than_equal": "must be at least {ge}",
+        "int_from_float": "must be a whole number",
+        "int_parsing": "must be a whole number",
+        "int_type": "must be a whole number",
+        "less_than": "must be less than {lt}",
+        "less_than_equal": "must be at most {le}",
+        "list_type": "must be a list",
+        "literal_error": "must be {expected}",
+        "mapping_type": "must be an object",
         "missing": "is missing",
-        "model_attributes_type": "is to be an object",
-        "model_type": "is to be an object",
-        "string_pattern_mismatch": "holds a NUL character, which cannot be kept; leave that out",
+        "model_attributes_type": "must be an object",
+        "model_type": "must be an object",
+        "string_pattern_mismatch": "contains a NUL character, which cannot be stored; remove it",
         "string_too_long": "is longer than {max_length:,} characters",
         "string_too_short": "is empty",
-        "string_type": "is to be text",
+        "string_type": "must be text",
         "too_long": "has more than {max_length:,} entries",
         "too_short": "is empty",
         "unexpected_keyword_argument": "is not known here; leave it out",
@@ -95,7 +95,7 @@ def read_texts(
         name = str(fault["loc"][0])
         words = fault_words(fault["type"], fault["msg"], fault.get("ctx"))
         shown = ", ".join(text for text in texts.get(name, ()) if text.strip())
-        raise InvalidParameter(name, shown, words.removeprefix("is to be ")) from None
+        raise InvalidParameter(name, shown, words.removeprefix("must be ")) from None
 
 
 def parse_texts(

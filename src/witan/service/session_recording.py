@@ -332,7 +332,7 @@ class SessionRecorder:
                 self.rescued = await anyio.to_thread.run_sync(self.write, session)
             except (WitanError, OSError) as failure:
                 self.rescued = failure
-                remedy = f"nor could its record be written: {failure}"
+                remedy = f"and its record could not be written either: {failure}"
             else:
                 remedy = f"the record of the session is in {self.rescued}"
             raise HistoryError(error.location, error.problem, remedy) from error

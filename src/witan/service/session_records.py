@@ -47,16 +47,18 @@ def _import_record() -> Any:
     own: dict[str, Any] = {
         "witan_imported": Annotated[int, Doc("The version of the record.")],
         "source": Annotated[str, Doc("The file that it came from.")],
-        "status": Annotated[State, Doc("As every session has one.")],
-        "text": Annotated[str | None, Doc("The final answer, where the file has one.")],
+        "status": Annotated[State, Doc("Status of the session, as of any session.")],
+        "text": Annotated[str | None, Doc("Final answer, if the file has one.")],
         "ballots": Annotated[tuple[BallotObject, ...], Doc("The ballots that are counted.")],
-        "votes": Annotated[
-            tuple[BallotObject, ...], Doc("Ballots of people, where they are not counted.")
+        "votes": Annotated[tuple[BallotObject, ...], Doc("People's ballots, if not counted.")],
+        "outcome": Annotated[
+            OutcomeJson | None, Doc("Outcome of the ballots; null if there is none.")
         ],
-        "outcome": Annotated[OutcomeJson | None, Doc("What the ballots come to; null: nothing.")],
-        "not_counted": Annotated[str | None, Doc("Why; null: they are counted.")],
+        "not_counted": Annotated[
+            str | None, Doc("Why the ballots are not counted; null if they are.")
+        ],
         "under_way": Annotated[bool, Doc("Always false.")],
-        "trust": Annotated[str | None, Doc("Who voted, what is tied and what is missing.")],
+        "trust": Annotated[str | None, Doc("Trust line: voters, ties and what is missing.")],
         "record_problem": Annotated[str | None, Doc("Always null.")],
         "repaired": tuple[str, ...],
     }

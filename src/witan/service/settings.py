@@ -114,14 +114,14 @@ class CountingSettings(Parameters):
     recusal: Annotated[
         Literal["before", "after", "off"] | None,
         Doc(
-            "Drop a reviewer's own candidate before or after places are counted, or never.",
+            "Remove a reviewer's own candidate before ranks are counted, after, or never.",
             COUNTING,
         ),
     ] = None
     unranked: Annotated[
         Literal["skip", "last"] | None,
         Doc(
-            "Give candidates that a ballot leaves out no vote, or the places left.",
+            "Give unranked candidates no vote, or the remaining places.",
             COUNTING,
             label="Unranked candidates",
         ),
@@ -129,7 +129,7 @@ class CountingSettings(Parameters):
     weights: Annotated[
         Weights,
         Doc(
-            "Weigh a reviewer's ballots; 1 unless given.",
+            "Weight of a reviewer's ballots; default 1.",
             COUNTING,
             "REVIEWER=NUMBER",
             option="weight",
@@ -139,7 +139,7 @@ class CountingSettings(Parameters):
     reliability: Annotated[
         Weights,
         Doc(
-            "Reliability of a reviewer, for the rule weighted_borda; learned unless given.",
+            "Reliability of a reviewer for weighted_borda; learned by default.",
             COUNTING,
             "REVIEWER=NUMBER",
             label="Reliability of reviewers",
@@ -148,14 +148,14 @@ class CountingSettings(Parameters):
     flips: Annotated[
         Switch,
         Doc(
-            "Search for the fewest ballots that would end the lead.",
+            "Compute how few ballots could end the lead.",
             COUNTING,
             label="Search for the ballots that would end the lead",
         ),
     ] = None
     ties: Annotated[
         Literal["contrast", "intervals"] | None,
-        Doc("Separate candidates by the fitted contrast, or by whether intervals overlap.", TIES),
+        Doc("Test differences by the fitted contrast, or by overlapping intervals.", TIES),
     ] = None
     level: Annotated[
         float | None,
@@ -166,15 +166,15 @@ class CountingSettings(Parameters):
         float | None,
         Constraint(ge=0),
         Doc(
-            "Standard errors on each side, where `ties` is intervals.",
+            "Half-width of intervals in standard errors, if `ties` is intervals.",
             TIES,
-            label="Standard errors on each side",
+            label="Half-width of intervals",
         ),
     ] = None
     tie_break: Annotated[
         Literal["none", "wins", "borda"] | None,
         Doc(
-            "Separate equal scores by this instead of by the rule's own way.",
+            "Tie-break for equal scores, instead of the rule's own.",
             TIES,
             label="Tie break",
         ),
@@ -183,7 +183,7 @@ class CountingSettings(Parameters):
         float | str | None,
         RHO,
         Doc(
-            "Error that all models share: learned where people judged the same, else as elsewhere.",
+            "Error shared by all models: learned from people's votes if possible, else public.",
             TIES,
             "learn|public|none|NUMBER",
             label="Shared error of reviewers",
@@ -192,9 +192,9 @@ class CountingSettings(Parameters):
     prior: Annotated[
         Literal["public", "learn", "none"] | None,
         Doc(
-            "What is known of reviewers' noise: from judges elsewhere, or from fifty sessions.",
+            "Prior for reviewers' noise: public, or learned from at least fifty sessions.",
             TIES,
-            label="Noise known beforehand",
+            label="Noise prior",
         ),
     ] = None
 
@@ -207,7 +207,7 @@ class BallotSettings(CountingSettings):
     rubric: Annotated[
         object | None,
         RUBRIC,
-        Doc("Weigh criteria by this rubric.", COUNTING, "NAME|FILE.toml"),
+        Doc("Rubric that weights the criteria.", COUNTING, "NAME|FILE.toml"),
     ] = None
     kind: Annotated[
         Literal["all", "model", "human"] | None,
@@ -217,8 +217,7 @@ class BallotSettings(CountingSettings):
         Mapping[str, Mapping[str, str]] | None,
         ANSWERS,
         Doc(
-            "Run the safety gate on these answers (session, candidate, text); "
-            "what fails cannot win.",
+            "Answers for the safety gate (session, candidate, text); one that fails cannot win.",
             COUNTING,
             "FILE.jsonl",
             label="Answers for the safety gate",

@@ -26,7 +26,7 @@ Text = Annotated[str, NUL_FREE, Constraint(max_length=2_000_000)]
 SessionName = Annotated[
     Name,
     Doc(
-        "Its name, a beginning of it, or `last`.",
+        "Session name, an unambiguous prefix, or `last`.",
         metavar="ID",
         positional="one",
     ),
@@ -47,10 +47,10 @@ class WindowParameters(Parameters):
     since: Annotated[
         datetime | None,
         MOMENT,
-        Doc("Only sessions from then on: 30d, 12h or 2026-01-31.", "Which sessions", "TIME"),
+        Doc("Only sessions since this time: 30d, 12h or 2026-01-31.", "Which sessions", "TIME"),
     ] = None
     until: Annotated[
-        datetime | None, MOMENT, Doc("Only sessions before then.", "Which sessions", "TIME")
+        datetime | None, MOMENT, Doc("Only sessions before this time.", "Which sessions", "TIME")
     ] = None
     category: Annotated[
         str | None, Doc("Only sessions of this category.", "Which sessions", "NAME")

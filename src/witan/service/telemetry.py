@@ -51,7 +51,7 @@ class SpanExport:
         flushing.start()
         flushing.join(seconds)
         if flushing.is_alive():
-            _log.warning("not all spans were sent: their receiver does not answer")
+            _log.warning("some spans were not exported: the collector does not answer")
         self._exporter.shutdown()  # type: ignore[no-untyped-call]
         self.provider.shutdown()
 

@@ -113,7 +113,7 @@ def _tie_text(outcome: Outcome) -> str:
     if not tied:
         return "nobody has a vote"
     if ignores_chance(outcome):
-        return f"{outcome.rule} says nothing of chance"
+        return f"{outcome.rule} has no test for chance"
     if outcome.disputed_by:
         return f"the fit places {list_text(outcome.disputed_by)} above {list_text(outcome.leaders)}"
     if len(tied) > 1:
@@ -254,7 +254,7 @@ def rankings_text(session: "Session") -> Iterator[str]:
 def missing_text(session: "Session") -> str:
     """Return the status of a session that is not complete, and what it lacks; else empty."""
     if session.status in ("complete", "running"):
-        return "" if session.status == "complete" else "running: it goes on in another process"
+        return "" if session.status == "complete" else "running in another process"
     missing = "; ".join(session.missing)
     return f"{session.status}: {missing}" if missing else session.status
 

@@ -359,7 +359,7 @@ class TestStream:
             client.responses.create(**ASKED, stream=True) as stream,
         ):
             next(iter(stream))
-            with pytest.raises(openai.RateLimitError, match="under way") as caught:
+            with pytest.raises(openai.RateLimitError, match="concurrent session") as caught:
                 ask(client)
         assert "retry-after" in caught.value.response.headers
 

@@ -199,7 +199,7 @@ class TestVoting:
     @pytest.mark.parametrize(
         ("paper", "said"),
         [
-            ({}, "paper is not given; expected the code"),
+            ({}, "paper is missing; expected the code"),
             (
                 {"paper": "aaaaaa"},
                 "paper cannot be 'aaaaaa'; expected the code of the paper of kim",

@@ -373,7 +373,7 @@ def check_name(setting: Setting) -> None:
         words = "letters, digits, - _ and ., and begins with a letter or a digit"
         raise ConfigError(setting.source, key, f"is no name of a {kind}, which has only {words}")
     if kind == "profile" and name in _TAKEN:
-        raise ConfigError(setting.source, key, f"cannot be called {name}, which {_TAKEN[name]}")
+        raise ConfigError(setting.source, key, f"cannot be named {name}, which {_TAKEN[name]}")
 
 
 def refuse_untrusted(setting: Setting) -> None:
@@ -416,8 +416,8 @@ def _distrust_error(setting: Setting, key: str, problem: str) -> ConfigError:
     return ConfigError(
         setting.source,
         key,
-        f"{problem}, which a file that was found by searching may not; "
-        f"once you have read it, name it: --config {setting.source}",
+        f"{problem}, which is not allowed in a discovered file; "
+        f"if you trust it, pass --config {setting.source}",
     )
 
 

@@ -228,7 +228,9 @@ def _key_of(variable: str, keys: Mapping[str, Key]) -> Key:
     open_names = [f"{_variable(table)}_NAME" for table in OPEN_TABLES]
     nearest = UnknownName("variable", variable, [*keys, CONFIG_VARIABLE, *open_names]).nearest
     hint = (
-        f"did you mean {nearest}?" if nearest else "its name begins with WITAN_ and no other's do"
+        f"did you mean {nearest}?"
+        if nearest
+        else "names beginning with WITAN_ are reserved for settings"
     )
     raise ConfigError(variable, "", f"is no setting of Witan's; {hint}")
 

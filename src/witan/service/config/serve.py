@@ -132,8 +132,8 @@ class ServeSettings:
         if self.loopback or self.tokens:
             return None
         return (
-            f"the server would listen at {self.host} and ask at your expense for whoever reaches "
-            f"it: set a token in {TOKEN_VARIABLE}, or keep to 127.0.0.1"
+            f"anyone who can reach {self.host} could ask at your expense: "
+            f"set a token in {TOKEN_VARIABLE}, or keep to 127.0.0.1"
         )
 
     @property

@@ -263,7 +263,7 @@ class ProfileTable(CouncilTable):
     @model_validator(mode="after")
     def _check_filled(self) -> Self:
         if not self.model_fields_set:
-            raise PydanticCustomError("empty", "sets nothing; say at least what it is about")
+            raise PydanticCustomError("empty", "sets nothing; give at least a description")
         return self
 
 

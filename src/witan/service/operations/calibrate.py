@@ -42,8 +42,8 @@ class CalibrateParameters(BallotFormat):
         Ballots | None,
         BALLOTS,
         Doc(
-            "The text of a ballot file, or ballots as objects; the newest 2,000 sessions of the "
-            "history unless given.",
+            "The text of a ballot file, or ballots as objects; by default the newest "
+            "2,000 sessions of the history.",
             SECTION,
             "FILE|ID...",
             positional="words",
@@ -52,7 +52,7 @@ class CalibrateParameters(BallotFormat):
     against: Annotated[
         Literal["reviewers", "people", "truth"],
         Doc(
-            "Compare with reviewers held out, with people's ballots, or with these as the truth.",
+            "Compare with held-out reviewers, with people's ballots, or with those as the truth.",
             DRAWS,
         ),
     ] = "reviewers"
@@ -60,7 +60,7 @@ class CalibrateParameters(BallotFormat):
         tuple[int, ...] | None,
         SIZES,
         Doc(
-            "Draw panels of so many; 3, 5 and 9 unless given, as far as the ballots allow.",
+            "Panel sizes to draw; by default 3, 5 and 9, as far as the ballots allow.",
             DRAWS,
             "NUMBER,NUMBER...",
         ),
@@ -68,20 +68,21 @@ class CalibrateParameters(BallotFormat):
     draws: Annotated[
         int,
         Constraint(ge=1, le=1_000),
-        Doc("Draw so many panels from each session.", DRAWS),
+        Doc("Panels to draw from each session.", DRAWS),
     ] = 20
     seed: Annotated[int, Constraint(ge=0), Doc("Seed of the draws.", DRAWS)] = 0
     rubric: Annotated[
         object | None,
         RUBRIC,
-        Doc("Weigh criteria by this rubric.", COUNTING, "NAME|FILE.toml"),
+        Doc("Rubric that weights the criteria.", COUNTING, "NAME|FILE.toml"),
     ] = None
     prior: Annotated[
         Literal["public", "learn", "none"] | None,
         Doc(
-            "Count with this noise known beforehand: of judges elsewhere, or of fifty sessions.",
+            "Prior for the noise of reviewers: public, learned from at least fifty "
+            "sessions, or none.",
             COUNTING,
-            label="Noise known beforehand",
+            label="Noise prior",
         ),
     ] = None
     level: IntervalLevel = 0.95

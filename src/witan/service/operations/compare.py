@@ -37,7 +37,7 @@ class ComparedRules(BallotParameters):
         tuple[str, ...] | None,
         NAMES,
         Doc(
-            "Compare only these rules; all that can count the ballots unless given.",
+            "Rules to compare; by default every rule that can count the ballots.",
             COUNTING,
             "NAME,NAME...",
         ),
@@ -53,7 +53,7 @@ class CompareParameters(BallotSettings, ComparedRules):
     sessions: Annotated[
         tuple[str, ...],
         Doc(
-            "Compare only on this session; the others still inform what is learned.",
+            "Compare only this session; the others still count for what is learned.",
             SECTION,
             option="session",
         ),

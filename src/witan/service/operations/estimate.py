@@ -23,12 +23,12 @@ class EstimateParameters(BallotParameters):
     pass_mark: Annotated[
         float | None,
         Constraint(ge=1, le=10),
-        Doc("Estimate the share of grades of at least this, from 1 to 10.", COUNTING),
+        Doc("Estimate the pass rate at this grade, from 1 to 10.", COUNTING),
     ] = None
     rubric: Annotated[
         object | None,
         RUBRIC,
-        Doc("Weigh criteria by this rubric.", COUNTING, "NAME|FILE.toml"),
+        Doc("Rubric that weights the criteria.", COUNTING, "NAME|FILE.toml"),
     ] = None
     level: IntervalLevel = 0.95
 

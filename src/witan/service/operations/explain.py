@@ -22,7 +22,7 @@ class ExplainParameters(BallotSettings, RuleParameters):
 
     session: Annotated[
         str | None,
-        Doc("Explain this session; needed where there are several.", SECTION),
+        Doc("Session to explain; required if there are several.", SECTION),
     ] = None
 
 

@@ -30,14 +30,12 @@ class RecountParameters(BallotSettings):
     """A session, and how its ballots are counted."""
 
     session: SessionName
-    rule: Annotated[
-        Name | None, Doc("Count by this rule; the session's own unless given.", COUNTING)
-    ] = None
+    rule: Annotated[Name | None, Doc("Voting rule; by default the session's own.", COUNTING)] = None
     without: Annotated[
         tuple[Name, ...],
         Constraint(max_length=64),
         Doc(
-            "Leave out the ballot of this reviewer; its answer still stands.",
+            "Exclude this reviewer's ballot; its answer stays in.",
             COUNTING,
             label="Without the ballots of",
         ),

@@ -69,7 +69,9 @@ class HistoryReports:
         """Open the history on a connection of its own: a long sum holds up nobody else."""
         if self.history is None:
             problem = "this server keeps no history"
-            raise HistoryConflict("the server", problem, "have it started without --no-history")
+            raise HistoryConflict(
+                "the server", problem, "ask its operator to start it without --no-history"
+            )
         with HistorySource.on_own_connection(self.history) as source:
             try:
                 yield source
@@ -112,7 +114,11 @@ class LeaderboardParameters(WindowParameters):
     min_sessions: Annotated[
         int,
         Constraint(ge=1),
-        Doc("List models with fewer scored sessions apart.", "Standings", label="Fewest sessions"),
+        Doc(
+            "List models with fewer scored sessions separately.",
+            "Standings",
+            label="Fewest sessions",
+        ),
     ] = 10
     level: Annotated[
         float,
@@ -174,15 +180,16 @@ class AuditParameters(WindowParameters):
 
     reviewer: Annotated[
         str | None,
-        Doc("Report everything of one reviewer: a model, a person, or people.", "Figures", "NAME"),
+        Doc("Full report on one reviewer: a model, a person, or people.", "Figures", "NAME"),
     ] = None
     criterion: Annotated[
-        str | None, Doc("Report how each grades on this criterion alone.", "Figures", "NAME")
+        str | None,
+        Doc("Report how each reviewer grades on this criterion only.", "Figures", "NAME"),
     ] = None
     level: Annotated[
         float,
         Constraint(gt=0, lt=1),
-        Doc("Level of intervals, and of what stands out.", "Figures", label="Confidence level"),
+        Doc("Confidence level of intervals and findings.", "Figures", label="Confidence level"),
     ] = 0.95
 
 

@@ -28,7 +28,7 @@ class RulesParameters(Parameters):
 
     name: Annotated[
         str | None,
-        Doc("Only this rule; `auto`: how a rule is chosen.", metavar="NAME", positional="one"),
+        Doc("One rule; `auto` shows how a rule is chosen.", metavar="NAME", positional="one"),
     ] = None
 
 

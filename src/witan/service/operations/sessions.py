@@ -50,9 +50,7 @@ class SessionsParameters(WindowParameters):
     ] = None
     parent: Annotated[
         str | None,
-        Doc(
-            "Only sessions derived from this one.", "Which sessions", "ID", label="Came of session"
-        ),
+        Doc("Only sessions derived from this one.", "Which sessions", "ID", label="Derived from"),
     ] = None
     limit: Annotated[
         int,
@@ -61,7 +59,7 @@ class SessionsParameters(WindowParameters):
     ] = 20
     after: Annotated[
         str | None,
-        Doc("Continue a list: the `next` of the page before.", "Which sessions", "PLACE"),
+        Doc("Page cursor: `next` of the previous page.", "Which sessions", "PLACE"),
     ] = None
 
     def __post_init__(self) -> None:
@@ -179,7 +177,9 @@ def show(store: SessionStore, parameters: ShowParameters) -> CouncilSession | Im
 class ResultParameters(SessionRequest):
     """Session to wait for, and for how long."""
 
-    wait: Annotated[float, Constraint(ge=0, le=600), Doc("Seconds to wait for its end.")] = 45
+    wait: Annotated[
+        float, Constraint(ge=0, le=600), Doc("Seconds to wait for the session to end.")
+    ] = 45
 
 
 @operation("result", get="/sessions/{session}/result", tag="sessions")
@@ -236,8 +236,8 @@ class ForgetParameters(Parameters):
     with_children: Annotated[
         bool,
         Doc(
-            "Also the sessions derived from it: rejudged, continued, retried.",
-            label="With sessions that came of it",
+            "Also delete sessions derived from it: rejudged, continued, retried.",
+            label="Include derived sessions",
         ),
     ] = False
 

@@ -32,7 +32,7 @@ class TallyParameters(BallotSettings, RuleParameters):
     sessions: Annotated[
         tuple[str, ...],
         Doc(
-            "Show only this session; the others still inform what is learned.",
+            "Show only this session; the others still count for what is learned.",
             SECTION,
             option="session",
         ),

@@ -43,12 +43,12 @@ class VoteParameters(PaperParameters):
     ranking: Annotated[
         Text,
         Doc(
-            "Every label, best first: > between better and worse, = between equals; or names.",
+            "Ranking of all labels, best first: > for better, = for equal; names also work.",
             metavar="TEXT",
         ),
     ]
     paper: Annotated[
-        Name | None, Doc("The code of the paper that the labels are from.", metavar="CODE")
+        Name | None, Doc("Code of the voting paper the labels belong to.", metavar="CODE")
     ] = None
     replace: Annotated[bool, Doc("Replace the vote cast earlier.")] = False
 
@@ -165,7 +165,7 @@ def check_unvoted(history: History, paper: Paper, *, replace_earlier: bool) -> N
     """Refuse a second vote of a person, unless it replaces the first."""
     if paper.earlier is not None and not replace_earlier:
         problem = f"{paper.sheet.reviewer} has voted on {paper.session}"
-        remedy = "to take that vote back, ask for it to be replaced (replace)"
+        remedy = "set `replace` to change that vote"
         raise HistoryConflict(history.database.location, problem, remedy)
 
 

@@ -249,15 +249,15 @@ class Councils:
 
     def _not_here(self, session: Session) -> NoCouncil:
         """Make the error of a session whose seats are not configured."""
-        begun, anew = f"the session {session.id} was begun by", "or put the question anew"
+        begun, anew = f"the session {session.id} was begun by", "or ask the question again"
         opened = session.opening
         for council in self.profiles.values():
             if council.problem is not None and not _missing_seats(
                 opened, self._seats_of_profile(council.name)
             ):
                 which = f"the profile {council.name}" if council.name else "the configured council"
-                problem = f"{begun} {which}, which cannot be seated: {council.problem}"
-                return NoCouncil(problem, f"have that mended, {anew}")
+                problem = f"{begun} {which}, which cannot be used: {council.problem}"
+                return NoCouncil(problem, f"fix that, {anew}")
         lacking = {
             name: _missing_seats(opened, (*base.members, *base.jury, *base.chairmen))
             for name, base in self._councils.items()

@@ -44,6 +44,7 @@ from witan.service.sessions.spending import (
 )
 from witan.service.sessions.stream import Stream
 from witan.service.stored_sessions import check_continued
+from witan.service.text import count_noun
 
 if TYPE_CHECKING:
     from witan.history import History
@@ -437,7 +438,7 @@ class Service:
         with self._registry.claim_session(whole):
             record = await self._registry.session(whole)
             if record.status != "interrupted":
-                problem = f"the session {record.id} is over: there is nothing to take up"
+                problem = f"the session {record.id} has ended: there is nothing to resume"
                 raise NothingToCount(problem)
 
             async def take_up() -> Session:
@@ -610,7 +611,7 @@ class Service:
         if self.is_draining:
             raise Busy("the server is about to stop", "ask again when it is back", RETRY_SECONDS)
         if len(self._held) >= self.most:
-            problem = f"{len(self._held)} sessions are under way, as many as are held at once"
+            problem = f"the limit of {count_noun(self.most, 'concurrent session')} is reached"
             raise Busy(problem, "ask again when one has ended", RETRY_SECONDS)
 
     async def _hold(
@@ -624,7 +625,7 @@ class Service:
         session: Session | None = None
         failure: Exception | None = None
         try:
-            guard = contain_errors(_log, "a session failed within", reraise=WitanError)
+            guard = contain_errors(_log, "internal error in a session", reraise=WitanError)
             with guard as mishap, running_session.scope:
                 async with council:
                     listener = self._listener(running_session, account)

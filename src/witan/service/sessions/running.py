@@ -213,7 +213,7 @@ def notify_over(observers: Iterable[Observer], running_session: RunningSession) 
 
 
 def _contain(observer: Observer) -> AbstractContextManager[ContainedError]:
-    words = "%s failed; the session goes on without it"
+    words = "%s failed; the session continues without it"
     return contain_errors(_log, words, type(observer).__name__)
 
 

@@ -425,7 +425,7 @@ class ClientLimits:
         if len(begun) >= client.per_minute:
             wait = begun[0] + MINUTE_SECONDS - now
             most = count_noun(ceil(client.per_minute), "session")
-            problem = f"{client.name} may begin {most} in a minute"
+            problem = f"{client.name} may start {most} per minute"
             raise Busy(problem, f"ask again in {ceil(wait)} s", wait)
         begun.append(now)
 
@@ -470,7 +470,7 @@ class ClientLimits:
         problem = f"{client.name} has spent ${spent:.4f} of the ${daily_usd:g} of its last 24 hours"
         if n_held:
             under_way = count_noun(n_held, "session")
-            problem += f", and ${reserved:.4f} is held back for {under_way} under way"
+            problem += f", and ${reserved:.4f} is reserved for {under_way} in progress"
         if least_usd is not None:
             problem += f"; this one needs at least ${least_usd:.4f}"
         if (
@@ -480,7 +480,7 @@ class ClientLimits:
         ):
             over = "it has ended" if n_held == 1 else "one of them has ended"
             return Busy(problem, f"ask again when {over}", RETRY_SECONDS)
-        return Busy(problem, "ask again tomorrow, or have its limit raised", TOMORROW_SECONDS)
+        return Busy(problem, "ask again tomorrow, or ask for a higher limit", TOMORROW_SECONDS)
 
     async def hold_back(self, client: Client, usd: float | None) -> SessionReservation:
         """Hold back what a session may cost, such that it outlives the process; None: nothing.
@@ -528,6 +528,6 @@ async def _recorded_session(history: "History | None", name: str) -> Session | N
     try:
         session = await anyio.to_thread.run_sync(history.session, name)
     except WitanError as error:
-        _log.warning("the cost of %s is unknown and counts as reserved: %s", name, error)
+        _log.warning("the cost of %s is unknown; the reserved amount counts: %s", name, error)
         return None
     return session if session.id == name else None

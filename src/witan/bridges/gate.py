@@ -259,7 +259,7 @@ def _decide(session: "Session", level: float) -> tuple[str, str]:
     if votes.p_majority is None:
         return "too close to call", f"{sentence}."
     majority = "approval" if votes.is_approved else "rejection"
-    sentence += f"; a majority for {majority} again with probability {votes.p_majority:.2f}"
+    sentence += f"; other such members agree on {majority} with probability {votes.p_majority:.2f}"
     if votes.is_approved is not closing.approved:
         return "too close to call", f"{sentence}; {closing.chairman} does not follow it."
     if votes.p_majority < level:
@@ -399,7 +399,7 @@ def _append(path: str, text: str) -> None:
     show_default=True,
     help="Required probability of a verdict.",
 )
-@click.option("--max-cost", type=click.FloatRange(0), help="US dollars to spend.")
+@click.option("--max-cost", type=click.FloatRange(0), help="Cost ceiling in US dollars.")
 @click.option(
     "--most-bytes", type=click.IntRange(1), default=200_000, show_default=True,
     help="Largest change to judge, in bytes.",

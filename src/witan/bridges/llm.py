@@ -36,7 +36,7 @@ def _make_options() -> type[llm.Options]:
         "Options",
         __base__=llm.Options,
         **named,
-        seed=(int | None, Field(None, ge=0, description="Seed of sheets and labels.")),
+        seed=(int | None, Field(None, ge=0, description="Random seed for sheets and labels.")),
         category=(str | None, Field(None, description="Kind of question, for leaderboards.")),
         legend=(
             bool,

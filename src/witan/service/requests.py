@@ -119,7 +119,7 @@ class QuestionRequest(CouncilRequest):
         if not self.question.strip():
             raise InvalidParameter("question", self.question, "something to ask")
         if self.parent is not None and self.conversation:
-            expected = "none beside a conversation, which is what was said before"
+            expected = "none with a conversation, which already contains the earlier messages"
             raise InvalidParameter("parent", self.parent, expected)
 
 

@@ -46,7 +46,7 @@ def _import_record() -> Any:
     optional = ("at", "category", "lengths", "closing", "models", "kept", "repaired", "took")
     own: dict[str, Any] = {
         "witan_imported": Annotated[int, Doc("The version of the record.")],
-        "source": Annotated[str, Doc("The file that it came from.")],
+        "source": Annotated[str, Doc("File that the record was read from.")],
         "status": Annotated[State, Doc("Status of the session, as of any session.")],
         "text": Annotated[str | None, Doc("Final answer, if the file has one.")],
         "ballots": Annotated[tuple[BallotObject, ...], Doc("The ballots that are counted.")],

@@ -143,4 +143,4 @@ def check_continued(name: str, session: "Session") -> None:
     if session.status == "interrupted" and session.synthesis is None:
         raise SessionFileError(name, "was interrupted before its final answer; resume it first")
     if session.text is None:
-        raise SessionFileError(name, "has no final answer to go on from")
+        raise SessionFileError(name, "has no final answer to continue from")

@@ -298,7 +298,8 @@ def approval_text(approval: "Approval | None") -> Iterator[str]:
         yield f"{approval.silent} gave no verdict"
     if approval.p_majority is not None:
         verdict = "approval" if approval.is_approved else "rejection"
-        yield f"a majority for {verdict} again with probability {number(approval.p_majority)}"
+        probability = number(approval.p_majority)
+        yield f"other such members agree on {verdict} with probability {probability}"
 
 
 def cost_sum_text(usd: float | None) -> str:

@@ -447,7 +447,7 @@ class TestStored:
 
         assert judged.status == "failed"
         assert "judged texts, and has no final answer" in judged.error.message
-        with pytest.raises(openai.APIStatusError, match="no final answer to go on from"):
+        with pytest.raises(openai.APIStatusError, match="no final answer to continue from"):
             ask(council, previous_response_id=judged.id)
 
     def test_input_items_are_refused(self, council):

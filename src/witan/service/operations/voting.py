@@ -18,7 +18,7 @@ from witan.service.stored_sessions import Name, SessionName, SessionStore, Text
 AFTERWARDS = "cast again, after it was revealed who wrote what"
 """The note of a ballot that took the place of an earlier one."""
 
-SEEN = "cast after the page of the session was seen, which tells how the panel ranked"
+SEEN = "cast after the page of the session was seen, which shows how the panel ranked"
 """The note of a ballot whose person had been told more than the answers."""
 
 NAMED = "cast by the names of the candidates, not blind"

@@ -191,7 +191,7 @@ class Councils:
         """Seat those who judge stored answers: the chosen seats, or else the reviewers."""
         base = self._base(request.profile)
         if request.jury and request.members:
-            expected = "none beside a jury: the answers are there"
+            expected = "none with a jury: the answers already exist"
             raise InvalidParameter("members", list(request.members), expected)
         chosen = request.jury or request.members
         jurors = _find_members(chosen, (*base.members, *base.jury)) or base.reviewers
@@ -267,7 +267,7 @@ class Councils:
         near = f" in the profile {nearest}, where the others sit," if nearest and others else ""
         who = list_text([f"{s.name} ({s.source})" if s.source else s.name for s in absent])
         problem = f"{begun} seats that are not configured here"
-        return NoCouncil(problem, f"have {who} configured{near} as they were, {anew}")
+        return NoCouncil(problem, f"configure {who}{near} as they were, {anew}")
 
     def _seats_of_profile(self, profile: str) -> tuple[SeatSpec, ...]:
         """List the configured seats of a profile that cannot be seated."""

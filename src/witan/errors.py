@@ -81,8 +81,8 @@ class Way:
     command: bool = False
 
     def __str__(self) -> str:
-        written = ", ".join(_write(name, value) for name, value in self.arguments.items())
-        return f"{self.words}{written}{self.after}"
+        arguments_text = ", ".join(_write(name, value) for name, value in self.arguments.items())
+        return f"{self.words}{arguments_text}{self.after}"
 
 
 def _write(name: str, value: object) -> str:
@@ -136,12 +136,12 @@ class UnknownName(WitanError, KeyError):
     @property
     def nearest(self) -> str | None:
         """The known name that reads most like the one given, if any does."""
-        folded = {name.casefold(): name for name in reversed(self.known_names)}
+        folded_names = {name.casefold(): name for name in reversed(self.known_names)}
         name = str(self.name).casefold()
         # Long names, such as those of sessions, are alike in half of their letters by their nature.
         cutoff = 0.6 if len(name) < LONG_NAME else 0.85
-        close = difflib.get_close_matches(name, folded, n=1, cutoff=cutoff)
-        return folded[close[0]] if close else None
+        close = difflib.get_close_matches(name, folded_names, n=1, cutoff=cutoff)
+        return folded_names[close[0]] if close else None
 
     @property
     def suggestion(self) -> str:
@@ -153,8 +153,10 @@ class UnknownName(WitanError, KeyError):
             return f"unknown {self.kind} {self.name!r}{self.suggestion}"
         if not self.known_names:
             return f"unknown {self.kind} {self.name!r}; none are known"
-        shown = ", ".join(self.known_names[:20]) + (", …" if len(self.known_names) > 20 else "")
-        return f"unknown {self.kind} {self.name!r}; known: {shown}"
+        names_text = ", ".join(self.known_names[:20]) + (
+            ", …" if len(self.known_names) > 20 else ""
+        )
+        return f"unknown {self.kind} {self.name!r}; known: {names_text}"
 
 
 class UnknownOption(UnknownName, TypeError):
@@ -270,9 +272,9 @@ class BallotFileError(WitanError, ValueError):
         super().__init__(path, problem, line, remedy)
 
     def __str__(self) -> str:
-        where = self.path if self.line is None else f"{self.path}:{self.line}"
+        location = self.path if self.line is None else f"{self.path}:{self.line}"
         way_on = str(self.remedy)
-        return f"{where}: {self.problem}{way_on and f'; {way_on}'}"
+        return f"{location}: {self.problem}{way_on and f'; {way_on}'}"
 
 
 class SessionFileError(WitanError, ValueError):

@@ -140,16 +140,16 @@ def _git(*arguments: str, stdin: bytes = b"") -> bytes:
     ClickException
         If git fails.
     """
-    done = subprocess.run(  # noqa: S603 - git itself, and options of ours before the rest
+    process = subprocess.run(  # noqa: S603 - git itself, and options of ours before the rest
         ["git", *arguments],  # noqa: S607 - the user's own git
         input=stdin,
         capture_output=True,
         check=False,
     )
-    if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
-        raise click.ClickException(f"{said}; check out the whole history, with fetch-depth: 0")
-    return done.stdout
+    if process.returncode:
+        git_error = process.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
+        raise click.ClickException(f"{git_error}; check out the whole history, with fetch-depth: 0")
+    return process.stdout
 
 
 def read_diff(compared: list[str], paths: tuple[str, ...], most_bytes: int) -> str:
@@ -166,8 +166,8 @@ def read_diff(compared: list[str], paths: tuple[str, ...], most_bytes: int) -> s
     plain = ["--no-color", "--no-ext-diff", "--no-textconv", "--text"]
     plain += ["--submodule=short", "--ignore-submodules=none"]
     for path in paths:
-        known = _git("ls-files", "-z", "--", path)
-        if not known and not _git("diff", "--name-only", *plain, *compared, "--", path):
+        tracked_files = _git("ls-files", "-z", "--", path)
+        if not tracked_files and not _git("diff", "--name-only", *plain, *compared, "--", path):
             raise CannotJudge(f"no file matches {path!r}; name paths as git does")
     diff = _git("diff", *plain, *compared, "--", *paths)
     if len(diff) > most_bytes:
@@ -254,8 +254,8 @@ def _decide(session: "Session", level: float) -> tuple[str, str]:
     closing, votes = session.synthesis, session.approval
     if session.opening.judging is not None or closing is None or votes is None:
         return "no verdict", "The council reached no verdict."
-    voted = votes.approve + votes.reject
-    sentence = f"{votes.approve} of {voted} members approve"
+    n_votes = votes.approve + votes.reject
+    sentence = f"{votes.approve} of {n_votes} members approve"
     if votes.p_majority is None:
         return "too close to call", f"{sentence}."
     majority = "approval" if votes.is_approved else "rejection"
@@ -352,13 +352,13 @@ def _fields(value: object) -> Mapping[str, Any]:
 
 def publish(result: GateResult, name: str, environment: Mapping[str, str]) -> None:
     """Show the result: on standard output, and in a job as summary, outputs and comment."""
-    shown = f"{name}: {result.decision}\n\n{result.sentence}\n\n{result.report}\n"
+    report_text = f"{name}: {result.decision}\n\n{result.sentence}\n\n{result.report}\n"
     if environment.get("GITHUB_ACTIONS") != "true":
-        echo(shown)
+        echo(report_text)
         return
     # A line of a model's text could be a command to the runner.
     word = token_hex(16)
-    echo(f"::stop-commands::{word}\n{shown}\n::{word}::")
+    echo(f"::stop-commands::{word}\n{report_text}\n::{word}::")
     marker = f"<!-- witan-gate: {name} -->"
     write_outputs(environment, result.decision, result.session)
     if summary := environment.get("GITHUB_STEP_SUMMARY"):

@@ -54,17 +54,29 @@ def _read_call(request: dict[str, Any]) -> tuple[CouncilCall, list[str]]:
     name: str = request["model"]
     council = PROVIDER if name == PROVIDER else f"{PROVIDER}/{name}"
     values = {"model": council, "messages": request["messages"], **request["optional_params"]}
-    body, asked = read_chat({name: each for name, each in values.items() if name != "stream"})
-    seats = {"members": asked.members, "jury": asked.jury, "chairman": asked.chairman}
+    body, request_options = read_chat(
+        {name: each for name, each in values.items() if name != "stream"}
+    )
+    seats = {
+        "members": request_options.members,
+        "jury": request_options.jury,
+        "chairman": request_options.chairman,
+    }
     settings: dict[str, Any] = {name: list(each) for name, each in seats.items() if each}
-    if asked.profile:
-        settings["profile"] = asked.profile
+    if request_options.profile:
+        settings["profile"] = request_options.profile
     call = CouncilCall(
         council,
-        asked.question,
-        tuple(witan.models.Message(turn.role, turn.content) for turn in asked.conversation),
-        settings | asked.options.collect_values(),
-        {"seed": asked.seed, "category": asked.category, "files": asked.files},
+        request_options.question,
+        tuple(
+            witan.models.Message(turn.role, turn.content) for turn in request_options.conversation
+        ),
+        settings | request_options.options.collect_values(),
+        {
+            "seed": request_options.seed,
+            "category": request_options.category,
+            "files": request_options.files,
+        },
         body.witan.mark,
         body.witan.legend,
     )

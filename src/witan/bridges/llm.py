@@ -27,7 +27,7 @@ APART = ("json_schema", "rubric_weights", "weights", "reliability", "rule_parame
 def _make_options() -> type[llm.Options]:
     """Make options of the settings of a council, with their sentences."""
     hints = get_type_hints(CouncilSettings, include_extras=True)
-    named: dict[str, Any] = {
+    shared_options: dict[str, Any] = {
         each.name: (hints[each.name], None)
         for each in fields(CouncilSettings)
         if each.name not in APART
@@ -35,7 +35,7 @@ def _make_options() -> type[llm.Options]:
     options: type[llm.Options] = create_model(
         "Options",
         __base__=llm.Options,
-        **named,
+        **shared_options,
         seed=(int | None, Field(None, ge=0, description="Random seed for sheets and labels.")),
         category=(str | None, Field(None, description="Kind of question, for leaderboards.")),
         legend=(

@@ -53,13 +53,13 @@ class JudgedAssertion:
         """
         __tracebackhide__ = True
         if pass_mark is None and (isinstance(text, str) or len(text) == 1):
-            wanted = "a grade from 1 to 10; a single text needs a pass mark"
-            raise witan.errors.InvalidParameter("pass_mark", pass_mark, wanted)
-        asked = {**options, "pass_mark": pass_mark}
-        file = self._find_file(text, jury, asked)
+            expected = "a grade from 1 to 10; a single text needs a pass mark"
+            raise witan.errors.InvalidParameter("pass_mark", pass_mark, expected)
+        options_with_mark = {**options, "pass_mark": pass_mark}
+        file = self._find_file(text, jury, options_with_mark)
         session = _read_session(file)
         if session is None:
-            session = witan.judge(text, jury, **asked)
+            session = witan.judge(text, jury, **options_with_mark)
             if file is not None and session.status == "complete":
                 _write_session(file, session)
         decision = None if session.verdict is None else session.verdict.decision
@@ -75,19 +75,23 @@ class JudgedAssertion:
         of_judge = ("question", "reference", "pass_mark", "expected", "files", "seed", "category")
         seating = {name: each for name, each in options.items() if name not in of_judge}
         seating.pop("listener", None)
-        asked = sorted((name, options[name]) for name in of_judge if name in options)
-        everything = repr((witan.__version__, text, asked, *_describe(seat_jury(jury, seating))))
+        judging_options = sorted((name, options[name]) for name in of_judge if name in options)
+        everything = repr(
+            (witan.__version__, text, judging_options, *_describe(seat_jury(jury, seating)))
+        )
         return self.folder / f"{blake2b(everything.encode(), digest_size=16).hexdigest()}.json"
 
 
 def _describe(council: "Council") -> list[object]:
     """Describe jury and procedure; a script counts by its text."""
-    described: list[object] = [council.procedure]
+    jury_description: list[object] = [council.procedure]
     for member in council.reviewers:
         script = Path(member.source.removeprefix("script:"))
-        says = script.read_text(encoding="utf-8") if member.provider == "script" else ""
-        described.append((member.name, member.source, member.url, member.options, says))
-    return described
+        script_text = script.read_text(encoding="utf-8") if member.provider == "script" else ""
+        jury_description.append(
+            (member.name, member.source, member.url, member.options, script_text)
+        )
+    return jury_description
 
 
 def _read_session(file: Path | None) -> "Session | None":

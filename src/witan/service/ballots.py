@@ -148,8 +148,8 @@ class SentBallots:
         """Take the text of a ballot file, or ballots as objects."""
         if isinstance(ballots, str):
             return cls(ballots.encode())
-        known = ({k: v for k, v in asdict(each).items() if v is not None} for each in ballots)
-        return cls("\n".join(map(json.dumps, known)).encode())
+        records = ({k: v for k, v in asdict(each).items() if v is not None} for each in ballots)
+        return cls("\n".join(map(json.dumps, records)).encode())
 
     @property
     def unread_lines(self) -> Sequence[Unread]:
@@ -168,9 +168,11 @@ class SentBallots:
 
         stream = BytesIO(self.content)
         stream.name = "the ballots"
-        sent = len(self.content)
-        bounds = Bounds(max(MOST_BYTES, sent), MOST_LINES, max(LINE_BYTES, sent), self.check_wanted)
-        read = read_ballots(
+        n_bytes = len(self.content)
+        bounds = Bounds(
+            max(MOST_BYTES, n_bytes), MOST_LINES, max(LINE_BYTES, n_bytes), self.check_wanted
+        )
+        ballots = read_ballots(
             stream,
             format=parameters.format,
             columns=parameters.columns,
@@ -179,19 +181,19 @@ class SentBallots:
             on_problem=self._note,
             bounds=bounds,
         )
-        placed = 0
-        for number, ballot in enumerate(read, start=1):
+        n_candidates = 0
+        for number, ballot in enumerate(ballots, start=1):
             self.check_wanted()
-            placed += max(sum(map(len, ballot.groups)), len(ballot.grades))
+            n_candidates += max(sum(map(len, ballot.groups)), len(ballot.grades))
             if number > MOST_BALLOTS:
                 raise TooLarge("posted ballots", number, MOST_BALLOTS)
-            if placed > MOST_PLACED:
-                raise TooLarge("candidates on posted ballots", placed, MOST_PLACED)
+            if n_candidates > MOST_PLACED:
+                raise TooLarge("candidates on posted ballots", n_candidates, MOST_PLACED)
             self.sessions.setdefault(ballot.session)
             yield ballot
         if not self.sessions:
-            why = f" could be read: {self.problems[0]}" if self.problems else " was sent"
-            raise NothingToCount(f"no ballot{why}")
+            reason = f" could be read: {self.problems[0]}" if self.problems else " was sent"
+            raise NothingToCount(f"no ballot{reason}")
 
     def _note(self, problem: "LineProblem") -> None:
         self.check_wanted()

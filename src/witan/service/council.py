@@ -85,10 +85,12 @@ class MemberFactory:
     def seat_all(self, seats: Sequence[Seatable], key: str) -> list[Member]:
         """Make members, or after them jurors, in order."""
         specs = [_spec(each, f"{key}[{n}]") for n, each in enumerate(seats, start=1)]
-        named = name_seats(specs, names=[member.name for _, member in self._seated])
-        made = [self._make_member(each, spec) for each, spec in zip(seats, named, strict=True)]
-        self._seated += zip(named, made, strict=True)
-        return made
+        named_specs = name_seats(specs, names=[member.name for _, member in self._seated])
+        members = [
+            self._make_member(each, spec) for each, spec in zip(seats, named_specs, strict=True)
+        ]
+        self._seated += zip(named_specs, members, strict=True)
+        return members
 
     def chairmen(self, seats: Sequence[Seatable]) -> list[Member]:
         """Make the chairmen, in order; one written or named as another seat is that seat."""
@@ -108,13 +110,13 @@ class MemberFactory:
 
     def _seated_member(self, each: Seatable) -> Member | None:
         """Find the member or juror that a chairman is, if it is one."""
-        written = isinstance(each, SeatSpec) or (isinstance(each, str) and ":" in each)
-        spec = _spec(each, "chairman") if written else None
-        for seated, member in self._seated:
+        is_text_seat = isinstance(each, SeatSpec) or (isinstance(each, str) and ":" in each)
+        spec = _spec(each, "chairman") if is_text_seat else None
+        for seated_spec, member in self._seated:
             if each in (member, member.name) or each is member.model:
                 return member
-            same = spec is not None and replace(seated, name=spec.name) == spec
-            if spec is not None and same and spec.name in ("", seated.name):
+            is_same = spec is not None and replace(seated_spec, name=spec.name) == spec
+            if spec is not None and is_same and spec.name in ("", seated_spec.name):
                 return member
         return None
 
@@ -133,16 +135,16 @@ class MemberFactory:
     def _make_member(self, each: Seatable, spec: SeatSpec) -> Member:
         self._named |= dict.fromkeys(names_of(spec))
         price = find_price(spec, self._prices)
-        made = self._member_without_price(each, spec)
-        return made if price is None else replace(made, price=price)
+        member = self._member_without_price(each, spec)
+        return member if price is None else replace(member, price=price)
 
     def _member_without_price(self, each: Seatable, spec: SeatSpec) -> Member:
         if isinstance(each, Member):
             return each
         if not isinstance(each, str | SeatSpec):
-            scripted = isinstance(each, ScriptedModel)
-            price = Price(0, 0) if scripted else None
-            return Member(spec.name, each, provider=OWN, price=price, simulated=scripted)
+            is_scripted = isinstance(each, ScriptedModel)
+            price = Price(0, 0) if is_scripted else None
+            return Member(spec.name, each, provider=OWN, price=price, simulated=is_scripted)
         member = seat(spec, self._environment, *self._shared_clients())
         close = getattr(member.model, "aclose", None)
         if close is not None:
@@ -168,8 +170,8 @@ def _spec(each: Seatable, key: str) -> SeatSpec:
         return parse_seat(each, key=key, base=Path.cwd())
     model = each.model if isinstance(each, Member) else each
     if isinstance(model, type) or not callable(getattr(model, "complete", None)):
-        what = "a seat such as 'openai:MODEL', a Member, or an object with a method complete"
-        raise InvalidParameter(key, model, what)
+        expected = "a seat such as 'openai:MODEL', a Member, or an object with a method complete"
+        raise InvalidParameter(key, model, expected)
     if isinstance(each, Member):
         return SeatSpec(each.source, each.provider, each.name, name=each.name)
     name = getattr(each, "name", None)
@@ -471,12 +473,18 @@ class Council(BaseCouncil):
         config = load_config(
             known, Path.cwd(), path, settings, origin="from_config", profile=profile
         )
-        seated = _insert_objects(config.chairmen, chairmen)
+        chairman_seats = _insert_objects(config.chairmen, chairmen)
         jurors = _insert_objects(config.jury, jury or ())
         if history is None and config.history.asked:
             history = history_place(config)
         return seat_council(
-            config, known, seated, procedure, jury=jurors, history=history, progress=progress
+            config,
+            known,
+            chairman_seats,
+            procedure,
+            jury=jurors,
+            history=history,
+            progress=progress,
         )
 
 
@@ -508,17 +516,17 @@ def seat_council(
         If a setting is not accepted, or a seat lacks its key.
     """
     arranged = procedure_of(config) if procedure is None else procedure
-    written = config
+    config_seats = config
     config = with_list_prices(config, environment)
-    discovered = find_seats(config, environment)
+    discovery = find_seats(config, environment)
     with locate_error(config) if procedure is None else nullcontext():
         council = Council(
-            discovered.seats,
-            _reprice(chairmen, written.chairmen, config.chairmen),
-            jury=_reprice(jury, written.jury, config.jury),
+            discovery.seats,
+            _reprice(chairmen, config_seats.chairmen, config.chairmen),
+            jury=_reprice(jury, config_seats.jury, config.jury),
             environment=environment,
             procedure=arranged,
-            notes=(*discovered.notes, *_unseated_notes(config)),
+            notes=(*discovery.notes, *_unseated_notes(config)),
             history=history,
             aliases=config.aliases,
             teacher=teacher,
@@ -563,9 +571,9 @@ def find_seats(config: "Config", environment: Mapping[str, str]) -> "DiscoveredC
     from witan.service.council_discovery import DiscoveredCouncil, find_council
 
     if len(config.members) == 1:
-        where = config.origins["members"]
+        source = config.origins["members"]
         raise NoCouncil(
-            f"a council needs at least two members, and {where} names one",
+            f"a council needs at least two members, and {source} names one",
             "add another there; the same model may hold several seats",
         )
     if len(config.jury) == 1:
@@ -579,8 +587,8 @@ def find_seats(config: "Config", environment: Mapping[str, str]) -> "DiscoveredC
         discovered = _run(partial(find_council, environment, reaches=config.reach_by_provider))
         if config.jury:
             names = [juror.name for juror in config.jury]
-            apart = name_seats([replace(seat, name="") for seat in discovered.seats], names)
-            discovered = replace(discovered, seats=apart)
+            extra_seats = name_seats([replace(seat, name="") for seat in discovered.seats], names)
+            discovered = replace(discovered, seats=extra_seats)
         discovered = replace(discovered, seats=config.price_seats(discovered.seats, is_found=True))
     config.check_prices((*discovered.seats, *config.jury, *config.chairmen))
     return discovered
@@ -590,15 +598,15 @@ def without_keys(
     config: "Config", environment: Mapping[str, str]
 ) -> tuple[Mapping[str, str], str | None]:
     """Fill in keys that a plan does not need, which calls nobody; say what is to be set to ask."""
-    filled, missing = {**environment}, dict[str, None]()
+    environment_with_keys, missing = {**environment}, dict[str, None]()
     for variables in map(key_variables, (*config.members, *config.jury, *config.chairmen)):
         if variables and find_key(variables, environment) is None:
             missing[" or ".join(variables)] = None
-            filled[variables[0]] = "a plan calls nobody"
+            environment_with_keys[variables[0]] = "a plan calls nobody"
     if not missing:
         return environment, None
     names = list_text([*missing], most=len(missing))
-    return filled, f"no key is needed for the plan; to ask, set {names}"
+    return environment_with_keys, f"no key is needed for the plan; to ask, set {names}"
 
 
 def ask(  # noqa: PLR0913 - all but three by name
@@ -704,9 +712,9 @@ def _suggest_options_of(function: Callable[..., object]) -> Iterator[None]:
     try:
         yield
     except UnknownOption as error:
-        own = inspect.signature(function).parameters.values()
-        named = (each.name for each in own if each.kind is each.KEYWORD_ONLY)
-        raise UnknownOption(error.name, sorted({*named, *error.known_names})) from None
+        parameters = inspect.signature(function).parameters.values()
+        option_names = (each.name for each in parameters if each.kind is each.KEYWORD_ONLY)
+        raise UnknownOption(error.name, sorted({*option_names, *error.known_names})) from None
 
 
 def _run(work: Callable[[], Awaitable[T]]) -> T:
@@ -732,28 +740,28 @@ def _config_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
 
     settings = {key[-1] for key in (*fixed_keys(), *OPEN_TABLES)}
     parameters = {name for rule in RULES.values() for name in rule.parameters} - settings
-    given = {name: value for name, value in overrides.items() if name not in parameters}
+    config_overrides = {name: value for name, value in overrides.items() if name not in parameters}
     own = {name: value for name, value in overrides.items() if name in parameters}
     table = overrides.get("rule_parameters", {})
     if own and isinstance(table, Mapping):
-        given["rule_parameters"] = {**table, **own}
+        config_overrides["rule_parameters"] = {**table, **own}
     if isinstance(overrides.get("providers"), Mapping):
-        given["providers"] = {
+        config_overrides["providers"] = {
             name: asdict(each) if isinstance(each, ThrottlePolicy) else each
             for name, each in overrides["providers"].items()
         }
-    return given
+    return config_overrides
 
 
 def _insert_objects(
     configured_seats: Sequence[Seatable], seats: Sequence[Seatable]
 ) -> Sequence[Seatable]:
     """Configured seats, with those that were handed over as objects in their places."""
-    seated = [*configured_seats]
+    named_seats = [*configured_seats]
     for place, each in enumerate(seats):
         if not isinstance(each, str):
-            seated.insert(place, each)
-    return seated
+            named_seats.insert(place, each)
+    return named_seats
 
 
 def _as_list(chairman: Seatable | Sequence[Seatable] | None) -> Sequence[Seatable]:

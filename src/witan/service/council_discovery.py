@@ -87,8 +87,8 @@ class ProviderModels:
             )
         if not parts:
             return []
-        passed = " and ".join(parts)
-        return [f"{provider}: not seated automatically: {passed}; name one to use it"]
+        skipped_text = " and ".join(parts)
+        return [f"{provider}: not seated automatically: {skipped_text}; name one to use it"]
 
 
 def choose(provider: str, models: Sequence[ListedModel], *, free: bool = False) -> ProviderModels:
@@ -99,7 +99,7 @@ def choose(provider: str, models: Sequence[ListedModel], *, free: bool = False) 
     free
         The provider is a local server on this machine: what has no price costs nothing.
     """
-    found = ProviderModels()
+    provider_models = ProviderModels()
     makers: dict[str, list[ListedModel]] = {}
     prices: dict[str, Price | None] = {}
     for model in models:
@@ -108,9 +108,9 @@ def choose(provider: str, models: Sequence[ListedModel], *, free: bool = False) 
             continue
         price = model.price or list_price(provider, name)
         if price is None and not free:
-            found.unpriced.append(name)
+            provider_models.unpriced.append(name)
         elif price is not None and _is_dear(price):
-            found.dear.append(name)
+            provider_models.dear.append(name)
         else:
             prices[name] = model.price
             makers.setdefault(name.rpartition("/")[0].partition("/")[0], []).append(model)
@@ -118,8 +118,10 @@ def choose(provider: str, models: Sequence[ListedModel], *, free: bool = False) 
         group.sort(key=_rank)
     in_order = sorted(makers, key=lambda maker: (_place(maker), _rank(makers[maker][0])))
     for turn in zip_longest(*(makers[maker] for maker in in_order)):
-        found.models += [(m.id.strip(), prices[m.id.strip()]) for m in turn if m is not None]
-    return found
+        provider_models.models += [
+            (m.id.strip(), prices[m.id.strip()]) for m in turn if m is not None
+        ]
+    return provider_models
 
 
 def _is_dear(price: Price) -> bool:
@@ -210,9 +212,11 @@ async def find_council(
     if not sources:
         raise _no_council(problems, reaches)
     seats = deal(sources)
-    named = name_seats(seats * FEWEST if len(seats) == 1 else seats)
-    note = f"no council is configured; these were found: {list_text([s.source for s in named])}"
-    return DiscoveredCouncil(named, (note, *shared_votes(named), *problems))
+    named_seats = name_seats(seats * FEWEST if len(seats) == 1 else seats)
+    note = (
+        f"no council is configured; these were found: {list_text([s.source for s in named_seats])}"
+    )
+    return DiscoveredCouncil(named_seats, (note, *shared_votes(named_seats), *problems))
 
 
 async def find_sources(
@@ -230,22 +234,24 @@ async def find_sources(
     lookups = [
         a for p in providers.values() if (a := _make_request(p, environment, reaches)) is not None
     ]
-    unmoved = {kind: url for kind, url in servers.items() if kind not in reaches}
-    here = local_addresses(unmoved, environment)
-    silent: list[str] = []
+    default_servers = {kind: url for kind, url in servers.items() if kind not in reaches}
+    addresses = local_addresses(default_servers, environment)
+    non_chat_models: list[str] = []
     passed: list[str] = []
     async with Connections() as connections:
         lists = {a.provider.name: _unseatable_reason(a, environment, connections) for a in lookups}
         async with anyio.create_task_group() as group:
             for each in (a for a in lookups if not lists[a.provider.name]):
-                group.start_soon(_ask, each, connections, lists, silent, passed)
-            local = await find_local_servers(here)
+                group.start_soon(_ask, each, connections, lists, non_chat_models, passed)
+            local = await find_local_servers(addresses)
     sources = [models for models in lists.values() if isinstance(models, tuple) and models]
-    sources += [models for server in local if (models := _local_seats(server, environment, silent))]
+    sources += [
+        models for server in local if (models := _local_seats(server, environment, non_chat_models))
+    ]
     problems = [problem for problem in lists.values() if isinstance(problem, str)]
     problems += sorted(passed)
-    if silent:
-        problems.append(f"skipped, apparently no chat models: {list_text(sorted(silent))}")
+    if non_chat_models:
+        problems.append(f"skipped, apparently no chat models: {list_text(sorted(non_chat_models))}")
     return sources, problems
 
 
@@ -280,13 +286,13 @@ async def price_by_lists(
 async def price_config(config: Config, environment: Mapping[str, str]) -> Config:
     """Give configured seats the prices that only their providers' lists state."""
     specs = (*config.members, *config.jury, *config.chairmen)
-    priced = await price_by_lists(specs, environment)
+    prices = await price_by_lists(specs, environment)
     n_members, n_seats = len(config.members), len(config.members) + len(config.jury)
     return replace(
         config,
-        members=priced[:n_members],
-        jury=priced[n_members:n_seats],
-        chairmen=priced[n_seats:],
+        members=prices[:n_members],
+        jury=prices[n_members:n_seats],
+        chairmen=prices[n_seats:],
     )
 
 
@@ -348,13 +354,13 @@ def _make_request(
     if (key is None and variables) or not (provider.local or variables):
         return None
     try:
-        moved = base_url(spec, environment)
+        moved_url = base_url(spec, environment)
     except ConfigError as error:
         return _Lookup(provider, spec, None, key, str(error))
-    listing = provider.listing(moved if moved != provider.url else None)
+    listing = provider.listing(moved_url if moved_url != provider.url else None)
     if listing is None and place.url is None:
         return None
-    free = provider.local and moved is not None and is_loopback(moved)
+    free = provider.local and moved_url is not None and is_loopback(moved_url)
     return _Lookup(provider, spec, listing, key, free=free)
 
 
@@ -398,21 +404,21 @@ async def _ask(
             lists[name] = f"{error}{origin}"
             return
         silent += [f"{name}:{model.id}" for model in models if not model.chats]
-        chosen = choose(name, models, free=lookup.free)
-        skips += chosen.notes(name)
+        chosen_models = choose(name, models, free=lookup.free)
+        skips += chosen_models.notes(name)
         lists[name] = tuple(
             replace(seat, price=price)
-            for model, price in chosen.models
+            for model, price in chosen_models.models
             for seat in _seats(lookup.seat, [model])
         )
 
 
 def _seats(template: SeatSpec, models: Sequence[str]) -> Source:
     """Return the seats of these models; an id that is blank names none."""
-    named = (model.strip() for model in models)
+    model_names = (model.strip() for model in models)
     return tuple(
         replace(template, source=f"{template.provider}:{model}", model=model)
-        for model in named
+        for model in model_names
         if model
     )
 
@@ -451,8 +457,8 @@ _OTHER_WAYS = (
 def _no_council(problems: Sequence[str], reaches: Mapping[str, Reach]) -> NoCouncil:
     """Return the error for want of any model: why, and three ways on."""
     if not problems:
-        configured = [reach.key_variable for reach in reaches.values() if reach.key_variable]
-        key = configured[0] if configured else "OPENAI_API_KEY"
+        key_names = [reach.key_variable for reach in reaches.values() if reach.key_variable]
+        key = key_names[0] if key_names else "OPENAI_API_KEY"
         return NoCouncil(
             f"no model to ask: {NOTHING_HERE}",
             Remedy(f"export a key such as {key}", *_OTHER_WAYS),
@@ -516,18 +522,18 @@ def draft(
     )
     if ceiling is None and plan.usual_usd:
         ceiling = _round_up(plan.usual_usd)
-    stated = {s.name: s for s in seats if _is_stated_alone(s, environment)}
+    seats_with_price = {s.name: s for s in seats if _is_stated_alone(s, environment)}
     lines = ["# Written by witan init. Keys stay in the environment.", "members = ["]
     lines += [f"    {_quote(_write_seat(s))},  # {format_price(s, environment)}" for s in seats]
     lines += ["]"]
     if ceiling is not None:
         lines += ["", "[limits]", f"max_cost_usd = {ceiling!r}  # of one question, in US dollars"]
     notes = [] if plan.separation is None else [separation_sentence(plan.separation)]
-    rates = {name: price for name in stated if (price := prices[name]) is not None}
+    rates = {name: price for name in seats_with_price if (price := prices[name]) is not None}
     if rates and is_trusted:
         lines += ["", "[price]  # US dollars per million tokens read and written, as listed"]
         lines += [
-            f"{_quote(_write_seat(stated[name]))} = [{p.input_usd!r}, {p.output_usd!r}]"
+            f"{_quote(_write_seat(seats_with_price[name]))} = [{p.input_usd!r}, {p.output_usd!r}]"
             for name, p in rates.items()
         ]
     if ceiling is not None and (unpriced := plan.unpriced_seats):
@@ -540,8 +546,8 @@ def draft(
 
 def _is_stated_alone(spec: SeatSpec, environment: Mapping[str, str]) -> bool:
     """Check that nobody but the list that the seat was found in tells what it costs."""
-    known = price_of_seat(replace(spec, price=None), environment)
-    return known is None or (known == FREE and spec.price not in (None, FREE))
+    listed_price = price_of_seat(replace(spec, price=None), environment)
+    return listed_price is None or (listed_price == FREE and spec.price not in (None, FREE))
 
 
 def sort_by_known_price(sources: Sequence[Source]) -> list[Source]:

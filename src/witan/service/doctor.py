@@ -200,9 +200,9 @@ async def diagnose(
             remedy = "run without --offline to look for keys and local servers"
             raise NoCouncil("no council is configured", remedy)
         else:
-            discovered = await find_council(environment, servers, reaches=config.reach_by_provider)
-            members = discovered.seats
-            notes += discovered.notes
+            discovery = await find_council(environment, servers, reaches=config.reach_by_provider)
+            members = discovery.seats
+            notes += discovery.notes
     except (ConfigError, NoCouncil) as error:
         problems.append(str(error))
         notes += [] if offline else [describe_search(servers, config.reach_by_provider)]
@@ -308,12 +308,12 @@ def _absences(members: Sequence[SeatFinding], others: Sequence[SeatFinding]) -> 
     keyless = [
         f"{s.name} needs a key: set {s.variable}" for s in seats.values() if s.has_key is False
     ]
-    unable = [finding for finding in members if finding.state == "unable"]
-    if not members or len(members) - len(unable) >= 2:
+    unusable_seats = [finding for finding in members if finding.state == "unable"]
+    if not members or len(members) - len(unusable_seats) >= 2:
         return keyless
-    count = "one member" if len(members) > len(unable) else "no member"
-    silent = [f"{s.name}: {s.finding}" for s in unable if s.has_key is not False]
-    return [*keyless, f"a council needs two members and {count} could sit", *silent]
+    count = "one member" if len(members) > len(unusable_seats) else "no member"
+    silent_seats = [f"{s.name}: {s.finding}" for s in unusable_seats if s.has_key is not False]
+    return [*keyless, f"a council needs two members and {count} could sit", *silent_seats]
 
 
 def diagnose_history(config: Config, *, offline: bool = False) -> HistoryFinding:
@@ -368,11 +368,13 @@ def diagnose_serve(config: Config, environment: Mapping[str, str]) -> ServeFindi
 def _profile(config: Config, name: str, about: str) -> ProfileFinding:
     """Look at a profile as if it were taken; no endpoint is asked."""
     try:
-        taken = profile_config(config, name)
-        procedure_of(taken)
+        configuration = profile_config(config, name)
+        procedure_of(configuration)
     except WitanError as error:
         return ProfileFinding(name, about, problem=str(error))
-    members, jury = (tuple(seat.name for seat in each) for each in (taken.members, taken.jury))
+    members, jury = (
+        tuple(seat.name for seat in each) for each in (configuration.members, configuration.jury)
+    )
     return ProfileFinding(name, about, members, jury=jury)
 
 
@@ -499,8 +501,8 @@ class _Seats:
 def _examine_program(spec: SeatSpec) -> tuple[State, str]:
     """Check that a script can be read, or a program started."""
     if spec.provider == "cmd":
-        there = shutil.which(shlex.split(spec.model)[0]) is not None
-        return ("ready", "program found") if there else ("unable", "no such program")
+        has_program = shutil.which(shlex.split(spec.model)[0]) is not None
+        return ("ready", "program found") if has_program else ("unable", "no such program")
     try:
         read_script(spec.model)
     except ConfigError as error:

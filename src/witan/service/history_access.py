@@ -36,14 +36,14 @@ def rescue_session(session: "Session") -> Path:
 
 def delete_rescued(sessions: Iterable[str]) -> int:
     """Delete the records of these sessions that were set aside; return how many there were."""
-    deleted = 0
+    n_deleted = 0
     for session in sessions:
         stem = _stem(session)
         for path in sorted(_folder().glob(f"{escape(stem)}*.json")):
             if re.fullmatch(r"(-\d+)?", path.stem.removeprefix(stem)) and _is_of(path, session):
                 path.unlink(missing_ok=True)
-                deleted += 1
-    return deleted
+                n_deleted += 1
+    return n_deleted
 
 
 def is_rescued(path: Path) -> bool:
@@ -172,10 +172,10 @@ def forget_expired(history: "History", lock_wait: "LockWait | None" = None) -> "
     if history.keep_days is None:
         return ForgetResult(())
     history.require_writable(lock_wait)
-    before = datetime.now(UTC) - timedelta(days=history.keep_days)
-    forgotten = history.forget_added_before(before)
-    delete_rescued(forgotten.sessions)
-    return forgotten
+    cutoff = datetime.now(UTC) - timedelta(days=history.keep_days)
+    deletion = history.forget_added_before(cutoff)
+    delete_rescued(deletion.sessions)
+    return deletion
 
 
 def _open_writable(config: "Config", say: Callable[[str], None]) -> "History":
@@ -214,9 +214,11 @@ def open_recording(
     except MissingExtra as error:
         raise HistoryError("the history", str(error), "or use --no-history") from None
     # A command without options would look elsewhere.
-    named = settings.by_option or (file is not None and settings.source == str(Path.cwd() / file))
-    shown = history.url if history.url.startswith("postgresql:") else history_place(config)
-    option = f" --history {shlex.quote(shown)}" if named else ""
+    is_named_by_user = settings.by_option or (
+        file is not None and settings.source == str(Path.cwd() / file)
+    )
+    place = history.url if history.url.startswith("postgresql:") else history_place(config)
+    option = f" --history {shlex.quote(place)}" if is_named_by_user else ""
     return RecordingPlace(history, option, settings.is_own)
 
 

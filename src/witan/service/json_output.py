@@ -49,7 +49,7 @@ def record_type(
     own
         Types of fields that the class lacks, or that are something else there.
     """
-    declared = {each.name: each for each in fields(source)}
+    field_by_name = {each.name: each for each in fields(source)}
     getters = {
         each: getter for each in order if isinstance(getter := vars(source).get(each), property)
     }
@@ -60,7 +60,11 @@ def record_type(
     return make_dataclass(
         name,
         [
-            (each, (hints | own)[each], _default(declared[each]) if each in optional else field())
+            (
+                each,
+                (hints | own)[each],
+                _default(field_by_name[each]) if each in optional else field(),
+            )
             for each in order
         ],
         kw_only=True,
@@ -230,8 +234,8 @@ class JsonWriter(Protocol):
 def reduce_to(kind: type[T], whole: object, **own: Any) -> T:
     """Make a smaller result of the fields that two types share."""
     hints = get_type_hints(kind)
-    picked = {name: _reduce(hints[name], getattr(whole, name)) for name in hints.keys() - own}
-    return kind(**picked, **own)
+    values = {name: _reduce(hints[name], getattr(whole, name)) for name in hints.keys() - own}
+    return kind(**values, **own)
 
 
 def _reduce(hint: Any, value: Any) -> Any:
@@ -253,13 +257,13 @@ def to_json(value: object) -> str:
 
 def _encode(value: object, option: int = 0) -> str:
     try:
-        encoded = orjson.dumps(value, _known_to_json, option).decode()
+        json_text = orjson.dumps(value, _known_to_json, option).decode()
     except TypeError:
         # An integer beyond 64 bits, a key that is no text, or half of a surrogate pair.
-        encoded = json.dumps(_to_plain(value), ensure_ascii=False, separators=_COMPACT)
+        json_text = json.dumps(_to_plain(value), ensure_ascii=False, separators=_COMPACT)
     if "utf" not in (sys.stdout.encoding or "ascii").lower():
-        encoded = json.dumps(json.loads(encoded), separators=_COMPACT)
-    return escape_json(encoded)
+        json_text = json.dumps(json.loads(json_text), separators=_COMPACT)
+    return escape_json(json_text)
 
 
 _COMPACT = (",", ":")
@@ -277,13 +281,13 @@ def sessions_json(
 
     `problems`, the other fields of a `Tally`, are read at the end, when they are known.
     """
-    opened = False
+    has_output = False
     source = iter(columns)
-    while some := list(islice(source, LINES_AT_ONCE)):
-        lines = [_encode(column_fields(batch, column)) for batch, column in some]
-        yield (",\n" if opened else _opening()) + ",\n".join(lines)
-        opened = True
-    ending = "\n]" if opened else f"{_opening()}]"
+    while block := list(islice(source, LINES_AT_ONCE)):
+        lines = [_encode(column_fields(batch, column)) for batch, column in block]
+        yield (",\n" if has_output else _opening()) + ",\n".join(lines)
+        has_output = True
+    ending = "\n]" if has_output else f"{_opening()}]"
     yield f"{ending}, {to_json(problems)[1:]}\n"
 
 
@@ -321,8 +325,8 @@ def _field_reader(names: tuple[str, ...]) -> Callable[[Any], dict[str, Any]]:
     """Return a function that reads these attributes of an object, each by its name."""
     if len(names) < 2:
         return lambda value: {name: getattr(value, name) for name in names}
-    read = attrgetter(*names)
-    return lambda value: dict(zip(names, read(value), strict=True))
+    getter = attrgetter(*names)
+    return lambda value: dict(zip(names, getter(value), strict=True))
 
 
 _read_standing = _field_reader(STANDING)

@@ -86,12 +86,12 @@ class LocalCouncils:
     def council_of_jurors(self, request: JuryRequest, ceiling: float | None = None) -> "Council":
         """Seat who judges stored answers: the chosen jurors, else the configured reviewers."""
         del ceiling
-        given = configured_settings(request)
+        settings = configured_settings(request)
         if jurors := request.jury or request.members:
-            given |= {"members": jurors, "jury": ()}
+            settings |= {"members": jurors, "jury": ()}
         if not isinstance(request, CouncilRequest):  # nobody writes a final answer
-            given |= {"chairmen": ()}
-        return self._seat_request(given, request)
+            settings |= {"chairmen": ()}
+        return self._seat_request(settings, request)
 
     def council_of(
         self, session: "Session", ceiling: float | None = None, max_cost_usd: float | None = None
@@ -100,13 +100,13 @@ class LocalCouncils:
         from witan.deliberation.procedure import with_ceiling
 
         del ceiling
-        opened = session.opening
+        opening = session.opening
         given: dict[str, Any] = {
-            "members": [_seat_settings(seat) for seat in opened.members or opened.reviewers],
-            "jury": [_seat_settings(seat) for seat in opened.jury] if opened.members else [],
-            "chairmen": [_seat_settings(seat) for seat in opened.chairmen],
+            "members": [_seat_settings(seat) for seat in opening.members or opening.reviewers],
+            "jury": [_seat_settings(seat) for seat in opening.jury] if opening.members else [],
+            "chairmen": [_seat_settings(seat) for seat in opening.chairmen],
         }
-        procedure = with_ceiling(opened.procedure, max_cost_usd)
+        procedure = with_ceiling(opening.procedure, max_cost_usd)
         return self._seat_once(lambda: self._seat(given, procedure, giver=RECORD))
 
     def _seat_once(self, seat: "Callable[[], Council]") -> "Council":
@@ -177,9 +177,7 @@ class LocalCouncils:
 def configured_settings(request: JuryRequest) -> dict[str, Any]:
     """Return the seats and settings of a request as the configuration takes them."""
     seats = {"members": request.members, "jury": request.jury, "chairmen": request.chairman}
-    return {
-        name: chosen for name, chosen in seats.items() if chosen
-    } | request.options.collect_values()
+    return {name: seat for name, seat in seats.items() if seat} | request.options.collect_values()
 
 
 def _seat_settings(seat: "Seat") -> dict[str, Any]:

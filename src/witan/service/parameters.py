@@ -156,15 +156,15 @@ class Parser:
         """Take text, or a value that is parsed already."""
         from pydantic_core import core_schema
 
-        taken: list[Any] = [core_schema.str_schema()]
+        schemas: list[Any] = [core_schema.str_schema()]
         if self.numeric:
-            taken.append(core_schema.float_schema())
+            schemas.append(core_schema.float_schema())
         if self.data is not None:
-            taken.append(handler.generate_schema(self.data))
-        schema = core_schema.union_schema(taken) if len(taken) > 1 else taken[0]
+            schemas.append(handler.generate_schema(self.data))
+        schema = core_schema.union_schema(schemas) if len(schemas) > 1 else schemas[0]
         if self.content is not None:
-            made = core_schema.is_instance_schema(self.content)
-            python = core_schema.union_schema([made, schema])
+            instance_schema = core_schema.is_instance_schema(self.content)
+            python = core_schema.union_schema([instance_schema, schema])
             schema = core_schema.json_or_python_schema(schema, python)
         if NoneType in get_args(source):
             schema = core_schema.nullable_schema(schema)
@@ -306,14 +306,17 @@ def _parameters(declaration: Any) -> tuple[Parameter, ...]:
 
 def make_parameters(declaration: type[P], values: Mapping[str, Any]) -> P:
     """Make a dataclass of parameters from their values by name, a group's among the others."""
-    own: dict[str, Any] = {}
+    own_values: dict[str, Any] = {}
     groups: dict[str, dict[str, Any]] = {}
     for each in parameters_of(declaration):
         if each.name in values:
-            holder = groups.setdefault(each.group, {}) if each.group else own
+            holder = groups.setdefault(each.group, {}) if each.group else own_values
             holder[each.field] = values[each.name]
     hints = get_type_hints(declaration)
-    return declaration(**own, **{name: hints[name](**held) for name, held in groups.items()})
+    return declaration(
+        **own_values,
+        **{name: hints[name](**values_of_group) for name, values_of_group in groups.items()},
+    )
 
 
 def validate_parameters(declaration: type[T], values: object) -> T:
@@ -447,11 +450,11 @@ def moment(name: str, text: str | None) -> datetime | None:
     """Read the time of a parameter, in UTC unless it says so; None: there is no text."""
     if text is None:
         return None
-    written = text.strip()
+    stripped = text.strip()
     try:
-        if (span := _SPAN.fullmatch(written)) is not None:
+        if (span := _SPAN.fullmatch(stripped)) is not None:
             return datetime.now(UTC) - float(span[1]) * _UNITS[span[2]]
-        read = datetime.fromisoformat(written)
-        return (read if read.tzinfo is not None else read.replace(tzinfo=UTC)).astimezone(UTC)
+        time = datetime.fromisoformat(stripped)
+        return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         raise InvalidParameter(name, text, EXPECTED) from None

@@ -120,15 +120,15 @@ def _of(options: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
 
 def _rubric(options: Mapping[str, Any]) -> Rubric:
     """Return the rubric asked for, under the weights asked for."""
-    asked: Any = options.get("rubric", RUBRICS["general"])
-    if isinstance(asked, Rubric):
-        rubric = asked
-    elif isinstance(asked, str) and not asked.endswith(".toml"):
-        rubric = find_rubric(asked)
+    rubric_option: Any = options.get("rubric", RUBRICS["general"])
+    if isinstance(rubric_option, Rubric):
+        rubric = rubric_option
+    elif isinstance(rubric_option, str) and not rubric_option.endswith(".toml"):
+        rubric = find_rubric(rubric_option)
     else:
         from witan.files.rubric_toml import load_rubric
 
-        rubric = load_rubric(asked)
+        rubric = load_rubric(rubric_option)
     weights = options.get("rubric_weights", {})
     return rubric.replace_weights(weights) if weights else rubric
 
@@ -170,16 +170,16 @@ def _problem(error: InvalidParameter) -> str:
 
 def _at(config: "Config", name: str, problem: str, value: object = None) -> ConfigError:
     """Return an error that names all sources of a setting."""
-    named = [s for s in config.deliberative if name in s.key]
-    result = [s for s in named if s.value == value] or named
+    settings_with_name = [s for s in config.deliberative if name in s.key]
+    result = [s for s in settings_with_name if s.value == value] or settings_with_name
     if not result:
         return ConfigError("the configuration", name, problem)
     from witan.service.config.keys import dotted_key
     from witan.service.config.layers import as_option
 
-    shared = result[0].key[: result[0].key.index(name) + 1]
-    where = ", ".join(dict.fromkeys(s.source for s in result))
-    return as_option(ConfigError(where, dotted_key((*result[0].above, *shared)), problem))
+    common_key = result[0].key[: result[0].key.index(name) + 1]
+    sources = ", ".join(dict.fromkeys(s.source for s in result))
+    return as_option(ConfigError(sources, dotted_key((*result[0].above, *common_key)), problem))
 
 
 _WORDS: Mapping[Any, str] = {

@@ -71,11 +71,13 @@ def public_names(names: Iterable[str]) -> dict[str, str]:
     Seats that would be shown alike keep a mark of four signs that tells them apart.
     """
     sources = dict.fromkeys(names)
-    bare = {source: shown for source in sources if (shown := _bare_model(source)) != source}
-    taken = Counter([*bare.values(), *(source for source in sources if source not in bare)])
+    bare = {
+        source: bare_source for source in sources if (bare_source := _bare_model(source)) != source
+    }
+    name_counts = Counter([*bare.values(), *(source for source in sources if source not in bare)])
     return {
-        source: f"{shown}~{_mark(source)}" if taken[shown] > 1 else shown
-        for source, shown in bare.items()
+        source: f"{bare_source}~{_mark(source)}" if name_counts[bare_source] > 1 else bare_source
+        for source, bare_source in bare.items()
     }
 
 
@@ -133,11 +135,11 @@ class WordRedactor:
         secret = (form for source in models for form in _parts(source))
         forms = {form: HIDDEN for form in (*words, *secret) if len(form) >= _LONG_ENOUGH}
         forms |= models
-        called = {name: _word_pattern(name) for name in names if name}
-        self._forms = {form: shown for form, shown in forms.items() if form not in called}
-        self._search = _longest({form: re.escape(form) for form in forms} | called)
+        pattern_by_name = {name: _word_pattern(name) for name in names if name}
+        self._forms = {form: shown for form, shown in forms.items() if form not in pattern_by_name}
+        self._search = _longest({form: re.escape(form) for form in forms} | pattern_by_name)
         self._like_paths = _longest(
-            {name: whole for name, whole in called.items() if redact_words(name) != name}
+            {name: whole for name, whole in pattern_by_name.items() if redact_words(name) != name}
         )
 
     def __call__(self, text: str) -> str:
@@ -174,8 +176,8 @@ class SessionRedactor:
     def __init__(self, opening: e.SessionOpened) -> None:
         seats = (*opening.seats, *opening.jury, *opening.chairmen)
         self._models = public_names(seat.source for seat in seats)
-        hidden = (form for seat in seats for form in _hide(seat))
-        self.words = WordRedactor(self._models, hidden, (seat.name for seat in seats))
+        redacted_forms = (form for seat in seats for form in _hide(seat))
+        self.words = WordRedactor(self._models, redacted_forms, (seat.name for seat in seats))
 
     def __call__(self, event: e.Event) -> e.Event:
         """Redact an event; the same one where there is nothing to hide."""
@@ -188,18 +190,18 @@ class SessionRedactor:
             name: self._redact_field(getattr(event, name))
             for name in _SENTENCES.get(event.kind, ())
         }
-        changed = any(getattr(event, name) != value for name, value in values.items())
-        return replace(event, **values) if changed else event
+        is_changed = any(getattr(event, name) != value for name, value in values.items())
+        return replace(event, **values) if is_changed else event
 
     def _redact_opening(self, event: e.SessionOpened) -> e.SessionOpened:
-        shown = replace(
+        redacted_opening = replace(
             event,
             seats=_seats(event.seats, self._models),
             jury=_seats(event.jury, self._models),
             chairmen=_seats(event.chairmen, self._models),
             notes=self._redact_field(event.notes),
         )
-        return event if shown == event else shown
+        return event if redacted_opening == event else redacted_opening
 
     def outcome(self, outcome: Outcome) -> Outcome:
         """Redact an outcome; the same one where there is nothing to hide."""
@@ -265,21 +267,21 @@ def _parts(source: str) -> Iterator[str]:
 def redact_session(session: Session) -> Session:
     """Redact a session; the same one where there is nothing to hide."""
     redactor = SessionRedactor(session.opening)
-    opened, *events = map(redactor, session.events)
+    opening, *events = map(redactor, session.events)
     if all(shown is event for shown, event in zip(events, session.events[1:], strict=True)):
-        if opened is session.opening:
+        if opening is session.opening:
             return session
-        assert isinstance(opened, e.SessionOpened)  # noqa: S101 - a session begins so
+        assert isinstance(opening, e.SessionOpened)  # noqa: S101 - a session begins so
         # Seats keep their names, and by these alone the rest is read off the events.
-        return replace(session, opening=opened, events=(opened, *events))
-    return Session.of((opened, *events))
+        return replace(session, opening=opening, events=(opening, *events))
+    return Session.of((opening, *events))
 
 
 def redact_summaries(summaries: Iterable[SessionSummary]) -> list[SessionSummary]:
     """Lines of a list of sessions as clients see them."""
     lines = [*summaries]
-    leaders = (who for line in lines for who in (line.leader, line.leader_seat))
-    models = public_names(who for who in leaders if who is not None)
+    leaders = (leader for line in lines for leader in (line.leader, line.leader_seat))
+    models = public_names(leader for leader in leaders if leader is not None)
     return [
         replace(
             line,
@@ -294,8 +296,8 @@ def redact_summaries(summaries: Iterable[SessionSummary]) -> list[SessionSummary
 @redacts(SessionSummary)
 def redact_summary(line: SessionSummary) -> SessionSummary:
     """Redact a line that stands alone: its leader is told apart from nobody."""
-    [shown] = redact_summaries([line])
-    return shown
+    [redacted_summary] = redact_summaries([line])
+    return redacted_summary
 
 
 def _redact_model(models: Mapping[str, str], model: str | None) -> str | None:
@@ -321,8 +323,8 @@ def redact_refusal(error: WitanError) -> str:
     if isinstance(error, MissingKey | NoCouncil):
         return redact_words(str(error))
     key = redact_words(error.key) if isinstance(error, ConfigError) else ""
-    what = f"{key} of " if key else ""
-    return f"{what}its configuration is not accepted; the log of the server says why"
+    subject = f"{key} of " if key else ""
+    return f"{subject}its configuration is not accepted; the log of the server says why"
 
 
 V = TypeVar("V")
@@ -339,7 +341,7 @@ def redact_import(session_import: SessionImport) -> tuple[SessionImport, Mapping
     if not names:
         same = all(map(_is_same, ballots, session_import.ballots))
         return (session_import if same else replace(session_import, ballots=ballots)), names
-    shown = replace(
+    redacted_import = replace(
         session_import,
         ballots=ballots,
         answers=_rename_keys(session_import.answers, names),
@@ -352,12 +354,14 @@ def redact_import(session_import: SessionImport) -> tuple[SessionImport, Mapping
         repaired=_rename_each(session_import.repaired, names),
         took=tuple(
             replace(
-                took, seat=names.get(took.seat, took.seat), model=names.get(took.model, took.model)
+                answer_usage,
+                seat=names.get(answer_usage.seat, answer_usage.seat),
+                model=names.get(answer_usage.model, answer_usage.model),
             )
-            for took in session_import.took
+            for answer_usage in session_import.took
         ),
     )
-    return shown, names
+    return redacted_import, names
 
 
 def _names(session_import: SessionImport) -> Iterator[str]:

@@ -87,15 +87,15 @@ def read_texts(
     values
         Parameters that are read already.
     """
-    read = parse_texts(declaration, texts)
+    parsed_values = parse_texts(declaration, texts)
     try:
-        return adapter_of(declaration).validate_python({**read, **(values or {})})  # type: ignore[no-any-return]
+        return adapter_of(declaration).validate_python({**parsed_values, **(values or {})})  # type: ignore[no-any-return]
     except ValidationError as error:
         [fault, *_] = error.errors(include_url=False)
         name = str(fault["loc"][0])
         words = fault_words(fault["type"], fault["msg"], fault.get("ctx"))
-        shown = ", ".join(text for text in texts.get(name, ()) if text.strip())
-        raise InvalidParameter(name, shown, words.removeprefix("must be ")) from None
+        text_list = ", ".join(text for text in texts.get(name, ()) if text.strip())
+        raise InvalidParameter(name, text_list, words.removeprefix("must be ")) from None
 
 
 def parse_texts(
@@ -104,9 +104,9 @@ def parse_texts(
     """Parse the texts of parameters; those of a group stand in a table of their own."""
     result: dict[str, Any] = {}
     for each in parameters_of(declaration):
-        if written := [text for text in texts.get(each.name, ()) if text.strip()]:
+        if texts_given := [text for text in texts.get(each.name, ()) if text.strip()]:
             holder = result.setdefault(each.group, {}) if each.group else result
-            holder[each.name] = _read_texts(each, written)
+            holder[each.name] = _read_texts(each, texts_given)
     return result
 
 

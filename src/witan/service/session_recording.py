@@ -79,8 +79,8 @@ class ResumedSession:
 
     def release(self) -> Sequence[Event]:
         """Release the events that were held back."""
-        passed, self._n_released = self._n_released, len(self._events)
-        return self._events[passed:]
+        first_released, self._n_released = self._n_released, len(self._events)
+        return self._events[first_released:]
 
     def leave_open(self) -> tuple[Session, Sequence[Event]] | None:
         """Return the session without fruitless events, and its events to keep.
@@ -90,12 +90,12 @@ class ResumedSession:
         if self._has_progress:
             return None
         ending = next(event for event in self._events if self._ends(event))
-        stood = [event for event in self._events if event.seq < ending.seq]
-        stood.append(FruitlessResume(seq=ending.seq, at=ending.at, since=self.last))
-        left = Session.of(stood)
-        if left.cost == self.before.cost and self._n_released <= len(self.before.events):
+        earlier_events = [event for event in self._events if event.seq < ending.seq]
+        earlier_events.append(FruitlessResume(seq=ending.seq, at=ending.at, since=self.last))
+        session = Session.of(earlier_events)
+        if session.cost == self.before.cost and self._n_released <= len(self.before.events):
             return self.before, ()
-        return left, stood[self._n_released :]
+        return session, earlier_events[self._n_released :]
 
     def _ends(self, event: Event) -> bool:
         """Check for an event of the end of a session."""
@@ -285,9 +285,9 @@ class SessionRecorder:
     def _trim(self) -> None:
         """Let go of the oldest recordings, which nobody waits for; `close` raises what failed."""
         while len(self._recordings) > MOST_HELD:
-            oldest = self._recordings.pop(next(iter(self._recordings)))
-            if self._failure is None and oldest is not None:
-                self._failure = oldest.failure
+            oldest_recording = self._recordings.pop(next(iter(self._recordings)))
+            if self._failure is None and oldest_recording is not None:
+                self._failure = oldest_recording.failure
 
     async def begin(self, opening: SessionOpened) -> None:
         """Store the opening of a session, whose recording goes on when it is resumed.
@@ -482,9 +482,9 @@ class _Journal:
         """Record a session that was resumed in vain as it is left; None: it progressed."""
         if self._resumed is None or (interrupted := self._resumed.leave_open()) is None:
             return None
-        left, events = interrupted
+        session, events = interrupted
         self._record(events)
-        return left
+        return session
 
     def end(self) -> None:
         """Commit no more, and let go of the recorder, which refers to this journal."""

@@ -99,16 +99,16 @@ class ImportedSession:
         """
         from witan.files.exports import ballot_fields, imported_object
 
-        imported, about = self.session_import, self.about
-        votes = votes_beside(imported.ballots)
-        counted = tuple(b for b in imported.ballots if not votes or b.kind == "model")
-        known = {
-            "simulated": imported.simulated,
+        session_import, about = self.session_import, self.about
+        votes = votes_beside(session_import.ballots)
+        counted_ballots = tuple(b for b in session_import.ballots if not votes or b.kind == "model")
+        context = {
+            "simulated": session_import.simulated,
             "source": about.source,
-            "question": imported.question,
+            "question": session_import.question,
             "status": about.status,
-            "text": imported.closing,
-            "answers": dict(imported.answers),
+            "text": session_import.closing,
+            "answers": dict(session_import.answers),
             "votes": [ballot_fields(ballot) for ballot in votes],
             "outcome": self.outcome,
             "not_counted": self.not_counted,
@@ -116,7 +116,9 @@ class ImportedSession:
             "trust": self.trust,
             "record_problem": None,
         }
-        return to_json({**imported_object(replace(imported, ballots=counted)), **known})
+        return to_json(
+            {**imported_object(replace(session_import, ballots=counted_ballots)), **context}
+        )
 
     @property
     def trust(self) -> str | None:
@@ -151,26 +153,26 @@ def imported_outcomes(
     names
         What the history has by another name than `held`, to that.
     """
-    cast = session_import.ballots
-    reviewers = list(dict.fromkeys(ballot.reviewer for ballot in cast))
+    all_ballots = session_import.ballots
+    reviewers = list(dict.fromkeys(ballot.reviewer for ballot in all_ballots))
     for name in without:
         if name not in reviewers:
             raise UnknownName("reviewer", name, reviewers)
-    if "kind" not in explicit and votes_beside(cast):
+    if "kind" not in explicit and votes_beside(all_ballots):
         settings = replace(settings, kind="model")
     ballots = [
         ballot
-        for ballot in cast
+        for ballot in all_ballots
         if settings.kind in ("all", ballot.kind) and ballot.reviewer not in without
     ]
-    weighed = settings.rule == "weighted_borda" and settings.reliability is None
-    if weighed or "learn" in (settings.prior, settings.rho):
-        written = {shown: name for name, shown in names.items()}
-        models = [written.get(name, name) for name in reviewers] if weighed else ()
-        learned = history.learn(models, exclude=session_import.session)
+    needs_reliability = settings.rule == "weighted_borda" and settings.reliability is None
+    if needs_reliability or "learn" in (settings.prior, settings.rho):
+        name_by_label = {shown: name for name, shown in names.items()}
+        models = [name_by_label.get(name, name) for name in reviewers] if needs_reliability else ()
+        lessons = history.learn(models, exclude=session_import.session)
         graded = any(ballot.grades for ballot in ballots)
-        settings = apply_lessons(settings, learned, "grades" if graded else "ranks")
-        reliability = {names.get(name, name): w for name, w in learned.reliability.items()}
+        settings = apply_lessons(settings, lessons, "grades" if graded else "ranks")
+        reliability = {names.get(name, name): w for name, w in lessons.reliability.items()}
         settings = replace(settings, reliability=reliability or settings.reliability)
     return [
         replace(outcome, details={**outcome.details, "simulated": session_import.simulated})
@@ -354,12 +356,12 @@ class CouncilSession:
             record["children"] = self.children
         if self.under_way:  # what is broken off looks the same in a record; this is not
             record |= {"status": None, "missing": ()}
-        beside = {
+        ballots_of_people = {
             "under_way": self.under_way,
             "trust": None if self.under_way else session_trust(session),
             "record_problem": self.record_problem,
         }
-        return dump_record({**record, **beside})
+        return dump_record({**record, **ballots_of_people})
 
 
 @redacts(CouncilSession)

@@ -226,8 +226,10 @@ class BallotSettings(CountingSettings):
 
     def count_options(self) -> dict[str, Any]:
         """Return the settings that were given, by the names that `Settings.of` takes."""
-        mine = {field.name for field in fields(BallotSettings)}
-        values = {name: value for name, value in given_values(self).items() if name in mine}
+        ballot_settings = {field.name for field in fields(BallotSettings)}
+        values = {
+            name: value for name, value in given_values(self).items() if name in ballot_settings
+        }
         if "answers" in values:
             from witan.core.gate import Gate
             from witan.core.safety import check
@@ -248,9 +250,9 @@ class BallotSettings(CountingSettings):
     def settings(self, rule: str | None = None) -> "Settings":
         """Make the settings of a count."""
         if rule in (None, AUTO) and self.parameters:
-            shown = ", ".join(self.parameters)
+            names_text = ", ".join(self.parameters)
             expected = f"a rule to go with it, in place of {AUTO}"
-            raise InvalidParameter("parameters", shown, expected)
+            raise InvalidParameter("parameters", names_text, expected)
         return self.comparison_settings(rule or AUTO)
 
     def comparison_settings(self, rule: str = AUTO) -> "Settings":

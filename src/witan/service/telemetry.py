@@ -64,8 +64,8 @@ def _exporter_and_provider() -> "tuple[OTLPSpanExporter, TracerProvider]":
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError:
         raise MissingExtra("sending spans", "otel") from None
-    named = Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME", "witan")})
-    provider, exporter = TracerProvider(resource=named), OTLPSpanExporter()
+    resource = Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME", "witan")})
+    provider, exporter = TracerProvider(resource=resource), OTLPSpanExporter()
     provider.add_span_processor(BatchSpanProcessor(exporter))
     return exporter, provider
 
@@ -182,13 +182,13 @@ class _Session:
         span = self._open.pop((stage, name or "", number), None)
         if span is None:
             return
-        known = {
+        attributes = {
             "gen_ai.usage.input_tokens": expense.usage.input_tokens,
             "gen_ai.usage.output_tokens": expense.usage.output_tokens,
             "witan.cost_usd": expense.cost_usd,
             "witan.attempts": expense.calls,
         }
-        span.set_attributes({key: value for key, value in known.items() if value is not None})
+        span.set_attributes({key: value for key, value in attributes.items() if value is not None})
         if failure is not None:
             _fail(span, failure)
         span.end()

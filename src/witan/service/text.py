@@ -76,13 +76,13 @@ class Page:
         """One sentence, safe to print, folded to the width; later lines hang `hang` columns."""
         lines = [clean(text)]
         if self.width is not None and span(lines[0]) > self.width:
-            folded = textwrap.wrap(
+            folded_lines = textwrap.wrap(
                 lines[0],
                 max(self.width, 20),
                 subsequent_indent=" " * hang,
                 break_on_hyphens=False,
             )
-            lines = folded or lines
+            lines = folded_lines or lines
         return "\n".join(self.paint(line, style) for line in lines)
 
     def prose(self, text: str, style: str = "plain", *, indent: str = "") -> str:
@@ -178,10 +178,10 @@ def shorten(text: str, width: int, *, middle: bool = True) -> str:
 
 
 def _fitting_prefix(text: str, width: int) -> str:
-    taken = 0
+    columns_used = 0
     for index, char in enumerate(text):
-        taken += _columns(char)
-        if taken > width:
+        columns_used += _columns(char)
+        if columns_used > width:
             return text[:index]
     return text
 
@@ -191,9 +191,9 @@ def number(value: float | None, digits: int = 2) -> str:
     if value is None or not isfinite(value):
         return UNKNOWN
     # A half such as 8.25 comes out of a sum as 8.25 ± 1e-15, by the processor's order of adding.
-    shown = f"{round(value, digits + DUST_DIGITS):.{digits}f}"
+    digits_text = f"{round(value, digits + DUST_DIGITS):.{digits}f}"
     # Minus zero would claim a sign that rounding took away.
-    return shown.removeprefix("-") if float(shown) == 0 else shown
+    return digits_text.removeprefix("-") if float(digits_text) == 0 else digits_text
 
 
 def interval_text(interval: "Interval | None", digits: int = 2) -> str:

@@ -39,8 +39,8 @@ def separation_sentence(separation: "Separation") -> str:
         can += f": none judges its own, so each answer gets {reviews}"
     if more is None:
         return f"{can}."
-    apart = f"{more} separate answers {separation.next_grades:.1f} grades apart ({share})"
-    return f"{can}; {apart}{', or let a jury judge' if separation.authors else ''}."
+    gap_text = f"{more} separate answers {separation.next_grades:.1f} grades apart ({share})"
+    return f"{can}; {gap_text}{', or let a jury judge' if separation.authors else ''}."
 
 
 def _reviewers(separation: "Separation") -> str:
@@ -68,12 +68,12 @@ def _worth(outcome: Outcome) -> str:
     if outcome.effective_votes is None:
         return "effective votes unknown"
     votes = f"{number(outcome.effective_votes, 1)} effective votes"
-    assumed = ["judges' usual noise"] if public else []
+    assumptions = ["judges' usual noise"] if public else []
     if outcome.rho is not None and outcome.rho_is_assumed:
-        assumed.append(f"a shared error of {number(outcome.rho)}")
+        assumptions.append(f"a shared error of {number(outcome.rho)}")
     elif outcome.rho is not None:
         votes = f"{votes} at a shared error of {number(outcome.rho)}"
-    return f"{votes}, assuming {list_text(assumed)}" if assumed else votes
+    return f"{votes}, assuming {list_text(assumptions)}" if assumptions else votes
 
 
 def _lending_history(outcome: Outcome) -> str:
@@ -81,43 +81,43 @@ def _lending_history(outcome: Outcome) -> str:
     prior = outcome.prior
     if prior is None or prior.source == "public":
         return ""
-    imported = f", {prior.n_imported:,} of them imported" if prior.n_imported else ""
+    imported_text = f", {prior.n_imported:,} of them imported" if prior.n_imported else ""
     sessions = count_noun(prior.n_sessions, "session")
-    return f"strength borrowed from {sessions} that compared {prior.unit}{imported}"
+    return f"strength borrowed from {sessions} that compared {prior.unit}{imported_text}"
 
 
 def _vote_counts(outcome: Outcome) -> str:
     """Count the reviewers who voted, and the people among them."""
     people: int = outcome.details.get("people", 0)
-    cast = {ballot.reviewer for ballot in outcome.ballots}
-    silent = sum(1 for reviewer in outcome.abstentions if reviewer not in cast)
+    reviewers_with_ballots = {ballot.reviewer for ballot in outcome.ballots}
+    n_silent = sum(1 for reviewer in outcome.abstentions if reviewer not in reviewers_with_ballots)
     without_effect = len(outcome.without_effect)
-    voted = len(cast) - without_effect
+    n_votes = len(reviewers_with_ballots) - without_effect
     parts = []
-    if has_models := voted > people or silent or not people:
-        everyone = len(cast) + silent
-        parts.append(f"{voted:,} of {count_noun(everyone, 'reviewer')}")
-    unnamed: int = outcome.details.get("unnamed_votes", 0)
+    if has_models := n_votes > people or n_silent or not people:
+        n_reviewers = len(reviewers_with_ballots) + n_silent
+        parts.append(f"{n_votes:,} of {count_noun(n_reviewers, 'reviewer')}")
+    n_unnamed: int = outcome.details.get("unnamed_votes", 0)
     of_them = "of them " if has_models else ""
-    if named := people - unnamed:
-        noun = f"{of_them and 'a '}person" if named == 1 else "people"
-        parts.append(f"{named:,} {of_them}{noun}")
-    if unnamed:
-        noun = "unnamed vote" if named or has_models else "vote"
-        parts.append(count_noun(unnamed, f"{of_them}{noun}"))
+    if n_named := people - n_unnamed:
+        noun = f"{of_them and 'a '}person" if n_named == 1 else "people"
+        parts.append(f"{n_named:,} {of_them}{noun}")
+    if n_unnamed:
+        noun = "unnamed vote" if n_named or has_models else "vote"
+        parts.append(count_noun(n_unnamed, f"{of_them}{noun}"))
     return ", ".join(parts)
 
 
 def _tie_text(outcome: Outcome) -> str:
-    tied = outcome.tied_for_best
-    if not tied:
+    tied_names = outcome.tied_for_best
+    if not tied_names:
         return "nobody has a vote"
     if ignores_chance(outcome):
         return f"{outcome.rule} has no test for chance"
     if outcome.disputed_by:
         return f"the fit places {list_text(outcome.disputed_by)} above {list_text(outcome.leaders)}"
-    if len(tied) > 1:
-        return f"{list_text(tied)} are too close to call"
+    if len(tied_names) > 1:
+        return f"{list_text(tied_names)} are too close to call"
     if outcome.clear_leader is None:
         return ""
     return f"{outcome.clear_leader} leads clearly at {outcome.level * 100:g}% confidence"
@@ -135,8 +135,8 @@ def _flips_sentence(outcome: Outcome) -> str:
         return "how many ballots could end the lead was not searched" if outcome.leaders else ""
     if outcome.ballots_to_flip == 0:
         return "the first place is shared"
-    fewer = "" if outcome.flip_is_exact else " or fewer"
-    return f"{count_noun(outcome.ballots_to_flip, 'ballot')}{fewer} could end the lead"
+    fewer_text = "" if outcome.flip_is_exact else " or fewer"
+    return f"{count_noun(outcome.ballots_to_flip, 'ballot')}{fewer_text} could end the lead"
 
 
 def session_trust(session: "Session") -> str:
@@ -162,11 +162,11 @@ def session_trust(session: "Session") -> str:
     if session.failed:
         parts.append(f"{list_text([*session.failed])} failed the safety gate")
     # When it was interrupted is not known, only when something last happened in it.
-    until = " until its last event" if session.status == "interrupted" else ""
-    parts += [cost_text(session.cost), f"{duration_text(session.seconds)}{until}"]
+    until_text = " until its last event" if session.status == "interrupted" else ""
+    parts += [cost_text(session.cost), f"{duration_text(session.seconds)}{until_text}"]
     if session.is_fruitless:
-        again = list_text([*session.opening.retried])
-        parts.append(f"{again} failed again; the result is unchanged")
+        seats_text = list_text([*session.opening.retried])
+        parts.append(f"{seats_text} failed again; the result is unchanged")
     if missing := missing_text(session):
         parts.append(missing)
     return " · ".join(parts)
@@ -174,15 +174,15 @@ def session_trust(session: "Session") -> str:
 
 def ending_text(event: "Decided", n_reviewers: int) -> str:
     """Say why no more reviewers were asked."""
-    rest = len(event.cancelled)
-    asked = f"{n_reviewers - rest} of {count_noun(n_reviewers, 'reviewer')}"
-    others = "the other order of the sheets"
+    n_uncalled = len(event.cancelled)
+    asked_text = f"{n_reviewers - n_uncalled} of {count_noun(n_reviewers, 'reviewer')}"
+    remaining_text = "the other order of the sheets"
     if event.reason == "settled":
-        return f"{asked} were enough" if rest else f"{others} was not needed"
-    if rest:
-        others = f"the other {rest}" if rest > 1 else "the last one"
+        return f"{asked_text} were enough" if n_uncalled else f"{remaining_text} was not needed"
+    if n_uncalled:
+        remaining_text = f"the other {n_uncalled}" if n_uncalled > 1 else "the last one"
     chance = p_best_text(event.p_settled)
-    return f"stopped after {asked}: {others} would settle it with probability {chance}"
+    return f"stopped after {asked_text}: {remaining_text} would settle it with probability {chance}"
 
 
 def spending_text(session: "Session") -> Iterator[str]:
@@ -226,9 +226,9 @@ def verdict_sentence(verdict: "Verdict") -> str:
     texts = {each.text: each for each in verdict.texts}
     subject = texts[verdict.text or verdict.texts[0].text]
     if verdict.pass_mark is not None and subject.p_pass is not None:
-        whose = "" if len(texts) == 1 else f"{subject.text} has "
+        subject_text = "" if len(texts) == 1 else f"{subject.text} has "
         mark, chance = f"{verdict.pass_mark:g}", p_best_text(subject.p_pass)
-        parts.append(f"{whose}{mark} or above with probability {chance}")
+        parts.append(f"{subject_text}{mark} or above with probability {chance}")
         if verdict.decision == "too close to call" and verdict.look_level > verdict.level:
             parts.append(f"a decision takes {verdict.look_level:.3f} after several looks")
     if verdict.ballots_to_flip:
@@ -240,8 +240,8 @@ def verdict_sentence(verdict: "Verdict") -> str:
 def rankings_text(session: "Session") -> Iterator[str]:
     """Put the ranking before another jury judged beside the jury's own."""
     orders = {
-        when: " > ".join(list_text(group) for group in ranking)
-        for when, ranking in session.rankings.items()
+        moment: " > ".join(list_text(group) for group in ranking)
+        for moment, ranking in session.rankings.items()
     }
     if not orders:
         return
@@ -264,17 +264,19 @@ def reliability_text(session: "Session") -> Iterator[str]:
     outcome = session.outcome
     if outcome is None or not outcome.leaders:
         return
-    sure = outcome.standings[0].p_best
-    yield "agreement unknown" if sure is None else f"agreement {p_best_text(sure)}"
-    known = session.reliability
-    if known.value is None:
+    p_best = outcome.standings[0].p_best
+    yield "agreement unknown" if p_best is None else f"agreement {p_best_text(p_best)}"
+    reliability = session.reliability
+    if reliability.value is None:
         yield "reliability unknown"
         return
     within = ""
-    if known.interval is not None:
-        within = f" ({number(100 * known.interval.low, 0)}–{number(100 * known.interval.high, 0)}%)"
-    pairs = count_noun(known.n, "decided pair")
-    yield f"matched people on {number(100 * known.value, 0)}% of {pairs} at such agreement{within}"
+    if reliability.interval is not None:
+        low, high = reliability.interval.low, reliability.interval.high
+        within = f" ({number(100 * low, 0)}–{number(100 * high, 0)}%)"
+    pairs = count_noun(reliability.n, "decided pair")
+    share = number(100 * reliability.value, 0)
+    yield f"matched people on {share}% of {pairs} at such agreement{within}"
 
 
 def verdict_text(is_approved: bool | None) -> str:
@@ -312,8 +314,8 @@ def cost_text(cost: "Cost") -> str:
     if cost.total_usd is not None:
         return _dollars(cost.total_usd)
     # That it is at least next to nothing would tell nothing.
-    known = cost.known_usd >= LEAST_USD
-    return f"at least {_dollars(cost.known_usd)}" if known else "cost unknown"
+    has_known_cost = cost.known_usd >= LEAST_USD
+    return f"at least {_dollars(cost.known_usd)}" if has_known_cost else "cost unknown"
 
 
 def _dollars(usd: float) -> str:

@@ -103,14 +103,18 @@ def read_seats(
         if juror.name in names:
             problem = f"has the name of a member, {juror.name!r}: jurors only review"
             raise _error_at(settings, "jury", number, problem)
-    both = (*members, *jury)
-    seated = {seat.name: seat for seat in both}
-    unseated = _find_unseated(settings, seated) if has_new_members else ()
-    chairmen = list(_read_specs(settings, ("chairmen",), seated, unseated))
-    apart = iter(name_seats([c for c in chairmen if c not in both], names=[*seated]))
-    named = tuple(c if c in both else next(apart) for c in chairmen)
-    _check_apart(settings, named, "chairmen", both)
-    return ConfiguredSeats(members, jury, named, unseated)
+    members_and_jury = (*members, *jury)
+    seat_by_name = {seat.name: seat for seat in members_and_jury}
+    unused_settings = _find_unseated(settings, seat_by_name) if has_new_members else ()
+    chairmen = list(_read_specs(settings, ("chairmen",), seat_by_name, unused_settings))
+    extra_chairmen = iter(
+        name_seats([c for c in chairmen if c not in members_and_jury], names=[*seat_by_name])
+    )
+    chairmen_with_names = tuple(
+        c if c in members_and_jury else next(extra_chairmen) for c in chairmen
+    )
+    _check_apart(settings, chairmen_with_names, "chairmen", members_and_jury)
+    return ConfiguredSeats(members, jury, chairmen_with_names, unused_settings)
 
 
 def _check_apart(
@@ -121,8 +125,8 @@ def _check_apart(
 ) -> None:
     """Refuse the name of another seat; a chairman may be a seat itself."""
     for number, seat in enumerate(seats, start=1):
-        known = (*others, *seats[: number - 1])
-        if any(o.name == seat.name and (of != "chairmen" or o != seat) for o in known):
+        other_seats = (*others, *seats[: number - 1])
+        if any(o.name == seat.name and (of != "chairmen" or o != seat) for o in other_seats):
             problem = f"has the name of another seat, {seat.name!r}"
             raise _error_at(settings, of, number, problem)
 
@@ -137,8 +141,8 @@ def _find_unseated(
 ) -> tuple[str, ...]:
     """Return the chairmen who are written as names, and are nobody's here."""
     setting = settings.get(("chairmen",))
-    written = [] if setting is None else [entry.seat for entry in setting.value]
-    return tuple(name for name in written if ":" not in name and name not in seats)
+    configured_seats = [] if setting is None else [entry.seat for entry in setting.value]
+    return tuple(name for name in configured_seats if ":" not in name and name not in seats)
 
 
 def _read_specs(
@@ -184,14 +188,14 @@ def _reach_of(
     spec: SeatSpec, entry: "MemberTable", settings: Mapping[Key, Setting], place: tuple[str, str]
 ) -> SeatSpec:
     """Return the seat with its address and key: its own, or else as its provider is configured."""
-    where, key = place
+    source, key = place
     if spec.provider in ("script", "cmd"):
-        for field, given in (("url", entry.url), ("key", entry.key)):
-            if given is not None:
-                raise ConfigError(where, f"{key}.{field}", "is for a model on a server")
+        for field, setting in (("url", entry.url), ("key", entry.key)):
+            if setting is not None:
+                raise ConfigError(source, f"{key}.{field}", "is for a model on a server")
         return spec
     if entry.url is not None and (problem := check_url(entry.url)):
-        raise ConfigError(where, f"{key}.url", problem)
+        raise ConfigError(source, f"{key}.url", problem)
     urls, keys = (settings.get(("providers", spec.provider, field)) for field in ("url", "key"))
     url = entry.url if urls is None or entry.url is not None else urls.value
     variable = entry.key if keys is None or entry.key is not None else keys.value
@@ -210,12 +214,14 @@ def check_providers(settings: Mapping[Key, Setting], seats: Sequence[SeatSpec]) 
     ConfigError
         If there is one.
     """
-    known = dict.fromkeys([*PROVIDERS, "script", "cmd", *(spec.provider for spec in seats)])
+    provider_names = dict.fromkeys(
+        [*PROVIDERS, "script", "cmd", *(spec.provider for spec in seats)]
+    )
     for key, setting in settings.items():
         if key[0] != "providers":
             continue
-        if key[1] not in known:
-            unknown = UnknownName("provider", key[1], known)
+        if key[1] not in provider_names:
+            unknown = UnknownName("provider", key[1], provider_names)
             raise ConfigError(setting.source, dotted_key(key[:2]), f"is of an {unknown}")
         if key[2] == "url" and (problem := check_url(setting.value)):
             raise ConfigError(setting.source, dotted_key(key), problem)
@@ -240,13 +246,15 @@ def merge(layers: Iterable[Sequence[Setting]]) -> dict[Key, Setting]:
     settings: dict[Key, Setting] = {}
     for layer in layers:
         for setting in layer:
-            gone = _find_voided(settings, setting)
-            if gone:
+            voided_settings = _find_voided(settings, setting)
+            if voided_settings:
                 settings = {
-                    key: value for key, value in settings.items() if key[: len(gone)] != gone
+                    key: value
+                    for key, value in settings.items()
+                    if key[: len(voided_settings)] != voided_settings
                 }
-        before = dict(settings)
-        settings.update((setting.key, _limit_ceiling(before, setting)) for setting in layer)
+        old_settings = dict(settings)
+        settings.update((setting.key, _limit_ceiling(old_settings, setting)) for setting in layer)
     return settings
 
 
@@ -321,9 +329,9 @@ def profile_settings(settings: Iterable[Setting]) -> Mapping[str, ProfileSetting
 
 
 def _profile(name: str, settings: Iterable[Setting]) -> ProfileSettings:
-    given = [setting.activate_profile(name) for setting in settings]
-    about = next((setting.value for setting in given if setting.key == ("about",)), "")
-    return ProfileSettings(name, about, tuple(s for s in given if s.key != ("about",)))
+    activated_settings = [setting.activate_profile(name) for setting in settings]
+    about = next((setting.value for setting in activated_settings if setting.key == ("about",)), "")
+    return ProfileSettings(name, about, tuple(s for s in activated_settings if s.key != ("about",)))
 
 
 def settings_of(settings: Iterable[Setting], name: str) -> tuple[Setting, ...]:
@@ -338,10 +346,10 @@ def settings_of(settings: Iterable[Setting], name: str) -> tuple[Setting, ...]:
         return ()
     if name == DEMO:
         return _demonstration()
-    known = profile_settings(settings)
-    if name not in known:
-        raise UnknownName("profile", name, [*known, DEMO])
-    return known[name].settings
+    settings_by_profile = profile_settings(settings)
+    if name not in settings_by_profile:
+        raise UnknownName("profile", name, [*settings_by_profile, DEMO])
+    return settings_by_profile[name].settings
 
 
 def _demonstration() -> tuple[Setting, ...]:
@@ -397,9 +405,9 @@ def refuse_untrusted(setting: Setting) -> None:
     entries: tuple[MemberTable, ...] = setting.value if strip_profile(setting.key) in SEATS else ()
     for number, entry in enumerate(entries, start=1):
         key = f"{setting.stated_key}[{number}]"
-        for what in ("key", "url", "price"):
-            if getattr(entry, what) is not None:
-                raise _distrust_error(setting, f"{key}.{what}", f"sets the {what} of a seat")
+        for field in ("key", "url", "price"):
+            if getattr(entry, field) is not None:
+                raise _distrust_error(setting, f"{key}.{field}", f"sets the {field} of a seat")
         if _runs(entry.seat):
             raise _distrust_error(setting, key, "runs a program")
 
@@ -532,13 +540,13 @@ class Config:
         With `is_found`, what they hold is the provider's list price, which comes last.
         """
         by_hand = {s.key[1]: s.value for s in self.overrides if s.key[0] == "price"}
-        listed = {s.key[1]: s.value for s in self.settings if s.key[0] == "price"}
+        price_by_seat = {s.key[1]: s.value for s in self.settings if s.key[0] == "price"}
         return tuple(
             replace(
                 seat,
                 price=find_price(seat, by_hand)
                 or (None if is_found else seat.price)
-                or find_price(seat, listed)
+                or find_price(seat, price_by_seat)
                 or seat.price,
             )
             for seat in seats
@@ -555,8 +563,8 @@ class Config:
         for setting in self.overrides:
             name = setting.key[-1]
             if setting.key[0] == "price" and not any(name in names_of(seat) for seat in seats):
-                known = dict.fromkeys(seat.name for seat in seats)
-                problem = f"is of an {UnknownName('seat', name, known)}"
+                seat_names = dict.fromkeys(seat.name for seat in seats)
+                problem = f"is of an {UnknownName('seat', name, seat_names)}"
                 raise as_option(ConfigError(setting.source, "price", problem))
 
     @property
@@ -650,8 +658,8 @@ def profile_config(
     start = Path.cwd() if directory is None else directory
     try:
         more = [anchor(each) for each in read_overrides(overrides, start, origin)]
-        given = merge([config.overrides, more])
-        return _make_config(config.standing, name, tuple(given.values()), config.files)
+        all_overrides = merge([config.overrides, more])
+        return _make_config(config.standing, name, tuple(all_overrides.values()), config.files)
     except ConfigError as error:
         raise as_option(error) from None
 
@@ -680,8 +688,8 @@ def _make_config(
 
 def _replaces_members(layers: Sequence[Sequence[Setting]]) -> bool:
     """Check that a stronger source names the members than the chairmen."""
-    last = {setting.key: place for place, layer in enumerate(layers) for setting in layer}
-    return last.get(("members",), 0) > last.get(("chairmen",), 0)
+    layer_by_key = {setting.key: place for place, layer in enumerate(layers) for setting in layer}
+    return layer_by_key.get(("members",), 0) > layer_by_key.get(("chairmen",), 0)
 
 
 def user_file(environment: Mapping[str, str]) -> Path:
@@ -698,9 +706,9 @@ def _files(
     own = user_file(environment)
     if own.is_file():
         yield own, True
-    named = str(path) if path is not None else environment.get(CONFIG_VARIABLE, "").strip()
-    if named:
-        yield directory / Path(named).expanduser(), True
+    config_path = str(path) if path is not None else environment.get(CONFIG_VARIABLE, "").strip()
+    if config_path:
+        yield directory / Path(config_path).expanduser(), True
         return
     start = directory.resolve()
     for place in (start, *start.parents):

@@ -110,19 +110,19 @@ def read_file(path: Path, *, is_trusted: bool) -> tuple[Setting, ...]:
     """Return the settings of a TOML file."""
     from witan.service.config.tables import read_tables
 
-    where = str(path)
+    location = str(path)
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError(where, "", f"cannot be read: {error.strerror or error}") from error
+        raise ConfigError(location, "", f"cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(where, "", f"is not UTF-8 text (at byte {error.start})") from error
+        raise ConfigError(location, "", f"is not UTF-8 text (at byte {error.start})") from error
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(where, "", f"is not TOML: {error}") from error
+        raise ConfigError(location, "", f"is not TOML: {error}") from error
     base = path.parent.resolve()
     return tuple(
-        Setting(key, value, where, base, is_trusted)
-        for key, value in read_tables(data, where, strict=True)
+        Setting(key, value, location, base, is_trusted)
+        for key, value in read_tables(data, location, strict=True)
     )
 
 
@@ -145,12 +145,12 @@ def read_environment(
         return ()
     from witan.service.config.tables import read_tables
 
-    known = _variables()
+    key_by_variable = _variables()
     result: list[Setting] = []
     strange: dict[str, ConfigError] = {}
     for variable in variables:
         try:
-            key = _key_of(variable, known)
+            key = _key_of(variable, key_by_variable)
         except ConfigError as error:
             strange[variable] = error
             continue
@@ -186,18 +186,18 @@ def read_overrides(
 
     keys = (*fixed_keys(), *OPEN_TABLES, ("providers",), ("price",))
     # By their last word alone, these would not say what they are about.
-    last = {key[-1]: key for key in keys if key[0] not in ("history", "serve")}
-    known = {**last, **{dotted_key(key): key for key in keys}}
+    key_by_last_part = {key[-1]: key for key in keys if key[0] not in ("history", "serve")}
+    key_by_name = {**key_by_last_part, **{dotted_key(key): key for key in keys}}
     result = []
     for name, value in overrides.items():
-        if name not in known:
-            raise UnknownOption(name, known)
+        if name not in key_by_name:
+            raise UnknownOption(name, key_by_name)
         if value is None:
             continue
         plain = list(value) if isinstance(value, tuple) else value
         result += [
-            Setting(key, given, source, directory)
-            for key, given in read_tables(_nest(known[name], plain), source, strict=False)
+            Setting(key, setting, source, directory)
+            for key, setting in read_tables(_nest(key_by_name[name], plain), source, strict=False)
         ]
     return tuple(result)
 

@@ -164,7 +164,9 @@ def _token(name: str, settings: Mapping[str, Setting]) -> TokenSettings:
         [first, *_] = settings.values()
         problem = "has neither key, the variable that holds the token, nor sha256, its digest"
         raise ConfigError(first.source, dotted_key((*TOKENS, name)), problem)
-    return TokenSettings(name, secret.source, **{what: s.value for what, s in settings.items()})
+    return TokenSettings(
+        name, secret.source, **{field_name: s.value for field_name, s in settings.items()}
+    )
 
 
 def token_digests(settings: ServeSettings, environment: Mapping[str, str]) -> Mapping[str, bytes]:
@@ -230,9 +232,11 @@ class HistorySettings:
 
 def history_settings(settings: Iterable[Setting]) -> HistorySettings:
     """Collect the settings of the history."""
-    given = {setting.key[1]: setting for setting in settings if setting.key[0] == "history"}
-    url, enabled = given.get("url"), given.get("enabled")
-    keep = given.get("keep_days")
+    setting_by_name = {
+        setting.key[1]: setting for setting in settings if setting.key[0] == "history"
+    }
+    url, enabled = setting_by_name.get("url"), setting_by_name.get("enabled")
+    keep = setting_by_name.get("keep_days")
     on = True if enabled is None else enabled.value
     return HistorySettings(
         url=None if url is None else url.value,

@@ -359,7 +359,7 @@ def _flatten(table: BaseModel, above: Key = ()) -> Iterator[tuple[Key, Any]]:
 def _refusal(error: ValidationError, source: str) -> ConfigError:
     """Word the first fault with its key, without repeating the whole value."""
     first = error.errors(include_url=False)[0]
-    place, kind, given = first["loc"], first["type"], first["input"]
+    place, kind, value = first["loc"], first["type"], first["input"]
     key = _write_key(place)
     if kind == "extra_forbidden":
         return ConfigError(source, key, f"is no setting{_suggestion(place)}")
@@ -367,26 +367,26 @@ def _refusal(error: ValidationError, source: str) -> ConfigError:
         return ConfigError(source, key, "is missing")
     expected = _EXPECTED.get(kind.partition("_")[0])
     problem = f"should be {expected}" if expected else first["msg"].removeprefix("Input ")
-    plain = isinstance(given, bool | int | float) or (
-        isinstance(given, str)
-        and len(given) < 40
+    plain = isinstance(value, bool | int | float) or (
+        isinstance(value, str)
+        and len(value) < 40
         and place[-1] not in ("key", "url", "seat", "sha256")
     )
-    note = f", not {given!r}" if plain and kind != "key" else ""
+    note = f", not {value!r}" if plain and kind != "key" else ""
     return ConfigError(source, key, f"{problem[0].lower()}{problem[1:]}{note}")
 
 
 def _write_key(place: tuple[int | str, ...]) -> str:
     """Return a key as it is written, entries of a list counted from 1."""
-    shown = ""
+    path_text = ""
     for part in place:
         if isinstance(part, int):
-            shown += f"[{part + 1}]"
-        elif shown.startswith("counting.rho"):
+            path_text += f"[{part + 1}]"
+        elif path_text.startswith("counting.rho"):
             break  # which of the kinds it may be was tried last
         else:
-            shown += f".{part}" if shown else part
-    return shown
+            path_text += f".{part}" if path_text else part
+    return path_text
 
 
 def _suggestion(place: tuple[int | str, ...]) -> str:

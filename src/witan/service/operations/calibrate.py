@@ -23,10 +23,10 @@ MOST_SIZES = 10
 def _read_sizes(sizes: str | tuple[int, ...]) -> tuple[int, ...]:
     """Read numbers with commas between, or a list of them."""
     parts = sizes.split(",") if isinstance(sizes, str) else sizes
-    read = tuple(int(part) for part in parts)
-    if not 0 < len(read) <= MOST_SIZES or min(read) < 2:
+    numbers = tuple(int(part) for part in parts)
+    if not 0 < len(numbers) <= MOST_SIZES or min(numbers) < 2:
         raise ValueError(sizes)
-    return read
+    return numbers
 
 
 SIZES = Parser(_read_sizes, "whole numbers from 2 up, with commas between", data=tuple[int, ...])
@@ -125,13 +125,15 @@ def calibrate(store: SessionStore, parameters: CalibrateParameters) -> Calibrati
     what they state: by tenth, with scores, for each number of reviewers. Nothing is stored and no
     model is called.
     """
-    given: dict[str, Any] = {"rubric": parameters.rubric, "prior": parameters.prior}
-    known = {name: value for name, value in given.items() if value is not None}
-    settings = Settings.of(level=parameters.level, **known)
+    options: dict[str, Any] = {"rubric": parameters.rubric, "prior": parameters.prior}
+    known_options = {name: value for name, value in options.items() if value is not None}
+    settings = Settings.of(level=parameters.level, **known_options)
     ballots = parameters.ballots
-    cast = store.history.recent_ballots() if ballots is None else ballots.read(parameters, settings)
+    all_ballots = (
+        store.history.recent_ballots() if ballots is None else ballots.read(parameters, settings)
+    )
     check = check_calibration(
-        cast,
+        all_ballots,
         settings,
         against=parameters.against,
         reviewers=parameters.reviewers or (),

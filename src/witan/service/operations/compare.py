@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 def _read_names(names: str | tuple[str, ...]) -> tuple[str, ...]:
     """Read names with commas between, or a list of them; each counts once."""
     parts = names.split(",") if isinstance(names, str) else names
-    found = tuple(dict.fromkeys(name.strip() for name in parts if name.strip()))
-    if not found:
+    rule_names = tuple(dict.fromkeys(name.strip() for name in parts if name.strip()))
+    if not rule_names:
         raise ValueError(names)
-    return found
+    return rule_names
 
 
 NAMES = Parser(_read_names, "names of rules, with commas between", data=tuple[str, ...])
@@ -147,12 +147,12 @@ def compare(_: object, parameters: CompareParameters) -> RuleComparison:
     from witan.core.comparison import compare_rules
     from witan.core.rules import RULES
 
-    compared = RULES if parameters.rules is None else parameters.rules
-    rules = [RULES[name] for name in compared if name in RULES]
-    known = dict.fromkeys(name for rule in rules for name in rule.parameters)
+    rule_names = RULES if parameters.rules is None else parameters.rules
+    rules = [RULES[name] for name in rule_names if name in RULES]
+    parameter_names = dict.fromkeys(name for rule in rules for name in rule.parameters)
     for name in parameters.parameters or ():
-        if name not in known:
-            raise UnknownName("parameter of the rules compared", name, known)
+        if name not in parameter_names:
+            raise UnknownName("parameter of the rules compared", name, parameter_names)
     settings, ballots = parameters.comparison_settings(), parameters.ballots
     try:
         comparison = compare_rules(
@@ -175,5 +175,5 @@ def compare(_: object, parameters: CompareParameters) -> RuleComparison:
             ComparedSession(name, comparison.outcomes[name]) for name in comparison.sessions
         ),
         not_read=tuple(ballots.unread_lines),
-        without_effect=parameters.without_effect(compared),
+        without_effect=parameters.without_effect(rule_names),
     )

@@ -74,7 +74,9 @@ def estimate(_: object, parameters: EstimateParameters) -> EstimateResult:
     rubric = {} if parameters.rubric is None else {"rubric": parameters.rubric}
     settings = Settings.of(level=parameters.level, **rubric)  # type: ignore[arg-type]
     ballots = parameters.ballots
-    found = estimate_systems(
+    estimates = estimate_systems(
         ballots.read(parameters, settings), settings, pass_mark=parameters.pass_mark
     )
-    return reduce_to(EstimateResult, found, witan=__version__, not_read=tuple(ballots.unread_lines))
+    return reduce_to(
+        EstimateResult, estimates, witan=__version__, not_read=tuple(ballots.unread_lines)
+    )

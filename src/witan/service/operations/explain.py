@@ -73,5 +73,8 @@ def explain(_: object, parameters: ExplainParameters) -> OutcomeExplanation:
         if error.kind != "session":
             raise
         raise UnknownName("session of the ballots", error.name, error.known_names) from None
-    unread, unused = tuple(ballots.unread_lines), parameters.without_effect([parameters.rule])
-    return OutcomeExplanation(__version__, explanation.outcome, explanation.steps, unread, unused)
+    unread_lines = tuple(ballots.unread_lines)
+    unused_options = parameters.without_effect([parameters.rule])
+    return OutcomeExplanation(
+        __version__, explanation.outcome, explanation.steps, unread_lines, unused_options
+    )

@@ -118,8 +118,10 @@ async def plan_judge(planner: Planner, request: JudgeRequest) -> PlanSummary:
 @operation("plan_retry", post="/sessions/{session}/retry/plan", tag="sessions")
 async def plan_retry(planner: Planner, request: RetryRequest) -> PlanSummary:
     """Say what `retry` would ask for, and cost at most; no call is made."""
-    planned = await planner.service.plan_retry(request.session, request.seats, request.max_cost_usd)
-    return planner.summarize(planned)
+    retry_plan = await planner.service.plan_retry(
+        request.session, request.seats, request.max_cost_usd
+    )
+    return planner.summarize(retry_plan)
 
 
 @operation("plan_rejudge", post="/sessions/{session}/rejudge/plan", tag="sessions")

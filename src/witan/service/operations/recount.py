@@ -108,7 +108,7 @@ def recount(store: SessionStore, parameters: RecountParameters) -> RecountResult
     `rho` learn and the rule weighted_borda learn from the other sessions of the history.
     """
     name = store.whole_name(parameters.session)
-    session, changed = store.record(name), parameters.count_options()
+    session, options = store.record(name), parameters.count_options()
     if session is None:
         settings = parameters.settings(parameters.rule)
         outcome = recount_import(
@@ -116,14 +116,14 @@ def recount(store: SessionStore, parameters: RecountParameters) -> RecountResult
             name,
             settings,
             without=parameters.without,
-            explicit=changed,
+            explicit=options,
             redactor=store.show_import,
         )
         return RecountResult(outcome)
     parameters.settings(parameters.rule or session.settings.rule)
-    changed |= changed.pop("parameters", {})
+    options |= options.pop("parameters", {})
     outcome = recount_session(
-        session, store.shared_history, parameters.rule, without=parameters.without, values=changed
+        session, store.shared_history, parameters.rule, without=parameters.without, values=options
     )
     return RecountResult(outcome, session)
 
@@ -182,9 +182,9 @@ def recount_import(
     redactor
         As whom it is counted to see: `without` and the outcome have the names that are shown.
     """
-    imported, names = redactor(history.export(session))
+    session_import, names = redactor(history.export(session))
     outcomes = imported_outcomes(
-        history, imported, settings, without=without, explicit=explicit, names=names
+        history, session_import, settings, without=without, explicit=explicit, names=names
     )
     if not outcomes:
         raise NothingToCount(f"no ballot of the session {session} is left to count")
@@ -194,9 +194,9 @@ def recount_import(
 
 def _add_notes(outcome: Outcome, prior: object, rho: object) -> Outcome:
     """Return the outcome, with a word on what was to be learned and could not be."""
-    lent, shared = outcome.prior, outcome.rho
-    missed = describe_unlearned(
-        prior if lent is None or lent.source == "public" else None,
-        rho if shared is None or outcome.rho_is_assumed else None,
+    outcome_prior, outcome_rho = outcome.prior, outcome.rho
+    warnings = describe_unlearned(
+        prior if outcome_prior is None or outcome_prior.source == "public" else None,
+        rho if outcome_rho is None or outcome.rho_is_assumed else None,
     )
-    return replace(outcome, warnings=(*outcome.warnings, *missed))
+    return replace(outcome, warnings=(*outcome.warnings, *warnings))

@@ -81,8 +81,10 @@ class HistoryReports:
     def aliases(self, source: Source) -> Mapping[str, str]:
         """Old name to present name of models, without what only the operator may see."""
         names = source.sums(ALWAYS).names().of.values()
-        shown = public_names({present_name(name, self.config.aliases): None for name in names})
-        return {**self.config.aliases, **shown}
+        visible_names = public_names(
+            {present_name(name, self.config.aliases): None for name in names}
+        )
+        return {**self.config.aliases, **visible_names}
 
     def note(self, text: str) -> None:
         """Tell the operator what a result took."""

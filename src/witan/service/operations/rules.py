@@ -97,8 +97,8 @@ def rules(_: object, parameters: RulesParameters) -> RuleList:
     """List the rules to count by, and when to take which; with `name` everything of one."""
     if parameters.name == "auto":
         return RuleList(())
-    chosen = RULES.values() if parameters.name is None else [RULES[parameters.name]]
-    return RuleList(tuple(map(_describe, chosen)))
+    rules_listed = RULES.values() if parameters.name is None else [RULES[parameters.name]]
+    return RuleList(tuple(map(_describe, rules_listed)))
 
 
 def _describe(rule: Rule) -> RuleEntry:
@@ -153,5 +153,5 @@ def rubrics(_: object, parameters: RubricsParameters) -> RubricList:
 
     Each has its criteria with weights and anchors.
     """
-    chosen = RUBRICS.values() if parameters.name is None else [find_rubric(parameters.name)]
-    return RubricList(tuple(reduce_to(RubricEntry, each) for each in chosen))
+    rubrics_listed = RUBRICS.values() if parameters.name is None else [find_rubric(parameters.name)]
+    return RubricList(tuple(reduce_to(RubricEntry, each) for each in rubrics_listed))

@@ -190,14 +190,14 @@ async def result(
 
     Where it is still under way after `wait` seconds, it is shown as far as it came: ask again.
     """
-    whole = await service.service.resolve_session(parameters.session)
-    running_session = service.service.find_running(whole)
+    session_name = await service.service.resolve_session(parameters.session)
+    running_session = service.service.find_running(session_name)
     if running_session is not None:
         with anyio.move_on_after(parameters.wait):
             await running_session.wait_for_end()
         if not running_session.under_way:
             await running_session.wait_for_session()  # raises what ended it badly
-    return await _show(service, whole)
+    return await _show(service, session_name)
 
 
 @operation("cancel", post="/sessions/{session}/cancel", tag="sessions", changes=True)
@@ -283,27 +283,31 @@ def delete_sessions(
     store: SessionStore, sessions: Iterable[str], *, with_children: bool
 ) -> Deletion:
     """Delete sessions by their whole names."""
-    chosen, children = [*sessions], dict[str, str]()
+    sessions_to_delete, children = [*sessions], dict[str, str]()
     with suppress(HistoryConflict):  # a server may keep no history
-        children = descendants(store.history, chosen)
+        children = descendants(store.history, sessions_to_delete)
     if with_children:
-        chosen, children = [*chosen, *children], {}
-    note = store.delete(chosen)
-    return Deletion(tuple(chosen), children, delete_rescued(chosen), note)
+        sessions_to_delete, children = [*sessions_to_delete, *children], {}
+    note = store.delete(sessions_to_delete)
+    return Deletion(tuple(sessions_to_delete), children, delete_rescued(sessions_to_delete), note)
 
 
 def descendants(history: History, sessions: Iterable[str]) -> dict[str, str]:
     """Find the descendants of these sessions, with their relations."""
-    chosen = [*sessions]
-    known: dict[str | None, list[SessionSummary]] = {}
-    for summary in history.find() if len(chosen) > MANY else ():
-        known.setdefault(summary.parent, []).append(summary)
-    seen, relations, waiting = {*chosen}, dict[str, str](), [*chosen]
-    while waiting:
-        parent = waiting.pop()
-        for child in known.get(parent, ()) if known else history.find(parent=parent):
-            if child.session not in seen:
-                seen.add(child.session)
+    roots = [*sessions]
+    children_by_parent: dict[str | None, list[SessionSummary]] = {}
+    for summary in history.find() if len(roots) > MANY else ():
+        children_by_parent.setdefault(summary.parent, []).append(summary)
+    visited, relations, queue = {*roots}, dict[str, str](), [*roots]
+    while queue:
+        parent = queue.pop()
+        for child in (
+            children_by_parent.get(parent, ())
+            if children_by_parent
+            else history.find(parent=parent)
+        ):
+            if child.session not in visited:
+                visited.add(child.session)
                 relations[child.session] = child.relation or "came of it"
-                waiting.append(child.session)
+                queue.append(child.session)
     return relations

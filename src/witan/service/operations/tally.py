@@ -109,7 +109,7 @@ def count_sessions(
     from witan.core.rules import RULES
     from witan.core.tally import tally_columns
 
-    chosen = parameters.settings(parameters.rule)
+    settings = parameters.settings(parameters.rule)
     if (
         parameters.sessions
         and parameters.rule != AUTO
@@ -117,9 +117,9 @@ def count_sessions(
     ):
         expected = f"none with the rule {parameters.rule}, which rates over all sessions at once"
         raise InvalidParameter("sessions", ", ".join(parameters.sessions), expected)
-    ballots, only = parameters.ballots, parameters.sessions or None
-    cast = ballots.read(parameters, chosen)
-    columns = tally_columns(cast, chosen, on_unsuitable, only, ballots.check_wanted)
+    ballots, sessions = parameters.ballots, parameters.sessions or None
+    all_ballots = ballots.read(parameters, settings)
+    columns = tally_columns(all_ballots, settings, on_unsuitable, sessions, ballots.check_wanted)
     for name in parameters.sessions:
         if name not in ballots.sessions:
             raise UnknownName("session of the ballots", name, ballots.sessions)

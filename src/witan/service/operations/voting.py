@@ -130,13 +130,15 @@ def vote(store: SessionStore, parameters: VoteParameters) -> VoteResult:
     Labels differ between voters, so `paper` names the paper that was ranked. By a token one votes
     under its name, or within it: as `ines` by the token `team` is `team/ines`.
     """
-    prepared = paper_for(store, parameters.session, parameters.as_)
-    check_unvoted(store.history, prepared, replace_earlier=parameters.replace)
-    stored = store.history.export(prepared.session)
-    names = store.show_import(stored)[1] if stored.session_record is None else {}
-    known = {names.get(name, name): name for name in prepared.sheet.candidates}
+    voting_paper = paper_for(store, parameters.session, parameters.as_)
+    check_unvoted(store.history, voting_paper, replace_earlier=parameters.replace)
+    export = store.history.export(voting_paper.session)
+    names = store.show_import(export)[1] if export.session_record is None else {}
+    candidate_by_name = {names.get(name, name): name for name in voting_paper.sheet.candidates}
     return cast_vote(
-        store, prepared, read_vote(prepared, parameters.ranking, parameters.paper, known)
+        store,
+        voting_paper,
+        read_vote(voting_paper, parameters.ranking, parameters.paper, candidate_by_name),
     )
 
 

@@ -150,8 +150,8 @@ class Councils:
                 profiles[name] = CouncilProfile(name, about, problem=problem, failure=error)
                 continue
             profiles[name] = await self._seat(name, about, council, stack)
-        shown = demonstration(fast=self._fast)
-        council = Council(shown.members, [shown.chairman])
+        demo = demonstration(fast=self._fast)
+        council = Council(demo.members, [demo.chairman])
         about = "a demonstration: scripts answer, whatever is asked"
         profiles[DEMO] = await self._seat(DEMO, about, council, stack)
         self.profiles = profiles
@@ -193,11 +193,11 @@ class Councils:
         if request.jury and request.members:
             expected = "none with a jury: the answers already exist"
             raise InvalidParameter("members", list(request.members), expected)
-        chosen = request.jury or request.members
-        jurors = _find_members(chosen, (*base.members, *base.jury)) or base.reviewers
+        seats = request.jury or request.members
+        jurors = _find_members(seats, (*base.members, *base.jury)) or base.reviewers
         if len(jurors) < 2:
             name = "jury" if request.jury else "members"
-            raise InvalidParameter(name, list(chosen), "at least two seats")
+            raise InvalidParameter(name, list(seats), "at least two seats")
         return self._vary(base, request, jurors, (), ceiling)
 
     def _vary(
@@ -211,9 +211,9 @@ class Councils:
         """Seat these of a council, with the chairmen and the procedure that are asked for."""
         seats = (*base.members, *base.jury)
         if request.chairman:
-            known = {each.name: each for each in (*base.chairmen, *seats)}
-            _find_members(request.chairman, (*known.values(),))
-            chairmen = tuple(known[name] for name in request.chairman)
+            seat_by_name = {each.name: each for each in (*base.chairmen, *seats)}
+            _find_members(request.chairman, (*seat_by_name.values(),))
+            chairmen = tuple(seat_by_name[name] for name in request.chairman)
         elif request.members or request.jury:
             # Who was left out is no chairman either.
             absent = {each.name for each in seats} - {each.name for each in (*members, *jury)}
@@ -235,39 +235,51 @@ class Councils:
         max_cost_usd
             In place of the session's own ceiling.
         """
-        opened = session.opening
+        opening = session.opening
         for base in self._councils.values():
-            named = not opened.answers  # who judges stored answers may have another name at home
+            # Whoever judges stored answers may have another name here.
+            match_names = not opening.answers
             seats = (*base.members, *base.jury)
-            members = _match_members(opened.members or opened.reviewers, seats, by_name=named)
-            jury = _match_members(opened.jury if opened.members else (), seats, by_name=named)
-            chairmen = _match_members(opened.chairmen, (*base.chairmen, *seats), by_name=named)
+            members = _match_members(
+                opening.members or opening.reviewers, seats, by_name=match_names
+            )
+            jury = _match_members(
+                opening.jury if opening.members else (), seats, by_name=match_names
+            )
+            chairmen = _match_members(
+                opening.chairmen, (*base.chairmen, *seats), by_name=match_names
+            )
             if members is not None and jury is not None and chairmen is not None:
-                procedure = _limit_cost(with_ceiling(opened.procedure, max_cost_usd), ceiling)
+                procedure = _limit_cost(with_ceiling(opening.procedure, max_cost_usd), ceiling)
                 return base.vary(procedure, members, chairmen, self.history, jury)
         raise self._not_here(session)
 
     def _not_here(self, session: Session) -> NoCouncil:
         """Make the error of a session whose seats are not configured."""
-        begun, anew = f"the session {session.id} was begun by", "or ask the question again"
+        begun_text = f"the session {session.id} was begun by"
+        retry_text = "or ask the question again"
         opened = session.opening
         for council in self.profiles.values():
             if council.problem is not None and not _missing_seats(
                 opened, self._seats_of_profile(council.name)
             ):
-                which = f"the profile {council.name}" if council.name else "the configured council"
-                problem = f"{begun} {which}, which cannot be used: {council.problem}"
-                return NoCouncil(problem, f"fix that, {anew}")
-        lacking = {
+                council_text = (
+                    f"the profile {council.name}" if council.name else "the configured council"
+                )
+                problem = f"{begun_text} {council_text}, which cannot be used: {council.problem}"
+                return NoCouncil(problem, f"fix that, {retry_text}")
+        missing_by_profile = {
             name: _missing_seats(opened, (*base.members, *base.jury, *base.chairmen))
             for name, base in self._councils.items()
         }
-        nearest, absent = min(lacking.items(), key=lambda pair: len(pair[1]))
+        nearest, absent = min(missing_by_profile.items(), key=lambda pair: len(pair[1]))
         others = len(absent) < len({*opened.callable_seats})
-        near = f" in the profile {nearest}, where the others sit," if nearest and others else ""
-        who = list_text([f"{s.name} ({s.source})" if s.source else s.name for s in absent])
-        problem = f"{begun} seats that are not configured here"
-        return NoCouncil(problem, f"configure {who}{near} as they were, {anew}")
+        profile_text = (
+            f" in the profile {nearest}, where the others sit," if nearest and others else ""
+        )
+        seat_list = list_text([f"{s.name} ({s.source})" if s.source else s.name for s in absent])
+        problem = f"{begun_text} seats that are not configured here"
+        return NoCouncil(problem, f"configure {seat_list}{profile_text} as they were, {retry_text}")
 
     def _seats_of_profile(self, profile: str) -> tuple[SeatSpec, ...]:
         """List the configured seats of a profile that cannot be seated."""
@@ -323,20 +335,22 @@ def check_options(options: Mapping[str, Any]) -> None:
 
 def _find_members(names: Sequence[str], members: Sequence[Member]) -> tuple[Member, ...]:
     """Return the members of these names, in the order of the council."""
-    known = {member.name: member for member in members}
+    member_by_name = {member.name: member for member in members}
     for name in names:
-        if name not in known:
-            raise UnknownName("seat", name, known)
-    return tuple(member for name, member in known.items() if name in names)
+        if name not in member_by_name:
+            raise UnknownName("seat", name, member_by_name)
+    return tuple(member for name, member in member_by_name.items() if name in names)
 
 
 def _check_jury(jury: Sequence[Member], members: Sequence[Member]) -> None:
     """Refuse a jury of one, and a juror that is to answer, too."""
     if len(jury) == 1:
         raise InvalidParameter("jury", [jury[0].name], "at least two seats, or none")
-    both = [member.name for member in members if member in jury]
-    if both:
-        raise InvalidParameter("jury", both, "other seats than the members: jurors only review")
+    shared_names = [member.name for member in members if member in jury]
+    if shared_names:
+        raise InvalidParameter(
+            "jury", shared_names, "other seats than the members: jurors only review"
+        )
 
 
 def _match_members(
@@ -346,10 +360,10 @@ def _match_members(
 
     None: not all of them are here.
     """
-    known = {
+    seats_by_profile = {
         (member.name if by_name else "", member.source): member for member in reversed(members)
     }
-    result = [known.get((seat.name if by_name else "", seat.source)) for seat in seats]
+    result = [seats_by_profile.get((seat.name if by_name else "", seat.source)) for seat in seats]
     return tuple(each for each in result if each is not None) if None not in result else None
 
 
@@ -357,11 +371,15 @@ def _missing_seats(
     opening: SessionOpened, members: Sequence[Member | SeatSpec]
 ) -> tuple[Seat, ...]:
     """Return seats of a session missing among the members, redacted."""
-    named = not opening.answers  # who judges stored answers may have another name at home
-    known = {(member.name if named else "", member.source) for member in members}
-    absent = (s for s in opening.callable_seats if (s.name if named else "", s.source) not in known)
-    [shown] = redact_seats(dict.fromkeys(absent))
-    return shown
+    match_names = not opening.answers
+    seats_here = {(member.name if match_names else "", member.source) for member in members}
+    absent = (
+        s
+        for s in opening.callable_seats
+        if (s.name if match_names else "", s.source) not in seats_here
+    )
+    [redacted_seat] = redact_seats(dict.fromkeys(absent))
+    return redacted_seat
 
 
 def _limit_cost(procedure: Procedure, ceiling: float | None) -> Procedure:

@@ -196,22 +196,22 @@ def resume_job(
         return plan_rest(session)
 
     bounds = [None if own is None else max(0.0, own - session.cost.committed_usd), max_cost_usd]
-    left = min((each for each in bounds if each is not None), default=None)
+    left_usd = min((each for each in bounds if each is not None), default=None)
     seat = partial(councils.council_of, session, max_cost_usd=max_cost_usd)
-    return SessionJob(seat, hold, plan, left_usd=left)
+    return SessionJob(seat, hold, plan, left_usd=left_usd)
 
 
 def retry_job(
     councils: Seating, session: Session, seats: Sequence[str], max_cost_usd: float | None = None
 ) -> SessionJob:
     """Ask failed seats once more; none named: all of them."""
-    again = tuple(seats) or None
+    retry_seats = tuple(seats) or None
 
     async def hold(council: "Council", listener: Listener, _: SessionReservation) -> Session:
-        return await council.retry(session, again, listener=listener)
+        return await council.retry(session, retry_seats, listener=listener)
 
     def plan(council: "Council") -> Plan:
-        return plan_retry(session, again, council.procedure.limits)
+        return plan_retry(session, retry_seats, council.procedure.limits)
 
     seat = partial(councils.council_of, session, max_cost_usd=max_cost_usd)
     return SessionJob(seat, hold, plan)
@@ -419,9 +419,9 @@ class Service:
         Busy
             If too many sessions are under way, or the client has spent what it may.
         """
-        conversation, named = await self._read_conversation(request)
+        conversation, conversation_name = await self._read_conversation(request)
         job = question_job(
-            self._seatings, request, conversation, named or parent, hops, store=store
+            self._seatings, request, conversation, conversation_name or parent, hops, store=store
         )
         return await self._start(client, job)
 
@@ -542,8 +542,8 @@ class Service:
         with scope:
             while history is not None and history.keep_days is not None:
                 with contain_errors(_log, "older sessions could not be deleted"):
-                    forgotten = await anyio.to_thread.run_sync(forget_expired, history)
-                    for session in forgotten.sessions:
+                    deletion = await anyio.to_thread.run_sync(forget_expired, history)
+                    for session in deletion.sessions:
                         self._registry.drop(session)
                 await anyio.sleep(RETENTION_SECONDS)
 
@@ -569,9 +569,9 @@ class Service:
         """Return the conversation so far, and the session that it is from, if it is from one."""
         if request.parent is None:
             return tuple(Message(turn.role, turn.content) for turn in request.conversation), None
-        before = await self._registry.session(request.parent)
-        check_continued(request.parent, before)
-        return before.conversation, before.id
+        parent_session = await self._registry.session(request.parent)
+        check_continued(request.parent, parent_session)
+        return parent_session.conversation, parent_session.id
 
     async def _start(self, client: Client, job: SessionJob) -> RunningSession:
         self._check_places()

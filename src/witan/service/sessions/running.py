@@ -261,10 +261,10 @@ class SessionRegistry:
 
     def keep_session(self, running_session: RunningSession) -> None:
         """Keep a session at hand, in place of what it was before it was taken up again."""
-        before = self._by_id.get(running_session.id)
-        if before is not running_session:
-            if before is not None:
-                self._over.pop(before, None)
+        earlier_run = self._by_id.get(running_session.id)
+        if earlier_run is not running_session:
+            if earlier_run is not None:
+                self._over.pop(earlier_run, None)
             self._by_id = {**self._by_id, running_session.id: running_session}
 
     def retire_session(self, running_session: RunningSession) -> None:
@@ -275,9 +275,9 @@ class SessionRegistry:
         ):
             return
         self._over[running_session] = running_session.stream.n_bytes
-        alone = self._history is None
-        most = LATELY_ALONE if alone else LATELY
-        most_bytes = LATELY_ALONE_BYTES if alone else LATELY_BYTES
+        has_no_history = self._history is None
+        most = LATELY_ALONE if has_no_history else LATELY
+        most_bytes = LATELY_ALONE_BYTES if has_no_history else LATELY_BYTES
         while len(self._over) > most or (
             sum(self._over.values()) > most_bytes and len(self._over) > 1
         ):
@@ -288,7 +288,7 @@ class SessionRegistry:
         running_session = self._by_id.get(session)
         if running_session is not None:
             self._over.pop(running_session, None)
-            self._by_id = {name: known for name, known in self._by_id.items() if name != session}
+            self._by_id = {name: run for name, run in self._by_id.items() if name != session}
 
     def check_at_rest(self, session: str) -> None:
         """Refuse a session that is under way."""
@@ -311,17 +311,17 @@ class SessionRegistry:
 
     async def session(self, name: str) -> Session:
         """Return a session as it is recorded, whole or as far as it came."""
-        whole = await self.resolve_session(name)
-        running_session = self._by_id.get(whole)
+        session_name = await self.resolve_session(name)
+        running_session = self._by_id.get(session_name)
         if running_session is not None and not (
             self._history and running_session.stream.is_interrupted
         ):
             return running_session.record
-        if whole in self._of_files:
-            return self._of_files[whole]
+        if session_name in self._of_files:
+            return self._of_files[session_name]
         assert self._history is not None  # noqa: S101 - what is not at hand is in it
         try:
-            record = await anyio.to_thread.run_sync(self._history.session, whole)
+            record = await anyio.to_thread.run_sync(self._history.session, session_name)
         except HistoryError:
             if running_session is None:
                 raise
@@ -331,19 +331,19 @@ class SessionRegistry:
             or running_session.record.events[-1].seq >= record.events[-1].seq
         ):
             return record if running_session is None else running_session.record
-        self.drop(whole)  # another process took it up
+        self.drop(session_name)  # another process took it up
         return record
 
     async def resolve_session(self, name: str) -> str:
         """Return the whole name of a session; ``last`` is the latest."""
-        known = self._by_id
-        if name in known or name in self._of_files:
+        running_by_id = self._by_id
+        if name in running_by_id or name in self._of_files:
             return name
         if self._history is not None:
             return await anyio.to_thread.run_sync(self._history.resolve_name, name)
-        if name == "last" and known:
-            return next(reversed([*known]))
-        result = [whole for whole in known if name and whole.startswith(name)]
+        if name == "last" and running_by_id:
+            return next(reversed([*running_by_id]))
+        result = [whole for whole in running_by_id if name and whole.startswith(name)]
         if len(result) != 1:
-            raise UnknownName("session", name, [*known])
+            raise UnknownName("session", name, [*running_by_id])
         return result[0]

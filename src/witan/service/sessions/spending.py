@@ -142,8 +142,10 @@ class Ledger:
         before_usd
             What that session had cost before it was taken up.
         """
-        named = replace(reservation, session=session, before_usd=before_usd)
-        self._write_line(reservation, reservation.usd, None if session is None else named)
+        reservation_of_session = replace(reservation, session=session, before_usd=before_usd)
+        self._write_line(
+            reservation, reservation.usd, None if session is None else reservation_of_session
+        )
 
     def settle(self, reservation: ReservedAmount, usd: float, at: datetime | None = None) -> None:
         """Settle a reservation at its cost, by default as of now."""
@@ -176,19 +178,23 @@ class Ledger:
     async def _write(self, path: Path, lines: Mapping[str, _Line]) -> None:
         self._forget()
         stale = self._n_written + len(lines) - len(self._lines)
-        anew = stale > MOST_STALE
-        written = self._lines if anew else lines
-        text = _text(written) if anew or not self._is_torn else "\n" + _text(written)
+        rewrites_file = stale > MOST_STALE
+        lines_to_write = self._lines if rewrites_file else lines
+        text = (
+            _text(lines_to_write)
+            if rewrites_file or not self._is_torn
+            else "\n" + _text(lines_to_write)
+        )
         try:
-            await anyio.to_thread.run_sync(_replace if anew else _append, path, text)
+            await anyio.to_thread.run_sync(_replace if rewrites_file else _append, path, text)
         except OSError as error:
             self._is_torn = True
             raise _unusable(path, error) from error
         self._is_torn = False
-        self._n_written = len(written) if anew else self._n_written + len(lines)
+        self._n_written = len(lines_to_write) if rewrites_file else self._n_written + len(lines)
         # What was said meanwhile is not on the disk.
-        later = self._unwritten.items()
-        self._unwritten = {n: line for n, line in later if line is not lines.get(n)}
+        unwritten_lines = self._unwritten.items()
+        self._unwritten = {n: line for n, line in unwritten_lines if line is not lines.get(n)}
 
     def _write_line(
         self,
@@ -419,15 +425,15 @@ class ClientLimits:
         """
         if client.per_minute is None:
             return
-        now, begun = self._clock.seconds(), self._begin_times[client.name]
-        while begun and begun[0] <= now - MINUTE_SECONDS:
-            begun.popleft()
-        if len(begun) >= client.per_minute:
-            wait = begun[0] + MINUTE_SECONDS - now
+        now, begin_times = self._clock.seconds(), self._begin_times[client.name]
+        while begin_times and begin_times[0] <= now - MINUTE_SECONDS:
+            begin_times.popleft()
+        if len(begin_times) >= client.per_minute:
+            wait = begin_times[0] + MINUTE_SECONDS - now
             most = count_noun(ceil(client.per_minute), "session")
             problem = f"{client.name} may start {most} per minute"
             raise Busy(problem, f"ask again in {ceil(wait)} s", wait)
-        begun.append(now)
+        begin_times.append(now)
 
     def session_ceiling(self, client: Client) -> float | None:
         """Return the most that a session of this client may cost; None: as much as it likes.
@@ -439,10 +445,10 @@ class ClientLimits:
         """
         if client.daily_usd is None:
             return client.max_cost_usd
-        left = client.daily_usd - self._ledger.spent_usd(client.name)
-        if left <= 0:
+        left_usd = client.daily_usd - self._ledger.spent_usd(client.name)
+        if left_usd <= 0:
             raise self._refusal(client, client.daily_usd)
-        return left if client.max_cost_usd is None else min(left, client.max_cost_usd)
+        return left_usd if client.max_cost_usd is None else min(left_usd, client.max_cost_usd)
 
     def check(self, client: Client, least_usd: float) -> None:
         """Refuse a session of which no call could be made with what its client has left.
@@ -459,15 +465,17 @@ class ClientLimits:
         """
         if client.daily_usd is None:
             return
-        left = client.daily_usd - self._ledger.spent_usd(client.name)
-        if left + ROUNDING_USD < least_usd:
+        left_usd = client.daily_usd - self._ledger.spent_usd(client.name)
+        if left_usd + ROUNDING_USD < least_usd:
             raise self._refusal(client, client.daily_usd, least_usd)
 
     def _refusal(self, client: Client, daily_usd: float, least_usd: float | None = None) -> Busy:
         """Sum what is spent and reserved, and say when to try again."""
         reserved, n_held = self._ledger.reserved_usd(client.name)
-        spent = self._ledger.spent_usd(client.name) - reserved
-        problem = f"{client.name} has spent ${spent:.4f} of the ${daily_usd:g} of its last 24 hours"
+        spent_usd = self._ledger.spent_usd(client.name) - reserved
+        problem = (
+            f"{client.name} has spent ${spent_usd:.4f} of the ${daily_usd:g} of its last 24 hours"
+        )
         if n_held:
             under_way = count_noun(n_held, "session")
             problem += f", and ${reserved:.4f} is reserved for {under_way} in progress"
@@ -475,11 +483,11 @@ class ClientLimits:
             problem += f"; this one needs at least ${least_usd:.4f}"
         if (
             n_held
-            and daily_usd - spent > 0
-            and daily_usd - spent + ROUNDING_USD >= (least_usd or 0)
+            and daily_usd - spent_usd > 0
+            and daily_usd - spent_usd + ROUNDING_USD >= (least_usd or 0)
         ):
-            over = "it has ended" if n_held == 1 else "one of them has ended"
-            return Busy(problem, f"ask again when {over}", RETRY_SECONDS)
+            end_text = "it has ended" if n_held == 1 else "one of them has ended"
+            return Busy(problem, f"ask again when {end_text}", RETRY_SECONDS)
         return Busy(problem, "ask again tomorrow, or ask for a higher limit", TOMORROW_SECONDS)
 
     async def hold_back(self, client: Client, usd: float | None) -> SessionReservation:
@@ -509,15 +517,15 @@ class ClientLimits:
         Nothing was called for what names no session. What names one counts whole where no history
         tells of it.
         """
-        for left in self._ledger.reservations_left:
-            if left.session is None:
-                self._ledger.settle(left, 0.0)
+        for reservation in self._ledger.reservations_left:
+            if reservation.session is None:
+                self._ledger.settle(reservation, 0.0)
                 continue
-            session = await _recorded_session(history, left.session)
+            session = await _recorded_session(history, reservation.session)
             if session is None:
                 continue
-            usd = max(0.0, session.cost.committed_usd - left.before_usd)
-            self._ledger.settle(left, min(left.usd, usd), session.events[-1].at)
+            usd = max(0.0, session.cost.committed_usd - reservation.before_usd)
+            self._ledger.settle(reservation, min(reservation.usd, usd), session.events[-1].at)
         await flush_ledger(self._ledger)
 
 

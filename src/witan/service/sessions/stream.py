@@ -132,16 +132,16 @@ def resume_point(messages: Sequence[StreamMessage], last: str, mark: str | None 
     mark
         That of the pieces which were told along with these events.
     """
-    number, dash, given = last.partition("-")
+    number, dash, mark_text = last.partition("-")
     if not (number.isascii() and number.isdecimal()):
         return 0
     seq = int(number[:MOST_DIGITS])
-    if not dash or given == mark:
+    if not dash or mark_text == mark:
         return seq
     at = bisect_right(messages, seq, key=lambda each: each.seq)
     if not at or isinstance(messages[at - 1], TextRun):
         return 0
-    return seq if messages[at - 1].seq == seq and messages[at - 1].mark == given else 0
+    return seq if messages[at - 1].seq == seq and messages[at - 1].mark == mark_text else 0
 
 
 PACE_SECONDS = 0.04
@@ -286,9 +286,12 @@ class Stream:
             return
         self._is_waiting, self._gather_event = False, anyio.Event()
         now = self._seconds()
-        ready = [gathering for gathering in self._texts.values() if gathering.pending is not None]
+        texts_to_send = [
+            gathering for gathering in self._texts.values() if gathering.pending is not None
+        ]
         for gathering in sorted(
-            ready, key=lambda text_state: text_state.pending.seq if text_state.pending else 0
+            texts_to_send,
+            key=lambda text_state: text_state.pending.seq if text_state.pending else 0,
         ):
             if gathering.pending is not None:
                 self._tell_piece(gathering, gathering.pending)
@@ -312,9 +315,9 @@ class Stream:
             gathering.told_at = self._seconds()
             self._tell_piece(gathering, piece)
             return
-        before = gathering.pending
+        pending_piece = gathering.pending
         gathering.pending = (
-            piece if before is None else replace(piece, text=before.text + piece.text)
+            piece if pending_piece is None else replace(piece, text=pending_piece.text + piece.text)
         )
         if not self._is_waiting:
             self._is_waiting = True
@@ -339,17 +342,17 @@ class Stream:
 
     def _forget_pieces(self, event: e.Event) -> None:
         """Drop the pieces of a text that is whole, or void."""
-        over = _ended_by(event)
-        if over is None:
+        ended_part = _ended_by(event)
+        if ended_part is None:
             return
-        stage, whose = over
-        for text in [t for t in self._texts if t[0] == stage and t[1] == whose]:
+        stage, seat = ended_part
+        for text in [t for t in self._texts if t[0] == stage and t[1] == seat]:
             del self._texts[text]
         self._log = [
             entry
             for entry in self._log
             if not isinstance(entry.event, e.AnswerDelta | e.SynthesisDelta)
-            or _text_of(entry.event)[:2] != over
+            or _text_of(entry.event)[:2] != ended_part
         ]
 
     def _tell(self, event: e.Event) -> None:

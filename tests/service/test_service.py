@@ -610,7 +610,7 @@ class TestMemory:
                 running = await service.ask(QuestionRequest(QUESTION))
                 await running.wait_for_session()
                 names.append(running.id)
-            held = [running.id for running in service.recent]
+            held = [running.id for running in service.recent_sessions]
             first = await service.session(names[0])
 
         assert held == names[-len(held) :]
@@ -623,7 +623,7 @@ class TestMemory:
         await running.wait_for_session()
         await service.forget(running.id)
 
-        assert service.recent == ()
+        assert service.recent_sessions == ()
 
     @pytest.mark.slow
     async def test_sessions_leave_nothing_to_be_searched_for(self, service):

@@ -152,7 +152,7 @@ def _git(*arguments: str, stdin: bytes = b"") -> bytes:
     return process.stdout
 
 
-def read_diff(compared: list[str], paths: tuple[str, ...], most_bytes: int) -> str:
+def read_diff(commits: list[str], paths: tuple[str, ...], most_bytes: int) -> str:
     """Read the change.
 
     Raises
@@ -167,9 +167,9 @@ def read_diff(compared: list[str], paths: tuple[str, ...], most_bytes: int) -> s
     plain += ["--submodule=short", "--ignore-submodules=none"]
     for path in paths:
         tracked_files = _git("ls-files", "-z", "--", path)
-        if not tracked_files and not _git("diff", "--name-only", *plain, *compared, "--", path):
+        if not tracked_files and not _git("diff", "--name-only", *plain, *commits, "--", path):
             raise CannotJudge(f"no file matches {path!r}; name paths as git does")
-    diff = _git("diff", *plain, *compared, "--", *paths)
+    diff = _git("diff", *plain, *commits, "--", *paths)
     if len(diff) > most_bytes:
         binary = ", binary files included" if b"\0" in diff else ""
         raise click.ClickException(
@@ -443,8 +443,8 @@ def _run(paths: tuple[str, ...], options: Mapping[str, Any], environment: Mappin
     """Judge the change, publish the result and return the exit status."""
     if len(options["name"].splitlines()) != 1 or "-->" in options["name"]:
         raise click.UsageError("--name is one line, without -->")
-    compared = find_range(options["base"], environment, staged=options["staged"])
-    diff = read_diff(compared, paths, options["most_bytes"])
+    commits = find_range(options["base"], environment, staged=options["staged"])
+    diff = read_diff(commits, paths, options["most_bytes"])
     if not diff.strip():
         echo("nothing changed, so nothing is judged")
         write_outputs(environment, "nothing changed")
@@ -459,7 +459,7 @@ def _run(paths: tuple[str, ...], options: Mapping[str, Any], environment: Mappin
         if history := environment.get("WITAN_HISTORY", "").strip():
             os.environ["WITAN_HISTORY"] = _absolute_place(history)
         base = _pull_request(environment).get("base", {}).get("sha")
-        before = "HEAD" if options["staged"] else compared[0].partition("...")[0]
+        before = "HEAD" if options["staged"] else commits[0].partition("...")[0]
         config = options["config"] or environment.get("WITAN_CONFIG", "").strip() or None
         with base_settings(base or before, config) as path:
             result = judge_change(*request, {**settings, "path": path})

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from witan import Session
     from witan.models import Message
 
-OWN = "witan"
+MODEL_NAME = "witan"
 """The table of the session in what `llm` stores of a reply."""
 
-APART = ("json_schema", "rubric_weights", "weights", "reliability", "rule_parameters")
+EXCLUDED_OPTIONS = ("json_schema", "rubric_weights", "weights", "reliability", "rule_parameters")
 """Settings that no option of `llm` sets: the schema is its own, the others are tables."""
 
 
@@ -30,7 +30,7 @@ def _make_options() -> type[llm.Options]:
     shared_options: dict[str, Any] = {
         each.name: (hints[each.name], None)
         for each in fields(CouncilSettings)
-        if each.name not in APART
+        if each.name not in EXCLUDED_OPTIONS
     }
     options: type[llm.Options] = create_model(
         "Options",
@@ -79,7 +79,7 @@ class _NamedCouncil:
                 case witan.Session() as session:
                     text = "" if stream else call.whole_text(session)
                     yield StreamEvent(
-                        "text", text, provider_metadata={OWN: {"session": session.id}}
+                        "text", text, provider_metadata={MODEL_NAME: {"session": session.id}}
                     )
                     _describe(session, response)
 
@@ -124,7 +124,7 @@ def _last_session(messages: list[Any]) -> str | None:
     """Find the session whose conversation goes on."""
     for message in reversed(messages):
         for part in message.parts:
-            facts = (getattr(part, "provider_metadata", None) or {}).get(OWN)
+            facts = (getattr(part, "provider_metadata", None) or {}).get(MODEL_NAME)
             if facts is not None:
                 session: str = facts["session"]
                 return session
@@ -147,6 +147,6 @@ def register_models(register: Any) -> None:
     try:
         names = council_names()
     except witan.errors.WitanError:
-        names = [OWN]
+        names = [MODEL_NAME]
     for name in names:
         register(WitanModel(name), AsyncWitanModel(name))

@@ -58,12 +58,12 @@ if TYPE_CHECKING:
     from witan.service.council_discovery import DiscoveredCouncil
     from witan.service.session_recording import SessionRecorder
 
-    Where: TypeAlias = SessionRecorder | History | str | Path | Literal[False] | None
+    HistoryPlace: TypeAlias = SessionRecorder | History | str | Path | Literal[False] | None
 
 Seatable = str | SeatSpec | Member | Model
 """A seat as it is written or taken apart, a member, or anything that can complete a call."""
 
-OWN = "python"
+PYTHON_SOURCE = "python"
 """The provider of models that were handed over as objects."""
 
 
@@ -144,7 +144,9 @@ class MemberFactory:
         if not isinstance(each, str | SeatSpec):
             is_scripted = isinstance(each, ScriptedModel)
             price = Price(0, 0) if is_scripted else None
-            return Member(spec.name, each, provider=OWN, price=price, simulated=is_scripted)
+            return Member(
+                spec.name, each, provider=PYTHON_SOURCE, price=price, simulated=is_scripted
+            )
         member = seat(spec, self._environment, *self._shared_clients())
         close = getattr(member.model, "aclose", None)
         if close is not None:
@@ -175,7 +177,9 @@ def _spec(each: Seatable, key: str) -> SeatSpec:
     if isinstance(each, Member):
         return SeatSpec(each.source, each.provider, each.name, name=each.name)
     name = getattr(each, "name", None)
-    return SeatSpec("", OWN, name if isinstance(name, str) and name else type(each).__name__)
+    return SeatSpec(
+        "", PYTHON_SOURCE, name if isinstance(name, str) and name else type(each).__name__
+    )
 
 
 NO_FILES: Mapping[str, str] = MappingProxyType({})
@@ -200,7 +204,7 @@ class AskOptions(CouncilOptions, total=False):
     profile: str
     environment: Mapping[str, str] | None
     procedure: Procedure | None
-    history: "Where"
+    history: "HistoryPlace"
     price: Mapping[str, Rate]
     progress: bool
 
@@ -262,7 +266,7 @@ class Council(BaseCouncil):
         environment: Mapping[str, str] | None = None,
         procedure: Procedure | None = None,
         notes: Sequence[str] = (),
-        history: "Where" = None,
+        history: "HistoryPlace" = None,
         aliases: Mapping[str, str] = NO_ALIASES,
         teacher: Teacher | Lessons | None = None,
         throttles: Throttles | None = None,
@@ -429,7 +433,7 @@ class Council(BaseCouncil):
         chairman: Seatable | Sequence[Seatable] | None = None,
         environment: Mapping[str, str] | None = None,
         procedure: Procedure | None = None,
-        history: "Where" = None,
+        history: "HistoryPlace" = None,
         profile: str = "",
         progress: bool = True,
         **overrides: Unpack[ConfigOptions],
@@ -475,7 +479,7 @@ class Council(BaseCouncil):
         )
         chairman_seats = _insert_objects(config.chairmen, chairmen)
         jurors = _insert_objects(config.jury, jury or ())
-        if history is None and config.history.asked:
+        if history is None and config.history.is_explicit:
             history = history_place(config)
         return seat_council(
             config,
@@ -495,7 +499,7 @@ def seat_council(
     procedure: Procedure | None = None,
     *,
     jury: Sequence[Seatable] | None = None,
-    history: "Where" = None,
+    history: "HistoryPlace" = None,
     teacher: Teacher | None = None,
     progress: bool = False,
 ) -> Council:

@@ -48,7 +48,7 @@ from witan.service.config.configuration import Config
 from witan.service.text import count_noun, list_text
 from witan.service.trust import separation_sentence, shared_votes
 
-DEAREST = Price(10.0, 30.0)
+MAX_DISCOVERED_PRICE = Price(10.0, 30.0)
 """US dollars per million tokens read and written, above which no model is seated by itself."""
 
 MAKERS = (
@@ -72,19 +72,19 @@ class ProviderModels:
     """Models of one provider, the one to seat first first, and what was passed over."""
 
     models: list[tuple[str, Price | None]] = field(default_factory=list)
-    unpriced: list[str] = field(default_factory=list)
-    dear: list[str] = field(default_factory=list)
+    unpriced_models: list[str] = field(default_factory=list)
+    expensive_models: list[str] = field(default_factory=list)
 
     def notes(self, provider: str) -> list[str]:
         """Say what was passed over, and how to seat it all the same."""
         parts = []
-        if self.unpriced:
-            parts.append(f"{count_noun(len(self.unpriced), 'model')} whose price is unknown")
-        if self.dear:
-            bound = f"${DEAREST.input_usd:g} in or ${DEAREST.output_usd:g} out per million tokens"
-            parts.append(
-                f"{count_noun(len(self.dear), 'model')} above {bound} ({list_text(self.dear)})"
-            )
+        if self.unpriced_models:
+            parts.append(f"{count_noun(len(self.unpriced_models), 'model')} whose price is unknown")
+        if self.expensive_models:
+            price = MAX_DISCOVERED_PRICE
+            bound = f"${price.input_usd:g} in or ${price.output_usd:g} out per million tokens"
+            n_models = count_noun(len(self.expensive_models), "model")
+            parts.append(f"{n_models} above {bound} ({list_text(self.expensive_models)})")
         if not parts:
             return []
         skipped_text = " and ".join(parts)
@@ -108,9 +108,9 @@ def choose(provider: str, models: Sequence[ListedModel], *, free: bool = False) 
             continue
         price = model.price or list_price(provider, name)
         if price is None and not free:
-            provider_models.unpriced.append(name)
+            provider_models.unpriced_models.append(name)
         elif price is not None and _is_dear(price):
-            provider_models.dear.append(name)
+            provider_models.expensive_models.append(name)
         else:
             prices[name] = model.price
             makers.setdefault(name.rpartition("/")[0].partition("/")[0], []).append(model)
@@ -125,7 +125,10 @@ def choose(provider: str, models: Sequence[ListedModel], *, free: bool = False) 
 
 
 def _is_dear(price: Price) -> bool:
-    return price.input_usd > DEAREST.input_usd or price.output_usd > DEAREST.output_usd
+    return (
+        price.input_usd > MAX_DISCOVERED_PRICE.input_usd
+        or price.output_usd > MAX_DISCOVERED_PRICE.output_usd
+    )
 
 
 def _place(maker: str) -> int:
@@ -142,7 +145,7 @@ def _rank(model: ListedModel) -> tuple[bool, float]:
 LOOK_SECONDS = 5.0
 """Seconds that a provider may take to list its models."""
 
-FEWEST, MOST = 4, 5
+MIN_SEATS, MAX_SEATS = 4, 5
 """Seats to fill when there are models for them, and sources that take a seat at most.
 
 Three reviewers of each other separate nothing.
@@ -203,16 +206,17 @@ async def find_council(
     """Seat what there is, one model of each source first.
 
     Sources are the providers whose key is in the environment, each with its chat models as `choose`
-    orders them, none of unknown price or above `DEAREST`, and after them the servers on this
-    machine, with their models as listed. Every source takes a seat, five at most; while there are
-    fewer than four seats, each gives its next model. A single model takes four. A provider that is
-    `reaches` elsewhere is asked and seated there, with the key that is meant for it there.
+    orders them, none of unknown price or above `MAX_DISCOVERED_PRICE`, and after them the servers
+    on this machine, with their models as listed. Every source takes a seat, five at most; while
+    there are fewer than four seats, each gives its next model. A single model takes four. A
+    provider that `reaches` places elsewhere is called and seated there, with the key for that
+    place.
     """
     sources, problems = await find_sources(environment, servers, providers, reaches)
     if not sources:
         raise _no_council(problems, reaches)
     seats = deal(sources)
-    named_seats = name_seats(seats * FEWEST if len(seats) == 1 else seats)
+    named_seats = name_seats(seats * MIN_SEATS if len(seats) == 1 else seats)
     note = (
         f"no council is configured; these were found: {list_text([s.source for s in named_seats])}"
     )
@@ -333,10 +337,10 @@ async def _look_up(
 
 def deal(sources: Sequence[Source]) -> list[SeatSpec]:
     """One seat per source, then further ones in turn until there are enough."""
-    seats = [source[0] for source in sources[:MOST]]
+    seats = [source[0] for source in sources[:MAX_SEATS]]
     for turn in range(1, max(map(len, sources))):
         for source in sources:
-            if len(seats) < FEWEST and len(source) > turn:
+            if len(seats) < MIN_SEATS and len(source) > turn:
                 seats.append(source[turn])
     return seats
 

@@ -91,13 +91,13 @@ class RecordingPlace:
     ----------
     option
         What a command has to be given to find it again: nothing, or `` --history URL``.
-    own
+    is_own
         It is a file of the user's own, in which nobody else can have put a session.
     """
 
     history: "History"
     option: str = ""
-    own: bool = True
+    is_own: bool = True
 
 
 def load_history_config(path: Path | None, url: str | None = None) -> "Config":

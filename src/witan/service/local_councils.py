@@ -65,7 +65,7 @@ class LocalCouncils:
         self.history = history
         self._file, self._prices, self._say = file, dict(prices), say
         self._recorder, self._demo, self._for_plan = recorder, demo, for_plan
-        self._seated: Council | None = None
+        self._council: Council | None = None
         self._notes: tuple[str, ...] = ()
 
     @property
@@ -110,11 +110,11 @@ class LocalCouncils:
         return self._seat_once(lambda: self._seat(given, procedure, giver=RECORD))
 
     def _seat_once(self, seat: "Callable[[], Council]") -> "Council":
-        if self._seated is None:
-            self._seated = seat()
+        if self._council is None:
+            self._council = seat()
             for note in self._notes:
                 self._say(note)
-        return self._seated
+        return self._council
 
     def _seat_request(self, overrides: Mapping[str, Any], request: JuryRequest) -> "Council":
         from witan.service.sessions.councils import check_weights

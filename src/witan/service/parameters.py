@@ -59,7 +59,7 @@ class Parameters:
 
     __slots__ = ()
 
-    usual: ClassVar[Mapping[str, Any]] = {}
+    defaults: ClassVar[Mapping[str, Any]] = {}
     """Values that stand in for parameters that are None, where known."""
 
     __pydantic_config__: ClassVar[Any] = {
@@ -240,7 +240,7 @@ class Parameter:
         Its value unless given.
     bounds
         The limits of its `Constraint` by name.
-    usual
+    default_text
         What holds where its value is None, for help.
     group
         The field of the dataclass that holds it, where that is a dataclass of its own.
@@ -258,7 +258,7 @@ class Parameter:
     default: Any = None
     bounds: Mapping[str, Any] = dataclass_field(default_factory=dict)
     parser: Parser | None = None
-    usual: Any = None
+    default_text: Any = None
     group: str = ""
 
     @property
@@ -299,8 +299,8 @@ def _parameters(declaration: Any) -> tuple[Parameter, ...]:
         if isinstance(kind, type) and issubclass(kind, Parameters):
             result += (replace(inner, group=each.name) for inner in parameters_of(kind))
         else:
-            usual = declaration.usual.get(each.name)
-            result.append(replace(_parameter(each, hints[each.name]), usual=usual))
+            default_text = declaration.defaults.get(each.name)
+            result.append(replace(_parameter(each, hints[each.name]), default_text=default_text))
     return tuple(result)
 
 

@@ -27,7 +27,7 @@ from witan.errors import (
 from witan.history import SessionImport, SessionSummary
 from witan.service.catalogue import redacts
 
-HIDDEN = "…"
+REDACTED = "…"
 
 _OPEN = r"(?:~|[A-Za-z]:)?[/\\]"
 """Beginning of an absolute or relative path."""
@@ -60,8 +60,8 @@ def redact_words(text: str) -> str:
     """Redact paths and addresses in a sentence."""
     if "/" not in text and "\\" not in text:
         return text
-    text = _QUOTED.sub(rf"\g<1>{HIDDEN}\g<1>", _ADDRESS.sub(HIDDEN, text))
-    return _PATH.sub(HIDDEN, text)
+    text = _QUOTED.sub(rf"\g<1>{REDACTED}\g<1>", _ADDRESS.sub(REDACTED, text))
+    return _PATH.sub(REDACTED, text)
 
 
 def public_names(names: Iterable[str]) -> dict[str, str]:
@@ -89,7 +89,7 @@ def _bare_model(source: str) -> str:
     kind, _, rest = source.partition(":")
     if kind in ("http", "https"):
         model = source.partition("#")[2]
-        return _last_segment(model) if model else HIDDEN
+        return _last_segment(model) if model else REDACTED
     if kind == "cmd":
         return f"cmd:{_last_segment(_program(rest))}"
     if kind == "script":
@@ -133,12 +133,14 @@ class WordRedactor:
         self, models: Mapping[str, str], words: Iterable[str] = (), names: Iterable[str] = ()
     ) -> None:
         secret = (form for source in models for form in _parts(source))
-        forms = {form: HIDDEN for form in (*words, *secret) if len(form) >= _LONG_ENOUGH}
+        forms = {form: REDACTED for form in (*words, *secret) if len(form) >= _LONG_ENOUGH}
         forms |= models
         pattern_by_name = {name: _word_pattern(name) for name in names if name}
         self._forms = {form: shown for form, shown in forms.items() if form not in pattern_by_name}
-        self._search = _longest({form: re.escape(form) for form in forms} | pattern_by_name)
-        self._like_paths = _longest(
+        self._search = _longest_match_pattern(
+            {form: re.escape(form) for form in forms} | pattern_by_name
+        )
+        self._like_paths = _longest_match_pattern(
             {name: whole for name, whole in pattern_by_name.items() if redact_words(name) != name}
         )
 
@@ -156,7 +158,7 @@ def _word_pattern(name: str) -> str:
     return rf"(?<![\w-]){re.escape(name)}(?![\w-])"
 
 
-def _longest(patterns: Mapping[str, str]) -> re.Pattern[str]:
+def _longest_match_pattern(patterns: Mapping[str, str]) -> re.Pattern[str]:
     """One of these texts by their patterns: of two that begin at one place the longer."""
     ordered = sorted(patterns, key=len, reverse=True)
     return re.compile("|".join(patterns[text] for text in ordered) or r"(?!)")
@@ -241,7 +243,7 @@ def _seats(seats: Iterable[Seat], models: Mapping[str, str]) -> tuple[Seat, ...]
 
 
 def _redact_options(options: Options) -> Options:
-    return options if options.system is None else replace(options, system=HIDDEN)
+    return options if options.system is None else replace(options, system=REDACTED)
 
 
 def _hide(seat: Seat) -> Iterator[str]:

@@ -53,22 +53,22 @@ class ResumedSession:
 
     Parameters
     ----------
-    before
+    earlier_session
         The session as it was taken up.
-    recorded
+    n_recorded
         How many of its events the recording has already.
 
     Attributes
     ----------
-    last
+    last_seq
         The number of its last event.
     """
 
-    def __init__(self, before: Session, recorded: int = 0) -> None:
-        self.before = before
-        self.last = before.events[-1].seq
+    def __init__(self, earlier_session: Session, n_recorded: int = 0) -> None:
+        self.earlier_session = earlier_session
+        self.last_seq = earlier_session.events[-1].seq
         self._events: list[Event] = []
-        self._n_released = recorded
+        self._n_released = n_recorded
         self._has_progress = False
 
     def take(self, event: Event) -> Sequence[Event]:
@@ -91,22 +91,24 @@ class ResumedSession:
             return None
         ending = next(event for event in self._events if self._ends(event))
         earlier_events = [event for event in self._events if event.seq < ending.seq]
-        earlier_events.append(FruitlessResume(seq=ending.seq, at=ending.at, since=self.last))
+        earlier_events.append(FruitlessResume(seq=ending.seq, at=ending.at, since=self.last_seq))
         session = Session.of(earlier_events)
-        if session.cost == self.before.cost and self._n_released <= len(self.before.events):
-            return self.before, ()
+        if session.cost == self.earlier_session.cost and self._n_released <= len(
+            self.earlier_session.events
+        ):
+            return self.earlier_session, ()
         return session, earlier_events[self._n_released :]
 
     def _ends(self, event: Event) -> bool:
         """Check for an event of the end of a session."""
         by_nobody = isinstance(event, SynthesisStarted) and event.chairman is None
-        return event.seq > self.last and (by_nobody or isinstance(event, SessionClosed))
+        return event.seq > self.last_seq and (by_nobody or isinstance(event, SessionClosed))
 
     def _is_progress(self, event: Event) -> bool:
-        if event.seq <= self.last:
+        if event.seq <= self.last_seq:
             return False
         if isinstance(event, SessionClosed):
-            return _is_further(self.before, Session.of(self._events))
+            return _is_further(self.earlier_session, Session.of(self._events))
         by_nobody = isinstance(event, SynthesisDone) and event.chairman is None
         return isinstance(event, AnswerDone | BallotCast | SynthesisDone) and not by_nobody
 
@@ -169,7 +171,7 @@ class SessionRecorder:
     ----------
     problem
         Why the history did not store the last session; None: it did.
-    rescued
+    rescue_result
         The file that has that session, or why none could be written.
     teaches
         Whether a council learns from the history.
@@ -192,15 +194,15 @@ class SessionRecorder:
         self._history: History | None = None
         self._file_guard: FileGuard | None = None
         self._recordings: dict[str, Recording | None] = {}
-        self._begun: dict[str, Recording] = {}
-        self._resumed: dict[str, ResumedSession] = {}
+        self._open_recordings: dict[str, Recording] = {}
+        self._resumed_sessions: dict[str, ResumedSession] = {}
         self._journal: _Journal | None = None
         self._resuming: dict[str, _Journal] = {}
         self._failure: Exception | None = None
-        self._waited = False
+        self._has_waited = False
         self.teaches = history is not None
         self.problem: str | None = None
-        self.rescued: Path | WitanError | OSError | None = None
+        self.rescue_result: Path | WitanError | OSError | None = None
         self.left_open: Session | None = None
 
     @property
@@ -267,17 +269,17 @@ class SessionRecorder:
 
     def open_journal(self, session: str, listener: Listener | None) -> Listener:
         """Make the journal of a session, which shows it to this listener."""
-        recording = self._begun.pop(session, None)
+        recording = self._open_recordings.pop(session, None)
         if recording is None and self._history is not None:
             recording = self._history.recording()
-        self._waited = False
-        resumed = self._resumed.pop(session, None)
+        self._has_waited = False
+        resumed = self._resumed_sessions.pop(session, None)
         journal = self._journal = _Journal(self, recording, listener, resumed, self._file)
         if resumed is not None:
             self._resuming[session] = journal
         return journal
 
-    def hold(self, session: str, recording: "Recording | None") -> None:
+    def attach_recording(self, session: str, recording: "Recording | None") -> None:
         """Note the recording of a session."""
         self._recordings[session] = recording
         self._trim()
@@ -302,12 +304,12 @@ class SessionRecorder:
             recording.append(opening)
             if not await recording.commit(self.commit_wait()):
                 await anyio.to_thread.run_sync(recording.flush, self.lock_wait())
-            self._begun[opening.session] = recording
+            self._open_recordings[opening.session] = recording
 
     async def claim(self, session: Session) -> None:
         """Take over the record of an interrupted session that is resumed, if the history has it."""
-        begun = session.id in self._begun
-        self._resumed[session.id] = ResumedSession(session, recorded=int(begun))
+        begun = session.id in self._open_recordings
+        self._resumed_sessions[session.id] = ResumedSession(session, n_recorded=int(begun))
         if self._history is not None and not begun:
             with suppress(UnknownName):
                 await anyio.to_thread.run_sync(self._history.claim, session.id)
@@ -329,12 +331,12 @@ class SessionRecorder:
         except HistoryError as error:
             self.problem = clean(str(error))
             try:
-                self.rescued = await anyio.to_thread.run_sync(self.write, session)
+                self.rescue_result = await anyio.to_thread.run_sync(self.write, session)
             except (WitanError, OSError) as failure:
-                self.rescued = failure
+                self.rescue_result = failure
                 remedy = f"and its record could not be written either: {failure}"
             else:
-                remedy = f"the record of the session is in {self.rescued}"
+                remedy = f"the record of the session is in {self.rescue_result}"
             raise HistoryError(error.location, error.problem, remedy) from error
         await self._forget_expired()
         return session if left_open is None else left_open
@@ -404,8 +406,8 @@ class SessionRecorder:
         return self.lock_wait() if self._say is None else LockWait()
 
     def _wait(self, sentence: str) -> None:
-        if not self._waited:
-            self._waited = True
+        if not self._has_waited:
+            self._has_waited = True
             (self._say or _log_warning)(sentence)
 
 
@@ -427,8 +429,8 @@ class _Journal:
         self._recording, self._listener = recording, listener
         self._guard = listener if isinstance(listener, CallGuard) else None
         self._recorder: SessionRecorder | None = recorder
-        self._resumed, self._file = resumed, file
-        self._meanwhile = recorder.commit_wait()
+        self._resumed_session, self._file = resumed, file
+        self._commit_wait = recorder.commit_wait()
         self._file_is_due = self._is_stopped = False
         self._n_filed = 0
         self.filing = Lock()
@@ -439,9 +441,11 @@ class _Journal:
         if self._is_stopped:
             return
         if isinstance(event, SessionOpened) and self._recorder is not None:
-            self._recorder.hold(event.session, self._recording)
+            self._recorder.attach_recording(event.session, self._recording)
         self.events.append(event)
-        self._record((event,) if self._resumed is None else self._resumed.take(event))
+        self._record(
+            (event,) if self._resumed_session is None else self._resumed_session.take(event)
+        )
 
     def _record(self, events: Iterable[Event]) -> None:
         if self._recording is not None:
@@ -450,8 +454,8 @@ class _Journal:
 
     def flush(self) -> None:
         """Hold nothing back: a call is about to be made, whose cost may not be forgotten."""
-        if self._resumed is not None and not self._is_stopped:
-            self._record(self._resumed.release())
+        if self._resumed_session is not None and not self._is_stopped:
+            self._record(self._resumed_session.release())
             self._file_is_due = True
 
     async def commit(self) -> int | None:
@@ -464,12 +468,12 @@ class _Journal:
         """
         events, durable = tuple(self.events), None
         if self._recording is not None:
-            durable = await self._recording.commit(self._meanwhile)
+            durable = await self._recording.commit(self._commit_wait)
         if self._file is not None and self._file_is_due:
             await anyio.to_thread.run_sync(self._write, events)
-        if durable is None or self._resumed is None:
+        if durable is None or self._resumed_session is None:
             return durable
-        return max(durable, self._resumed.last)
+        return max(durable, self._resumed_session.last_seq)
 
     def _write(self, events: Sequence[Event]) -> None:
         """Write the file, unless it has more already; what fails is said at the end."""
@@ -480,7 +484,10 @@ class _Journal:
 
     def leave_open(self) -> Session | None:
         """Record a session that was resumed in vain as it is left; None: it progressed."""
-        if self._resumed is None or (interrupted := self._resumed.leave_open()) is None:
+        if (
+            self._resumed_session is None
+            or (interrupted := self._resumed_session.leave_open()) is None
+        ):
             return None
         session, events = interrupted
         self._record(events)
@@ -488,12 +495,12 @@ class _Journal:
 
     def end(self) -> None:
         """Commit no more, and let go of the recorder, which refers to this journal."""
-        self._recorder, self._meanwhile = None, LockWait()
+        self._recorder, self._commit_wait = None, LockWait()
 
     def stop(self) -> None:
         """Record and show nothing from now on."""
-        if self._resumed is not None:
-            self._record(self._resumed.release())
+        if self._resumed_session is not None:
+            self._record(self._resumed_session.release())
         self._is_stopped = True
 
     def flush_now(self, lock_wait: LockWait) -> None:

@@ -82,7 +82,7 @@ RuleParameterValues = Annotated[
 
 AUTO = "auto"
 
-USUAL: Mapping[str, Any] = MappingProxyType(
+COUNTING_DEFAULTS: Mapping[str, Any] = MappingProxyType(
     {
         "rule": AUTO,
         "recusal": "before",

@@ -139,7 +139,7 @@ class Folding:
     def _place_cells(self) -> str:
         if not self._word or self._width is None:
             return ""
-        start = self._after(self._gap)
+        start = self._column_after(self._gap)
         if self._column and start + span(self._word) > self._width:
             gap, self._column = "\n", span(self._word)
         else:
@@ -147,7 +147,7 @@ class Folding:
         word, self._gap, self._word = self._word, "", ""
         return gap + word
 
-    def _after(self, gap: str) -> int:
+    def _column_after(self, gap: str) -> int:
         column = self._column
         for char in gap:
             column += TAB - column % TAB if char == "\t" else 1

@@ -19,7 +19,7 @@ UPLOADS_AT_ONCE = 2
 
 T = TypeVar("T")
 
-_shared: RunVar["_SharedCounts"] = RunVar("witan_counting_wanted")
+_shared_counts: RunVar["_SharedCounts"] = RunVar("witan_counting_wanted")
 
 _limiter_pools: RunVar[dict[Pool, anyio.CapacityLimiter]] = RunVar("witan_counting_places")
 
@@ -112,19 +112,19 @@ async def count_once(key: Hashable, work: Callable[[], T], pool: Pool = "history
     key
         The same for the same counting.
     """
-    counts = _get_pool(_shared, _SharedCounts)
+    counts = _get_pool(_shared_counts, _SharedCounts)
     while (next_one := counts.next.get(key)) is not None:
-        await next_one.over.wait()
+        await next_one.end_event.wait()
         if next_one.failure is not None:
             raise copy(next_one.failure) from next_one.failure
-        if next_one.done:
+        if next_one.is_done:
             result: T = next_one.result
             return result
     counts.next[key] = mine = _SharedCount()
     with mine:
         try:
             while (current := counts.current.get(key)) is not None:
-                await current.over.wait()
+                await current.end_event.wait()
         finally:
             del counts.next[key]
         counts.current[key] = mine
@@ -148,8 +148,8 @@ class _SharedCount:
     """Counting that several may want; neither done nor failed once it is over: it was cancelled."""
 
     def __init__(self) -> None:
-        self.over = anyio.Event()
-        self.done = False
+        self.end_event = anyio.Event()
+        self.is_done = False
         self.result: Any = None
         self.failure: Exception | None = None
 
@@ -158,6 +158,6 @@ class _SharedCount:
 
     def __exit__(self, _: object, failure: BaseException | None, __: object) -> None:
         """Tell the others how it ended."""
-        self.done = failure is None
+        self.is_done = failure is None
         self.failure = failure if isinstance(failure, Exception) else None
-        self.over.set()
+        self.end_event.set()

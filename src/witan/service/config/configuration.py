@@ -229,10 +229,10 @@ def check_providers(settings: Mapping[Key, Setting], seats: Sequence[SeatSpec]) 
 
 CEILING: Key = ("limits", "max_cost_usd")
 
-UNSAID: Mapping[Key, str] = MappingProxyType({("rule",): "auto", ("rubric",): "general"})
+UNSET_VALUES: Mapping[Key, str] = MappingProxyType({("rule",): "auto", ("rubric",): "general"})
 """The rule or rubric of weaker sources that name none."""
 
-_OTHERS: Mapping[Key, Key] = MappingProxyType(
+_RELATED_KEYS: Mapping[Key, Key] = MappingProxyType(
     {("rule",): ("rule_parameters",), ("rubric",): ("rubric_weights",)}
 )
 """Settings that belong to the rule or rubric of their own source."""
@@ -273,10 +273,10 @@ def _find_voided(settings: Mapping[Key, Setting], setting: Setting) -> Key:
     if key[:2] == TOKENS:
         return (*key[:-1], _SECRETS[key[-1]]) if key[-1] in _SECRETS else ()
     plain = strip_profile(key)
-    if plain not in _OTHERS:
+    if plain not in _RELATED_KEYS:
         return ()
-    weaker = settings[key].value if key in settings else UNSAID[plain]
-    return () if setting.value == weaker else (*key[: len(key) - len(plain)], *_OTHERS[plain])
+    weaker = settings[key].value if key in settings else UNSET_VALUES[plain]
+    return () if setting.value == weaker else (*key[: len(key) - len(plain)], *_RELATED_KEYS[plain])
 
 
 def _limit_ceiling(settings: Mapping[Key, Setting], setting: Setting) -> Setting:
@@ -299,7 +299,7 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*)")
 DEMO = "demo"
 """The profile of the demonstration."""
 
-_TAKEN: Mapping[str, str] = MappingProxyType({"best": "is a mode", DEMO: "is built in"})
+_RESERVED_NAMES: Mapping[str, str] = MappingProxyType({"best": "is a mode", DEMO: "is built in"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,8 +380,10 @@ def check_name(setting: Setting) -> None:
     if not _NAME.fullmatch(name):
         words = "letters, digits, - _ and ., and begins with a letter or a digit"
         raise ConfigError(setting.source, key, f"is no name of a {kind}, which has only {words}")
-    if kind == "profile" and name in _TAKEN:
-        raise ConfigError(setting.source, key, f"cannot be named {name}, which {_TAKEN[name]}")
+    if kind == "profile" and name in _RESERVED_NAMES:
+        raise ConfigError(
+            setting.source, key, f"cannot be named {name}, which {_RESERVED_NAMES[name]}"
+        )
 
 
 def refuse_untrusted(setting: Setting) -> None:

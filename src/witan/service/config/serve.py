@@ -207,7 +207,7 @@ class HistorySettings:
         The file, variable or option that names the place; None: nothing does.
     is_found
         The place is named by a file that was found by searching.
-    asked
+    is_explicit
         Some source says where sessions are recorded, or that they are; else that is the default of
         the commands.
     """
@@ -217,7 +217,7 @@ class HistorySettings:
     enabled: bool = True
     source: str | None = None
     is_found: bool = False
-    asked: bool = False
+    is_explicit: bool = False
 
     @property
     def by_option(self) -> bool:
@@ -244,7 +244,7 @@ def history_settings(settings: Iterable[Setting]) -> HistorySettings:
         enabled=on,
         source=None if url is None else url.source,
         is_found=url is not None and not url.is_trusted,
-        asked=on and (url is not None or enabled is not None),
+        is_explicit=on and (url is not None or enabled is not None),
     )
 
 

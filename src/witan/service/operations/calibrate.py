@@ -9,7 +9,7 @@ from witan.service.ballots import BALLOTS, SECTION, BallotFormat, Ballots, Unrea
 from witan.service.catalogue import operation, public
 from witan.service.json_output import reduce_to
 from witan.service.parameters import Constraint, Doc, Parser
-from witan.service.settings import COUNTING, RUBRIC, USUAL, IntervalLevel
+from witan.service.settings import COUNTING, COUNTING_DEFAULTS, RUBRIC, IntervalLevel
 from witan.service.stored_sessions import SessionStore
 from witan.service.worker_pool import check_wanted
 from witan.version import __version__
@@ -36,7 +36,7 @@ SIZES = Parser(_read_sizes, "whole numbers from 2 up, with commas between", data
 class CalibrateParameters(BallotFormat):
     """Ballots, and what their probabilities are compared with."""
 
-    usual: ClassVar[Any] = USUAL
+    defaults: ClassVar[Any] = COUNTING_DEFAULTS
 
     ballots: Annotated[
         Ballots | None,

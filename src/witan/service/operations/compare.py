@@ -10,7 +10,7 @@ from witan.service.ballots import SECTION, BallotParameters, Unread
 from witan.service.catalogue import operation, public
 from witan.service.json_output import OutcomeJson, reduce_to
 from witan.service.parameters import Doc, Parser
-from witan.service.settings import COUNTING, USUAL, BallotSettings
+from witan.service.settings import COUNTING, COUNTING_DEFAULTS, BallotSettings
 from witan.version import __version__
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class ComparedRules(BallotParameters):
 class CompareParameters(BallotSettings, ComparedRules):
     """Ballots, and how they are counted under each rule."""
 
-    usual: ClassVar[Any] = USUAL
+    defaults: ClassVar[Any] = COUNTING_DEFAULTS
 
     sessions: Annotated[
         tuple[str, ...],

@@ -10,7 +10,7 @@ from witan.service.ballots import BallotParameters, Unread
 from witan.service.catalogue import operation, public
 from witan.service.json_output import reduce_to
 from witan.service.parameters import Constraint, Doc
-from witan.service.settings import COUNTING, RUBRIC, USUAL, IntervalLevel
+from witan.service.settings import COUNTING, COUNTING_DEFAULTS, RUBRIC, IntervalLevel
 from witan.version import __version__
 
 
@@ -18,7 +18,7 @@ from witan.version import __version__
 class EstimateParameters(BallotParameters):
     """Ballots of a jury and of people, and what passes."""
 
-    usual: ClassVar[Any] = USUAL
+    defaults: ClassVar[Any] = COUNTING_DEFAULTS
 
     pass_mark: Annotated[
         float | None,

@@ -10,7 +10,7 @@ from witan.service.catalogue import operation, public
 from witan.service.json_output import OutcomeJson
 from witan.service.operations.tally import RuleParameters
 from witan.service.parameters import Doc
-from witan.service.settings import USUAL, BallotSettings
+from witan.service.settings import COUNTING_DEFAULTS, BallotSettings
 from witan.version import __version__
 
 
@@ -18,7 +18,7 @@ from witan.version import __version__
 class ExplainParameters(BallotSettings, RuleParameters):
     """Ballots, the session to explain, and how it is counted."""
 
-    usual: ClassVar[Any] = USUAL
+    defaults: ClassVar[Any] = COUNTING_DEFAULTS
 
     session: Annotated[
         str | None,

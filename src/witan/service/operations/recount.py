@@ -21,7 +21,7 @@ from witan.service.settings import COUNTING, BallotSettings
 from witan.service.stored_sessions import Name, SessionName, SessionStore
 from witan.version import __version__
 
-LEARNED = ("prior", "rho")
+LEARNED_SETTINGS = ("prior", "rho")
 """Settings that can be learned from other sessions."""
 
 
@@ -151,7 +151,7 @@ def recount_session(
     """
     changed = dict(values or {})
     if history is None:
-        for name in LEARNED:
+        for name in LEARNED_SETTINGS:
             if changed.get(name) == "learn":
                 expected = "another value: there is no history of other sessions to learn it from"
                 raise InvalidParameter(name, "learn", expected)

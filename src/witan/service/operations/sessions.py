@@ -224,7 +224,7 @@ async def _show(service: ClientService, session: str) -> CouncilSession | Import
     return await anyio.to_thread.run_sync(show.handler, store, ShowParameters(session))
 
 
-MANY = 100
+MAX_ROOTS_TO_QUERY = 100
 """Descendants of more sessions than this are found in the whole list, not one by one."""
 
 
@@ -296,7 +296,7 @@ def descendants(history: History, sessions: Iterable[str]) -> dict[str, str]:
     """Find the descendants of these sessions, with their relations."""
     roots = [*sessions]
     children_by_parent: dict[str | None, list[SessionSummary]] = {}
-    for summary in history.find() if len(roots) > MANY else ():
+    for summary in history.find() if len(roots) > MAX_ROOTS_TO_QUERY else ():
         children_by_parent.setdefault(summary.parent, []).append(summary)
     visited, relations, queue = {*roots}, dict[str, str](), [*roots]
     while queue:

@@ -9,7 +9,7 @@ from witan.service.ballots import SECTION, BallotParameters, Unread
 from witan.service.catalogue import operation, public
 from witan.service.json_output import OutcomeJson
 from witan.service.parameters import Doc
-from witan.service.settings import AUTO, COUNTING, USUAL, BallotSettings
+from witan.service.settings import AUTO, COUNTING, COUNTING_DEFAULTS, BallotSettings
 from witan.version import __version__
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class RuleParameters(BallotParameters):
 class TallyParameters(BallotSettings, RuleParameters):
     """Ballots, and how they are counted."""
 
-    usual: ClassVar[Any] = USUAL
+    defaults: ClassVar[Any] = COUNTING_DEFAULTS
 
     sessions: Annotated[
         tuple[str, ...],

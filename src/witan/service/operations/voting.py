@@ -18,10 +18,10 @@ from witan.service.stored_sessions import Name, SessionName, SessionStore, Text
 AFTERWARDS = "cast again, after it was revealed who wrote what"
 """The note of a ballot that took the place of an earlier one."""
 
-SEEN = "cast after the page of the session was seen, which shows how the panel ranked"
+SEEN_NOTE = "cast after the page of the session was seen, which shows how the panel ranked"
 """The note of a ballot whose person had been told more than the answers."""
 
-NAMED = "cast by the names of the candidates, not blind"
+NAMED_NOTE = "cast by the names of the candidates, not blind"
 """The note of a ballot that ranks names in place of labels."""
 
 
@@ -182,11 +182,11 @@ def store_vote(
     notes = []
     if vote.by_name:
         ballot = replace(ballot, positions=None)
-        notes.append(NAMED)
+        notes.append(NAMED_NOTE)
     if paper.earlier is not None:
         notes.append(AFTERWARDS)
     elif has_seen_ranking:
-        notes.append(SEEN)
+        notes.append(SEEN_NOTE)
     if notes:
         ballot = replace(ballot, notes="; ".join(notes))
     history.vote(paper.session, [ballot], replace_earlier=paper.earlier is not None)

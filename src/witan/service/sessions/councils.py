@@ -129,7 +129,7 @@ class Councils:
         self._about = {"": "", **about}
         self._environment = environment
         self.history = history
-        self._fast = fast
+        self._plays_fast = fast
         self._councils: dict[str, Council] = {}
         self._procedures: dict[tuple[str, str], Procedure] = {}
         self.profiles: Mapping[str, CouncilProfile] = {}
@@ -150,7 +150,7 @@ class Councils:
                 profiles[name] = CouncilProfile(name, about, problem=problem, failure=error)
                 continue
             profiles[name] = await self._seat(name, about, council, stack)
-        demo = demonstration(fast=self._fast)
+        demo = demonstration(fast=self._plays_fast)
         council = Council(demo.members, [demo.chairman])
         about = "a demonstration: scripts answer, whatever is asked"
         profiles[DEMO] = await self._seat(DEMO, about, council, stack)

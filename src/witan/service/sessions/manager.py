@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from witan.service.sessions.councils import CouncilProfile, Councils
 
 
-Hold: TypeAlias = "Callable[[Council, Listener, SessionReservation], Awaitable[Session]]"
+SessionRunner: TypeAlias = "Callable[[Council, Listener, SessionReservation], Awaitable[Session]]"
 
 
 class Seating(Protocol):
@@ -100,7 +100,7 @@ class SessionJob:
     ----------
     seat
         Gives its council, whose session costs no more than so many dollars; None: no such limit.
-    hold
+    run
         Holds it, and says to its account what it had cost before.
     plan
         What it asks for, and costs at most before any call fails.
@@ -110,17 +110,17 @@ class SessionJob:
         Whether anybody finds it once it has ended.
     left_usd
         What is left of the ceiling that it was begun under; None: there was none.
-    written
+    answers_written
         How many of the answers are there.
     """
 
     seat: "Callable[[float | None], Council]"
-    hold: Hold
+    run: SessionRunner
     plan: "Callable[[Council], Plan]"
     hops: tuple[str, ...] = ()
     store: bool = True
     left_usd: float | None = None
-    written: WrittenAnswers = "some"
+    answers_written: WrittenAnswers = "some"
 
     def least_usd(self, council: "Council", plan: Plan, most: float | None) -> float | None:
         """Return the least dollars it needs; None: unknown or beyond its own.
@@ -137,7 +137,7 @@ class SessionJob:
         """
         seats = (*council.members, *council.jury, *council.chairmen)
         prices = {seat.name: seat.price for seat in seats}
-        least = least_call_usd(plan, prices, self.written)
+        least = least_call_usd(plan, prices, self.answers_written)
         whole = plan.least_usd()
         if least is not None and whole is not None:
             least = max(least, whole[1])
@@ -161,7 +161,7 @@ def question_job(
         council = councils.council(request, ceiling)
         return council if store else council.without_history(councils.history)
 
-    async def hold(council: "Council", listener: Listener, _: SessionReservation) -> Session:
+    async def run(council: "Council", listener: Listener, _: SessionReservation) -> Session:
         return await council.ask(
             request.question,
             conversation=conversation,
@@ -175,7 +175,7 @@ def question_job(
     def plan(council: "Council") -> Plan:
         return council.plan(request.question, conversation=conversation, files=request.files)
 
-    return SessionJob(seat, hold, plan, hops, store, written="none")
+    return SessionJob(seat, run, plan, hops, store, answers_written="none")
 
 
 def resume_job(
@@ -187,7 +187,7 @@ def resume_job(
     """Resume an interrupted session, which `take_up` returns."""
     own = session.opening.procedure.limits.max_cost_usd
 
-    async def hold(council: "Council", listener: Listener, account: SessionReservation) -> Session:
+    async def run(council: "Council", listener: Listener, account: SessionReservation) -> Session:
         taken_up = await take_up()
         account.before_usd = taken_up.cost.committed_usd
         return await council.resume(taken_up, listener=listener)
@@ -198,7 +198,7 @@ def resume_job(
     bounds = [None if own is None else max(0.0, own - session.cost.committed_usd), max_cost_usd]
     left_usd = min((each for each in bounds if each is not None), default=None)
     seat = partial(councils.council_of, session, max_cost_usd=max_cost_usd)
-    return SessionJob(seat, hold, plan, left_usd=left_usd)
+    return SessionJob(seat, run, plan, left_usd=left_usd)
 
 
 def retry_job(
@@ -207,14 +207,14 @@ def retry_job(
     """Ask failed seats once more; none named: all of them."""
     retry_seats = tuple(seats) or None
 
-    async def hold(council: "Council", listener: Listener, _: SessionReservation) -> Session:
+    async def run(council: "Council", listener: Listener, _: SessionReservation) -> Session:
         return await council.retry(session, retry_seats, listener=listener)
 
     def plan(council: "Council") -> Plan:
         return plan_retry(session, retry_seats, council.procedure.limits)
 
     seat = partial(councils.council_of, session, max_cost_usd=max_cost_usd)
-    return SessionJob(seat, hold, plan)
+    return SessionJob(seat, run, plan)
 
 
 def rejudge_job(
@@ -222,21 +222,21 @@ def rejudge_job(
 ) -> SessionJob:
     """Put the stored answers of a session before another jury."""
 
-    async def hold(council: "Council", listener: Listener, _: SessionReservation) -> Session:
+    async def run(council: "Council", listener: Listener, _: SessionReservation) -> Session:
         return await council.rejudge(session, seed=request.seed, listener=listener)
 
     def plan(council: "Council") -> Plan:
         return plan_rejudgment(session, council.reviewers, council.chairmen, council.procedure)
 
     seat = partial(councils.council_of_jurors, request)
-    return SessionJob(seat, hold, plan, hops, written="all")
+    return SessionJob(seat, run, plan, hops, answers_written="all")
 
 
 def judge_job(councils: Seating, request: JudgeRequest, hops: tuple[str, ...] = ()) -> SessionJob:
     """Put texts before a jury."""
     question = own_question(request.texts) if request.question is None else request.question
 
-    async def hold(council: "Council", listener: Listener, _: SessionReservation) -> Session:
+    async def run(council: "Council", listener: Listener, _: SessionReservation) -> Session:
         return await council.judge(
             request.texts,
             question,
@@ -251,7 +251,9 @@ def judge_job(councils: Seating, request: JudgeRequest, hops: tuple[str, ...] = 
     def plan(council: "Council") -> Plan:
         return council.plan_judge(request.texts, question, files=request.sources)
 
-    return SessionJob(partial(councils.council_of_jurors, request), hold, plan, hops, written="all")
+    return SessionJob(
+        partial(councils.council_of_jurors, request), run, plan, hops, answers_written="all"
+    )
 
 
 _log = logging.getLogger("witan.service")
@@ -294,7 +296,7 @@ class Service:
         self._client_limits = client_limits
         self._observers = tuple(observers)
         self._clock = SystemClock()
-        self._held: set[RunningSession] = set()
+        self._running_sessions: set[RunningSession] = set()
         self._registry = SessionRegistry(councils.history, sessions)
         self.is_draining = False
         self._tasks: TaskGroup
@@ -366,7 +368,7 @@ class Service:
         return self._registry.under_way
 
     @property
-    def recent(self) -> tuple[RunningSession, ...]:
+    def recent_sessions(self) -> tuple[RunningSession, ...]:
         """The sessions that go on now, or ended lately, the earliest first."""
         return self._registry.sessions
 
@@ -529,12 +531,12 @@ class Service:
         """Begin no more sessions; let those under way end, and break off what lasts longer."""
         self.is_draining = True
         with anyio.move_on_after(seconds):
-            for running_session in [*self._held]:
+            for running_session in [*self._running_sessions]:
                 await running_session.wait_for_end()
         with anyio.CancelScope(shield=True):
-            for running_session in [*self._held]:
+            for running_session in [*self._running_sessions]:
                 running_session.cancel()
-            for running_session in [*self._held]:
+            for running_session in [*self._running_sessions]:
                 await running_session.wait_for_end()
 
     async def _forget_expired_hourly(self, scope: anyio.CancelScope) -> None:
@@ -576,13 +578,13 @@ class Service:
     async def _start(self, client: Client, job: SessionJob) -> RunningSession:
         self._check_places()
         running_session = RunningSession(client, Stream(self._clock.seconds), store=job.store)
-        self._held.add(running_session)
+        self._running_sessions.add(running_session)
         with ExitStack() as undo:
             undo.callback(running_session.close)
-            undo.callback(self._held.discard, running_session)
+            undo.callback(self._running_sessions.discard, running_session)
             council, account = await self._admit(client, job)
             undo.pop_all()
-        self._tasks.start_soon(self._hold, running_session, council, job, account)
+        self._tasks.start_soon(self._run_session, running_session, council, job, account)
         self._tasks.start_soon(running_session.stream.pace)
         with ExitStack() as undo:
             undo.callback(running_session.cancel)
@@ -610,11 +612,11 @@ class Service:
     def _check_places(self) -> None:
         if self.is_draining:
             raise Busy("the server is about to stop", "ask again when it is back", RETRY_SECONDS)
-        if len(self._held) >= self.most:
+        if len(self._running_sessions) >= self.most:
             problem = f"the limit of {count_noun(self.most, 'concurrent session')} is reached"
             raise Busy(problem, "ask again when one has ended", RETRY_SECONDS)
 
-    async def _hold(
+    async def _run_session(
         self,
         running_session: RunningSession,
         council: "Council",
@@ -629,7 +631,7 @@ class Service:
             with guard as mishap, running_session.scope:
                 async with council:
                     listener = self._listener(running_session, account)
-                    session = await job.hold(council, listener, account)
+                    session = await job.run(council, listener, account)
             failure = mishap.failure
         except HistoryError as error:
             if len(running_session.stream) and running_session.stream.is_closed:
@@ -643,7 +645,7 @@ class Service:
             try:
                 await account.settle((session or running_session.record) if any_event else None)
             finally:
-                self._held.discard(running_session)
+                self._running_sessions.discard(running_session)
                 running_session.close(session, failure)
                 notify_over(self._observers, running_session)
                 if job.store:

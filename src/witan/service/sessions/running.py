@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from witan.history import History
 
 
-NOTHING: Mapping[str, object] = MappingProxyType({})
+NO_FIELDS: Mapping[str, object] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ def contain_errors(
     log: Logger,
     words: str,
     *arguments: object,
-    fields: Mapping[str, object] = NOTHING,
+    fields: Mapping[str, object] = NO_FIELDS,
     reraise: type[Exception] | tuple[type[Exception], ...] = (),
 ) -> Iterator[ContainedError]:
     """Write what nobody foresaw in this block into the log, and go on after it.
@@ -91,7 +91,7 @@ class RunningSession:
         self._public_session: Session | None = None
         self._failure: Exception | None = None
         self._opening_event = anyio.Event()
-        self._over = anyio.Event()
+        self._end_event = anyio.Event()
 
     @property
     def has_name(self) -> bool:
@@ -131,7 +131,7 @@ class RunningSession:
     @property
     def under_way(self) -> bool:
         """True while it runs."""
-        return not self._over.is_set()
+        return not self._end_event.is_set()
 
     def cancel(self) -> None:
         """Stop: every call is cancelled, what came in is kept."""
@@ -145,14 +145,14 @@ class RunningSession:
 
     async def wait_for_session(self) -> Session:
         """Wait until nothing follows; return the session, which may have been interrupted."""
-        await self._over.wait()
+        await self._end_event.wait()
         if self._failure is not None:
             raise self._failure
         return self.session
 
     async def wait_for_end(self) -> None:
         """Wait until nothing follows, however it ended."""
-        await self._over.wait()
+        await self._end_event.wait()
 
     def take(self, event: Event) -> None:
         """Hear of an event."""
@@ -170,7 +170,7 @@ class RunningSession:
             self._failure = NothingToCount("the session was interrupted before it was opened")
         self.stream.end(None if failure is None else public_error(failure))
         self._opening_event.set()
-        self._over.set()
+        self._end_event.set()
 
 
 class Observer(Protocol):
@@ -240,7 +240,7 @@ class SessionRegistry:
         self._history = history
         self._of_files = {session.id: session for session in sessions}
         self._by_id: Mapping[str, RunningSession] = {}
-        self._over: dict[RunningSession, int] = {}
+        self._bytes_by_ended_session: dict[RunningSession, int] = {}
         self._sessions_taken: set[str] = set()
 
     @property
@@ -264,7 +264,7 @@ class SessionRegistry:
         earlier_run = self._by_id.get(running_session.id)
         if earlier_run is not running_session:
             if earlier_run is not None:
-                self._over.pop(earlier_run, None)
+                self._bytes_by_ended_session.pop(earlier_run, None)
             self._by_id = {**self._by_id, running_session.id: running_session}
 
     def retire_session(self, running_session: RunningSession) -> None:
@@ -274,20 +274,21 @@ class SessionRegistry:
             or self._by_id.get(running_session.id) is not running_session
         ):
             return
-        self._over[running_session] = running_session.stream.n_bytes
+        self._bytes_by_ended_session[running_session] = running_session.stream.n_bytes
         has_no_history = self._history is None
         most = LATELY_ALONE if has_no_history else LATELY
         most_bytes = LATELY_ALONE_BYTES if has_no_history else LATELY_BYTES
-        while len(self._over) > most or (
-            sum(self._over.values()) > most_bytes and len(self._over) > 1
+        while len(self._bytes_by_ended_session) > most or (
+            sum(self._bytes_by_ended_session.values()) > most_bytes
+            and len(self._bytes_by_ended_session) > 1
         ):
-            self.drop(next(iter(self._over)).id)
+            self.drop(next(iter(self._bytes_by_ended_session)).id)
 
     def drop(self, session: str) -> None:
         """Have a session at hand no longer."""
         running_session = self._by_id.get(session)
         if running_session is not None:
-            self._over.pop(running_session, None)
+            self._bytes_by_ended_session.pop(running_session, None)
             self._by_id = {name: run for name, run in self._by_id.items() if name != session}
 
     def check_at_rest(self, session: str) -> None:

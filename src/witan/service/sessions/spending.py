@@ -89,7 +89,7 @@ class Ledger:
         self._path = path
         self._lines: dict[str, _Line] = {}
         self._under_way: set[str] = set()
-        self._unwritten: dict[str, _Line] = {}
+        self._unwritten_lines: dict[str, _Line] = {}
         self._n_written = 0
         self._is_torn = False
         self._write_lock = anyio.Lock()
@@ -156,7 +156,7 @@ class Ledger:
         """Drop a reservation that came to nothing."""
         self._under_way.discard(reservation.number)
         self._lines.pop(reservation.number, None)
-        self._unwritten.pop(reservation.number, None)
+        self._unwritten_lines.pop(reservation.number, None)
 
     async def flush(self, reservation: ReservedAmount | None = None) -> None:
         """Wait until all lines, or those of a reservation, are on disk.
@@ -168,11 +168,13 @@ class Ledger:
             return
         async with self._write_lock:
             if self._waits(reservation):
-                await self._write(self._path, dict(self._unwritten))
+                await self._write(self._path, dict(self._unwritten_lines))
 
     def _waits(self, reservation: ReservedAmount | None) -> bool:
         return (
-            bool(self._unwritten) if reservation is None else reservation.number in self._unwritten
+            bool(self._unwritten_lines)
+            if reservation is None
+            else reservation.number in self._unwritten_lines
         )
 
     async def _write(self, path: Path, lines: Mapping[str, _Line]) -> None:
@@ -193,8 +195,8 @@ class Ledger:
         self._is_torn = False
         self._n_written = len(lines_to_write) if rewrites_file else self._n_written + len(lines)
         # What was said meanwhile is not on the disk.
-        unwritten_lines = self._unwritten.items()
-        self._unwritten = {n: line for n, line in unwritten_lines if line is not lines.get(n)}
+        unwritten_lines = self._unwritten_lines.items()
+        self._unwritten_lines = {n: line for n, line in unwritten_lines if line is not lines.get(n)}
 
     def _write_line(
         self,
@@ -208,7 +210,7 @@ class Ledger:
         )
         self._lines[reservation.number] = line
         if self._path is not None:
-            self._unwritten[reservation.number] = line
+            self._unwritten_lines[reservation.number] = line
 
     def _forget(self) -> None:
         since = self._clock.now() - DAY

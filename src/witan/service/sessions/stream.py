@@ -147,7 +147,7 @@ def resume_point(messages: Sequence[StreamMessage], last: str, mark: str | None 
 PACE_SECONDS = 0.04
 """Seconds for which pieces of a text are gathered into one message."""
 
-RECENT = 128
+MAX_RECENT_PIECES = 128
 """Pieces of a text under way that stay as they were told, at least; twice as many at most."""
 
 _Text = tuple[str, str | None, int]
@@ -251,7 +251,7 @@ class Stream:
         whole.
         """
         while True:
-            for entry in self._since(after):
+            for entry in self._messages_since(after):
                 after = entry.seq
                 yield entry
             if self._log and self._log[-1].seq > after:
@@ -270,7 +270,7 @@ class Stream:
 
     def messages_after(self, after: int) -> tuple[StreamMessage, ...]:
         """Return the messages so far with a number above `after`."""
-        return tuple(self._since(after))
+        return tuple(self._messages_since(after))
 
     async def pace(self) -> None:
         """Tell what is gathered, again and again, until nothing follows."""
@@ -297,7 +297,7 @@ class Stream:
                 self._tell_piece(gathering, gathering.pending)
             gathering.told_at, gathering.pending = now, None
 
-    def _since(self, after: int) -> Iterator[StreamMessage]:
+    def _messages_since(self, after: int) -> Iterator[StreamMessage]:
         # Sliced, as the log may change between two readings.
         rest = self._log[bisect_right(self._log, after, key=lambda entry: entry.seq) :]
         return (entry.part_after(after) for entry in rest)
@@ -327,18 +327,18 @@ class Stream:
         """Tell a piece; what was told long ago of a long text is kept as one."""
         self._tell(piece)
         text_state.n_single += 1
-        if text_state.n_single < 2 * RECENT:
+        if text_state.n_single < 2 * MAX_RECENT_PIECES:
             return
         text = _text_of(piece)
         own = [each for each in self._log if _is_of(each.event, text)]
-        passage = TextRun(own[:-RECENT], is_simulated=self._is_simulated)
-        last, recent = own[-RECENT - 1], {id(each) for each in own[-RECENT:]}
+        passage = TextRun(own[:-MAX_RECENT_PIECES], is_simulated=self._is_simulated)
+        last, recent = own[-MAX_RECENT_PIECES - 1], {id(each) for each in own[-MAX_RECENT_PIECES:]}
         self._log = [
             passage if each is last else each
             for each in self._log
             if each is last or id(each) in recent or not _is_of(each.event, text)
         ]
-        text_state.n_single = RECENT
+        text_state.n_single = MAX_RECENT_PIECES
 
     def _forget_pieces(self, event: e.Event) -> None:
         """Drop the pieces of a text that is whole, or void."""

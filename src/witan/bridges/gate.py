@@ -1,4 +1,7 @@
-"""A verdict on a change, for a pull request or before a commit: the command ``witan-gate``."""
+"""The command ``witan-gate``: a verdict on a change.
+
+It judges the change of a pull request, or one that is about to be committed.
+"""
 
 import json
 import os
@@ -43,14 +46,14 @@ _LINKS = re.compile(r"@|#(?=\d)|\bGH-(?=\d)|&(?=#|commat|num)", re.IGNORECASE)
 
 
 class CannotJudge(click.ClickException):
-    """The change cannot be seen, so there is no verdict on it."""
+    """The change cannot be read, so there is no verdict on it."""
 
     exit_code = NO_VERDICT
 
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """The result of a gate, in a sentence and whole.
+    """The result of a gate: decision, sentence and whole report.
 
     Parameters
     ----------
@@ -67,7 +70,7 @@ class GateResult:
     session: str
 
     def comment(self, marker: str, name: str) -> str:
-        """Write the comment: the sentence first, the report folded under it."""
+        """Write the comment: first the sentence, then the folded report."""
         report = _unlink(self.report)
         if len(report) > MOST_CHARACTERS:
             cut = report[:MOST_CHARACTERS].rpartition("\n")[0]
@@ -80,12 +83,12 @@ class GateResult:
 
 
 def _unlink(text: str) -> str:
-    """Keep GitHub from notifying those whom a text mentions."""
+    """Prevent GitHub from notifying the people a text mentions."""
     return _LINKS.sub("\\g<0>\u200b", text)
 
 
 def _close_fence(markdown: str) -> str:
-    """Return what closes a code block that is open at the end; empty: none is."""
+    """Return the closing fence of an open code block, else empty."""
     fence = ""
     for line in markdown.splitlines():
         ticks = len(line) - len(line.lstrip("`"))
@@ -97,7 +100,7 @@ def _close_fence(markdown: str) -> str:
 
 
 def find_range(base: str, environment: Mapping[str, str], *, staged: bool) -> list[str]:
-    """Say what `git diff` compares.
+    """Return the commits for `git diff` to compare.
 
     Raises
     ------
@@ -120,7 +123,7 @@ def find_range(base: str, environment: Mapping[str, str], *, staged: bool) -> li
 
 
 def _check_head(request: Mapping[str, Any], after: str) -> None:
-    """Refuse a checkout that does not have the change of the pull request."""
+    """Refuse a checkout without the change of the pull request."""
     head = request.get("head", {}).get("sha")
     commit = _git("rev-parse", "--verify", f"{after}^{{commit}}").decode().strip()
     lines = _git("cat-file", "commit", commit).partition(b"\n\n")[0].decode("utf-8", "replace")
@@ -181,7 +184,7 @@ def read_diff(commits: list[str], paths: tuple[str, ...], most_bytes: int) -> st
 
 @contextmanager
 def base_settings(commit: str, config: str | None) -> Iterator[str | None]:
-    """Change to a folder with a commit's TOML files alone; yield the configuration to read there.
+    """Change to a folder with a commit's TOML files; yield the configuration.
 
     A change could otherwise seat a council that approves it, or have a seat run its program.
 
@@ -229,7 +232,7 @@ def base_settings(commit: str, config: str | None) -> Iterator[str | None]:
 def judge_change(
     diff: str, question: str, pass_mark: float | None, level: float, options: Mapping[str, Any]
 ) -> GateResult:
-    """Have a council approve or reject a change, or grade it where there is a pass mark."""
+    """Have a council decide on a change, or a jury grade it."""
     settings = {**options, "level": level}
     if pass_mark is None:
         settings["mode"] = "verdict"
@@ -268,7 +271,7 @@ def _decide(session: "Session", level: float) -> tuple[str, str]:
 
 
 def _pull_request(environment: Mapping[str, str]) -> dict[str, Any]:
-    """Return the pull request that a job runs for; empty: there is none."""
+    """Return the job's pull request, or an empty mapping."""
     path = environment.get("GITHUB_EVENT_PATH", "")
     event: dict[str, Any] = json.loads(Path(path).read_text("utf-8")) if path else {}
     return event.get("pull_request") or {}
@@ -291,7 +294,7 @@ class PullRequest:
 
     @classmethod
     def find(cls, environment: Mapping[str, str]) -> "PullRequest | None":
-        """Find the pull request that a job runs for; None: there is none, or no token."""
+        """Find the job's pull request; None without one or a token."""
         number = _pull_request(environment).get("number")
         token, repository = environment.get("GITHUB_TOKEN"), environment.get("GITHUB_REPOSITORY")
         if not (isinstance(number, int) and token and repository):
@@ -300,7 +303,7 @@ class PullRequest:
         return cls(url, repository, number, token)
 
     def put_comment(self, marker: str, text: str) -> str | None:
-        """Write the comment, or write it anew where it is; return why that failed, if it did."""
+        """Create or update the comment; return the failure, if any."""
         import httpx2
 
         headers = {
@@ -326,7 +329,10 @@ class PullRequest:
         return None
 
     def _find_comment(self, client: Any, address: str, marker: str) -> int | None:
-        """Find the comment with the marker; anybody could write one, so it has to be our own."""
+        """Find our own comment with the marker.
+
+        Anybody could write a comment with the marker, so the author is checked.
+        """
         user = client.get(f"{self.url}/user")  # the token of a job has none, and writes as a bot
         login = _fields(user.json()).get("login", "") if user.is_success else None
         for page in range(1, 31):
@@ -346,12 +352,12 @@ class PullRequest:
 
 
 def _fields(value: object) -> Mapping[str, Any]:
-    """Return an object's fields; none of anything else."""
+    """Return an object's fields, or none of another value."""
     return value if isinstance(value, dict) else {}
 
 
 def publish(result: GateResult, name: str, environment: Mapping[str, str]) -> None:
-    """Show the result: on standard output, and in a job as summary, outputs and comment."""
+    """Print the result; in a job, also write summary, outputs and comment."""
     report_text = f"{name}: {result.decision}\n\n{result.sentence}\n\n{result.report}\n"
     if environment.get("GITHUB_ACTIONS") != "true":
         echo(report_text)
@@ -411,10 +417,10 @@ def _append(path: str, text: str) -> None:
 @click.option("--name", default="Witan", help="Name of this gate, if a pull request has several.")
 @click.argument("paths", nargs=-1)
 def main(paths: tuple[str, ...], **options: Any) -> None:
-    r"""Have a council judge a change, alone in PATHS if there are any.
+    r"""Have a council judge a change, or only PATHS of it.
 
-    In a job of GitHub for a pull request, the change is that of the request, and its verdict stands
-    in a comment, written anew each time. Options are also read from variables such as
+    In a job of GitHub for a pull request, the change is that of the request, and its verdict is
+    in a comment, which each run updates. Options are also read from variables such as
     GATE_PASS_MARK.
 
     \b
@@ -470,7 +476,7 @@ def _run(paths: tuple[str, ...], options: Mapping[str, Any], environment: Mappin
 
 
 def _absolute_place(history: str) -> str:
-    """Keep a history of the working directory there."""
+    """Resolve the place of a history against the working directory."""
     scheme = "sqlite:///" if history.startswith("sqlite:///") else ""
     place = history.removeprefix(scheme)
     return history if "://" in place else f"{scheme}{Path(place).expanduser().absolute()}"

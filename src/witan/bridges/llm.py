@@ -25,7 +25,7 @@ EXCLUDED_OPTIONS = ("json_schema", "rubric_weights", "weights", "reliability", "
 
 
 def _make_options() -> type[llm.Options]:
-    """Make options of the settings of a council, with their sentences."""
+    """Make plugin options from the settings of a council."""
     hints = get_type_hints(CouncilSettings, include_extras=True)
     shared_options: dict[str, Any] = {
         each.name: (hints[each.name], None)
@@ -47,8 +47,6 @@ def _make_options() -> type[llm.Options]:
 
 
 class _NamedCouncil:
-    """The shared part of both models of a council."""
-
     can_stream = True
     supports_schema = True
     Options = _make_options()
@@ -85,7 +83,7 @@ class _NamedCouncil:
 
 
 class WitanModel(_NamedCouncil, llm.Model):
-    """A council under its name."""
+    """A council as a model, under its name."""
 
     def execute(
         self,
@@ -99,7 +97,7 @@ class WitanModel(_NamedCouncil, llm.Model):
 
 
 class AsyncWitanModel(_NamedCouncil, llm.AsyncModel):
-    """The same for programs with an event loop."""
+    """A council as an asynchronous model."""
 
     async def execute(
         self,
@@ -121,7 +119,7 @@ def _read_messages(messages: list[Any]) -> "Iterator[Message]":
 
 
 def _last_session(messages: list[Any]) -> str | None:
-    """Find the session whose conversation goes on."""
+    """Find the last session of the conversation."""
     for message in reversed(messages):
         for part in message.parts:
             facts = (getattr(part, "provider_metadata", None) or {}).get(MODEL_NAME)
@@ -143,7 +141,10 @@ def _describe(session: "Session", response: Any) -> None:
 
 @llm.hookimpl
 def register_models(register: Any) -> None:
-    """Register the configured council and each profile; a broken configuration says so if asked."""
+    """Register the configured council and each profile.
+
+    A broken configuration is reported when such a model is asked.
+    """
     try:
         names = council_names()
     except witan.errors.WitanError:

@@ -1,4 +1,4 @@
-"""The fixture ``assert_judged`` of pytest: a test fails unless a jury passes its text."""
+"""The pytest fixture ``assert_judged``: a jury must pass a text."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ FOLDER = "witan"
 
 @dataclass(frozen=True, slots=True)
 class JudgedAssertion:
-    """The assertion that a jury passes a text.
+    """Assert that a jury passes a text.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class JudgedAssertion:
         allow_too_close: bool = False,
         **options: Any,
     ) -> "Session":
-        """Judge, or read the stored session of the same; return it, or fail with its verdict.
+        """Return the judging session, new or cached; fail on its verdict.
 
         Parameters
         ----------
@@ -83,7 +83,7 @@ class JudgedAssertion:
 
 
 def _describe(council: "Council") -> list[object]:
-    """Describe jury and procedure; a script counts by its text."""
+    """Describe jury and procedure; scripts by their text."""
     jury_description: list[object] = [council.procedure]
     for member in council.reviewers:
         script = Path(member.source.removeprefix("script:"))
@@ -104,7 +104,7 @@ def _read_session(file: Path | None) -> "Session | None":
 
 
 def _write_session(file: Path, session: "Session") -> None:
-    """Write a session in one step, as several processes may run the same test."""
+    """Write a session atomically: parallel processes may run the same test."""
     draft = file.with_suffix(f".{uuid4().hex}")
     draft.write_text(witan.session_to_json(session), encoding="utf-8")
     draft.replace(file)
@@ -112,6 +112,9 @@ def _write_session(file: Path, session: "Session") -> None:
 
 @pytest.fixture(scope="session")
 def assert_judged(pytestconfig: pytest.Config) -> JudgedAssertion:
-    """Fail unless a jury passes a text; what was judged once is read from pytest's cache."""
+    """Fail unless a jury passes a text.
+
+    A judgment of the same text and jury is read from pytest's cache.
+    """
     cache = getattr(pytestconfig, "cache", None)  # none under -p no:cacheprovider
     return JudgedAssertion(None if cache is None else cache.mkdir(FOLDER))

@@ -1,4 +1,4 @@
-"""Ballots that somebody brings along: read once, counted, and nothing of them stored."""
+"""Ballots of a caller: read once, counted, never stored."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ SECTION = "Ballots"
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A line of the ballots that could not be read.
+    """An unreadable line of the ballots, and the reason.
 
     Parameters
     ----------
@@ -56,12 +56,12 @@ class Ballots(Protocol):
 
     @property
     def sessions(self) -> Mapping[str, None]:
-        """The sessions that ballots belong to, once they were read."""
+        """Sessions of the ballots, after reading."""
         ...
 
     @property
     def unread_lines(self) -> Sequence[Unread]:
-        """The lines that could not be read, once they were read."""
+        """Unreadable lines, after reading."""
         ...
 
     def read(self, parameters: "BallotFormat", settings: "Settings") -> "Iterable[Ballot]":
@@ -69,7 +69,7 @@ class Ballots(Protocol):
         ...
 
     def check_wanted(self) -> None:
-        """Stop a count that nobody waits for any more."""
+        """Raise if the count was cancelled."""
         ...
 
 
@@ -78,7 +78,7 @@ Grade = float | str
 
 @dataclass(frozen=True, slots=True)
 class BallotObject:
-    """A ballot as an object; the fields of a line of JSON Lines.
+    """A ballot as an object, with the fields of JSON Lines.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class BallotObject:
 
 @dataclass(slots=True)
 class SentBallots:
-    """Ballots as a client sent them: in any format of a ballot file, within bounds."""
+    """Ballots as a client sent them, in any format, within bounds."""
 
     content: bytes
     sessions: dict[str, None] = field(default_factory=dict)
@@ -153,11 +153,11 @@ class SentBallots:
 
     @property
     def unread_lines(self) -> Sequence[Unread]:
-        """The lines that could not be read."""
+        """Unreadable lines."""
         return tuple(Unread(each.line, each.sentence) for each in self.problems)
 
     def check_wanted(self) -> None:
-        """Stop a count that was cancelled."""
+        """Raise if the count was cancelled."""
         from witan.service.worker_pool import check_wanted
 
         check_wanted()
@@ -209,7 +209,7 @@ SCALE = Parser(Scale.parse, EXPECTED)
 
 @dataclass(frozen=True)
 class BallotFormat(Parameters):
-    """The format of ballot files, where it is not to be recognised."""
+    """Format of ballot files, instead of detection."""
 
     format: Annotated[
         str | None,
@@ -243,8 +243,6 @@ class BallotFormat(Parameters):
 
 @dataclass(frozen=True)
 class _Ballots(Parameters):
-    """Ballots that are sent, or files of them."""
-
     ballots: Annotated[
         Ballots,
         BALLOTS,
@@ -260,4 +258,4 @@ class _Ballots(Parameters):
 
 @dataclass(frozen=True)
 class BallotParameters(BallotFormat, _Ballots):
-    """Ballots, and the format that they are read in."""
+    """Ballots and their format."""

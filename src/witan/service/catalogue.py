@@ -107,7 +107,7 @@ CATALOGUE: Mapping[str, CatalogueRow] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Operation(Generic[P, R]):
-    """An operation: its parameters, its result and the function that does it.
+    """An operation: name, parameters, result and handler.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class Operation(Generic[P, R]):
 
     @property
     def path_parameters(self) -> tuple[str, ...]:
-        """The parameters that stand in the path."""
+        """The parameters in the path."""
         return tuple(re.findall(r"\{(\w+)\}", self.path))
 
 
@@ -150,7 +150,7 @@ _REDACTORS: dict[type, Callable[[Any], Any]] = {}
 
 
 def redact(result: T) -> T:
-    """Return a result as clients of a server may see it, by its type.
+    """Redact a result by its type, for clients of a server.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def redact(result: T) -> T:
 
 
 def redacts(result: type[T]) -> Callable[[Callable[[T], T]], Callable[[T], T]]:
-    """Register the function below as what redacts results of a type."""
+    """Register a redaction function for results of a type."""
 
     def register(redactor: Callable[[T], T]) -> Callable[[T], T]:
         _REDACTORS[result] = redactor
@@ -172,7 +172,10 @@ def redacts(result: type[T]) -> Callable[[Callable[[T], T]], Callable[[T], T]]:
 
 
 def public(result: C) -> C:
-    """Declare that results of a type hold no path, command, URL or prompt of the server."""
+    """Declare a result type safe to send unredacted.
+
+    Its values contain no path, command, URL or prompt of the server.
+    """
     _REDACTORS[result] = lambda found: found
     return result
 
@@ -195,7 +198,7 @@ def operation(  # noqa: PLR0913 - a declaration says all of it in one place
     changes: bool = False,
     destroys: bool = False,
 ) -> Callable[[Callable[[Any, P], R]], Operation[P, R]]:
-    """Declare the operation of that name; its parameters and result are the handler's types.
+    """Declare a named operation with the types of its handler.
 
     Raises
     ------
@@ -237,7 +240,7 @@ def operation(  # noqa: PLR0913 - a declaration says all of it in one place
 
 @cache
 def find_operation(name: str) -> Operation[Any, Any]:
-    """Import the operation of that name."""
+    """Import an operation by its name."""
     row = CATALOGUE[name]
     module = import_module(f"witan.service.operations.{row.module}")
     operation: Operation[Any, Any] = getattr(module, name)

@@ -1,4 +1,4 @@
-"""The council as it is used from Python: seats as strings, members, or models of one's own."""
+"""The Python council: seats as strings, members, or your own models."""
 
 import inspect
 import os
@@ -63,12 +63,12 @@ if TYPE_CHECKING:
 Seatable = str | SeatSpec | Member | Model
 """A seat as it is written or taken apart, a member, or anything that can complete a call."""
 
-PYTHON_SOURCE = "python"
+PYTHON = "python"
 """The provider of models that were handed over as objects."""
 
 
 class MemberFactory:
-    """Makes members of whatever was handed over, each under a name of its own."""
+    """Makes members from seats, models and objects, each with a name."""
 
     def __init__(
         self,
@@ -84,16 +84,15 @@ class MemberFactory:
 
     def seat_all(self, seats: Sequence[Seatable], key: str) -> list[Member]:
         """Make members, or after them jurors, in order."""
-        specs = [_spec(each, f"{key}[{n}]") for n, each in enumerate(seats, start=1)]
-        named_specs = name_seats(specs, names=[member.name for _, member in self._seated])
-        members = [
-            self._make_member(each, spec) for each, spec in zip(seats, named_specs, strict=True)
-        ]
-        self._seated += zip(named_specs, members, strict=True)
+        names = [member.name for _, member in self._seated]
+        unnamed = [_spec(each, f"{key}[{n}]") for n, each in enumerate(seats, start=1)]
+        specs = name_seats(unnamed, names=names)
+        members = [self._make_member(each, spec) for each, spec in zip(seats, specs, strict=True)]
+        self._seated += zip(specs, members, strict=True)
         return members
 
     def chairmen(self, seats: Sequence[Seatable]) -> list[Member]:
-        """Make the chairmen, in order; one written or named as another seat is that seat."""
+        """Make the chairmen, in order; one may be another seat, or its name."""
         result = []
         names = [member.name for _, member in self._seated]
         for number, each in enumerate(seats, start=1):
@@ -109,7 +108,7 @@ class MemberFactory:
         return result
 
     def _seated_member(self, each: Seatable) -> Member | None:
-        """Find the member or juror that a chairman is, if it is one."""
+        """Find the member or juror in a chairman's seat, if any."""
         is_text_seat = isinstance(each, SeatSpec) or (isinstance(each, str) and ":" in each)
         spec = _spec(each, "chairman") if is_text_seat else None
         for seated_spec, member in self._seated:
@@ -121,7 +120,7 @@ class MemberFactory:
         return None
 
     def check_prices(self) -> None:
-        """Refuse a price that is of no seat.
+        """Refuse a price for an unknown seat.
 
         Raises
         ------
@@ -144,9 +143,7 @@ class MemberFactory:
         if not isinstance(each, str | SeatSpec):
             is_scripted = isinstance(each, ScriptedModel)
             price = Price(0, 0) if is_scripted else None
-            return Member(
-                spec.name, each, provider=PYTHON_SOURCE, price=price, simulated=is_scripted
-            )
+            return Member(spec.name, each, provider=PYTHON, price=price, simulated=is_scripted)
         member = seat(spec, self._environment, *self._shared_clients())
         close = getattr(member.model, "aclose", None)
         if close is not None:
@@ -154,7 +151,7 @@ class MemberFactory:
         return member
 
     def _shared_clients(self) -> "tuple[Connections, Providers]":
-        """Make what calls servers, once a seat needs it."""
+        """Create the shared clients of servers on first use."""
         if self._clients is None:
             from witan.models.connections import Connections
             from witan.models.pydantic_ai_model import Providers
@@ -177,9 +174,7 @@ def _spec(each: Seatable, key: str) -> SeatSpec:
     if isinstance(each, Member):
         return SeatSpec(each.source, each.provider, each.name, name=each.name)
     name = getattr(each, "name", None)
-    return SeatSpec(
-        "", PYTHON_SOURCE, name if isinstance(name, str) and name else type(each).__name__
-    )
+    return SeatSpec("", PYTHON, name if isinstance(name, str) and name else type(each).__name__)
 
 
 NO_FILES: Mapping[str, str] = MappingProxyType({})
@@ -190,7 +185,7 @@ T = TypeVar("T")
 
 
 class ConfigOptions(CouncilOptions, total=False):
-    """Keywords that override a configuration: seats, prices, settings of the council."""
+    """Keywords that override a configuration: seats, prices, council settings."""
 
     members: Sequence[str]
     chairmen: Sequence[str]
@@ -198,7 +193,7 @@ class ConfigOptions(CouncilOptions, total=False):
 
 
 class AskOptions(CouncilOptions, total=False):
-    """Keywords of `ask`: settings of the council, and what seats and records it."""
+    """Keywords of `ask`: council settings, seats and recording."""
 
     path: str | Path | None
     profile: str
@@ -210,7 +205,7 @@ class AskOptions(CouncilOptions, total=False):
 
 
 class Council(BaseCouncil):
-    """Members, their chairmen, and how they deliberate.
+    """Members, chairmen, and their procedure.
 
     Parameters
     ----------
@@ -311,7 +306,7 @@ class Council(BaseCouncil):
         *,
         teacher: Lessons | None = None,
     ) -> "Council":
-        """Another council of members of this one, which deliberates otherwise.
+        """Return a council of some members under another procedure.
 
         They share what the members hold open, which this one closes, and the limits of their
         providers; so it is used within this one's block.
@@ -328,7 +323,7 @@ class Council(BaseCouncil):
         )
 
     def without_history(self, teacher: Teacher | None) -> "Council":
-        """The same council, whose sessions are recorded nowhere; used as `vary` says."""
+        """Return the same council without a history; used as in `vary`."""
         return Council(
             self.members,
             list(self.chairmen),
@@ -347,7 +342,7 @@ class Council(BaseCouncil):
         files: Mapping[str, str] = NO_FILES,
         lengths: Lengths | None = None,
     ) -> Plan:
-        """Say what this question would ask for, and cost, without a call.
+        """Plan the calls and cost of a question, without a call.
 
         Parameters
         ----------
@@ -359,12 +354,12 @@ class Council(BaseCouncil):
         return super().plan(question, conversation=conversation, files=files, lengths=lengths)
 
     def plan_retry(self, session: Session, seats: Sequence[str] | None = None) -> Plan:
-        """Say what `retry` would ask for, and cost at most, without a call; errors as of that."""
+        """Plan the calls and highest cost of `retry`; errors as there."""
         self._check_same_seats(session)
         return plan_retry(session, seats, self.procedure.limits)
 
     def plan_rejudge(self, session: Session) -> Plan:
-        """Say what `rejudge` would ask for, and cost at most, without a call; errors as of that."""
+        """Plan the calls and highest cost of `rejudge`; errors as there."""
         return plan_rejudgment(session, self.reviewers, self.chairmen, self.procedure)
 
     async def __aenter__(self) -> Self:
@@ -380,7 +375,7 @@ class Council(BaseCouncil):
                 await self._recorder.close()
 
     async def begin(self, opening: SessionOpened) -> Session:
-        """Store an opening before any call; `resume` holds the session that it returns.
+        """Store an opening before any call; `resume` runs its session.
 
         Raises
         ------
@@ -394,7 +389,9 @@ class Council(BaseCouncil):
     async def resume(
         self, session: Session, *, listener: Listener | None = None, slot: Slot = NO_SLOT
     ) -> Session:
-        """Take up an interrupted session at its last finished seat; a closed one is returned.
+        """Resume an interrupted session after its last finished seat.
+
+        A closed session is returned as it is.
 
         As of the base; what the history holds of the session is taken over. Where nothing comes of
         it, no answer, ballot or final answer, it stays interrupted in the history.
@@ -438,7 +435,7 @@ class Council(BaseCouncil):
         progress: bool = True,
         **overrides: Unpack[ConfigOptions],
     ) -> "Council":
-        """Seat the configured council, or else one of what is found, as ``witan ask`` does.
+        """Seat the configured council, or a discovered one, like ``witan ask``.
 
         Parameters
         ----------
@@ -477,18 +474,12 @@ class Council(BaseCouncil):
         config = load_config(
             known, Path.cwd(), path, settings, origin="from_config", profile=profile
         )
-        chairman_seats = _insert_objects(config.chairmen, chairmen)
+        chairs = _insert_objects(config.chairmen, chairmen)
         jurors = _insert_objects(config.jury, jury or ())
         if history is None and config.history.is_explicit:
             history = history_place(config)
         return seat_council(
-            config,
-            known,
-            chairman_seats,
-            procedure,
-            jury=jurors,
-            history=history,
-            progress=progress,
+            config, known, chairs, procedure, jury=jurors, history=history, progress=progress
         )
 
 
@@ -503,7 +494,9 @@ def seat_council(
     teacher: Teacher | None = None,
     progress: bool = False,
 ) -> Council:
-    """Seat who is configured, or else whom `find_council` finds; a running event loop is no bar.
+    """Seat the configured council, or else a discovered one.
+
+    It also works inside a running event loop.
 
     Parameters
     ----------
@@ -542,7 +535,7 @@ def seat_council(
 
 
 def _unseated_notes(config: "Config") -> Iterator[str]:
-    """Name the chairmen who lost their seats with replaced members."""
+    """Name chairmen whose seats were replaced with the members."""
     for name in config.empty_seats:
         yield f"the configured chairman {name} has no seat among these members, and is not asked"
 
@@ -550,7 +543,7 @@ def _unseated_notes(config: "Config") -> Iterator[str]:
 def _reprice(
     seats: Sequence[Seatable] | None, unpriced: Sequence[SeatSpec], priced: Sequence[SeatSpec]
 ) -> Sequence[Seatable]:
-    """Return the seats in place of those configured, which have the prices of the lists."""
+    """Return the seats with the prices of the lists."""
     if seats is None:
         return priced
     prices = dict(zip(unpriced, priced, strict=True))
@@ -601,7 +594,7 @@ def find_seats(config: "Config", environment: Mapping[str, str]) -> "DiscoveredC
 def without_keys(
     config: "Config", environment: Mapping[str, str]
 ) -> tuple[Mapping[str, str], str | None]:
-    """Fill in keys that a plan does not need, which calls nobody; say what is to be set to ask."""
+    """Fill in keys, which a plan does not need; note missing ones."""
     environment_with_keys, missing = {**environment}, dict[str, None]()
     for variables in map(key_variables, (*config.members, *config.jury, *config.chairmen)):
         if variables and find_key(variables, environment) is None:
@@ -628,7 +621,7 @@ def ask(  # noqa: PLR0913 - all but three by name
     listener: Listener | None = None,
     **options: Unpack[AskOptions],
 ) -> Session:
-    """Put a question to a council and wait for everything that comes of it.
+    """Ask a council a question and wait for the session.
 
     Works in a script and in a notebook alike: where an event loop already runs in this thread, the
     council deliberates in another. Without `members` the configured council sits; for the rest see
@@ -672,7 +665,7 @@ def judge(  # noqa: PLR0913 - all but two by name
     listener: Listener | None = None,
     **options: Unpack[AskOptions],
 ) -> Session:
-    """Have a jury judge texts that are there, and wait for its verdict.
+    """Have a jury judge given texts, and wait for its verdict.
 
     The verdict is the `verdict` of the session. Without `jury` the configured reviewers judge.
     Works where `ask` does.
@@ -712,7 +705,7 @@ def judge(  # noqa: PLR0913 - all but two by name
 
 @contextmanager
 def _suggest_options_of(function: Callable[..., object]) -> Iterator[None]:
-    """Count the keywords of a function among those that an unknown option may have meant."""
+    """Suggest the keywords of a function for an unknown option."""
     try:
         yield
     except UnknownOption as error:
@@ -722,7 +715,7 @@ def _suggest_options_of(function: Callable[..., object]) -> Iterator[None]:
 
 
 def _run(work: Callable[[], Awaitable[T]]) -> T:
-    """Run to the end: here, or in another thread where this one already runs an event loop."""
+    """Run a coroutine; inside a running event loop, in a thread."""
     try:
         anyio.get_cancelled_exc_class()
     except anyio.NoEventLoopError:
@@ -738,7 +731,7 @@ def _conflict_error(options: Mapping[str, object]) -> InvalidParameter:
 
 
 def _config_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Overrides as the configuration takes them: parameters of a rule stand in their table."""
+    """Return overrides shaped like the configuration: rule parameters in a table."""
     from witan.service.config.keys import OPEN_TABLES
     from witan.service.config.tables import fixed_keys
 
@@ -760,7 +753,7 @@ def _config_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
 def _insert_objects(
     configured_seats: Sequence[Seatable], seats: Sequence[Seatable]
 ) -> Sequence[Seatable]:
-    """Configured seats, with those that were handed over as objects in their places."""
+    """Insert seats given as objects at their places among configured ones."""
     named_seats = [*configured_seats]
     for place, each in enumerate(seats):
         if not isinstance(each, str):

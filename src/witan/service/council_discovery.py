@@ -1,4 +1,4 @@
-"""A council where none is configured, and the first configuration of one."""
+"""Discovery of a council, and the first configuration of one."""
 
 import json
 import re
@@ -69,14 +69,14 @@ _DATED = re.compile(r"[-@]\d{4}(-\d{2}-\d{2}|\d{4})?$")
 
 @dataclass(slots=True)
 class ProviderModels:
-    """Models of one provider, the one to seat first first, and what was passed over."""
+    """Models of one provider, best first, and the skipped ones."""
 
     models: list[tuple[str, Price | None]] = field(default_factory=list)
     unpriced_models: list[str] = field(default_factory=list)
     expensive_models: list[str] = field(default_factory=list)
 
     def notes(self, provider: str) -> list[str]:
-        """Say what was passed over, and how to seat it all the same."""
+        """Describe the skipped models and how to seat them."""
         parts = []
         if self.unpriced_models:
             parts.append(f"{count_noun(len(self.unpriced_models), 'model')} whose price is unknown")
@@ -92,7 +92,7 @@ class ProviderModels:
 
 
 def choose(provider: str, models: Sequence[ListedModel], *, free: bool = False) -> ProviderModels:
-    """Order the chat models of a list: plain and new ones first, makers in turn.
+    """Order chat models: plain and new ones first, makers in turn.
 
     Parameters
     ----------
@@ -136,7 +136,10 @@ def _place(maker: str) -> int:
 
 
 def _rank(model: ListedModel) -> tuple[bool, float]:
-    """Plain models first, then the newest; what tells no age comes last, in the list's order."""
+    """Sort plain models first, then the newest.
+
+    Models without a date come last, in the order of the list.
+    """
     words = re.split(r"[^a-z0-9]+", model.id.rpartition("/")[2].lower())
     minor = any(_MINOR.fullmatch(word) for word in words) or _DATED.search(model.id) is not None
     return minor, inf if model.created is None else -model.created
@@ -154,7 +157,7 @@ Three reviewers of each other separate nothing.
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredCouncil:
-    """The seats of a council that nobody configured, with notes, a sentence each."""
+    """The seats of a discovered council, with notes of a sentence each."""
 
     seats: tuple[SeatSpec, ...]
     notes: tuple[str, ...]
@@ -173,7 +176,7 @@ NO_PRICES: Mapping[str, Price] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class _Lookup:
-    """A provider that is asked for its models, as any seat of it would be called.
+    """A provider to ask for its models, called like its seats.
 
     Parameters
     ----------
@@ -203,7 +206,7 @@ async def find_council(
     providers: Mapping[str, Provider] = PROVIDERS,
     reaches: Mapping[str, Reach] = NOT_MOVED,
 ) -> DiscoveredCouncil:
-    """Seat what there is, one model of each source first.
+    """Seat the models that are available, one of each source first.
 
     Sources are the providers whose key is in the environment, each with its chat models as `choose`
     orders them, none of unknown price or above `MAX_DISCOVERED_PRICE`, and after them the servers
@@ -229,7 +232,7 @@ async def find_sources(
     providers: Mapping[str, Provider] = PROVIDERS,
     reaches: Mapping[str, Reach] = NOT_MOVED,
 ) -> tuple[list[Source], list[str]]:
-    """Ask every provider with a key, and every server here, for the models that may be seated.
+    """List models of all providers with keys and all local servers.
 
     Returns
     -------
@@ -262,7 +265,7 @@ async def find_sources(
 async def price_by_lists(
     specs: Sequence[SeatSpec], environment: Mapping[str, str]
 ) -> tuple[SeatSpec, ...]:
-    """Give seats of unknown price the price that their provider's list of models states.
+    """Add prices from providers' lists to seats of unknown price.
 
     Each list is asked for once. A seat keeps its unknown price where its provider has no key here,
     answers with no list, or states no price.
@@ -288,7 +291,7 @@ async def price_by_lists(
 
 
 async def price_config(config: Config, environment: Mapping[str, str]) -> Config:
-    """Give configured seats the prices that only their providers' lists state."""
+    """Add prices from providers' lists to configured seats."""
     specs = (*config.members, *config.jury, *config.chairmen)
     prices = await price_by_lists(specs, environment)
     n_members, n_seats = len(config.members), len(config.members) + len(config.jury)
@@ -301,7 +304,7 @@ async def price_config(config: Config, environment: Mapping[str, str]) -> Config
 
 
 def lacks_price(spec: SeatSpec, environment: Mapping[str, str]) -> bool:
-    """Check that a seat of a paid provider has no known price."""
+    """Check for a paid provider's seat without a known price."""
     provider = PROVIDERS.get(spec.provider)
     if provider is None or provider.local:
         return False
@@ -321,7 +324,7 @@ async def _look_up(
     connections: Connections,
     prices: dict[tuple[str, str | None, str | None], Mapping[str, Price]],
 ) -> None:
-    """Note the prices in one provider's list; none where it cannot be had in time."""
+    """Store the prices of a provider's list, if it comes in time."""
     key = None if lookup.key is None else lookup.key[1]
     with anyio.move_on_after(LOOK_SECONDS), suppress(ModelError):
         models = await list_models(
@@ -336,7 +339,7 @@ async def _look_up(
 
 
 def deal(sources: Sequence[Source]) -> list[SeatSpec]:
-    """One seat per source, then further ones in turn until there are enough."""
+    """Take one seat per source, then more in turn until enough."""
     seats = [source[0] for source in sources[:MAX_SEATS]]
     for turn in range(1, max(map(len, sources))):
         for source in sources:
@@ -348,7 +351,7 @@ def deal(sources: Sequence[Source]) -> list[SeatSpec]:
 def _make_request(
     provider: Provider, environment: Mapping[str, str], reaches: Mapping[str, Reach]
 ) -> _Lookup | None:
-    """Return the request for a provider's list of models; None without a key or a list."""
+    """Return the request for a provider's list; None without key or list."""
     place = reaches.get(provider.name, Reach())
     if provider.local and provider.name not in reaches:
         return None  # those are looked for where they listen by default
@@ -371,7 +374,10 @@ def _make_request(
 def _unseatable_reason(
     lookup: _Lookup, environment: Mapping[str, str], connections: Connections
 ) -> Source | str:
-    """Return the reason why no model of a provider can be seated; without one no model yet."""
+    """Return why no model of a provider can be seated.
+
+    Without one, its models are just not known yet.
+    """
     name = lookup.provider.name
     if lookup.listing is None:
         return f"{name} was skipped: {lookup.problem}"
@@ -390,7 +396,7 @@ async def _ask(
     silent: list[str],
     skips: list[str],
 ) -> None:
-    """Note a provider's chat models, the one to seat first first, or why there are none."""
+    """Store a provider's chat models, best first, or the reason without any."""
     name = lookup.provider.name
     lists[name] = f"{name} did not list its models within {LOOK_SECONDS:g} s"
     with anyio.move_on_after(LOOK_SECONDS):
@@ -418,7 +424,7 @@ async def _ask(
 
 
 def _seats(template: SeatSpec, models: Sequence[str]) -> Source:
-    """Return the seats of these models; an id that is blank names none."""
+    """Return the seats of these models, without blank ids."""
     model_names = (model.strip() for model in models)
     return tuple(
         replace(template, source=f"{template.provider}:{model}", model=model)
@@ -428,7 +434,7 @@ def _seats(template: SeatSpec, models: Sequence[str]) -> Source:
 
 
 def _local_seats(server: LocalServer, environment: Mapping[str, str], silent: list[str]) -> Source:
-    """Return the models of a server on this machine; those that seem not to chat are noted."""
+    """Return the chat models of a local server; note the others."""
     silent += [f"{server.kind}:{name}" for name in server.models if not seems_to_chat(name)]
     return tuple(
         spec if base_url(spec, environment) == server.url else replace(spec, url=server.url)
@@ -441,7 +447,7 @@ def _local_seats(server: LocalServer, environment: Mapping[str, str], silent: li
 def describe_search(
     servers: Mapping[str, str] = LOCAL_SERVERS, reaches: Mapping[str, Reach] = NOT_MOVED
 ) -> str:
-    """Say where `find_council` looks for keys and for servers."""
+    """Describe where `find_council` looks for keys and servers."""
     specs = [
         SeatSpec("", p.name, "", key_variable=reaches.get(p.name, Reach()).key_variable)
         for p in PROVIDERS.values()
@@ -459,7 +465,7 @@ _OTHER_WAYS = (
 
 
 def _no_council(problems: Sequence[str], reaches: Mapping[str, Reach]) -> NoCouncil:
-    """Return the error for want of any model: why, and three ways on."""
+    """Return the error for a missing model: reason and remedies."""
     if not problems:
         key_names = [reach.key_variable for reach in reaches.values() if reach.key_variable]
         key = key_names[0] if key_names else "OPENAI_API_KEY"
@@ -479,7 +485,7 @@ QUESTION = "x" * 2_000
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A configuration that is not written yet.
+    """A configuration before it is written.
 
     Parameters
     ----------
@@ -549,13 +555,13 @@ def draft(
 
 
 def _is_stated_alone(spec: SeatSpec, environment: Mapping[str, str]) -> bool:
-    """Check that nobody but the list that the seat was found in tells what it costs."""
+    """Check that only its own list states the seat's price."""
     listed_price = price_of_seat(replace(spec, price=None), environment)
     return listed_price is None or (listed_price == FREE and spec.price not in (None, FREE))
 
 
 def sort_by_known_price(sources: Sequence[Source]) -> list[Source]:
-    """Put models first whose price is known without asking for the list again."""
+    """Sort models first by whether their price is known without the list."""
     return [
         tuple(sorted(source, key=lambda spec: price_of_seat(replace(spec, price=None), {}) is None))
         for source in sources

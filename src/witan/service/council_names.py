@@ -35,7 +35,7 @@ class CouncilModel:
 
 
 def name_councils(profiles: Iterable[str]) -> list[CouncilModel]:
-    """Name the configured council, the same in the mode ``best``, and the profiles."""
+    """Name the configured council, its mode ``best``, and the profiles."""
     return [
         CouncilModel(NAME, ""),
         CouncilModel(BEST, "", MappingProxyType({"mode": "best"})),
@@ -44,7 +44,7 @@ def name_councils(profiles: Iterable[str]) -> list[CouncilModel]:
 
 
 def council_names() -> list[str]:
-    """List the councils that `seat_by_name` seats: ``witan``, ``witan/best``, ``witan/PROFILE``.
+    """List councils for `seat_by_name`: ``witan``, ``witan/best``, ``witan/PROFILE``.
 
     Raises
     ------

@@ -186,16 +186,16 @@ class LimitSettings(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class JudgingSettings(LimitSettings, CountingSettings, ReviewSettings):
-    """Settings of who judges texts: reviews, count and limits."""
+    """Settings of judging: reviews, count and limits."""
 
     def collect_values(self) -> dict[str, Any]:
-        """Return the settings that were given, by name, as the configuration takes them."""
+        """Return the given settings by their configured names."""
         return given_values(self)
 
 
 @dataclass(frozen=True, slots=True)
 class JurySettings(AnswerSettings, JudgingSettings):
-    """Settings of a jury: those of who judges texts, and the final answer."""
+    """Settings of a jury: those of judging, and the final answer."""
 
 
 @dataclass(frozen=True, slots=True)

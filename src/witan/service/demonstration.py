@@ -1,4 +1,4 @@
-"""The council of the demonstration: scripts, which need no key."""
+"""The demonstration's council: scripts, which need no key."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path

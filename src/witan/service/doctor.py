@@ -65,7 +65,7 @@ FULL = "can be read and not written, as the disk is full; free some space, or na
 
 @dataclass(frozen=True, slots=True)
 class SettingFinding:
-    """A setting that is not at its default, and the file or variable that it comes from."""
+    """A changed setting and its source: a file or a variable."""
 
     key: str
     value: Any
@@ -74,7 +74,7 @@ class SettingFinding:
 
 @dataclass(frozen=True, slots=True)
 class SeatFinding:
-    """A seat, and whether it could be taken.
+    """A seat, and whether it can be used.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class TokenFinding:
 
 @dataclass(frozen=True, slots=True)
 class ServeFinding:
-    """The server as it would be started, and what keeps it from starting."""
+    """The configured server, and obstacles to its start."""
 
     url: str | None
     tokens: tuple[TokenFinding, ...] = ()
@@ -186,7 +186,10 @@ async def diagnose(
     offline: bool = False,
     servers: Mapping[str, str] = LOCAL_SERVERS,
 ) -> Diagnosis:
-    """Look at everything a council needs; ask every endpoint at once, or none when `offline`."""
+    """Check everything a council needs.
+
+    Every endpoint is called at once, or none with `offline`.
+    """
     problems, notes = list[str](), list[str]()
     procedure, members = Procedure(), config.members
     try:
@@ -261,7 +264,7 @@ def _version(package: str) -> str:
 
 
 def _show_value(setting: Setting, config: Config) -> SettingFinding:
-    """Show a setting: seats by name, no password, no digest of a token."""
+    """Show a setting: seats by name, without passwords or token digests."""
     value, key = setting.value, setting.key
     if key in SEATS:
         value = [each.name for each in getattr(config, key[0])]
@@ -275,7 +278,7 @@ def _show_value(setting: Setting, config: Config) -> SettingFinding:
 
 
 def _price_seats(specs: Sequence[SeatSpec], seats: Sequence[SeatFinding]) -> tuple[SeatSpec, ...]:
-    """Return the seats at the prices that were found out, in the same order."""
+    """Return the seats with discovered prices, in order."""
     pairs = zip(specs, seats, strict=True)
     return tuple(replace(spec, price=finding.price) for spec, finding in pairs)
 
@@ -286,7 +289,7 @@ def _refusals(
     procedure: Procedure,
     environment: Mapping[str, str],
 ) -> list[str]:
-    """Return the error that `witan ask` would print for a council of these members; empty: none."""
+    """Return the error of `witan ask` for these members; empty if none."""
     try:
         with locate_error(config):
             council = Council(
@@ -303,7 +306,7 @@ def _refusals(
 
 
 def _absences(members: Sequence[SeatFinding], others: Sequence[SeatFinding]) -> list[str]:
-    """Word what keeps the seats from being a council."""
+    """Describe why the seats are no council."""
     seats = {finding.name: finding for finding in (*members, *others)}
     keyless = [
         f"{s.name} needs a key: set {s.variable}" for s in seats.values() if s.has_key is False
@@ -317,7 +320,7 @@ def _absences(members: Sequence[SeatFinding], others: Sequence[SeatFinding]) -> 
 
 
 def diagnose_history(config: Config, *, offline: bool = False) -> HistoryFinding:
-    """Look through the whole configured history, which is not made where it is not there."""
+    """Check the whole configured history, without creating it."""
     whole, place = history_place(config), _write_place(config)
     finding = HistoryFinding(place, config.history.enabled)
     if on_server(whole) and offline:
@@ -347,7 +350,7 @@ def _write_place(config: Config) -> str:
 
 
 def diagnose_serve(config: Config, environment: Mapping[str, str]) -> ServeFinding:
-    """Look at what is configured of the server, and whether its tokens are there."""
+    """Check the configured server, and whether its tokens are set."""
     try:
         serve = config.serve
     except ConfigError as error:
@@ -366,7 +369,7 @@ def diagnose_serve(config: Config, environment: Mapping[str, str]) -> ServeFindi
 
 
 def _profile(config: Config, name: str, about: str) -> ProfileFinding:
-    """Look at a profile as if it were taken; no endpoint is asked."""
+    """Check a profile without calling any endpoint."""
     try:
         configuration = profile_config(config, name)
         procedure_of(configuration)
@@ -380,7 +383,7 @@ def _profile(config: Config, name: str, about: str) -> ProfileFinding:
 
 @dataclass(frozen=True, slots=True)
 class _Endpoint:
-    """The address of a list of models, the variable of the key, and whose it is."""
+    """An endpoint's list: address, key variable and owner."""
 
     url: str
     variable: str | None
@@ -389,7 +392,7 @@ class _Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """The reply of an endpoint: its models, with their prices, or else the problem."""
+    """An endpoint's reply: models with prices, or the problem."""
 
     state: State
     problem: str
@@ -484,7 +487,7 @@ class _Seats:
         )
 
     def _address(self, spec: SeatSpec) -> dict[str, str]:
-        """Return the address at which a seat is called, and its origin."""
+        """Return the address of a seat, and its origin."""
         place = address(spec, self._environment)
         provider = PROVIDERS.get(spec.provider)
         url = place.url or (None if provider is None else provider.address)
@@ -499,7 +502,7 @@ class _Seats:
 
 
 def _examine_program(spec: SeatSpec) -> tuple[State, str]:
-    """Check that a script can be read, or a program started."""
+    """Check for a readable script, or a program that can start."""
     if spec.provider == "cmd":
         has_program = shutil.which(shlex.split(spec.model)[0]) is not None
         return ("ready", "program found") if has_program else ("unable", "no such program")
@@ -511,7 +514,7 @@ def _examine_program(spec: SeatSpec) -> tuple[State, str]:
 
 
 def _find_model(model: str, listing: _Listing | None) -> tuple[State, str]:
-    """Look for a model in an endpoint's list; None: it was not asked."""
+    """Find a model in an endpoint's list; None without a call."""
     if listing is None:
         return "unchecked", "not asked"
     if listing.state != "ready":

@@ -1,4 +1,4 @@
-"""The history as commands meet it: found, opened, and beside it records that were set aside."""
+"""Opening of the history for commands, and rescue files."""
 
 import re
 import shlex
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def rescue_session(session: "Session") -> Path:
-    """Write a session to a new file that only its owner may read."""
+    """Write a session to a new private file."""
     from witan.files.session_files import write_session
 
     folder = _folder()
@@ -35,7 +35,7 @@ def rescue_session(session: "Session") -> Path:
 
 
 def delete_rescued(sessions: Iterable[str]) -> int:
-    """Delete the records of these sessions that were set aside; return how many there were."""
+    """Delete rescue files of these sessions; return how many."""
     n_deleted = 0
     for session in sessions:
         stem = _stem(session)
@@ -47,12 +47,12 @@ def delete_rescued(sessions: Iterable[str]) -> int:
 
 
 def is_rescued(path: Path) -> bool:
-    """Check that a file is a rescued record, and not one of the user's own."""
+    """Check for a rescue file, as opposed to a user's own."""
     return path.absolute().parent == _folder().absolute()
 
 
 def _is_of(path: Path, session: str) -> bool:
-    """Check that a record is of this session, and not of one with the same file name."""
+    """Check for a record of this session: others may share the file name."""
     from witan.files.session_files import read_session
 
     try:
@@ -72,7 +72,7 @@ def _stem(session: str) -> str:
 
 
 def _create_file(folder: Path, name: str) -> Path:
-    """Make a file that was not there: two processes may set the same session aside."""
+    """Create a new file: two processes may rescue the same session."""
     for number in count(1):
         path = folder / (f"{name}.json" if number == 1 else f"{name}-{number}.json")
         try:
@@ -85,7 +85,7 @@ def _create_file(folder: Path, name: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class RecordingPlace:
-    """A history that sessions are recorded in.
+    """A history for recording sessions.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class RecordingPlace:
 
 
 def load_history_config(path: Path | None, url: str | None = None) -> "Config":
-    """Return the configuration, with the history that an option names."""
+    """Return the configuration with the history of an option."""
     import os
 
     from witan.service.config.configuration import load_config
@@ -118,7 +118,7 @@ def history_place(config: "Config") -> str:
 
 
 def history_exists(place: str) -> bool:
-    """Check for a file at the place of a history; a server is assumed to exist.
+    """Check for an existing history file; servers are assumed to exist.
 
     Raises
     ------
@@ -179,7 +179,7 @@ def forget_expired(history: "History", lock_wait: "LockWait | None" = None) -> "
 
 
 def _open_writable(config: "Config", say: Callable[[str], None]) -> "History":
-    """Open the history of a session before anybody is asked, once it can be written."""
+    """Open a writable history before any model is called."""
     from witan.history import LockWait
 
     lock_wait = LockWait(say)
@@ -194,7 +194,7 @@ def _open_writable(config: "Config", say: Callable[[str], None]) -> "History":
 def open_recording(
     config: "Config", file: Path | None, say: Callable[[str], None]
 ) -> RecordingPlace | None:
-    """Open the history that a session is to be recorded in; None: it is not to be.
+    """Open the history for a session; None without recording.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ def open_recording(
 
 
 def is_path(name: str | Path) -> bool:
-    """Check for a file or folder of that name."""
+    """Check whether a name is that of an existing file or folder."""
     try:
         return Path(name).exists()
     except (OSError, ValueError):  # too long for a file's name, for one

@@ -1,4 +1,4 @@
-"""Results as JSON: numbers unrounded, unknown as null; and the fields of an outcome there."""
+"""JSON of results: unrounded numbers, null for unknown, outcome fields."""
 
 import json
 import sys
@@ -38,7 +38,7 @@ T = TypeVar("T")
 def record_type(
     name: str, source: type, order: Collection[str], optional: Collection[str] = (), /, **own: Any
 ) -> Any:
-    """Make the type of a JSON object, for its schema, from fields and properties of a class.
+    """Make a JSON object's type from a class, for its schema.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ _ORDER: Mapping[str, Any] = dict.fromkeys(OUTCOME)
 
 @dataclass(frozen=True, slots=True)
 class ScaleRecord:
-    """A scale that grades were given on.
+    """A scale of grades.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class Safety:
 
 
 def outcome_fields(outcome: Outcome) -> dict[str, Any]:
-    """Return an outcome by the fields of its JSON; numbers of the rule stand beside them."""
+    """Return the JSON fields of an outcome, including the rule's numbers."""
     own = {
         "standings": [{**line.details, **_read_standing(line)} for line in outcome.standings],
         "safety": Safety({s.candidate: s.failed for s in outcome.standings if s.failed}),
@@ -212,8 +212,6 @@ def _outcome_record() -> Any:
 
 
 class _AsRecord:
-    """Has the schema of an outcome say what its JSON has."""
-
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         return handler.generate_schema(_outcome_record())
 
@@ -224,7 +222,7 @@ OutcomeJson = Annotated[Outcome, _AsRecord()]
 
 @runtime_checkable
 class JsonWriter(Protocol):
-    """A result that writes its JSON by itself, as it is stored so."""
+    """A result that writes its own JSON, as it is stored."""
 
     def to_json(self) -> str:
         """One line of JSON."""
@@ -232,7 +230,7 @@ class JsonWriter(Protocol):
 
 
 def reduce_to(kind: type[T], whole: object, **own: Any) -> T:
-    """Make a smaller result of the fields that two types share."""
+    """Build a smaller type from the fields it shares."""
     hints = get_type_hints(kind)
     values = {name: _reduce(hints[name], getattr(whole, name)) for name in hints.keys() - own}
     return kind(**values, **own)
@@ -246,7 +244,7 @@ def _reduce(hint: Any, value: Any) -> Any:
 
 
 def to_json(value: object) -> str:
-    """One line of JSON; ASCII alone where standard output could not carry more."""
+    """Write one line of JSON, in ASCII if standard output requires it."""
     kind: Any = type(value)
     if _writes_json(kind):
         return value.to_json()  # type: ignore[attr-defined, no-any-return]
@@ -277,7 +275,9 @@ def _writes_json(kind: Any) -> bool:
 def sessions_json(
     columns: Iterable[tuple["Outcomes", int]], problems: Mapping[str, Sequence[object]]
 ) -> Iterator[str]:
-    """Yield the object of ``tally --json``, a line per session, never held as a whole.
+    """Yield the JSON of ``tally --json`` line by line.
+
+    It is never in memory as a whole.
 
     `problems`, the other fields of a `Tally`, are read at the end, when they are known.
     """
@@ -300,14 +300,14 @@ def _opening() -> str:
 
 
 def _known_to_json(value: Any) -> Any:
-    """Our mappings and dataclasses, and numpy's numbers, as what json knows."""
+    """Convert mappings, dataclasses and numpy numbers for the JSON encoder."""
     kind: Any = type(value)
     return _converter(kind)(value)
 
 
 @cache
 def _converter(kind: Any) -> Callable[[Any], Any]:
-    """Find the function that makes what json knows of such values."""
+    """Find the converter for a type of values."""
     if issubclass(kind, Mapping):
         return dict
     if issubclass(kind, Outcome):
@@ -322,7 +322,7 @@ def _converter(kind: Any) -> Callable[[Any], Any]:
 
 
 def _field_reader(names: tuple[str, ...]) -> Callable[[Any], dict[str, Any]]:
-    """Return a function that reads these attributes of an object, each by its name."""
+    """Return a function from an object to these attributes by name."""
     if len(names) < 2:
         return lambda value: {name: getattr(value, name) for name in names}
     getter = attrgetter(*names)
@@ -334,7 +334,7 @@ _read_outcome = _field_reader(tuple(each for each in OUTCOME if each not in _DER
 
 
 def _to_plain(value: Any) -> Any:
-    """Return the same as what json knows, with null for what is no number."""
+    """Convert to plain JSON types, with null for NaN and infinity."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):

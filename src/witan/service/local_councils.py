@@ -1,4 +1,4 @@
-"""Councils of a command: by the configuration and its options, or by the record of a session."""
+"""Councils of a command, from the configuration or a session's record."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
@@ -29,7 +29,7 @@ def ignore_note(_: str) -> None:
 
 
 class LocalCouncils:
-    """The council of one command, seated when it is first asked for, and then the same.
+    """The council of one command, seated on first use.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class LocalCouncils:
         return self._configure({})
 
     async def open(self, stack: AsyncExitStack) -> None:
-        """Seat nobody: who sits depends on what is asked."""
+        """Seat nobody yet: the members depend on the request."""
 
     def council(self, request: CouncilRequest, ceiling: float | None = None) -> "Council":
         """Seat the council of a request."""
@@ -84,7 +84,7 @@ class LocalCouncils:
         return self._seat_request(configured_settings(request), request)
 
     def council_of_jurors(self, request: JuryRequest, ceiling: float | None = None) -> "Council":
-        """Seat who judges stored answers: the chosen jurors, else the configured reviewers."""
+        """Seat the chosen jurors, or the configured reviewers."""
         del ceiling
         settings = configured_settings(request)
         if jurors := request.jury or request.members:
@@ -96,7 +96,7 @@ class LocalCouncils:
     def council_of(
         self, session: "Session", ceiling: float | None = None, max_cost_usd: float | None = None
     ) -> "Council":
-        """Seat the council of a session by its record, with the keys of today."""
+        """Seat a session's council from its record, with today's keys."""
         from witan.deliberation.procedure import with_ceiling
 
         del ceiling
@@ -175,7 +175,7 @@ class LocalCouncils:
 
 
 def configured_settings(request: JuryRequest) -> dict[str, Any]:
-    """Return the seats and settings of a request as the configuration takes them."""
+    """Return a request's seats and settings for the configuration."""
     seats = {"members": request.members, "jury": request.jury, "chairmen": request.chairman}
     return {name: seat for name, seat in seats.items() if seat} | request.options.collect_values()
 

@@ -50,12 +50,12 @@ def scalar_of(text: str) -> object:
 
 
 def public_name(field_name: str) -> str:
-    """Name a field as surfaces do: a word of Python's own, such as ``as_``, loses its line."""
+    """Return a field's public name, without the underscore of ``as_``."""
     return field_name.removesuffix("_")
 
 
 class Parameters:
-    """The base of every operation's parameters: a frozen dataclass, each field with a `Doc`."""
+    """Base of operations' parameters: a frozen dataclass with a `Doc` per field."""
 
     __slots__ = ()
 
@@ -101,7 +101,7 @@ class Doc:
 
 @dataclass(frozen=True, slots=True)
 class Parser:
-    """Text that becomes a value of another type, such as ``30d`` a time.
+    """Parser of text into another type, such as ``30d`` into a time.
 
     Parameters
     ----------
@@ -128,13 +128,13 @@ class Parser:
     content: type | None = None
 
     def read_argument(self, text: str) -> Any:
-        """Read an argument of a command: the file of that name, or the text itself."""
+        """Read a command's argument: the named file, or the text itself."""
         if self.load is not None and text.endswith(self.suffix):
             return self.load(text)
         return self.parse(text)
 
     def _validate(self, value: Any) -> Any:
-        """Parse text or data; pydantic is told what was expected."""
+        """Parse text or data; report to pydantic what was expected."""
         from pydantic_core import PydanticCustomError
 
         if value is None or (self.content and isinstance(value, self.content)):
@@ -153,7 +153,7 @@ class Parser:
         raise PydanticCustomError("unread", "must be {expected}", {"expected": expected})
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Take text, or a value that is parsed already."""
+        """Accept text, or a parsed value."""
         from pydantic_core import core_schema
 
         schemas: list[Any] = [core_schema.str_schema()]
@@ -173,7 +173,10 @@ class Parser:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraint:
-    """Bounds of a number, or the length and the regular expression of text; None: no such limit."""
+    """Bounds of a number, or length and pattern of a text.
+
+    None sets no such limit.
+    """
 
     ge: float | None = None
     gt: float | None = None
@@ -185,7 +188,7 @@ class Constraint:
 
     @property
     def limits(self) -> dict[str, Any]:
-        """Each limit that is set, by its name in a schema."""
+        """Set limits, by their names in a schema."""
         return {
             each.name: value
             for each in fields(self)
@@ -205,7 +208,7 @@ def _constrain(schema: dict[str, Any], limits: Mapping[str, Any]) -> dict[str, A
 
 @dataclass(frozen=True, slots=True)
 class OneOrSeveral:
-    """A list that may be written as its only entry."""
+    """A list, or its only entry."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         """Take a text for a list of one."""
@@ -268,7 +271,7 @@ class Parameter:
 
     @property
     def content(self) -> type | None:
-        """Class of its value where that comes as the bytes of a file; None: it never does."""
+        """Class of a value from the bytes of a file, else None."""
         return None if self.parser is None else self.parser.content
 
     @property
@@ -280,7 +283,7 @@ class Parameter:
 
 
 def parameters_of(declaration: type[Parameters]) -> tuple[Parameter, ...]:
-    """List the parameters that a dataclass declares, in its order; a group's in its place.
+    """List a dataclass's parameters in order, those of groups in place.
 
     Raises
     ------
@@ -305,7 +308,7 @@ def _parameters(declaration: Any) -> tuple[Parameter, ...]:
 
 
 def make_parameters(declaration: type[P], values: Mapping[str, Any]) -> P:
-    """Make a dataclass of parameters from their values by name, a group's among the others."""
+    """Build a dataclass, including its groups, from values by name."""
     own_values: dict[str, Any] = {}
     groups: dict[str, dict[str, Any]] = {}
     for each in parameters_of(declaration):
@@ -320,7 +323,7 @@ def make_parameters(declaration: type[P], values: Mapping[str, Any]) -> P:
 
 
 def validate_parameters(declaration: type[T], values: object) -> T:
-    """Make the parameters that a dataclass declares from foreign data.
+    """Validate foreign data as the parameters of a dataclass.
 
     Raises
     ------
@@ -340,13 +343,13 @@ def validate_parameters(declaration: type[T], values: object) -> T:
 
 
 def refusal_in(faults: Iterable[Mapping[str, Any]]) -> WitanError | None:
-    """Find the error of ours that pydantic wrapped; None: its own checks refused the data."""
+    """Find our own error inside pydantic's; None for its own."""
     errors = (fault.get("ctx", {}).get("error") for fault in faults)
     return next((each for each in errors if isinstance(each, WitanError)), None)
 
 
 def given_values(parameters: Parameters) -> dict[str, Any]:
-    """Return the parameters that are not as they are by default, by name."""
+    """Return the parameters that differ from their defaults, by name."""
     return {
         each.name: value
         for each in parameters_of(type(parameters))
@@ -355,7 +358,7 @@ def given_values(parameters: Parameters) -> dict[str, Any]:
 
 
 def adapter_of(declaration: object) -> "TypeAdapter[Any]":
-    """Return what validates a type and writes its schema, made once."""
+    """Return the cached validator of a type, which also writes its schema."""
     return _adapter(cast("Any", declaration))
 
 
@@ -447,7 +450,7 @@ MOMENT = Parser(_parse_time, EXPECTED)
 
 
 def moment(name: str, text: str | None) -> datetime | None:
-    """Read the time of a parameter, in UTC unless it says so; None: there is no text."""
+    """Read a time, by default in UTC; None for an empty text."""
     if text is None:
         return None
     stripped = text.strip()

@@ -65,7 +65,7 @@ def redact_words(text: str) -> str:
 
 
 def public_names(names: Iterable[str]) -> dict[str, str]:
-    """Map written seats to public names, where these differ.
+    """Map seats to public names, if they differ.
 
     ``cmd:/opt/member --key k`` is shown as ``cmd:member``, ``http://host/v1#llama`` as ``llama``.
     Seats that would be shown alike keep a mark of four signs that tells them apart.
@@ -103,7 +103,6 @@ def _bare_model(source: str) -> str:
 
 
 def _program(command: str) -> str:
-    """Return the first word of a command, which may be quoted."""
     command = command.strip()
     if command[:1] in ("'", '"'):
         return command[1:].partition(command[0])[0]
@@ -115,7 +114,7 @@ def _last_segment(path: str) -> str:
 
 
 class WordRedactor:
-    """Says sentences without what of some seats is to stand in none.
+    """Removes the private words of seats from sentences.
 
     Parameters
     ----------
@@ -159,7 +158,7 @@ def _word_pattern(name: str) -> str:
 
 
 def _longest_match_pattern(patterns: Mapping[str, str]) -> re.Pattern[str]:
-    """One of these texts by their patterns: of two that begin at one place the longer."""
+    """Return a pattern that prefers the longer of overlapping texts."""
     ordered = sorted(patterns, key=len, reverse=True)
     return re.compile("|".join(patterns[text] for text in ordered) or r"(?!)")
 
@@ -182,7 +181,7 @@ class SessionRedactor:
         self.words = WordRedactor(self._models, redacted_forms, (seat.name for seat in seats))
 
     def __call__(self, event: e.Event) -> e.Event:
-        """Redact an event; the same one where there is nothing to hide."""
+        """Redact an event; unchanged if nothing is private."""
         if isinstance(event, e.SessionOpened):
             return self._redact_opening(event)
         if isinstance(event, e.OutcomeChanged):
@@ -206,7 +205,7 @@ class SessionRedactor:
         return event if redacted_opening == event else redacted_opening
 
     def outcome(self, outcome: Outcome) -> Outcome:
-        """Redact an outcome; the same one where there is nothing to hide."""
+        """Redact an outcome; unchanged if nothing is private."""
         reasons = {seat: self.words(reason) for seat, reason in outcome.abstentions.items()}
         warnings = self._redact_field(outcome.warnings)
         if reasons == outcome.abstentions and warnings == outcome.warnings:
@@ -221,7 +220,7 @@ class SessionRedactor:
 
 
 def redact_seats(*groups: Iterable[Seat]) -> tuple[tuple[Seat, ...], ...]:
-    """Seats of each group by name and model, those of all groups told apart."""
+    """Redact seats by name and model, distinct across all groups."""
     seats = [tuple(group) for group in groups]
     models = public_names(seat.source for group in seats for seat in group)
     return tuple(_seats(group, models) for group in seats)
@@ -247,7 +246,7 @@ def _redact_options(options: Options) -> Options:
 
 
 def _hide(seat: Seat) -> Iterator[str]:
-    """List the words of a seat that no sentence may hold."""
+    """List a seat's words to hide in every sentence."""
     yield from _parts(seat.source)
     if seat.url is not None:
         yield seat.url
@@ -256,7 +255,7 @@ def _hide(seat: Seat) -> Iterator[str]:
 
 
 def _parts(source: str) -> Iterator[str]:
-    """List the words of a written seat that no sentence may hold, not even alone."""
+    """List a seat's words to hide even alone."""
     kind, _, rest = source.partition(":")
     if kind in ("cmd", "script"):
         yield rest
@@ -267,7 +266,7 @@ def _parts(source: str) -> Iterator[str]:
 
 @redacts(Session)
 def redact_session(session: Session) -> Session:
-    """Redact a session; the same one where there is nothing to hide."""
+    """Redact a session; unchanged if nothing is private."""
     redactor = SessionRedactor(session.opening)
     opening, *events = map(redactor, session.events)
     if all(shown is event for shown, event in zip(events, session.events[1:], strict=True)):
@@ -297,7 +296,7 @@ def redact_summaries(summaries: Iterable[SessionSummary]) -> list[SessionSummary
 
 @redacts(SessionSummary)
 def redact_summary(line: SessionSummary) -> SessionSummary:
-    """Redact a line that stands alone: its leader is told apart from nobody."""
+    """Redact a single summary; its leader needs no distinct name."""
     [redacted_summary] = redact_summaries([line])
     return redacted_summary
 
@@ -388,7 +387,6 @@ def _names(session_import: SessionImport) -> Iterator[str]:
 
 
 def _ballot(ballot: Ballot, names: Mapping[str, str], words: WordRedactor) -> Ballot:
-    """Redact a ballot; the same one where there is nothing to hide."""
     reason, notes = (text and words(text) for text in (ballot.reason, ballot.notes))
     if not names and (reason, notes) == (ballot.reason, ballot.notes):
         return ballot

@@ -1,4 +1,4 @@
-"""Read parameters from texts and requests, and word what is wrong with them."""
+"""Parsing of parameters from texts and requests, with error messages."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -52,7 +52,7 @@ _WORDS: Mapping[str, str] = MappingProxyType(
 
 
 def fault_words(kind: str, message: str, context: Mapping[str, Any] | None = None) -> str:
-    """Word a fault; where we have no words for it, by the library's."""
+    """Describe a fault, by default in the library's words."""
     words = _WORDS.get(kind)
     if words is None:
         return message[:1].lower() + message[1:]
@@ -101,7 +101,7 @@ def read_texts(
 def parse_texts(
     declaration: type[Parameters], texts: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
-    """Parse the texts of parameters; those of a group stand in a table of their own."""
+    """Parse the texts of parameters, each group into its own table."""
     result: dict[str, Any] = {}
     for each in parameters_of(declaration):
         if texts_given := [text for text in texts.get(each.name, ()) if text.strip()]:

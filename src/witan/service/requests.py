@@ -1,4 +1,7 @@
-"""Requests to a council, declared once for every surface: a question, another jury, a retry."""
+"""Requests to a council, declared once for every surface.
+
+There are a question, texts to judge, another jury and a retry.
+"""
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
@@ -31,7 +34,7 @@ MaxCost = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Turn(Parameters):
-    """Something that was said before the question."""
+    """A message before the question."""
 
     role: Annotated[Literal["system", "user", "assistant"], Doc("Role of the speaker.")]
     content: Annotated[Text, Doc("The text.")]
@@ -92,7 +95,7 @@ class CouncilRequest(JuryRequest):
 
 @dataclass(frozen=True, slots=True)
 class QuestionRequest(CouncilRequest):
-    """A question, and all that comes with it."""
+    """A question, with its files and settings."""
 
     question: Annotated[Text, Doc("Question for the council.", QUESTION)]
     _: KW_ONLY
@@ -125,7 +128,7 @@ class QuestionRequest(CouncilRequest):
 
 @dataclass(frozen=True, slots=True)
 class RejudgeRequest(CouncilRequest):
-    """The session whose answers are judged again, and the jury."""
+    """A session to judge again, and the jury."""
 
     session: SessionName
 
@@ -139,7 +142,7 @@ Texts = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class JudgeRequest(JuryRequest):
-    """Texts to be judged, what they answer, and what they are held to."""
+    """Texts to judge, their question, and the standard."""
 
     texts: Texts
     _: KW_ONLY
@@ -165,13 +168,13 @@ class JudgeRequest(JuryRequest):
 
     @property
     def sources(self) -> Mapping[str, str]:
-        """The files that come with the question, the right answer included."""
+        """The question's files, including the reference answer."""
         return self.files if self.reference is None else {**self.files, REFERENCE: self.reference}
 
 
 @dataclass(frozen=True, slots=True)
 class RetryRequest(Parameters):
-    """Session whose failed seats are asked again."""
+    """A session with failed seats to retry."""
 
     session: SessionName
     _: KW_ONLY

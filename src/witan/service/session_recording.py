@@ -72,13 +72,13 @@ class ResumedSession:
         self._has_progress = False
 
     def take(self, event: Event) -> Sequence[Event]:
-        """Note an event; return those that are to be kept from now on."""
+        """Add an event; return the events to store from now on."""
         self._events.append(event)
         self._has_progress = self._has_progress or self._is_progress(event)
         return self.release() if self._has_progress else ()
 
     def release(self) -> Sequence[Event]:
-        """Release the events that were held back."""
+        """Return the events held back until now."""
         first_released, self._n_released = self._n_released, len(self._events)
         return self._events[first_released:]
 
@@ -123,7 +123,7 @@ def _is_further(before: Session, after: Session) -> bool:
 
 
 def _has_ended(session: Session) -> bool:
-    """Check for a final answer that somebody wrote, or an outcome."""
+    """Check for a final answer or an outcome."""
     procedure = session.opening.procedure
     if procedure.mode == "best" or not procedure.synthesis:
         return session.outcome is not None
@@ -132,7 +132,7 @@ def _has_ended(session: Session) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SessionRemains:
-    """The events of an interrupted session, and where they are recorded.
+    """The events of an interrupted session, and their place.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class SessionRemains:
 
 
 class SessionRecorder:
-    """Records the sessions of a council; the event loop never waits for the disk.
+    """Records a council's sessions without blocking the event loop.
 
     Parameters
     ----------
@@ -207,11 +207,11 @@ class SessionRecorder:
 
     @property
     def events(self) -> Sequence[Event]:
-        """The events of the session that was recorded last, pieces of texts aside."""
+        """The events of the last session, without pieces of texts."""
         return () if self._journal is None else self._journal.events
 
     async def open(self) -> None:
-        """Open the history, if that is not done, and see that it can be written."""
+        """Open the history, and check that it is writable."""
         if self._destination is not None:
             self._history = await anyio.to_thread.run_sync(self._open_history, self._destination)
             from witan.history.history import FileGuard
@@ -248,12 +248,12 @@ class SessionRecorder:
                     await anyio.to_thread.run_sync(history.close)
 
     def learn(self, reviewers: Collection[str] = (), *, exclude: str | None = None) -> Lessons:
-        """Learn what the history teaches the council."""
+        """Return the history's lessons for the council."""
         assert self._history is not None  # noqa: S101 - a council asks only when it is open
         return self._history.learn(reviewers, exclude=exclude)
 
     def lengths(self) -> Lengths:
-        """Read how long earlier replies were; as published where there is no history to read."""
+        """Read lengths of earlier replies, or the published ones without a history."""
         from witan.history import History
 
         place = self._destination if self._history is None else self._history
@@ -268,7 +268,7 @@ class SessionRecorder:
             return TYPICAL  # a plan needs no history
 
     def open_journal(self, session: str, listener: Listener | None) -> Listener:
-        """Make the journal of a session, which shows it to this listener."""
+        """Create the journal of a session, with its listener."""
         recording = self._open_recordings.pop(session, None)
         if recording is None and self._history is not None:
             recording = self._history.recording()
@@ -285,14 +285,14 @@ class SessionRecorder:
         self._trim()
 
     def _trim(self) -> None:
-        """Let go of the oldest recordings, which nobody waits for; `close` raises what failed."""
+        """Drop the oldest finished recordings; `close` raises their failures."""
         while len(self._recordings) > MOST_HELD:
             oldest_recording = self._recordings.pop(next(iter(self._recordings)))
             if self._failure is None and oldest_recording is not None:
                 self._failure = oldest_recording.failure
 
     async def begin(self, opening: SessionOpened) -> None:
-        """Store the opening of a session, whose recording goes on when it is resumed.
+        """Store the opening of a session; resuming it continues the recording.
 
         Raises
         ------
@@ -307,7 +307,7 @@ class SessionRecorder:
             self._open_recordings[opening.session] = recording
 
     async def claim(self, session: Session) -> None:
-        """Take over the record of an interrupted session that is resumed, if the history has it."""
+        """Take over the stored record of an interrupted session."""
         begun = session.id in self._open_recordings
         self._resumed_sessions[session.id] = ResumedSession(session, n_recorded=int(begun))
         if self._history is not None and not begun:
@@ -315,7 +315,7 @@ class SessionRecorder:
                 await anyio.to_thread.run_sync(self._history.claim, session.id)
 
     async def settle(self, session: Session) -> Session:
-        """Wait until a session is durable; write one that is not to a file.
+        """Wait until a session is durable, or write it to a file.
 
         Returns
         -------
@@ -362,7 +362,7 @@ class SessionRecorder:
             await anyio.to_thread.run_sync(recording.flush, self.lock_wait())
 
     def interrupt(self) -> SessionRemains | None:
-        """Store the session under way as far as it came, and nothing after; None: none was opened.
+        """Store the running session so far; None without an opening.
 
         The event loop waits for it: nothing else is to happen before it is done.
         """
@@ -390,7 +390,7 @@ class SessionRecorder:
         return SessionRemains(session, problem, in_history, file, failure)
 
     def write(self, session: Session) -> Path:
-        """Write the file that was asked for; where that fails, or none was, a rescue file."""
+        """Write the requested file, or a rescue file on failure."""
         if self._file is not None:
             with suppress(WitanError, OSError):
                 write_session(session, self._file)
@@ -398,11 +398,14 @@ class SessionRecorder:
         return rescue_session(session)
 
     def lock_wait(self) -> LockWait:
-        """Bound a wait for another process; it is said once for a session."""
+        """Limit a wait for another process, announced once per session."""
         return LockWait(self._wait)
 
     def commit_wait(self) -> LockWait:
-        """Bound the waits of a session's commits; on a terminal only its end says so."""
+        """Limit the waits of a session's commits.
+
+        On a terminal only their end is announced.
+        """
         return self.lock_wait() if self._say is None else LockWait()
 
     def _wait(self, sentence: str) -> None:
@@ -453,13 +456,15 @@ class _Journal:
                 self._recording.append(event)
 
     def flush(self) -> None:
-        """Hold nothing back: a call is about to be made, whose cost may not be forgotten."""
+        """Commit all events before a paid call."""
         if self._resumed_session is not None and not self._is_stopped:
             self._record(self._resumed_session.release())
             self._file_is_due = True
 
     async def commit(self) -> int | None:
-        """Wait until the events are durable; what is not is said when the session ends.
+        """Wait until the events are durable.
+
+        A failure is reported when the session ends.
 
         Returns
         -------
@@ -476,14 +481,17 @@ class _Journal:
         return max(durable, self._resumed_session.last_seq)
 
     def _write(self, events: Sequence[Event]) -> None:
-        """Write the file, unless it has more already; what fails is said at the end."""
+        """Write the file, unless it already has more events.
+
+        A failure is reported when the session ends.
+        """
         with self.filing, suppress(WitanError, OSError):
             if self._file is not None and len(events) > self._n_filed:
                 write_session(Session.of(events), self._file)
                 self._n_filed = len(events)
 
     def leave_open(self) -> Session | None:
-        """Record a session that was resumed in vain as it is left; None: it progressed."""
+        """Record a fruitless resume; None after progress."""
         if (
             self._resumed_session is None
             or (interrupted := self._resumed_session.leave_open()) is None
@@ -494,7 +502,7 @@ class _Journal:
         return session
 
     def end(self) -> None:
-        """Commit no more, and let go of the recorder, which refers to this journal."""
+        """Stop committing, and release the recorder, which refers to this journal."""
         self._recorder, self._commit_wait = None, LockWait()
 
     def stop(self) -> None:
@@ -504,13 +512,16 @@ class _Journal:
         self._is_stopped = True
 
     def flush_now(self, lock_wait: LockWait) -> None:
-        """Wait until the events are durable; raises `HistoryError`."""
+        """Wait until the events are durable.
+
+        A failure is reported when the session ends.
+        """
         self._n_filed = len(self.events)
         if self._recording is not None:
             self._recording.flush(lock_wait)
 
     def __call__(self, event: Event) -> None:
-        """Show an event to whoever listens."""
+        """Pass an event to the listeners."""
         if self._listener is not None and not self._is_stopped:
             self._listener(event)
 

@@ -92,7 +92,7 @@ class ImportedSession:
         return handler.generate_schema(_import_record())
 
     def to_json(self) -> str:
-        """Write what `witan export` writes of it, and what it comes to.
+        """Write the session as `witan export` does, with its outcome.
 
         Fields are called as those of the record of a council. People's votes stand apart where
         they are not counted.
@@ -127,7 +127,7 @@ class ImportedSession:
 
 
 def votes_beside(ballots: Sequence[Ballot]) -> list[Ballot]:
-    """Return people's ballots, uncounted where models voted, too."""
+    """Return people's ballots, which do not count beside models' ballots."""
     if not any(ballot.kind == "model" and not ballot.abstained for ballot in ballots):
         return []
     return [ballot for ballot in ballots if ballot.kind == "human"]
@@ -142,7 +142,7 @@ def imported_outcomes(
     explicit: Collection[str] = (),
     names: Mapping[str, str] = AS_WRITTEN,
 ) -> list[Outcome]:
-    """Count the ballots of one session; one outcome, if any of them can be counted.
+    """Count one session's ballots; return at most one outcome.
 
     Noise, shared error and, where the rule asks for it, the reliability of reviewers are learned
     from the other sessions. Unless the `kind` is named among the settings that were asked for,
@@ -183,7 +183,7 @@ def imported_outcomes(
 def imported_session(
     history: "History", session: str, redactor: "ImportRedactor" = leave_unredacted
 ) -> ImportedSession:
-    """Read an imported session; ballots that cannot be counted are no error."""
+    """Read an imported session, even with ballots that cannot be counted."""
     about, (imported, names) = history.summary(session), redactor(history.export(session))
     try:
         outcomes = imported_outcomes(history, imported, Settings(), names=names)
@@ -204,8 +204,6 @@ KINDS = {name: kind for name, kind in EVENTS.items() if not issubclass(kind, DEL
 
 @dataclass(frozen=True, slots=True)
 class _EventSchema:
-    """The schema of events: one of these kinds, which the field ``event`` names."""
-
     kinds: Mapping[str, type[Event]]
 
     def __get_pydantic_core_schema__(self, _: Any, handler: "GetCoreSchemaHandler") -> Any:
@@ -231,7 +229,7 @@ StreamedEvent = Annotated[Event, _EventSchema(EVENTS)]
 
 @dataclass(frozen=True, slots=True)
 class SessionRecord:
-    """A session that a council held, whole or as far as it came.
+    """A council's session, complete or partial.
 
     Parameters
     ----------
@@ -316,7 +314,7 @@ class SessionRecord:
 
 @dataclass(frozen=True, slots=True)
 class CouncilSession:
-    """A session that a council held, with what is known beside its events.
+    """A council's session, with facts beside its events.
 
     As JSON it has the fields of `SessionRecord`.
 
@@ -344,7 +342,7 @@ class CouncilSession:
         return adapter_of(SessionRecord).core_schema
 
     def to_json(self) -> str:
-        """Write its record, as files have it, and what is known beside it."""
+        """Write the record as files have it, with facts beside it."""
         session, outcome = self.session, self.session.outcome
         record = record_fields(session)
         record["outcome"] = None if outcome is None else outcome_fields(outcome)
@@ -366,5 +364,5 @@ class CouncilSession:
 
 @redacts(CouncilSession)
 def redact_council_session(result: CouncilSession) -> CouncilSession:
-    """Redact the session by what its seats hide."""
+    """Redact the session by its seats."""
     return replace(result, session=redact(result.session))

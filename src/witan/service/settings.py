@@ -21,7 +21,7 @@ def _read_rho(text: str) -> float | str:
 
 
 def _read_rubric(text: str) -> "Rubric":
-    """Find a rubric by name, or read one that is written out."""
+    """Find a rubric by name, or parse one from text."""
     from witan.core.rubric import find_rubric
 
     if "=" not in text:
@@ -109,7 +109,10 @@ IntervalLevel = Annotated[
 
 @dataclass(frozen=True)
 class CountingSettings(Parameters):
-    """Weights and ties of a count; None: the usual value, or the configured one."""
+    """Weights and ties of a count.
+
+    None stands for the default, or the configured value.
+    """
 
     recusal: Annotated[
         Literal["before", "after", "off"] | None,
@@ -225,7 +228,7 @@ class BallotSettings(CountingSettings):
     ] = None
 
     def count_options(self) -> dict[str, Any]:
-        """Return the settings that were given, by the names that `Settings.of` takes."""
+        """Return the given settings, by the names of `Settings.of`."""
         ballot_settings = {field.name for field in fields(BallotSettings)}
         values = {
             name: value for name, value in given_values(self).items() if name in ballot_settings
@@ -239,7 +242,7 @@ class BallotSettings(CountingSettings):
         return values
 
     def without_effect(self, rules: Collection[str]) -> tuple[str, ...]:
-        """Name the settings that a count under these rules never reads, a sentence each."""
+        """List settings without effect on these rules, a sentence each."""
         names = []
         if self.reliability is not None and "weighted_borda" not in rules:
             names.append("reliability has no effect: only the rule weighted_borda reads it")
@@ -256,7 +259,10 @@ class BallotSettings(CountingSettings):
         return self.comparison_settings(rule or AUTO)
 
     def comparison_settings(self, rule: str = AUTO) -> "Settings":
-        """Make the settings of a count under several rules, each of which has some parameters."""
+        """Build the settings for a count under several rules.
+
+        Each rule gets its own parameters.
+        """
         from witan.core.settings import Settings
 
         return Settings.of(rule, **self.count_options())

@@ -25,7 +25,7 @@ KINDS = {"script": "script", "cmd": "program"}
 
 
 def separation_sentence(separation: "Separation") -> str:
-    """Say how far apart answers must be for a council of this size to separate them."""
+    """Describe which differences a council of this size can detect."""
     share = f"{100 * separation.power:.0f} % of the time"
     more, reviewers = separation.next_reviewers, _reviewers(separation)
     if separation.grades is not None:
@@ -48,7 +48,7 @@ def _reviewers(separation: "Separation") -> str:
 
 
 def trust_line(outcome: Outcome, *, decision: bool = False) -> str:
-    """Say who voted, who leads and how firmly, what the votes are worth, and what is borrowed.
+    """Write the trust line: voters, leader, certainty, worth and borrowing.
 
     A history lends strength, and teaches the error that reviewers share.
 
@@ -63,7 +63,7 @@ def trust_line(outcome: Outcome, *, decision: bool = False) -> str:
 
 
 def _worth(outcome: Outcome) -> str:
-    """Return the number of effective votes, and what is assumed for it."""
+    """Return the number of effective votes, and its assumptions."""
     public = outcome.prior is not None and outcome.prior.source == "public"
     if outcome.effective_votes is None:
         return "effective votes unknown"
@@ -77,7 +77,7 @@ def _worth(outcome: Outcome) -> str:
 
 
 def _lending_history(outcome: Outcome) -> str:
-    """Return the history that lends strength to the outcome; empty: none."""
+    """Describe the history that lends strength; empty without one."""
     prior = outcome.prior
     if prior is None or prior.source == "public":
         return ""
@@ -87,7 +87,7 @@ def _lending_history(outcome: Outcome) -> str:
 
 
 def _vote_counts(outcome: Outcome) -> str:
-    """Count the reviewers who voted, and the people among them."""
+    """Count voting reviewers, and the people among them."""
     people: int = outcome.details.get("people", 0)
     reviewers_with_ballots = {ballot.reviewer for ballot in outcome.ballots}
     n_silent = sum(1 for reviewer in outcome.abstentions if reviewer not in reviewers_with_ballots)
@@ -124,7 +124,7 @@ def _tie_text(outcome: Outcome) -> str:
 
 
 def ignores_chance(outcome: Outcome) -> bool:
-    """Tell whether the rule rates candidates without asking what chance may do."""
+    """Check whether the rule ignores chance."""
     return outcome.rule in RULES and RULES[outcome.rule].needs == "history"
 
 
@@ -140,7 +140,7 @@ def _flips_sentence(outcome: Outcome) -> str:
 
 
 def session_trust(session: "Session") -> str:
-    """Say who voted, who leads and how firmly, what it cost, and what is missing."""
+    """Write a session's trust line: voters, leader, certainty, cost and gaps."""
     parts = ["simulated"] if session.is_simulated else []
     if (verdict := session.verdict) is not None:
         parts.append(verdict_sentence(verdict))
@@ -186,7 +186,7 @@ def ending_text(event: "Decided", n_reviewers: int) -> str:
 
 
 def spending_text(session: "Session") -> Iterator[str]:
-    """Say how many reviewers it took, where they are asked only as long as they are needed."""
+    """Describe how many reviewers were needed, if spending adapts."""
     if session.opening.procedure.spend != "adaptive" or session.outcome is None:
         return
     n_reviewers = len(session.opening.reviewers)
@@ -197,7 +197,7 @@ def spending_text(session: "Session") -> Iterator[str]:
 
 
 def mean_grade_text(grade: "MeanGrade") -> str:
-    """``8.3 (7.1 to 9.4)``; without the interval where nothing is known of it."""
+    """Format a mean grade as ``8.3 (7.1 to 9.4)``, or without interval."""
     mean = number(grade.mean, 1)
     if grade.interval is None:
         return mean
@@ -205,7 +205,7 @@ def mean_grade_text(grade: "MeanGrade") -> str:
 
 
 def verdict_sentence(verdict: "Verdict") -> str:
-    """Say what was decided on texts, by how much, and how sure that is."""
+    """Describe the decision on texts, the margin and its certainty."""
     parts = []
     if len(verdict.texts) == 1:
         [text] = verdict.texts
@@ -252,7 +252,7 @@ def rankings_text(session: "Session") -> Iterator[str]:
 
 
 def missing_text(session: "Session") -> str:
-    """Return the status of a session that is not complete, and what it lacks; else empty."""
+    """Return the status and gaps of an incomplete session, else empty."""
     if session.status in ("complete", "running"):
         return "" if session.status == "complete" else "running in another process"
     missing = "; ".join(session.missing)
@@ -260,7 +260,7 @@ def missing_text(session: "Session") -> str:
 
 
 def reliability_text(session: "Session") -> Iterator[str]:
-    """Yield the two numbers that are never one: whether others would say the same, and be right."""
+    """Yield agreement and reliability, as two separate texts."""
     outcome = session.outcome
     if outcome is None or not outcome.leaders:
         return
@@ -287,7 +287,7 @@ def verdict_text(is_approved: bool | None) -> str:
 
 
 def approval_text(approval: "Approval | None") -> Iterator[str]:
-    """Count the members' votes, and say how surely others like them would vote the same."""
+    """Count members' votes, with the probability of the same majority."""
     if approval is None:
         return
     voted = approval.approve + approval.reject
@@ -310,7 +310,7 @@ def cost_sum_text(usd: float | None) -> str:
 
 
 def cost_text(cost: "Cost") -> str:
-    """``$0.041``; ``at least $0.012`` or ``cost unknown`` where a call's cost is not known."""
+    """Format a cost: ``$0.041``, ``at least $0.012`` or ``cost unknown``."""
     if cost.total_usd is not None:
         return _dollars(cost.total_usd)
     # That it is at least next to nothing would tell nothing.
@@ -336,7 +336,7 @@ def duration_text(seconds: float) -> str:
 
 
 def p_best_text(probability: float | None) -> str:
-    """Write a probability to two decimals that never claims certainty."""
+    """Format a probability to two decimals, never as certainty."""
     if probability is None:
         return UNKNOWN
     if probability < 0.005:
@@ -345,7 +345,7 @@ def p_best_text(probability: float | None) -> str:
 
 
 def shared_votes(seats: "Sequence[SeatSpec | Member]") -> tuple[str, ...]:
-    """Return a sentence for every model, script or program that holds several seats."""
+    """Describe each model, script or program with several seats."""
     by_model: dict[tuple[str, str | None, Options], list[SeatSpec | Member]] = {}
     for each in seats:
         if each.source:

@@ -82,7 +82,9 @@ class ConfiguredSeats:
 def read_seats(
     settings: Mapping[Key, Setting], *, has_new_members: bool = False
 ) -> ConfiguredSeats:
-    """Read members, jurors and chairmen; a chairman may be another seat, or its name.
+    """Read members, jurors and chairmen.
+
+    A chairman may be a seat of its own, or the name of another.
 
     Parameters
     ----------
@@ -123,7 +125,10 @@ def _check_apart(
     of: str,
     others: Sequence[SeatSpec] = (),
 ) -> None:
-    """Refuse the name of another seat; a chairman may be a seat itself."""
+    """Refuse duplicate names of seats.
+
+    A chairman may be another seat itself.
+    """
     for number, seat in enumerate(seats, start=1):
         other_seats = (*others, *seats[: number - 1])
         if any(o.name == seat.name and (of != "chairmen" or o != seat) for o in other_seats):
@@ -139,7 +144,7 @@ def _error_at(settings: Mapping[Key, Setting], of: str, number: int, problem: st
 def _find_unseated(
     settings: Mapping[Key, Setting], seats: Mapping[str, SeatSpec]
 ) -> tuple[str, ...]:
-    """Return the chairmen who are written as names, and are nobody's here."""
+    """Return configured chairmen whose names match no seat."""
     setting = settings.get(("chairmen",))
     configured_seats = [] if setting is None else [entry.seat for entry in setting.value]
     return tuple(name for name in configured_seats if ":" not in name and name not in seats)
@@ -151,7 +156,7 @@ def _read_specs(
     seats: Mapping[str, SeatSpec] = NOBODY,
     empty_seats: Collection[str] = (),
 ) -> Iterator[SeatSpec]:
-    """Yield the seats of one list, as they are written; those of members as these are named."""
+    """Yield the seats of one list; names refer to members."""
     setting = settings.get(of)
     entries: tuple[MemberTable, ...] = () if setting is None else setting.value
     for number, entry in enumerate(entries, start=1):
@@ -187,7 +192,7 @@ def _spec(entry: "MemberTable", setting: Setting, key: str) -> SeatSpec:
 def _reach_of(
     spec: SeatSpec, entry: "MemberTable", settings: Mapping[Key, Setting], place: tuple[str, str]
 ) -> SeatSpec:
-    """Return the seat with its address and key: its own, or else as its provider is configured."""
+    """Return the seat with its own address and key, or its provider's."""
     source, key = place
     if spec.provider in ("script", "cmd"):
         for field, setting in (("url", entry.url), ("key", entry.key)):
@@ -207,7 +212,7 @@ def _reach_of(
 
 
 def check_providers(settings: Mapping[Key, Setting], seats: Sequence[SeatSpec]) -> None:
-    """Refuse a provider that does not exist, and a URL that is none.
+    """Refuse an unknown provider and an invalid URL.
 
     Raises
     ------
@@ -268,7 +273,7 @@ def anchor(setting: Setting) -> Setting:
 
 
 def _find_voided(settings: Mapping[Key, Setting], setting: Setting) -> Key:
-    """Find the weaker settings that a setting makes void; empty: none."""
+    """Find weaker settings that a setting overrides; empty if none."""
     key = setting.key
     if key[:2] == TOKENS:
         return (*key[:-1], _SECRETS[key[-1]]) if key[-1] in _SECRETS else ()
@@ -280,7 +285,7 @@ def _find_voided(settings: Mapping[Key, Setting], setting: Setting) -> Key:
 
 
 def _limit_ceiling(settings: Mapping[Key, Setting], setting: Setting) -> Setting:
-    """Return the setting, with the user's own value where a found file allows itself more money."""
+    """Cap a discovered file's ceiling at the user's own."""
     if setting.is_trusted or strip_profile(setting.key) != CEILING:
         return setting
     ceilings = [
@@ -320,7 +325,7 @@ class ProfileSettings:
 
 
 def profile_settings(settings: Iterable[Setting]) -> Mapping[str, ProfileSettings]:
-    """Return the profiles that these settings hold, by name, in the order of their names."""
+    """Return the profiles of these settings, in order of names."""
     values: dict[str, list[Setting]] = {}
     for setting in settings:
         if setting.key[0] == PROFILES:
@@ -387,7 +392,7 @@ def check_name(setting: Setting) -> None:
 
 
 def refuse_untrusted(setting: Setting) -> None:
-    """Refuse what a file that was only found may not decide.
+    """Refuse settings that a discovered file may not contain.
 
     Raises
     ------
@@ -415,7 +420,7 @@ def refuse_untrusted(setting: Setting) -> None:
 
 
 def _runs(text: str) -> bool:
-    """Check whether a seat, as it is parsed, starts a program."""
+    """Check whether a parsed seat starts a program."""
     try:
         return parse_seat(text).provider == "cmd"
     except ConfigError:
@@ -474,17 +479,20 @@ class Config:
 
     @property
     def origins(self) -> Mapping[str, str]:
-        """Key to the file, variable or override of its value; what is not here is a default."""
+        """Source of each key: file, variable or override.
+
+        A key that is missing here has its default.
+        """
         return {dotted_key(setting.key): setting.origin for setting in self.settings}
 
     @property
     def deliberative(self) -> tuple[Setting, ...]:
-        """Settings of the seats and of how they deliberate."""
+        """Settings of seats and deliberation."""
         return tuple(s for s in self.settings if s.key[0] not in _KEPT_APART)
 
     @property
     def reach_by_provider(self) -> Mapping[str, Reach]:
-        """The providers whose address or key is configured."""
+        """Providers with a configured address or key."""
         settings = [s for s in self.settings if s.key[0] == "providers" and s.key[2] in REACHING]
         reaches = dict.fromkeys((setting.key[1] for setting in settings), Reach())
         for setting in settings:
@@ -495,7 +503,7 @@ class Config:
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """The values that say how a council deliberates, as `build_procedure` takes them."""
+        """Deliberation settings as `build_procedure` accepts them."""
         result: dict[str, Any] = {}
         for key, value in ((setting.key, setting.value) for setting in self.deliberative):
             if key[:-1] in OPEN_TABLES:
@@ -510,7 +518,7 @@ class Config:
 
     @property
     def history(self) -> HistorySettings:
-        """Place of the history, and how long sessions stay in it."""
+        """Place of the history, and days to keep sessions."""
         return history_settings(self.settings)
 
     @property
@@ -526,7 +534,7 @@ class Config:
 
     @property
     def profiles(self) -> Mapping[str, ProfileSettings]:
-        """The profiles that may be taken, by name."""
+        """Available profiles, by name."""
         return profile_settings(self.settings)
 
     @property
@@ -537,7 +545,9 @@ class Config:
     def price_seats(
         self, seats: Sequence[SeatSpec], *, is_found: bool = False
     ) -> tuple[SeatSpec, ...]:
-        """Give seats their configured prices; a price given by hand wins over a seat's own.
+        """Set configured prices on seats.
+
+        An override wins over a seat's own price.
 
         With `is_found`, what they hold is the provider's list price, which comes last.
         """
@@ -555,7 +565,7 @@ class Config:
         )
 
     def check_prices(self, seats: Sequence[SeatSpec]) -> None:
-        """Refuse a price given by hand that is of none of these seats.
+        """Refuse an overriding price for an unknown seat.
 
         Raises
         ------
@@ -571,7 +581,7 @@ class Config:
 
     @property
     def families(self) -> Mapping[str, tuple[str, ...]]:
-        """Family to the models that belong to it."""
+        """Models of each family."""
         return {s.key[1]: s.value for s in self.settings if s.key[0] == "families"}
 
 
@@ -585,7 +595,7 @@ def load_config(
     profile: str = "",
     history: str | None = None,
 ) -> Config:
-    """Read the configuration that holds in a directory.
+    """Read the configuration for a directory.
 
     Parameters
     ----------
@@ -638,7 +648,7 @@ def profile_config(
     directory: Path | None = None,
     origin: str = COMMAND_LINE,
 ) -> Config:
-    """Return the configuration under another profile, or under none where `name` is empty.
+    """Return the configuration under another profile, or without one.
 
     Parameters
     ----------
@@ -689,7 +699,7 @@ def _make_config(
 
 
 def _replaces_members(layers: Sequence[Sequence[Setting]]) -> bool:
-    """Check that a stronger source names the members than the chairmen."""
+    """Check whether members come from a stronger source than chairmen."""
     layer_by_key = {setting.key: place for place, layer in enumerate(layers) for setting in layer}
     return layer_by_key.get(("members",), 0) > layer_by_key.get(("chairmen",), 0)
 
@@ -704,7 +714,7 @@ def user_file(environment: Mapping[str, str]) -> Path:
 def _files(
     environment: Mapping[str, str], directory: Path, path: Path | str | None
 ) -> Iterator[tuple[Path, bool]]:
-    """Yield the files to read, the weaker first, and whether each is trusted."""
+    """Yield files to read, weakest first, and whether each is trusted."""
     own = user_file(environment)
     if own.is_file():
         yield own, True

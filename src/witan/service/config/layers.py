@@ -57,7 +57,7 @@ _SHORT: Mapping[Key, str] = MappingProxyType({("history", "url"): "WITAN_HISTORY
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One value and where it comes from.
+    """One value and its source.
 
     Parameters
     ----------
@@ -89,12 +89,12 @@ class Setting:
         return f"{self.source}: {dotted_key(self.above)}" if self.above else self.source
 
     def activate_profile(self, profile: str) -> "Setting":
-        """Turn a setting of a profile into the one that it sets once the profile is chosen."""
+        """Return a profile's setting as it applies once chosen."""
         return replace(self, key=strip_profile(self.key), above=(PROFILES, profile))
 
 
 def as_option(error: ConfigError) -> ConfigError:
-    """Return the error as the user of a command knows it: by the option that was written."""
+    """Restate the error by the command option that was used."""
     if error.source != COMMAND_LINE or error.key.startswith("--"):
         return error
     from witan.service.council_settings import CouncilSettings
@@ -129,7 +129,7 @@ def read_file(path: Path, *, is_trusted: bool) -> tuple[Setting, ...]:
 def read_environment(
     environment: Mapping[str, str], directory: Path, keys: Collection[str] = ()
 ) -> tuple[Setting, ...]:
-    """Return the settings in variables that begin with ``WITAN_``; an empty one sets nothing.
+    """Read settings from ``WITAN_…`` variables; empty ones set nothing.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def read_environment(
 
 
 def named_keys(settings: Iterable[Setting]) -> frozenset[str]:
-    """Return the variables that these settings name as holding a key."""
+    """List the variables these settings name for keys."""
     result = set[str]()
     for setting in settings:
         if setting.key[0] in ("providers", "serve") and setting.key[-1] == "key":
@@ -179,7 +179,7 @@ def named_keys(settings: Iterable[Setting]) -> frozenset[str]:
 def read_overrides(
     overrides: Mapping[str, object], directory: Path, source: str
 ) -> tuple[Setting, ...]:
-    """Settings given by hand, under their key or the last word of it; None gives nothing."""
+    """Read overrides by full key or last part; None sets nothing."""
     if not overrides:
         return ()
     from witan.service.config.tables import fixed_keys, read_tables
@@ -218,7 +218,6 @@ def _variable(key: Key) -> str:
 
 
 def _key_of(variable: str, keys: Mapping[str, Key]) -> Key:
-    """Return the key that a variable sets."""
     if variable in keys:
         return keys[variable]
     for table in OPEN_TABLES:
@@ -236,7 +235,7 @@ def _key_of(variable: str, keys: Mapping[str, Key]) -> Key:
 
 
 def _value(variable: str, text: str) -> object:
-    """Read a variable: lists as JSON or with commas between, a rule's parameters as JSON."""
+    """Read a variable: JSON or comma-separated lists, JSON for rule parameters."""
     if variable in _LISTS:
         if not text.startswith("["):
             return [each.strip() for each in text.split(",") if each.strip()]

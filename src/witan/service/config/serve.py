@@ -21,7 +21,7 @@ SHORTEST = 16
 
 @dataclass(frozen=True, slots=True)
 class TokenSettings:
-    """One who may ask.
+    """A client with a token.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class TokenSettings:
     daily_usd: float | None = None
 
     def problem(self, environment: Mapping[str, str]) -> str | None:
-        """Name the fault of the token, without its text; None: it has none."""
+        """Return the fault of the token, without its text, or None."""
         if self.key is None:
             return None
         token = environment.get(self.key, "").strip()
@@ -123,7 +123,7 @@ class ServeSettings:
 
     @property
     def loopback(self) -> bool:
-        """True for an address that only this machine can reach."""
+        """Check for an address reachable only from this machine."""
         return is_loopback(self.url)
 
     @property
@@ -138,7 +138,7 @@ class ServeSettings:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Every name that is configured for it, the one of its public URL included."""
+        """All configured host names, including the public URL's."""
         public = None if self.public_url is None else urlsplit(self.public_url).hostname
         return tuple(dict.fromkeys([*self.allowed_hosts, *([] if public is None else [public])]))
 
@@ -170,7 +170,7 @@ def _token(name: str, settings: Mapping[str, Setting]) -> TokenSettings:
 
 
 def token_digests(settings: ServeSettings, environment: Mapping[str, str]) -> Mapping[str, bytes]:
-    """Return the SHA-256 of every token, by the name of who may ask by it."""
+    """Return the SHA-256 of every token, by client."""
     result: dict[str, bytes] = {}
     for name, token in settings.tokens.items():
         key = dotted_key((*TOKENS, name))
@@ -193,7 +193,7 @@ FILE_SCHEME = "sqlite:///"
 
 @dataclass(frozen=True, slots=True)
 class HistorySettings:
-    """Place of the history, and how long sessions stay in it.
+    """Place of the history, and days to keep sessions.
 
     Parameters
     ----------
@@ -221,12 +221,12 @@ class HistorySettings:
 
     @property
     def by_option(self) -> bool:
-        """Check that the place was named on the command line."""
+        """Check for a place from the command line."""
         return self.source == COMMAND_LINE
 
     @property
     def is_own(self) -> bool:
-        """Check for a file of the user's own, in which nobody else can have put a session."""
+        """Check for a private file, in which only the user stores sessions."""
         return not self.is_found and (self.url is None or not on_server(self.url))
 
 
@@ -249,12 +249,12 @@ def history_settings(settings: Iterable[Setting]) -> HistorySettings:
 
 
 def on_server(url: str) -> bool:
-    """Check that a place is not a file."""
+    """Check for a place on a database server."""
     return "://" in url and not url.casefold().startswith(FILE_SCHEME)
 
 
 def anchored_place(setting: Setting) -> str:
-    """Return the place, where it is a file from the directory that its setting starts from."""
+    """Return the place, a file resolved against its setting's directory."""
     url = str(setting.value)
     if on_server(url) or not url.strip():
         return url
@@ -262,7 +262,7 @@ def anchored_place(setting: Setting) -> str:
 
 
 def forbidden_to_found_files(setting: Setting) -> str | None:
-    """Describe what a setting of an untrusted file may not do; None: it may."""
+    """Describe a setting that an untrusted file may not contain, else None."""
     if setting.key == ("history", "keep_days"):
         return "has sessions deleted"
     if setting.key != ("history", "url"):

@@ -1,4 +1,4 @@
-"""Check stated probabilities on ballots that somebody has."""
+"""Check the calibration of stated probabilities on given ballots."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
@@ -34,7 +34,7 @@ SIZES = Parser(_read_sizes, "whole numbers from 2 up, with commas between", data
 
 @dataclass(frozen=True)
 class CalibrateParameters(BallotFormat):
-    """Ballots, and what their probabilities are compared with."""
+    """Ballots, and the reference for their probabilities."""
 
     defaults: ClassVar[Any] = COUNTING_DEFAULTS
 
@@ -91,7 +91,7 @@ class CalibrateParameters(BallotFormat):
 @public
 @dataclass(frozen=True, slots=True, repr=False)
 class CalibrationResult(CalibrationCheck):
-    """Stated probabilities beside what others said.
+    """Stated probabilities beside observed frequencies.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ class CalibrationResult(CalibrationCheck):
 
 @operation("calibrate", post="/calibrate", tag="counting", pool="upload")
 def calibrate(store: SessionStore, parameters: CalibrateParameters) -> CalibrationResult:
-    """Check whether probabilities hold: on reviewers held out, or on people.
+    """Check the calibration of probabilities, on held-out reviewers or people.
 
     Draws panels from each session, counts them alone, and says how often the others agree with
     what they state: by tenth, with scores, for each number of reviewers. Nothing is stored and no

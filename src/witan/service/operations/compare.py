@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _read_names(names: str | tuple[str, ...]) -> tuple[str, ...]:
-    """Read names with commas between, or a list of them; each counts once."""
+    """Read a list or comma-separated names; each counts once."""
     parts = names.split(",") if isinstance(names, str) else names
     rule_names = tuple(dict.fromkeys(name.strip() for name in parts if name.strip()))
     if not rule_names:
@@ -46,7 +46,7 @@ class ComparedRules(BallotParameters):
 
 @dataclass(frozen=True)
 class CompareParameters(BallotSettings, ComparedRules):
-    """Ballots, and how they are counted under each rule."""
+    """Ballots, and settings for counting them under each rule."""
 
     defaults: ClassVar[Any] = COUNTING_DEFAULTS
 
@@ -138,7 +138,7 @@ class RuleComparison:
 
 @operation("compare", post="/compare", tag="counting", pool="upload")
 def compare(_: object, parameters: CompareParameters) -> RuleComparison:
-    """Count ballots that you have under every rule, side by side.
+    """Count given ballots under every rule, side by side.
 
     Shows who leads under each rule, how alike the rankings are, in how many sessions the leader
     differs, how often it survives the loss of one ballot, and which rules cannot count these.

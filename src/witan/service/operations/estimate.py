@@ -16,7 +16,7 @@ from witan.version import __version__
 
 @dataclass(frozen=True)
 class EstimateParameters(BallotParameters):
-    """Ballots of a jury and of people, and what passes."""
+    """Ballots of a jury and of people, and the pass mark."""
 
     defaults: ClassVar[Any] = COUNTING_DEFAULTS
 
@@ -64,7 +64,7 @@ class EstimateResult(Estimates):
 
 @operation("estimate", post="/estimate", tag="counting", pool="upload")
 def estimate(_: object, parameters: EstimateParameters) -> EstimateResult:
-    """Estimate systems by a jury's ballots, corrected by people's ballots on some sessions.
+    """Estimate systems from a jury's ballots, corrected by people's votes.
 
     Mean grades, pass rates and differences of two systems, each with its interval, beside the
     jury's uncorrected number and that of people alone. Without people's votes, pass rates are

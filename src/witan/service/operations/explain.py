@@ -1,4 +1,4 @@
-"""Show step by step how ballots make an outcome."""
+"""Show step by step how ballots lead to an outcome."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
@@ -16,7 +16,7 @@ from witan.version import __version__
 
 @dataclass(frozen=True)
 class ExplainParameters(BallotSettings, RuleParameters):
-    """Ballots, the session to explain, and how it is counted."""
+    """Ballots, the session to explain, and settings for counting."""
 
     defaults: ClassVar[Any] = COUNTING_DEFAULTS
 
@@ -29,7 +29,7 @@ class ExplainParameters(BallotSettings, RuleParameters):
 @public
 @dataclass(frozen=True, slots=True)
 class OutcomeExplanation:
-    """An outcome, and the steps that lead to it.
+    """An outcome, and the steps to it.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class OutcomeExplanation:
 
 @operation("explain", post="/explain", tag="counting", pool="upload")
 def explain(_: object, parameters: ExplainParameters) -> OutcomeExplanation:
-    """Show step by step how ballots that you have make the outcome of a session.
+    """Show step by step how given ballots lead to a session's outcome.
 
     The ballots as cast, what recusal, rubric and safety gate changed, the numbers the rule reads,
     its arithmetic for the first two, and what the difference between them is worth.

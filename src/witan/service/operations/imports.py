@@ -104,7 +104,7 @@ def import_file(
 
 
 def _identify(options: FileOptions) -> dict[str, object]:
-    """Fields that tell one import of a content from another."""
+    """Return the fields that distinguish imports of a content."""
     return {
         "kind": options.format,
         "columns": sorted(options.columns),
@@ -119,7 +119,7 @@ def _identify(options: FileOptions) -> dict[str, object]:
 
 
 class _Refusal(Exception):
-    """Ends an import of which nothing is to remain."""
+    """Ends an import without storing anything."""
 
 
 class _LineProblems:
@@ -131,7 +131,6 @@ class _LineProblems:
         self.scales: dict[Scale, None] = {}
 
     def note(self, problem: LineProblem) -> None:
-        """Note a line that cannot be read."""
         self.problems.append(problem)
         if self._tell is not None:
             self._tell(problem)

@@ -1,4 +1,4 @@
-"""Say what a session would ask for, and cost at most, before it is started."""
+"""Plan the calls and highest cost of a session."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -92,7 +92,7 @@ class Planner:
     client: "Client"
 
     def summarize(self, estimate: tuple[Plan, float | None]) -> PlanSummary:
-        """Sum a plan up under its own ceiling and that of the client."""
+        """Summarise a plan under its own ceiling and the client's."""
         plan, ceiling = estimate
         bounds = [each for each in (ceiling, self.client.max_cost_usd) if each is not None]
         return summarize_plan(plan, min(bounds, default=None))
@@ -100,7 +100,7 @@ class Planner:
 
 @operation("plan", post="/plan", tag="sessions")
 async def plan(planner: Planner, request: QuestionRequest) -> PlanSummary:
-    """Say what a question would ask for and cost at most; no call is made.
+    """Plan the calls and highest cost of a question, without a call.
 
     Tokens are upper bounds: every answer is counted as if it filled its limit. The expected cost
     goes by the lengths of earlier sessions, or else by published ones. Repairs of reviews and the
@@ -111,13 +111,13 @@ async def plan(planner: Planner, request: QuestionRequest) -> PlanSummary:
 
 @operation("plan_judge", post="/judge/plan", tag="sessions")
 async def plan_judge(planner: Planner, request: JudgeRequest) -> PlanSummary:
-    """Say what `judge` would ask for, and cost at most; no call is made."""
+    """Plan the calls and highest cost of `judge`, without a call."""
     return planner.summarize(await planner.service.plan_judge(request))
 
 
 @operation("plan_retry", post="/sessions/{session}/retry/plan", tag="sessions")
 async def plan_retry(planner: Planner, request: RetryRequest) -> PlanSummary:
-    """Say what `retry` would ask for, and cost at most; no call is made."""
+    """Plan the calls and highest cost of `retry`, without a call."""
     retry_plan = await planner.service.plan_retry(
         request.session, request.seats, request.max_cost_usd
     )
@@ -126,5 +126,5 @@ async def plan_retry(planner: Planner, request: RetryRequest) -> PlanSummary:
 
 @operation("plan_rejudge", post="/sessions/{session}/rejudge/plan", tag="sessions")
 async def plan_rejudge(planner: Planner, request: RejudgeRequest) -> PlanSummary:
-    """Say what `rejudge` would ask for, and cost at most; no call is made."""
+    """Plan the calls and highest cost of `rejudge`, without a call."""
     return planner.summarize(await planner.service.plan_rejudge(request.session, request))

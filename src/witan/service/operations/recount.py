@@ -1,4 +1,4 @@
-"""Count a stored session again, under another rule or without some of its reviewers."""
+"""Count a stored session again, under other rules or without some reviewers."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ LEARNED_SETTINGS = ("prior", "rho")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecountParameters(BallotSettings):
-    """A session, and how its ballots are counted."""
+    """A session, and settings for counting its ballots."""
 
     session: SessionName
     rule: Annotated[Name | None, Doc("Voting rule; by default the session's own.", COUNTING)] = None
@@ -84,7 +84,7 @@ class RecountResult:
 
     @property
     def verdict(self) -> Verdict | None:
-        """The verdict as its ballots are counted now; None: no texts were handed in."""
+        """The verdict by the current count; None without given texts."""
         if self.session is None:
             return None
         return replace(self.session, outcome=self.outcome).verdict
@@ -92,7 +92,7 @@ class RecountResult:
 
 @redacts(RecountResult)
 def redact_recount(result: RecountResult) -> RecountResult:
-    """Redact the outcome by what the seats of the session hide."""
+    """Redact the outcome by the session's seats."""
     if result.session is None:
         return result
     redactor = SessionRedactor(result.session.opening)
@@ -101,7 +101,7 @@ def redact_recount(result: RecountResult) -> RecountResult:
 
 @operation("recount", post="/sessions/{session}/recount", tag="counting", pool="session")
 def recount(store: SessionStore, parameters: RecountParameters) -> RecountResult:
-    """Count the ballots of a session again, under another rule or without some reviewers.
+    """Count a session's ballots again, under another rule or without some reviewers.
 
     The session stays as it is, and no model is called. Whatever is not given stays as the session
     was counted. With `kind`, the ballots that people cast count, or all of them; `prior` learn,
@@ -136,7 +136,7 @@ def recount_session(
     without: Sequence[str] = (),
     values: Mapping[str, Any] | None = None,
 ) -> Outcome:
-    """Count the ballots of a session again; people's, too, where a `kind` is given.
+    """Count a session's ballots again; people's also, with a `kind`.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def recount_import(
     explicit: Collection[str] = (),
     redactor: ImportRedactor = leave_unredacted,
 ) -> Outcome:
-    """Count the ballots of a session that came in as ballots.
+    """Count the ballots of an imported session.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def recount_import(
 
 
 def _add_notes(outcome: Outcome, prior: object, rho: object) -> Outcome:
-    """Return the outcome, with a word on what was to be learned and could not be."""
+    """Add notes on settings that could not be learned."""
     outcome_prior, outcome_rho = outcome.prior, outcome.rho
     warnings = describe_unlearned(
         prior if outcome_prior is None or outcome_prior.source == "public" else None,

@@ -26,19 +26,19 @@ _log = logging.getLogger("witan.reports")
 
 
 class ReportService(Protocol):
-    """A source of sessions, and the client that asked."""
+    """A source of sessions, and its client."""
 
     @property
     def families(self) -> Mapping[str, Collection[str]]:
-        """Family to the models that belong to it."""
+        """Models of each family."""
         ...
 
     def source(self) -> AbstractContextManager[Source]:
-        """Open what sessions are summed from."""
+        """Open the source of the sums."""
         ...
 
     def aliases(self, source: Source) -> Mapping[str, str]:
-        """Old name to present name of models, as the client may see it."""
+        """Present names of renamed models, as the client may see them."""
         ...
 
     def note(self, text: str) -> None:
@@ -61,12 +61,12 @@ class HistoryReports:
 
     @property
     def families(self) -> Mapping[str, Collection[str]]:
-        """Family to the models that belong to it."""
+        """Models of each family."""
         return self.config.families
 
     @contextmanager
     def source(self) -> Iterator[Source]:
-        """Open the history on a connection of its own: a long sum holds up nobody else."""
+        """Open the history on its own connection: long sums block nobody."""
         if self.history is None:
             problem = "this server keeps no history"
             raise HistoryConflict(
@@ -79,7 +79,7 @@ class HistoryReports:
                 raise NothingToCount(error.problem.removeprefix(f"{source.location}: ")) from None
 
     def aliases(self, source: Source) -> Mapping[str, str]:
-        """Old name to present name of models, without what only the operator may see."""
+        """Present names of renamed models, without the operator's private ones."""
         names = source.sums(ALWAYS).names().of.values()
         visible_names = public_names(
             {present_name(name, self.config.aliases): None for name in names}
@@ -87,7 +87,7 @@ class HistoryReports:
         return {**self.config.aliases, **visible_names}
 
     def note(self, text: str) -> None:
-        """Tell the operator what a result took."""
+        """Log what a result required, for the operator."""
         _log.info(text)
 
 
@@ -131,7 +131,7 @@ class LeaderboardParameters(WindowParameters):
     ] = 0.95
 
     def __post_init__(self) -> None:
-        """Refuse what no leaderboard can be of, before anything is opened."""
+        """Refuse impossible leaderboards before opening anything."""
         check_rule(self.rule)
         _ = self.terms
 
@@ -171,7 +171,7 @@ def leaderboard(service: ReportService, parameters: LeaderboardParameters) -> Le
 def scores_over_time(
     service: ReportService, terms: Terms, parts: int = 8
 ) -> tuple[tuple[Window, Leaderboard | None], ...]:
-    """Rank models in each of so many equal parts of the time that the sessions span."""
+    """Rank models in equal periods of the sessions' time span."""
     with service.source() as source:
         return boards_over_time(source, terms, parts, aliases=service.aliases(source))
 
@@ -203,7 +203,7 @@ def _without_aliases(report: AuditReport) -> AuditReport:
 
 @operation("audit", get="/audit", tag="reports", pool="history")
 def audit(service: ReportService, parameters: AuditParameters) -> AuditReport:
-    """Audit how reviewers judge: whom they prefer, how far they agree, what they are worth.
+    """Audit how reviewers judge: preferences, agreement and value.
 
     What stands out is marked; a measure without enough data says so. Simulated sessions never
     count. Families of models, and old names of models, come from the configuration.

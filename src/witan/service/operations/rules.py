@@ -1,4 +1,4 @@
-"""Lists to choose from: rules to count by, and rubrics to grade by."""
+"""Lists of voting rules and rubrics."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -78,7 +78,7 @@ class RuleEntry:
 @public
 @dataclass(frozen=True, slots=True)
 class RuleList:
-    """Rules, and how one is chosen where none is named.
+    """Voting rules, and how one is chosen by default.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class RuleList:
 
 @operation("rules", get="/rules", tag="counting")
 def rules(_: object, parameters: RulesParameters) -> RuleList:
-    """List the rules to count by, and when to take which; with `name` everything of one."""
+    """List the voting rules and when to use them; `name` details one."""
     if parameters.name == "auto":
         return RuleList(())
     rules_listed = RULES.values() if parameters.name is None else [RULES[parameters.name]]
@@ -116,7 +116,7 @@ class RubricsParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class RubricEntry:
-    """A rubric: weighted criteria, and ceilings that no weight can outvote.
+    """A rubric: weighted criteria, and ceilings independent of weights.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ class RubricList:
 
 @operation("rubrics", get="/rubrics", tag="counting")
 def rubrics(_: object, parameters: RubricsParameters) -> RubricList:
-    """List the rubrics that reviewers can grade by; with `name` one of them.
+    """List the rubrics for reviewers; `name` shows one.
 
     Each has its criteria with weights and anchors.
     """

@@ -1,4 +1,4 @@
-"""Sessions, stored and under way: list, show, wait for, cancel and delete them."""
+"""Sessions, stored and running: list, show, wait for, cancel, delete."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -63,13 +63,13 @@ class SessionsParameters(WindowParameters):
     ] = None
 
     def __post_init__(self) -> None:
-        """Refuse what no list can be of, before anything is opened."""
+        """Refuse impossible lists before opening anything."""
         WindowParameters.__post_init__(self)
         _ = self.search, self.cursor
 
     @property
     def search(self) -> Search:
-        """The sessions that are meant."""
+        """Return the search for these sessions."""
         return Search(
             self.text,
             self.since,
@@ -128,7 +128,7 @@ def _redact(listing: SessionList) -> SessionList:
 
 @operation("sessions", get="/sessions", tag="sessions")
 def sessions(store: SessionStore, parameters: SessionsParameters) -> SessionList:
-    """List sessions, the latest first; with `text` those that have its words.
+    """List sessions, latest first; `text` searches them.
 
     An imported session stands by its own time, or where its file says none by that of the import.
     Simulated sessions are marked.
@@ -153,7 +153,10 @@ class ShowParameters(Parameters):
 
 @redacts(ImportedSession)
 def redact_imported_session(session: ImportedSession) -> ImportedSession:
-    """Redact names and reasons; the outcome was counted under the names that clients see."""
+    """Redact names and reasons.
+
+    The outcome was already counted under public names.
+    """
     why = None if session.not_counted is None else redact_words(session.not_counted)
     redacted, _ = redact_import(session.session_import)
     return replace(session, about=redact(session.about), session_import=redacted, not_counted=why)
@@ -161,7 +164,7 @@ def redact_imported_session(session: ImportedSession) -> ImportedSession:
 
 @operation("show", get="/sessions/{session}", tag="sessions")
 def show(store: SessionStore, parameters: ShowParameters) -> CouncilSession | ImportedSession:
-    """Show a session: question, answers, ballots, outcome, final answer and every event.
+    """Show a session: question, answers, ballots, outcome, final answer, events.
 
     A session that came in as ballots has no events: what is known of it stands in their place,
     marked by `witan_imported` in place of `witan_session`.
@@ -175,7 +178,7 @@ def show(store: SessionStore, parameters: ShowParameters) -> CouncilSession | Im
 
 @dataclass(frozen=True, slots=True)
 class ResultParameters(SessionRequest):
-    """Session to wait for, and for how long."""
+    """Session to wait for, and a timeout."""
 
     wait: Annotated[
         float, Constraint(ge=0, le=600), Doc("Seconds to wait for the session to end.")
@@ -245,7 +248,7 @@ class ForgetParameters(Parameters):
 @public
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """Deleted sessions, and files that still hold their text.
+    """Deleted sessions, and files with remains of their text.
 
     Parameters
     ----------
@@ -267,7 +270,7 @@ class Deletion:
 
 @operation("forget", delete="/sessions/{session}", tag="sessions", changes=True, destroys=True)
 def forget(store: SessionStore, parameters: ForgetParameters) -> Deletion:
-    """Delete a session with its answers, ballots and numbers. It cannot be undone.
+    """Delete a session with its answers, ballots and numbers, irreversibly.
 
     Records of it that were set aside when it was interrupted are deleted, too. What is left is
     what lies elsewhere: saved files, exports, lakes, backups and damaged copies of the history. A

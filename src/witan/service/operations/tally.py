@@ -25,7 +25,7 @@ class RuleParameters(BallotParameters):
 
 @dataclass(frozen=True)
 class TallyParameters(BallotSettings, RuleParameters):
-    """Ballots, and how they are counted."""
+    """Ballots, and settings for counting them."""
 
     defaults: ClassVar[Any] = COUNTING_DEFAULTS
 
@@ -41,7 +41,7 @@ class TallyParameters(BallotSettings, RuleParameters):
 
 @dataclass(frozen=True, slots=True)
 class UncountedSession:
-    """A session that the rule cannot count.
+    """A session with ballots unsuitable for the rule.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class Tally:
 
 @operation("tally", post="/tally", tag="counting", pool="upload")
 def tally(_: object, parameters: TallyParameters) -> Tally:
-    """Count ballots that you have, and say who leads and how sure that is.
+    """Count given ballots: who leads, and how sure that is.
 
     Standings with intervals, ties, and how many ballots could end the lead. Nothing is stored and
     no model is called.
@@ -104,7 +104,10 @@ def count_sessions(
     parameters: TallyParameters,
     on_unsuitable: Callable[[UnsuitableBallots], None],
 ) -> Iterator["OutcomeColumn"]:
-    """Count session by session, as columns of batches; all ballots are read before the first."""
+    """Count session by session, in batches of columns.
+
+    All ballots are read before the first count.
+    """
     # Loads numpy: the command's help does without.
     from witan.core.rules import RULES
     from witan.core.tally import tally_columns

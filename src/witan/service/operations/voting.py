@@ -92,7 +92,7 @@ class VotingPaper:
 
     @classmethod
     def of(cls, paper: Paper) -> "VotingPaper":
-        """Leave out of a paper who wrote what."""
+        """Return the paper without the authors."""
         return cls(
             paper.session,
             paper.code,
@@ -116,7 +116,7 @@ def redact_vote(result: VoteResult) -> VoteResult:
 
 @operation("paper", get="/sessions/{session}/paper", tag="voting")
 def paper(store: SessionStore, parameters: PaperParameters) -> VotingPaper:
-    """Give the answers of a session under labels drawn for one person, to be ranked blind.
+    """Return a session's answers under a person's labels, for blind ranking.
 
     Nothing tells who wrote what. Show them to the person; do not rank for them.
     """
@@ -125,7 +125,7 @@ def paper(store: SessionStore, parameters: PaperParameters) -> VotingPaper:
 
 @operation("vote", post="/sessions/{session}/votes", tag="voting", changes=True, destroys=True)
 def vote(store: SessionStore, parameters: VoteParameters) -> VoteResult:
-    """Store a person's ranking by the labels of the paper; then reveal who wrote what.
+    """Store a person's ranking by labels, then reveal the authors.
 
     Labels differ between voters, so `paper` names the paper that was ranked. By a token one votes
     under its name, or within it: as `ines` by the token `team` is `team/ines`.
@@ -143,14 +143,14 @@ def vote(store: SessionStore, parameters: VoteParameters) -> VoteResult:
 
 
 def paper_for(store: SessionStore, session: str, person: str | None) -> Paper:
-    """Prepare the paper of a person, who wrote what included."""
+    """Prepare a person's paper, including the authors."""
     return prepare_paper(store.history, store.whole_name(session), store.voter(person))
 
 
 def cast_vote(
     store: SessionStore, paper: Paper, vote: HumanVote, *, has_seen_ranking: bool = False
 ) -> VoteResult:
-    """Store a vote, then reveal who wrote what, and how the panel ranked it.
+    """Store a vote, then reveal the authors and the panel's ranking.
 
     `has_seen_ranking`: the person comes from a page that told before how the panel ranked.
     """
@@ -159,7 +159,7 @@ def cast_vote(
 
 
 def reveal_paper(store: SessionStore, paper: Paper, groups: Groups) -> VoteResult:
-    """Reveal who wrote what on a paper, and how the panel ranked it."""
+    """Reveal a paper's authors and the panel's ranking."""
     return reveal(store.history, paper, groups, store.show_import)
 
 

@@ -48,16 +48,16 @@ MOST_CHARACTERS = 50_000
 
 
 class Configure(Protocol):
-    """Gives the configuration under a profile, with what a request gives in place of it."""
+    """Returns a profile's configuration with a request's overrides."""
 
     def __call__(self, profile: str, values: Mapping[str, Any], /) -> Config:
-        """Give it; what is not accepted is named with its source."""
+        """Return the configuration; errors name the source of a value."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CouncilProfile:
-    """A council that can be asked.
+    """An available council.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class CouncilProfile:
 
 @redacts(CouncilProfile)
 def redact_profile(profile: CouncilProfile) -> CouncilProfile:
-    """Redact how the seats of a profile are written, and what its notes say of that."""
+    """Redact the seats of a profile, and its notes."""
     seats, jury, chairmen = redact_seats(profile.seats, profile.jury, profile.chairmen)
     notes = tuple(map(redact_words, profile.notes))
     return replace(profile, seats=seats, jury=jury, chairmen=chairmen, notes=notes)
@@ -140,7 +140,7 @@ class Councils:
         return self._configure("", {})
 
     async def open(self, stack: AsyncExitStack) -> None:
-        """Seat everybody; who cannot be seated is kept with the reason."""
+        """Seat every profile; store the reason for one that fails."""
         profiles = {}
         for name, about in self._about.items():
             try:
@@ -174,7 +174,7 @@ class Councils:
         )
 
     def council(self, request: CouncilRequest, ceiling: float | None = None) -> Council:
-        """Return a council as it is asked for, whose session costs no more than the ceiling."""
+        """Return the requested council, with its cost under the ceiling."""
         base = self._base(request.profile)
         seats = (*base.members, *base.jury)
         jury = _find_members(request.jury, seats) or base.jury
@@ -188,7 +188,7 @@ class Councils:
         return self._vary(base, request, members, jury, ceiling)
 
     def council_of_jurors(self, request: JuryRequest, ceiling: float | None = None) -> Council:
-        """Seat those who judge stored answers: the chosen seats, or else the reviewers."""
+        """Seat the chosen jurors, or the reviewers."""
         base = self._base(request.profile)
         if request.jury and request.members:
             expected = "none with a jury: the answers already exist"
@@ -208,7 +208,7 @@ class Councils:
         jury: tuple[Member, ...],
         ceiling: float | None,
     ) -> Council:
-        """Seat these of a council, with the chairmen and the procedure that are asked for."""
+        """Seat some members of a council, with the requested chairmen and procedure."""
         seats = (*base.members, *base.jury)
         if request.chairman:
             seat_by_name = {each.name: each for each in (*base.chairmen, *seats)}
@@ -228,7 +228,7 @@ class Councils:
     def council_of(
         self, session: Session, ceiling: float | None = None, max_cost_usd: float | None = None
     ) -> Council:
-        """Return the council that a session was begun by, with the keys of today.
+        """Return the council of a session, with today's keys.
 
         Parameters
         ----------
@@ -255,7 +255,7 @@ class Councils:
         raise self._not_here(session)
 
     def _not_here(self, session: Session) -> NoCouncil:
-        """Make the error of a session whose seats are not configured."""
+        """Return the error for a session with unconfigured seats."""
         begun_text = f"the session {session.id} was begun by"
         retry_text = "or ask the question again"
         opened = session.opening
@@ -282,7 +282,7 @@ class Councils:
         return NoCouncil(problem, f"configure {seat_list}{profile_text} as they were, {retry_text}")
 
     def _seats_of_profile(self, profile: str) -> tuple[SeatSpec, ...]:
-        """List the configured seats of a profile that cannot be seated."""
+        """List the seats of a profile that cannot be used."""
         try:
             config = self._configure(profile, {})
         except WitanError:
@@ -313,7 +313,7 @@ class Councils:
 
 
 def check_weights(request: JuryRequest, council: Council) -> None:
-    """Refuse a request's weight of somebody who does not review."""
+    """Refuse a weight for anyone but a reviewer."""
     reviewers = [member.name for member in council.reviewers]
     for name in request.options.collect_values().get("weights") or ():
         if name not in reviewers:
@@ -321,7 +321,7 @@ def check_weights(request: JuryRequest, council: Council) -> None:
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Refuse settings that no client of a server may choose."""
+    """Refuse settings forbidden to clients of a server."""
     for name, most in MOST.items():
         if (value := options.get(name)) is not None and value > most:
             raise InvalidParameter(name, value, f"at most {most:,}")
@@ -343,7 +343,7 @@ def _find_members(names: Sequence[str], members: Sequence[Member]) -> tuple[Memb
 
 
 def _check_jury(jury: Sequence[Member], members: Sequence[Member]) -> None:
-    """Refuse a jury of one, and a juror that is to answer, too."""
+    """Refuse a single juror, and a juror that is also a member."""
     if len(jury) == 1:
         raise InvalidParameter("jury", [jury[0].name], "at least two seats, or none")
     shared_names = [member.name for member in members if member in jury]
@@ -356,7 +356,7 @@ def _check_jury(jury: Sequence[Member], members: Sequence[Member]) -> None:
 def _match_members(
     seats: Sequence[Seat], members: Sequence[Member], *, by_name: bool
 ) -> tuple[Member, ...] | None:
-    """Return the members that sat in these seats, by name and source or by source alone.
+    """Return the members in these seats, by name and source, or source.
 
     None: not all of them are here.
     """

@@ -59,13 +59,13 @@ SessionRunner: TypeAlias = "Callable[[Council, Listener, SessionReservation], Aw
 
 
 class Seating(Protocol):
-    """The councils that a service can seat: of a server, or of one command."""
+    """The councils of a service: a server's or one command's."""
 
     profiles: "Mapping[str, CouncilProfile]"
 
     @property
     def history(self) -> "History | None":
-        """The history that their sessions are recorded in."""
+        """The history of their sessions."""
         ...
 
     @property
@@ -74,7 +74,7 @@ class Seating(Protocol):
         ...
 
     async def open(self, stack: AsyncExitStack) -> None:
-        """Seat who is seated before anybody asks."""
+        """Prepare the councils that are seated in advance."""
         ...
 
     def council(self, request: CouncilRequest, ceiling: float | None = None) -> "Council":
@@ -82,7 +82,7 @@ class Seating(Protocol):
         ...
 
     def council_of_jurors(self, request: JuryRequest, ceiling: float | None = None) -> "Council":
-        """Seat who judges stored answers, or texts."""
+        """Seat the judges of stored answers, or of texts."""
         ...
 
     def council_of(
@@ -94,7 +94,7 @@ class Seating(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SessionJob:
-    """A session that is to be held.
+    """A session to run.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def resume_job(
     take_up: Callable[[], Awaitable[Session]],
     max_cost_usd: float | None = None,
 ) -> SessionJob:
-    """Resume an interrupted session, which `take_up` returns."""
+    """Resume an interrupted session, as returned by `take_up`."""
     own = session.opening.procedure.limits.max_cost_usd
 
     async def run(council: "Council", listener: Listener, account: SessionReservation) -> Session:
@@ -220,7 +220,7 @@ def retry_job(
 def rejudge_job(
     councils: Seating, session: Session, request: CouncilRequest, hops: tuple[str, ...] = ()
 ) -> SessionJob:
-    """Put the stored answers of a session before another jury."""
+    """Put a session's stored answers before another jury, in a new session."""
 
     async def run(council: "Council", listener: Listener, _: SessionReservation) -> Session:
         return await council.rejudge(session, seed=request.seed, listener=listener)
@@ -263,7 +263,7 @@ RETENTION_SECONDS = 3600.0
 
 
 class Service:
-    """Sessions under way, and those that are kept.
+    """Running and stored sessions.
 
     Open it with `Service.open`.
 
@@ -364,12 +364,12 @@ class Service:
 
     @property
     def under_way(self) -> tuple[RunningSession, ...]:
-        """The sessions that go on now, the earliest first."""
+        """Running sessions, earliest first."""
         return self._registry.under_way
 
     @property
     def recent_sessions(self) -> tuple[RunningSession, ...]:
-        """The sessions that go on now, or ended lately, the earliest first."""
+        """Running and recently ended sessions, earliest first."""
         return self._registry.sessions
 
     @property
@@ -380,7 +380,7 @@ class Service:
         return HistoryReports(self.history, self._seatings.config)
 
     def find_running(self, session: str) -> RunningSession | None:
-        """Return a session that is under way or has ended lately, by its whole name."""
+        """Return a running or recently ended session, by full name."""
         return self._registry.get(session)
 
     async def plan(self, request: QuestionRequest) -> tuple[Plan, float | None]:
@@ -405,7 +405,7 @@ class Service:
         parent: str | None = None,
         store: bool = True,
     ) -> RunningSession:
-        """Put a question to a council; it goes on whether or not anybody follows it.
+        """Ask a council a question; the session runs without any reader.
 
         Parameters
         ----------
@@ -471,7 +471,7 @@ class Service:
         client: Client = LOCAL,
         hops: tuple[str, ...] = (),
     ) -> RunningSession:
-        """Put the stored answers of a session before another jury, in a session of its own."""
+        """Put a session's stored answers before another jury, in a new session."""
         record = await self._registry.session(session)
         return await self._start(client, rejudge_job(self._seatings, record, request, hops))
 
@@ -490,7 +490,7 @@ class Service:
     async def plan_retry(
         self, session: str, seats: Sequence[str] = (), max_cost_usd: float | None = None
     ) -> tuple[Plan, float | None]:
-        """Plan a retry by the record alone: nobody is seated; return its ceiling as well."""
+        """Plan a retry from the record alone; return its ceiling too."""
         record = await self.record_at_rest(session)
         limits = with_ceiling(record.opening.procedure, max_cost_usd).limits
         return plan_retry(record, tuple(seats) or None, limits), limits.max_cost_usd
@@ -517,7 +517,7 @@ class Service:
         return await self._registry.resolve_session(name)
 
     async def forget(self, session: str) -> str | None:
-        """Delete a session wholly; return what may still be read of it, and until when."""
+        """Delete a session completely; return remains and their expiry."""
         whole = await self.resolve_session(session)
         with self._registry.claim_session(whole):
             note = None
@@ -528,7 +528,7 @@ class Service:
         return note
 
     async def drain(self, seconds: float) -> None:
-        """Begin no more sessions; let those under way end, and break off what lasts longer."""
+        """Start no more sessions; wait for running ones, then cancel them."""
         self.is_draining = True
         with anyio.move_on_after(seconds):
             for running_session in [*self._running_sessions]:
@@ -550,13 +550,13 @@ class Service:
                 await anyio.sleep(RETENTION_SECONDS)
 
     async def record_at_rest(self, name: str) -> Session:
-        """Return a session as it is recorded; one that is under way is refused."""
+        """Return a recorded session; refuse a running one."""
         whole = await self.resolve_session(name)
         self._registry.check_at_rest(whole)
         return await self._registry.session(whole)
 
     async def _take_over(self, session: Session) -> Session:
-        """Return a session as whoever was at it has left it, and writes to it no longer."""
+        """Return a session as left by its former process, which stopped writing."""
         if self.history is None:
             return session
         take_up = partial(self.history.claim, session.id, by_force=True)
@@ -568,7 +568,7 @@ class Service:
     async def _read_conversation(
         self, request: QuestionRequest
     ) -> tuple[tuple[Message, ...], str | None]:
-        """Return the conversation so far, and the session that it is from, if it is from one."""
+        """Return the conversation so far, and its session, if any."""
         if request.parent is None:
             return tuple(Message(turn.role, turn.content) for turn in request.conversation), None
         parent_session = await self._registry.session(request.parent)
@@ -664,7 +664,7 @@ class Service:
 
 
 class _SessionListener:
-    """Tells all who hear of a session; and its account, before something is called."""
+    """Notifies observers of a session, and its account before each call."""
 
     def __init__(
         self,
@@ -681,7 +681,7 @@ class _SessionListener:
             listener(event)
 
     async def before_call(self, *, is_recorded: bool) -> None:
-        """Say that something is called."""
+        """Record that a call is about to start."""
         await self._account.await_record(self._running.id, is_recorded=is_recorded)
 
 
@@ -717,7 +717,7 @@ async def open_service(
     *,
     spending_path: Path | None = None,
 ) -> AsyncGenerator[Service, None]:
-    """Open the service that a server serves; it sends spans where the environment says so.
+    """Open a server's service, with tracing if the environment configures it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Sessions that run, or ended lately: tasks, observers, registry."""
+"""Running and recently ended sessions: tasks, observers, registry."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
@@ -41,7 +41,7 @@ def contain_errors(
     fields: Mapping[str, object] = NO_FIELDS,
     reraise: type[Exception] | tuple[type[Exception], ...] = (),
 ) -> Iterator[ContainedError]:
-    """Write what nobody foresaw in this block into the log, and go on after it.
+    """Log unexpected errors of this block, and continue after it.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def contain_errors(
 
 
 class RunningSession:
-    """A session, from when it is asked for until nobody asks for it any more.
+    """A session in the registry, from its request until its removal.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class RunningSession:
 
     @property
     def failure(self) -> Exception | None:
-        """The error that ended it; None: there is none yet."""
+        """The error that ended it, if any."""
         return self._failure
 
     @property
@@ -120,7 +120,7 @@ class RunningSession:
 
     @property
     def record(self) -> Session:
-        """The same as it is recorded, with all that its seats are written by."""
+        """The session as recorded, with the private words of its seats."""
         return self._session if self._session is not None else Session.of(self.stream.events)
 
     @property
@@ -134,7 +134,7 @@ class RunningSession:
         return not self._end_event.is_set()
 
     def cancel(self) -> None:
-        """Stop: every call is cancelled, what came in is kept."""
+        """Cancel every call; keep all replies so far."""
         self.scope.cancel()
 
     async def wait_for_name(self) -> None:
@@ -144,7 +144,7 @@ class RunningSession:
             raise self._failure
 
     async def wait_for_session(self) -> Session:
-        """Wait until nothing follows; return the session, which may have been interrupted."""
+        """Wait for the end; return the session, which may be interrupted."""
         await self._end_event.wait()
         if self._failure is not None:
             raise self._failure
@@ -163,7 +163,7 @@ class RunningSession:
             self._opening_event.set()
 
     def close(self, session: Session | None = None, failure: Exception | None = None) -> None:
-        """End it, with its session or the failure that ended it."""
+        """End with a session or a failure."""
         self._session, self._failure = session, failure
         if session is None and failure is None and self._id is None:
             # Cancelled before anything was told.
@@ -174,14 +174,14 @@ class RunningSession:
 
 
 class Observer(Protocol):
-    """Hears of every session: to count them, to write them down, to trace them."""
+    """Observes every session: for metrics, logs and traces."""
 
     def watch(self, running_session: RunningSession, /) -> Listener:
-        """Return a listener for a session that is about to be held."""
+        """Return a listener for a new session."""
         ...
 
     def end_session(self, running_session: RunningSession, /) -> None:
-        """Hear that nothing follows in it, whether or not it was closed."""
+        """Note the end of a session, closed or not."""
         ...
 
 
@@ -189,7 +189,7 @@ _log = logging.getLogger("witan.service")
 
 
 def watch_session(observer: Observer, running_session: RunningSession) -> Listener:
-    """Make the listener of an observer; once it fails, the session goes on without it."""
+    """Create an observer's listener; after a failure the session continues without it."""
     hearing: list[Listener] = []
     with _contain(observer):
         hearing.append(observer.watch(running_session))
@@ -206,7 +206,7 @@ def watch_session(observer: Observer, running_session: RunningSession) -> Listen
 
 
 def notify_over(observers: Iterable[Observer], running_session: RunningSession) -> None:
-    """Tell every observer that nothing follows in a session."""
+    """Notify every observer of the end of a session."""
     for observer in observers:
         with _contain(observer):
             observer.end_session(running_session)
@@ -245,14 +245,14 @@ class SessionRegistry:
 
     @property
     def under_way(self) -> tuple[RunningSession, ...]:
-        """The sessions that go on now, the earliest first."""
+        """Running sessions, earliest first."""
         return tuple(
             running_session for running_session in self._by_id.values() if running_session.under_way
         )
 
     @property
     def sessions(self) -> tuple[RunningSession, ...]:
-        """The sessions that go on now, or ended lately, the earliest first."""
+        """Running and recently ended sessions, earliest first."""
         return tuple(self._by_id.values())
 
     def get(self, session: str) -> RunningSession | None:
@@ -260,7 +260,7 @@ class SessionRegistry:
         return self._by_id.get(session)
 
     def keep_session(self, running_session: RunningSession) -> None:
-        """Keep a session at hand, in place of what it was before it was taken up again."""
+        """Add a session, in place of its earlier run."""
         earlier_run = self._by_id.get(running_session.id)
         if earlier_run is not running_session:
             if earlier_run is not None:
@@ -268,7 +268,7 @@ class SessionRegistry:
             self._by_id = {**self._by_id, running_session.id: running_session}
 
     def retire_session(self, running_session: RunningSession) -> None:
-        """Let go of the sessions that ended first, beyond those that are held at hand."""
+        """Drop the sessions that ended first, beyond the limits."""
         if (
             not running_session.has_name
             or self._by_id.get(running_session.id) is not running_session
@@ -292,7 +292,7 @@ class SessionRegistry:
             self._by_id = {name: run for name, run in self._by_id.items() if name != session}
 
     def check_at_rest(self, session: str) -> None:
-        """Refuse a session that is under way."""
+        """Refuse a running session."""
         running_session = self._by_id.get(session)
         if session in self._sessions_taken or (
             running_session is not None and running_session.under_way
@@ -302,7 +302,7 @@ class SessionRegistry:
 
     @contextmanager
     def claim_session(self, session: str) -> Iterator[None]:
-        """Let nobody else take up, or delete, a session at the same time."""
+        """Prevent others from resuming or deleting a session meanwhile."""
         self.check_at_rest(session)
         self._sessions_taken.add(session)
         try:
@@ -311,7 +311,7 @@ class SessionRegistry:
             self._sessions_taken.discard(session)
 
     async def session(self, name: str) -> Session:
-        """Return a session as it is recorded, whole or as far as it came."""
+        """Return a session as recorded, complete or partial."""
         session_name = await self.resolve_session(name)
         running_session = self._by_id.get(session_name)
         if running_session is not None and not (

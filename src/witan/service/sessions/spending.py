@@ -1,4 +1,4 @@
-"""Limits of clients: how often they ask, and what they spend in a day."""
+"""Limits of clients: request rates and daily spending."""
 
 import json
 import logging
@@ -35,7 +35,7 @@ MOST_STALE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ReservedAmount:
-    """Dollars that a session may cost, held back until it is known what it did.
+    """Dollars reserved for a session until its cost is known.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class Ledger:
         return reservation
 
     def name(self, reservation: ReservedAmount, session: str | None, before_usd: float) -> None:
-        """Say, before anything is called, whose record will tell what it came to; None: nobody's.
+        """Name the session with the actual cost, before any call.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class Ledger:
         self._write_line(reservation, usd, at=at)
 
     def drop(self, reservation: ReservedAmount) -> None:
-        """Drop a reservation that came to nothing."""
+        """Drop a reservation without a cost."""
         self._under_way.discard(reservation.number)
         self._lines.pop(reservation.number, None)
         self._unwritten_lines.pop(reservation.number, None)
@@ -217,7 +217,7 @@ class Ledger:
         self._lines = {n: line for n, line in self._lines.items() if line.at > since}
 
     def _open(self, path: Path) -> None:
-        """Take up what is there, and write it anew without what is too old."""
+        """Read the file, and rewrite it without outdated lines."""
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not self._file_lock.enter_context(lock_file(path.with_name(f"{path.name}.lock"), 0)):
             self._file_lock.close()
@@ -242,7 +242,7 @@ def _append(path: Path, text: str) -> None:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Have this in the file alone: whenever the machine stops, it is there, or what was before."""
+    """Replace the file atomically, even if the machine stops."""
     anew = path.with_name(f"{path.name}.new")
     with anew.open("w", encoding="utf-8") as file:
         anew.chmod(0o600)
@@ -275,7 +275,9 @@ def _object(number: str, line: _Line) -> dict[str, object]:
 
 
 def _lines(text: str) -> Iterator[tuple[str, _Line]]:
-    """Yield the lines that are whole; the last may have been cut off when the machine stopped.
+    """Yield the complete lines.
+
+    The last one may be cut off, if the machine stopped.
 
     One that somebody wrote is whole if its time is of a zone, and its dollars are a number.
     """
@@ -361,7 +363,7 @@ class SessionReservation:
         self.before_usd = 0.0
 
     async def await_record(self, session: str, *, is_recorded: bool) -> None:
-        """Wait until it outlives the process that something is called, and whose record tells what.
+        """Wait until the reservation, its calls and its session are durable.
 
         Parameters
         ----------
@@ -394,7 +396,7 @@ class SessionReservation:
 
 
 async def flush_ledger(ledger: Ledger, reservation: ReservedAmount | None = None) -> None:
-    """Flush a ledger despite cancellation, which takes effect afterwards."""
+    """Flush a ledger despite cancellation, which then takes effect."""
     # What is written of somebody who is cancelled meanwhile is known, too.
     with anyio.CancelScope(shield=True):
         await ledger.flush(reservation)
@@ -418,7 +420,7 @@ class ClientLimits:
         self._begin_times: dict[str, deque[float]] = defaultdict(deque)
 
     def begin(self, client: Client) -> None:
-        """Count a session that is about to begin.
+        """Count the start of a session.
 
         Raises
         ------
@@ -438,7 +440,7 @@ class ClientLimits:
         begin_times.append(now)
 
     def session_ceiling(self, client: Client) -> float | None:
-        """Return the most that a session of this client may cost; None: as much as it likes.
+        """Return the client's ceiling for a session; None without a limit.
 
         Raises
         ------
@@ -453,7 +455,7 @@ class ClientLimits:
         return left_usd if client.max_cost_usd is None else min(left_usd, client.max_cost_usd)
 
     def check(self, client: Client, least_usd: float) -> None:
-        """Refuse a session of which no call could be made with what its client has left.
+        """Refuse a session whose first call exceeds the remaining budget.
 
         Parameters
         ----------
@@ -472,7 +474,7 @@ class ClientLimits:
             raise self._refusal(client, client.daily_usd, least_usd)
 
     def _refusal(self, client: Client, daily_usd: float, least_usd: float | None = None) -> Busy:
-        """Sum what is spent and reserved, and say when to try again."""
+        """Return the refusal: sums spent and reserved, and when to retry."""
         reserved, n_held = self._ledger.reserved_usd(client.name)
         spent_usd = self._ledger.spent_usd(client.name) - reserved
         problem = (
@@ -493,7 +495,7 @@ class ClientLimits:
         return Busy(problem, "ask again tomorrow, or ask for a higher limit", TOMORROW_SECONDS)
 
     async def hold_back(self, client: Client, usd: float | None) -> SessionReservation:
-        """Hold back what a session may cost, such that it outlives the process; None: nothing.
+        """Reserve a session's highest cost durably; None reserves nothing.
 
         It counts at once: two who ask at the same moment do not both get what is left. A session is
         to have it for its ceiling: what retries cost beyond it would be nobody's.

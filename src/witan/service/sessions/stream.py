@@ -42,7 +42,7 @@ class StreamMessage:
 
     @property
     def seq(self) -> int:
-        """The number of the event; of pieces told together, that of the last."""
+        """Number of the event; the last one's for merged pieces."""
         return self.event.seq
 
     @property
@@ -54,14 +54,14 @@ class StreamMessage:
 
     @property
     def n_bytes(self) -> int:
-        """The length of its JSON, which is not held for that."""
+        """Length of its JSON, which is not stored for that."""
         if self._json is not None:
             return len(self._json)
         return len(event_to_json(self.event, is_simulated=self._is_simulated))
 
     @property
     def mark(self) -> str:
-        """A mark that differs from that of another event with the same number."""
+        """A mark to distinguish events with the same number."""
         if self._mark is None:
             payload = self.json
             if self.event.provisional:  # an event is the same one once it is kept
@@ -72,7 +72,7 @@ class StreamMessage:
 
     @property
     def id(self) -> str:
-        """Its number and its mark: by these a reader says what it heard last."""
+        """Number and mark, by which a reader names its last event."""
         return f"{self.seq}-{self.mark}"
 
     def part_after(self, after: int) -> "StreamMessage":
@@ -82,7 +82,7 @@ class StreamMessage:
 
 
 class TextRun(StreamMessage):
-    """Pieces of a text that were told one by one long ago, kept as one.
+    """Old pieces of a text, merged into one.
 
     Its mark is its own: to have heard it is not to have heard the pieces of other texts that lie
     between its own, as those are told after it.
@@ -121,7 +121,7 @@ class TextRun(StreamMessage):
 
 
 def resume_point(messages: Sequence[StreamMessage], last: str, mark: str | None = None) -> int:
-    """Return the number of the last event a reader has; 0: none surely.
+    """Return the number of a reader's last event; 0 if unsure.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ _Text = tuple[str, str | None, int]
 
 @dataclass(slots=True)
 class _PendingText:
-    """A text under way: its unsent piece, and its number of separate pieces."""
+    """A growing text: its unsent piece, and its number of separate pieces."""
 
     told_at: float = 0.0
     pending: Piece | None = None
@@ -192,7 +192,7 @@ class Stream:
         self.failure: str | None = None
 
     def take(self, event: e.Event) -> None:
-        """Tell an event, or keep it for a moment where it is a piece of a text."""
+        """Publish an event; buffer pieces of texts briefly."""
         if isinstance(event, e.AnswerDelta | e.SynthesisDelta):
             self._gather(event)
             return
@@ -204,7 +204,7 @@ class Stream:
         self._tell(event)
 
     def end(self, failure: str | None = None) -> None:
-        """Say that nothing follows: the session is closed, was interrupted, or failed."""
+        """End the stream of a closed, interrupted or failed session."""
         if self.has_ended:
             return
         self.flush()
@@ -233,19 +233,19 @@ class Stream:
 
     @property
     def events(self) -> tuple[e.Event, ...]:
-        """The same as it happened: readers are not told how seats are written."""
+        """The events as they happened, with private words of seats."""
         return tuple(self._kept_events)
 
     @property
     def n_bytes(self) -> int:
-        """The length of all that was told so far, as JSON."""
+        """Length of all published events, as JSON."""
         return sum(entry.n_bytes for entry in self._log)
 
     def __len__(self) -> int:
         return len(self._log)
 
     async def follow(self, after: int = 0) -> AsyncGenerator[StreamMessage, None]:
-        """Yield what was told with a number above `after`, then what is, until nothing follows.
+        """Yield published messages after number `after`, then new ones, until the end.
 
         Between two of them anything may have been told; a text that was completed meanwhile comes
         whole.
@@ -261,7 +261,7 @@ class Stream:
             await self.wait_for_change()
 
     def resume_point(self, last: str) -> int:
-        """Return the number after which to go on for whoever received this last."""
+        """Return the number for a reader to continue after."""
         return resume_point(self._log, last, self.mark)
 
     async def wait_for_change(self) -> None:
@@ -273,7 +273,7 @@ class Stream:
         return tuple(self._messages_since(after))
 
     async def pace(self) -> None:
-        """Tell what is gathered, again and again, until nothing follows."""
+        """Publish buffered pieces at intervals, until the end."""
         while not self.has_ended:
             await self._gather_event.wait()
             if not self.has_ended:
@@ -281,7 +281,7 @@ class Stream:
             self.flush()
 
     def flush(self) -> None:
-        """Tell at once what was to wait."""
+        """Publish buffered pieces now."""
         if not self._is_waiting:
             return
         self._is_waiting, self._gather_event = False, anyio.Event()
@@ -324,7 +324,7 @@ class Stream:
             self._gather_event.set()
 
     def _tell_piece(self, text_state: _PendingText, piece: Piece) -> None:
-        """Tell a piece; what was told long ago of a long text is kept as one."""
+        """Publish a piece; merge old pieces of long texts."""
         self._tell(piece)
         text_state.n_single += 1
         if text_state.n_single < 2 * MAX_RECENT_PIECES:
@@ -341,7 +341,7 @@ class Stream:
         text_state.n_single = MAX_RECENT_PIECES
 
     def _forget_pieces(self, event: e.Event) -> None:
-        """Drop the pieces of a text that is whole, or void."""
+        """Drop the pieces of a complete or void text."""
         ended_part = _ended_by(event)
         if ended_part is None:
             return
@@ -377,7 +377,7 @@ def _text_of(piece: Piece) -> _Text:
 
 
 def _ended_by(event: e.Event) -> tuple[str, str | None] | None:
-    """The stage and seat whose text this event completes or makes void."""
+    """Return the stage and seat of a text that this event ends."""
     match event:
         case e.AnswerDone() | e.AnswerFailed():
             return "answer", event.seat

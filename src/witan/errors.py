@@ -69,7 +69,7 @@ class Way:
     arguments
         Parameter to value; to entries of a table; or to True, a switch.
     operation
-        Where the parameters belong; empty: to what was refused.
+        Operation of the parameters; empty for the refused one.
     command
         It is of the command line alone.
     """
@@ -293,7 +293,7 @@ class SessionFileError(WitanError, ValueError):
 
 
 _VERBS = ("is", "has", "was", "cannot", "could", "does", "holds", "needs", "went", "would")
-"""First words of a problem that goes on from its subject."""
+"""First words of a problem that continues its subject."""
 
 
 class HistoryError(WitanError, RuntimeError):
@@ -368,7 +368,7 @@ class ModelError(WitanError, RuntimeError):
     transient
         The same call may succeed later: 408, 409, 425, 429, 5xx, a dropped connection, a timeout.
     sent
-        The request reached the provider, as far as can be told; what did not is not billed.
+        Whether the request probably reached the provider; otherwise it is not billed.
     """
 
     def __init__(  # noqa: PLR0917 - positional, so that the error pickles

@@ -25,7 +25,7 @@ class JuryMetric(BaseMetric):
     Parameters
     ----------
     jury
-        As of `witan.judge`; None: the configured reviewers.
+        As of `witan.judge`, by default the configured reviewers.
     pass_mark
         Lowest grade that passes, from 1 to 10; its share of the scale is the threshold.
     use_expected

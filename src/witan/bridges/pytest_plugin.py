@@ -26,7 +26,7 @@ class JudgedAssertion:
     Parameters
     ----------
     folder
-        Folder of stored sessions, a file each; None: nothing is stored.
+        Folder of stored sessions, a file each; None stores nothing.
     """
 
     folder: Path | None

@@ -99,7 +99,7 @@ class BallotObject:
     positions
         Place on the sheet by candidate, from 1.
     weight
-        0 or more; 1 unless given.
+        0 or more, by default 1.
     paired
         It compares two candidates, as one of many.
     scale
@@ -107,7 +107,7 @@ class BallotObject:
     at
         When it was cast (RFC 3339).
     kind
-        Whether a model or a person cast it; a model unless given.
+        Whether a model or a person cast it; by default a model.
     category, question
         The category, and the text, of its question.
     notes

@@ -118,7 +118,7 @@ class Operation(Generic[P, R]):
     kind
         ``value``: returns a result; ``session``: starts a session.
     pool
-        Threads of a server in which it waits its turn; None: it takes no time worth a queue.
+        Queue of a server's threads in which it waits; None if it is too quick for one.
     method, path
         The HTTP route; ``{session}`` in the path stands for the parameter of that name.
     changes, destroys
@@ -155,7 +155,7 @@ def redact(result: T) -> T:
     Raises
     ------
     TypeError
-        If nobody has said what of exactly this type clients may see.
+        If nothing declares what clients may see of exactly this type.
     """
     answer: T = _redactor(type(result))(result)
     return answer

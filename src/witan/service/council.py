@@ -218,7 +218,7 @@ class Council(BaseCouncil):
         Who reviews in place of the members, likewise, and answers nothing. None: members review
         each other.
     environment
-        Where keys are looked for; None: in the environment of this process.
+        Where to look for keys, by default the environment of this process.
     procedure
         How they deliberate, as a whole, in place of options.
     notes
@@ -238,7 +238,7 @@ class Council(BaseCouncil):
     price
         Seat, by its name or as it is written → US dollars per million tokens read and written.
     progress
-        Show sessions under way in a notebook, those with a listener of their own excepted.
+        Show running sessions in a notebook, except those with their own listener.
     **options
         Settings of the council, as the configuration has them, and parameters of the rule.
 
@@ -347,7 +347,7 @@ class Council(BaseCouncil):
         Parameters
         ----------
         lengths
-            How long replies are expected to be; None: as in the history, else as published.
+            Expected length of replies; by default as in the history, else as published.
         """
         if lengths is None:
             lengths = TYPICAL if self._recorder is None else self._recorder.lengths()
@@ -508,7 +508,7 @@ def seat_council(
     Raises
     ------
     NoCouncil
-        If too few are configured, or nobody is and nothing is found.
+        If too few are configured, or none and nothing is found.
     ConfigError, MissingKey
         If a setting is not accepted, or a seat lacks its key.
     """
@@ -563,7 +563,7 @@ def find_seats(config: "Config", environment: Mapping[str, str]) -> "DiscoveredC
     Raises
     ------
     NoCouncil
-        If only one member or juror is configured, or nobody is and nothing is found.
+        If only one member or juror is configured, or none and nothing is found.
     """
     from witan.service.council_discovery import DiscoveredCouncil, find_council
 

@@ -64,7 +64,7 @@ _MINOR = re.compile(
 """Words in the ids of models that stand behind a plainer one of the same maker."""
 
 _DATED = re.compile(r"[-@]\d{4}(-\d{2}-\d{2}|\d{4})?$")
-"""The end of an id that is a fixed edition of a model that is listed without it, too."""
+"""Suffix of a dated edition, whose model is also listed without it."""
 
 
 @dataclass(slots=True)
@@ -183,9 +183,9 @@ class _Lookup:
     seat
         One of its seats, whatever the model.
     listing
-        Where it lists its models; None: nowhere that is known.
+        URL of its list of models, or None if unknown.
     key
-        The variable that holds its key, and the key; None: it needs none.
+        The variable of its key, and the key; None if it needs none.
     problem
         Why it cannot be asked, without a listing.
     free
@@ -490,9 +490,9 @@ class Draft:
     Parameters
     ----------
     ceiling
-        US dollars that one question may cost; None: nothing costs anything.
+        Ceiling of one question in US dollars; None if nothing costs anything.
     expected
-        What a question of a page is expected to cost; None: unknown.
+        Expected cost of a question of one page; None if unknown.
     notes
         What to know about it, a sentence each.
     """

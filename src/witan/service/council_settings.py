@@ -30,7 +30,7 @@ Seconds = Annotated[float | None, Constraint(gt=0)]
 
 @dataclass(frozen=True)
 class ReviewSettings(Parameters):
-    """Settings of reviews; None: the configured value."""
+    """Settings of reviews; None is the configured value."""
 
     rule: Annotated[
         str | None, Doc("Count ballots by this rule; `rules` lists them.", DELIBERATION)
@@ -109,7 +109,7 @@ class ReviewSettings(Parameters):
 
 @dataclass(frozen=True)
 class AnswerSettings(Parameters):
-    """Settings of the final answer; None: the configured value."""
+    """Settings of the final answer; None is the configured value."""
 
     mode: Annotated[
         Literal["consensus", "best", "verdict"] | None,
@@ -136,7 +136,7 @@ class AnswerSettings(Parameters):
 
 @dataclass(frozen=True)
 class LimitSettings(Parameters):
-    """Limits on time, attempts and money; None: the configured ones."""
+    """Limits on time, attempts and money; None is the configured one."""
 
     max_cost_usd: Annotated[
         float | None,

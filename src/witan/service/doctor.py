@@ -79,7 +79,7 @@ class SeatFinding:
     Parameters
     ----------
     variable, has_key
-        Where its key is, or is looked for, and whether it is there; None: it needs none.
+        Where its key is or should be, and whether it is set; None if it needs none.
     finding
         What was found out about its endpoint, script or program.
     url, url_from

@@ -92,7 +92,7 @@ class RecordingPlace:
     option
         What a command has to be given to find it again: nothing, or `` --history URL``.
     is_own
-        It is a file of the user's own, in which nobody else can have put a session.
+        Whether it is a private file, in which only the user stores sessions.
     """
 
     history: "History"
@@ -201,7 +201,7 @@ def open_recording(
     file
         The configuration file that was named, if one was.
     say
-        Is told what is waited for.
+        Called with what is waited for.
     """
     settings = config.history
     if not settings.enabled and not settings.by_option:

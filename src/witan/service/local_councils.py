@@ -34,11 +34,11 @@ class LocalCouncils:
     Parameters
     ----------
     file
-        The configuration file that was named; None: the project's.
+        The named configuration file, by default the project's.
     prices
         Seat to US dollars per million tokens read and written, in place of those configured.
     recorder
-        Records its sessions; None: nobody does.
+        Records its sessions; None records nothing.
     history
         What it learns from.
     say

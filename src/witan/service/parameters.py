@@ -78,13 +78,13 @@ class Doc:
     section
         The heading under which help and forms list it.
     metavar
-        What stands for the value in help; None: made from the type.
+        Placeholder of the value in help, by default made from the type.
     option
-        Name of the option on the command line; None: that of the parameter.
+        Name of the option on the command line, by default the parameter's.
     positional
         The command line takes it as an argument: one, or all ``words`` that are left.
     label
-        What a form calls it; empty: the words of its name.
+        Label in a form, by default the words of its name.
     """
 
     text: str
@@ -112,7 +112,7 @@ class Parser:
     numeric
         A number is taken as well as text.
     data
-        The type of data that are taken as well as text, such as a mapping; None: none are.
+        Type of data accepted besides text, such as a mapping, or None.
     load, suffix
         Reads the file of a name, where a command is given one; and how such names end.
     content
@@ -234,13 +234,13 @@ class Parameter:
     kind
         The type of its value, or of each where `many`.
     choices
-        The only values that it takes; empty: any.
+        The only accepted values; empty for any.
     many
         ``list`` for several values, ``mapping`` for names and values, else empty.
     nullable
         None is a value.
     default
-        Its value unless given.
+        Its default.
     bounds
         The limits of its `Constraint` by name.
     default_text

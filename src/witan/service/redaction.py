@@ -123,7 +123,7 @@ class WordRedactor:
     words
         What else is not to be seen.
     names
-        What the seats are called: clients are told it, so it is said whatever it looks like.
+        Names of seats: clients see them, so they are never hidden.
     """
 
     __slots__ = ("_forms", "_like_paths", "_search")

@@ -83,7 +83,7 @@ def read_texts(
     ----------
     texts
         Name to texts: several, or several lines, where a parameter takes many values; of a
-        mapping each is ``NAME=VALUE``. Names of no parameter are passed over.
+        mapping each is ``NAME=VALUE``. Unknown names are ignored.
     values
         Parameters that are read already.
     """

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("witan.history")
 
 MOST_HELD = 1_000
-"""Sessions whose end nobody waited for, beyond which the oldest are let go of."""
+"""Ended sessions to keep until someone waits for them; beyond that the oldest are dropped."""
 
 NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 
@@ -85,7 +85,7 @@ class ResumedSession:
     def leave_open(self) -> tuple[Session, Sequence[Event]] | None:
         """Return the session without fruitless events, and its events to keep.
 
-        It is as it was, but for what the calls may have cost. None: something came of it.
+        The session as it was, plus what the calls may have cost; None after progress.
         """
         if self._has_progress:
             return None
@@ -137,11 +137,11 @@ class SessionRemains:
     Parameters
     ----------
     problem
-        Why the history does not have them; None: it has, or there is none.
+        Why the history does not have them; None if it does, or without a history.
     in_history
         The history has them.
     file
-        The file that has them; None: none was needed, or `failure` says why it cannot be written.
+        The file that has them; None if none was needed or written, with the reason in `failure`.
     """
 
     session: Session
@@ -165,12 +165,12 @@ class SessionRecorder:
         Where a session goes that is interrupted without a history, or that the history did not
         store; a resumed session is also written there before it calls anybody. None: a rescue file.
     say
-        Called with a sentence when a session's end waits for another process; None: the log has it.
+        Called with a sentence when a session's end waits for another process; by default logged.
 
     Attributes
     ----------
     problem
-        Why the history did not store the last session; None: it did.
+        Why the history did not store the last session; None if it did.
     rescue_result
         The file that has that session, or why none could be written.
     teaches
@@ -469,7 +469,7 @@ class _Journal:
         Returns
         -------
         int or None
-            The number of the last durable event; None: there is no history.
+            The number of the last durable event; None without a history.
         """
         events, durable = tuple(self.events), None
         if self._recording is not None:

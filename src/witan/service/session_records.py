@@ -77,9 +77,9 @@ class ImportedSession:
     session_import
         What came in, and people's votes since.
     outcome
-        What its ballots come to; None: nothing.
+        Outcome of its ballots, or None.
     not_counted
-        Why; None: they are counted.
+        Why the ballots are not counted; None if they are.
     """
 
     about: "SessionSummary"
@@ -122,7 +122,7 @@ class ImportedSession:
 
     @property
     def trust(self) -> str | None:
-        """Trust line of the outcome; None: there is no outcome."""
+        """Trust line of the outcome, or None without one."""
         return None if self.outcome is None else trust_line(self.outcome)
 
 
@@ -244,13 +244,13 @@ class SessionRecord:
     question
         What was asked.
     status
-        Its status; null: under way.
+        Its status; null while it is running.
     missing
         A sentence for each missing thing.
     notes
         How the council was seated, and what was odd about replies.
     text
-        The final answer; null: there is none.
+        The final answer, or null.
     answers
         Seat to its answer.
     unanswered
@@ -260,9 +260,9 @@ class SessionRecord:
     ballots
         One for each reviewer, abstentions included.
     outcome
-        What the ballots come to; null: fewer than the quorum.
+        Outcome of the ballots; null with fewer than the quorum.
     synthesis
-        Who wrote the final answer; null: there is none.
+        Who wrote the final answer; null without one.
     cost
         What it cost.
     seconds
@@ -270,19 +270,19 @@ class SessionRecord:
     events
         Everything that happened, in order.
     verdict
-        What the jury decided on texts that were handed in; null: none were, or too few ballots.
+        The jury's decision on given texts; null without texts, or with too few ballots.
     rankings
         The ranking before, and now, of a session that another jury judged.
     votes
         What people voted on it.
     children
-        Sessions that came of it, and how.
+        Sessions derived from it, and how.
     under_way
-        It goes on.
+        Whether it is running.
     trust
-        Who voted, what is tied, what it cost and what is missing; null: it is under way.
+        Voters, ties, cost and what is missing; null while it is running.
     record_problem
-        Why it is not in the history; null: it is.
+        Why it is not in the history; null if it is.
     """
 
     witan_session: int
@@ -323,11 +323,11 @@ class CouncilSession:
     votes
         Ballots of people.
     children
-        Sessions that came of it, and how.
+        Sessions derived from it, and how.
     under_way
-        It goes on.
+        Whether it is running.
     record_problem
-        Why it is not in the history; None: it is.
+        Why it is not in the history; None if it is.
     """
 
     session: Session
@@ -338,7 +338,7 @@ class CouncilSession:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, *_: object) -> Any:
-        # Made once: routes that return a session would each derive the whole of it anew.
+        # Made once: otherwise every route that returns a session would derive it again.
         return adapter_of(SessionRecord).core_schema
 
     def to_json(self) -> str:

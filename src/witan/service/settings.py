@@ -204,7 +204,7 @@ class CountingSettings(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class BallotSettings(CountingSettings):
-    """Settings for a count of given ballots; None: the usual value."""
+    """Settings for a count of given ballots; None is the default."""
 
     parameters: RuleParameterValues = None
     rubric: Annotated[

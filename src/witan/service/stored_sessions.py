@@ -100,7 +100,7 @@ class SessionStore(Protocol):
         ...
 
     def record(self, session: str) -> "Session | None":
-        """Return a session by its whole name; None: an import of ballots."""
+        """Return a session by its full name; None for imported ballots."""
         ...
 
     def describe(self, session: "Session") -> "CouncilSession":

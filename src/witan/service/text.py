@@ -38,7 +38,7 @@ class Page:
     Parameters
     ----------
     width
-        Columns to stay within; None: as wide as the text is.
+        Maximum width in columns, or None.
     has_rules
         Lines are drawn with box characters, as on a terminal.
     has_colour
@@ -107,7 +107,7 @@ class Folding:
     Parameters
     ----------
     width
-        Columns to stay within; None: nothing is folded, and nothing held.
+        Maximum width in columns; None neither folds nor buffers.
     """
 
     def __init__(self, width: int | None) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 LEAST_USD = 0.0001
-"""Less is not told from nothing in print."""
+"""Less than this is printed like nothing."""
 
 KINDS = {"script": "script", "cmd": "program"}
 """What holds the seats of a provider; elsewhere a model does."""

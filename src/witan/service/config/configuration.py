@@ -314,7 +314,7 @@ class ProfileSettings:
     Parameters
     ----------
     about
-        A sentence for whoever chooses among profiles; empty: there is none.
+        One sentence for choosing among profiles; may be empty.
     settings
         What it sets, under the keys that this is set by without a profile.
     """
@@ -460,7 +460,7 @@ class Config:
     files
         The files read, the weaker first.
     profile
-        The profile that is taken; empty: none.
+        The active profile; empty for none.
     standing, overrides
         The settings of files and variables, and those given by hand: a profile stands between.
     empty_seats
@@ -606,9 +606,9 @@ def load_config(
     origin
         Who overrides, for origins and errors.
     profile
-        The profile to take; empty: none.
+        The profile to use; empty for none.
     history
-        Place of the history, stronger than every source; None: the configured one.
+        Place of the history, stronger than every source. None uses the configured one.
 
     Raises
     ------
@@ -656,7 +656,7 @@ def profile_config(
         Key to value, stronger than everything else; what was given by hand before still holds
         where it is not among them.
     directory
-        What relative paths among them start from; None: the current directory.
+        Base of relative paths among them, by default the current directory.
     origin
         Who overrides, for origins and errors.
 

@@ -28,15 +28,15 @@ class TokenSettings:
     source
         The file or variable that names the token.
     key
-        The variable that holds it; None: only its digest is known.
+        The variable with the token, or None if only its digest is known.
     sha256
         Its digest, in hexadecimal digits.
     per_minute
-        Sessions that it may begin in a minute; None: as of the server.
+        Sessions it may start per minute, by default the server's limit.
     max_cost_usd
-        The ceiling of each session; None: the council's alone.
+        Ceiling of each session, by default only the council's.
     daily_usd
-        What all sessions of a day may cost; None: no limit.
+        Cost limit of all sessions of a day, or None.
     """
 
     name: str
@@ -66,7 +66,7 @@ class ServeSettings:
     Parameters
     ----------
     max_sessions, max_streams
-        Sessions under way, and readers of their events, at a time.
+        Running sessions, and readers of their events, at a time.
     max_connections
         Open connections at a time; fewer where the limit of open files is lower.
     header_seconds, body_seconds
@@ -78,14 +78,14 @@ class ServeSettings:
     body_bytes
         The longest request.
     per_minute
-        Sessions that one client may begin in a minute, where its token says nothing else; None: no
-        limit. It may make a hundred times as many requests of any kind.
+        Sessions that a client may start per minute, unless its token says otherwise, or None
+        without a limit. Requests of any kind may be a hundred times as many.
     heartbeat_seconds
-        How often a stream that is silent shows that it is there.
+        Seconds between signs of life on a silent stream.
     grace_seconds
         How long a shutdown waits for sessions to end.
     narration
-        Replies of OpenAI's protocol say what the council does; None: streams of prose do.
+        Whether replies of OpenAI's protocol report progress; by default streamed prose does.
     allowed_hosts
         Names that a request may call the server by, besides those of this machine.
     public_url
@@ -93,7 +93,7 @@ class ServeSettings:
     trusted_proxies
         Addresses and networks whose word on who asks is taken.
     tokens
-        Who may ask, by name; nobody: whoever reaches the server from this machine.
+        Clients by name; without any, everybody on this machine may ask.
     """
 
     host: str = "127.0.0.1"
@@ -128,7 +128,7 @@ class ServeSettings:
 
     @property
     def refusal(self) -> str | None:
-        """Reason not to start it as configured; None: there is none."""
+        """Reason not to start it as configured, or None."""
         if self.loopback or self.tokens:
             return None
         return (
@@ -198,13 +198,13 @@ class HistorySettings:
     Parameters
     ----------
     url
-        A path or a URL; None: the place that this platform keeps a user's data in.
+        A path or a URL, by default in this platform's place for a user's data.
     keep_days
-        Sessions that came in longer ago are forgotten; None: none are.
+        Sessions older than this are deleted; None keeps all.
     enabled
         Whether sessions are recorded.
     source
-        The file, variable or option that names the place; None: nothing does.
+        The file, variable or option that names the place, or None.
     is_found
         The place is named by a file that was found by searching.
     is_explicit

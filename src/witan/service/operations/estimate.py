@@ -43,7 +43,7 @@ class EstimateResult(Estimates):
     level
         Of the intervals.
     pass_mark
-        Lowest passing grade, from 1 to 10; None: no pass rate is estimated.
+        Lowest passing grade, from 1 to 10; None estimates no pass rate.
     sessions, people_sessions
         How many there are, and how many of them have people's votes.
     systems
@@ -51,7 +51,7 @@ class EstimateResult(Estimates):
     differences
         Of every two systems, the better first.
     panel
-        Pass rates by Dawid and Skene's model; None: people voted, or there is no pass mark.
+        Pass rates by Dawid and Skene's model; None if people voted, or without a pass mark.
     witan
         The version that counted.
     not_read

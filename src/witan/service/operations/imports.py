@@ -67,9 +67,9 @@ def import_file(
     strict
         Nothing of a file comes in if a line of it cannot be read.
     on_problem
-        Is told of each line that cannot be read, at once.
+        Called at once with each unreadable line.
     on_note
-        Is told how the file is read, where that is not plain from its columns.
+        Called with how the file is read, if its columns do not show it.
     """
     source = "standard input" if str(path) == "-" else str(path)
     with rereadable_file(path) as file:

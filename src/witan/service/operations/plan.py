@@ -28,21 +28,21 @@ class PlanSummary:
     repairs
         Further calls, should every review have to be asked for again; within `worst_usd`.
     expected_usd
-        US dollars that are expected when nothing fails; null: a price is unknown.
+        Expected US dollars when nothing fails; null if a price is unknown.
     expected_from
         Sessions of the history whose lengths that rests on; 0: published lengths.
     worst_usd
-        US dollars at most; null: a price is unknown.
+        US dollars at most; null if a price is unknown.
     least_usd
-        US dollars that the smallest complete session sets aside at once; null: unknown.
+        US dollars that the smallest complete session reserves at once; null if unknown.
     max_cost_usd
-        The ceiling; null: none.
+        The ceiling, or null.
     refusal
-        Why the ceiling would refuse the session; null: it would not.
+        Why the ceiling would refuse the session; null if it would not.
     unpriced
         Seats whose price is unknown.
     separation
-        How far apart answers must be to be separated; null: nothing is graded.
+        Smallest difference of answers that can be detected; null without grades.
     lines
         The calls of each seat in each stage.
     """

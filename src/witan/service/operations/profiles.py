@@ -47,7 +47,7 @@ class ProfileEntry:
     Parameters
     ----------
     name
-        What `profile` takes; empty: what is configured apart from any profile.
+        Value of `profile`; empty for the council outside any profile.
     about
         A sentence of the configuration on what it is for.
     seats
@@ -61,7 +61,7 @@ class ProfileEntry:
     notes
         What to know about how it is seated.
     problem
-        Why it cannot be asked; null: it can.
+        Why it is unavailable; null if it is available.
     """
 
     name: str

@@ -53,7 +53,7 @@ class Recount:
     sessions
         The outcome, alone.
     verdict
-        On texts that were handed in; null: none were.
+        On given texts; null without texts.
     """
 
     witan: str
@@ -68,7 +68,7 @@ class RecountResult:
     Parameters
     ----------
     session
-        The session; None: it came in as ballots, and its outcome has the names of its client.
+        The session; None for imported ballots, whose outcome already has public names.
     """
 
     outcome: Outcome
@@ -141,7 +141,7 @@ def recount_session(
     Parameters
     ----------
     history
-        Where other sessions are, to learn from; None: there are none.
+        History of other sessions to learn from, or None.
     rule
         None: the session's own.
     without

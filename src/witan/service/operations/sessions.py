@@ -108,7 +108,7 @@ class SessionList:
     short
         Name of a session to its shortest unambiguous beginning.
     next
-        Where the next page begins, for `after`; null: this is the last page.
+        Cursor of the next page, for `after`; null on the last page.
     """
 
     history: str
@@ -191,7 +191,7 @@ async def result(
 ) -> CouncilSession | ImportedSession:
     """Wait for the end of a session, then show it.
 
-    Where it is still under way after `wait` seconds, it is shown as far as it came: ask again.
+    If it is still running after `wait` seconds, it is shown so far: call again.
     """
     session_name = await service.service.resolve_session(parameters.session)
     running_session = service.service.find_running(session_name)
@@ -207,7 +207,7 @@ async def result(
 async def cancel(
     service: ClientService, request: SessionRequest
 ) -> CouncilSession | ImportedSession:
-    """Cancel every call of a session under way.
+    """Cancel every call of a running session.
 
     What came in is kept, and `resume` takes it up. A session that is over stays as it is.
     """
@@ -259,7 +259,7 @@ class Deletion:
     set_aside
         Records of interrupted sessions that were deleted with them.
     note
-        Where their text can still be read, and until when; null: nowhere.
+        Where their text can still be read, and until when; null if nowhere.
     """
 
     sessions: tuple[str, ...]
@@ -272,7 +272,7 @@ class Deletion:
 def forget(store: SessionStore, parameters: ForgetParameters) -> Deletion:
     """Delete a session with its answers, ballots and numbers, irreversibly.
 
-    Records of it that were set aside when it was interrupted are deleted, too. What is left is
+    Records of it that were set aside when it was interrupted are also deleted. What is left is
     what lies elsewhere: saved files, exports, lakes, backups and damaged copies of the history. A
     session that came of it, judged again or continued, holds its text and stays; it is named, and
     goes too with `with_children`.

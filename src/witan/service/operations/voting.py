@@ -19,7 +19,7 @@ AFTERWARDS = "cast again, after it was revealed who wrote what"
 """The note of a ballot that took the place of an earlier one."""
 
 SEEN_NOTE = "cast after the page of the session was seen, which shows how the panel ranked"
-"""The note of a ballot whose person had been told more than the answers."""
+"""Note of a ballot by a person who had seen more than the answers."""
 
 NAMED_NOTE = "cast by the names of the candidates, not blind"
 """The note of a ballot that ranks names in place of labels."""
@@ -152,7 +152,7 @@ def cast_vote(
 ) -> VoteResult:
     """Store a vote, then reveal the authors and the panel's ranking.
 
-    `has_seen_ranking`: the person comes from a page that told before how the panel ranked.
+    `has_seen_ranking`: the person had seen a page with the panel's ranking.
     """
     store_vote(store.history, paper, vote, has_seen_ranking=has_seen_ranking)
     return reveal_paper(store, paper, vote.groups)
@@ -176,7 +176,7 @@ def store_vote(
 ) -> None:
     """Store a person's ranking.
 
-    `has_seen_ranking`: the person comes from a page that told before how the panel ranked.
+    `has_seen_ranking`: the person had seen a page with the panel's ranking.
     """
     ballot = build_ballot(paper.sheet, vote.groups, paper.session, SystemClock().now())
     notes = []

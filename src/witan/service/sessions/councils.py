@@ -72,7 +72,7 @@ class CouncilProfile:
     seats, jury, chairmen
         As they are configured: `redact` a profile before a client sees it.
     problem
-        Why it cannot be asked, in the words for who would ask; None: it can.
+        Why it is unavailable, in words for a client; None if it is available.
     failure
         The same for whoever runs the server.
     """

@@ -99,9 +99,9 @@ class SessionJob:
     Parameters
     ----------
     seat
-        Gives its council, whose session costs no more than so many dollars; None: no such limit.
+        Returns its council for a ceiling in dollars, or None without one.
     run
-        Holds it, and says to its account what it had cost before.
+        Runs it, and reports its earlier cost to its account.
     plan
         What it asks for, and costs at most before any call fails.
     hops
@@ -109,7 +109,7 @@ class SessionJob:
     store
         Whether anybody finds it once it has ended.
     left_usd
-        What is left of the ceiling that it was begun under; None: there was none.
+        Remaining dollars of its original ceiling, or None without one.
     answers_written
         How many of the answers are there.
     """
@@ -123,7 +123,7 @@ class SessionJob:
     answers_written: WrittenAnswers = "some"
 
     def least_usd(self, council: "Council", plan: Plan, most: float | None) -> float | None:
-        """Return the least dollars it needs; None: unknown or beyond its own.
+        """Return the least dollars it needs; None if unknown or beyond its own.
 
         That is the most that a stage sets aside at once, or else what its least call may cost.
 
@@ -133,7 +133,7 @@ class SessionJob:
         Parameters
         ----------
         most
-            The ceiling that its client has for each session; None: none.
+            The client's ceiling for each session, or None.
         """
         seats = (*council.members, *council.jury, *council.chairmen)
         prices = {seat.name: seat.price for seat in seats}
@@ -270,11 +270,11 @@ class Service:
     Attributes
     ----------
     history
-        Where sessions are recorded; None: nowhere, and they are gone with the process.
+        Where sessions are recorded; with None they end with the process.
     config
         What is configured, apart from any profile.
     name
-        What it calls itself in calls that its members make; unless given, as no other server does.
+        Its name in the calls of its members, by default unique.
     draining
         It begins no more sessions.
     """
@@ -316,14 +316,14 @@ class Service:
     ) -> "AsyncGenerator[Service, None]":
         """Seat the councils, and hold sessions while the block lasts.
 
-        Sessions that are under way at its end are interrupted, and left to be resumed.
+        Running sessions at its end are interrupted and can be resumed.
 
         Parameters
         ----------
         ledger
-            What clients have spent; None: it is forgotten with the process.
+            Spending of clients; with None it is forgotten with the process.
         most
-            Sessions under way at once.
+            Maximum number of concurrent sessions.
         local
             It is no server: calls do not say that they came through it, and sessions beyond their
             age are deleted after a session alone, not hourly.
@@ -359,7 +359,7 @@ class Service:
 
     @property
     def profiles(self) -> "Mapping[str, CouncilProfile]":
-        """Name to council; empty: the configured one; ``demo``: the demonstration."""
+        """Councils by name: empty is the configured one, ``demo`` the demonstration."""
         return self._seatings.profiles
 
     @property
@@ -410,16 +410,16 @@ class Service:
         Parameters
         ----------
         parent
-            The session that the conversation of the request goes on from, where it names none.
+            Session to continue, if the request names none.
         store
-            False: the history never has it, and nobody finds it once it has ended.
+            With False the history never gets it, so it is lost once it has ended.
 
         Raises
         ------
         WitanError
             If it cannot be asked so.
         Busy
-            If too many sessions are under way, or the client has spent what it may.
+            If too many sessions are running, or the client has reached its limit.
         """
         conversation, conversation_name = await self._read_conversation(request)
         job = question_job(
@@ -702,7 +702,7 @@ def make_councils(
 
 
 def spent_path(settings: "ServeSettings") -> Path | None:
-    """Return the file of clients' spending; None: no client has a limit."""
+    """Return the file of clients' spending; None if no client has a limit."""
     from platformdirs import user_state_path
 
     spending = any(token.daily_usd is not None for token in settings.tokens.values())
@@ -722,7 +722,7 @@ async def open_service(
     Parameters
     ----------
     spending_path
-        Where it is kept what clients have spent; None: nowhere.
+        File of clients' spending, or None.
     """
     from witan.service.telemetry import SpanExport, Spans, is_configured
 

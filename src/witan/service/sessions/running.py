@@ -28,7 +28,7 @@ NO_FIELDS: Mapping[str, object] = MappingProxyType({})
 
 @dataclass(slots=True)
 class ContainedError:
-    """The error of a guarded block; None: there was none."""
+    """The error of a guarded block, or None."""
 
     failure: Exception | None = None
 
@@ -77,7 +77,7 @@ class RunningSession:
     scope
         What its task runs in.
     unkept
-        Why its record is not in the history, and where it is; None: it is there.
+        Why its record is not in the history, and its place; None if it is.
     """
 
     def __init__(self, client: Client, stream: Stream, *, store: bool = True) -> None:
@@ -125,7 +125,7 @@ class RunningSession:
 
     @property
     def problem(self) -> str | None:
-        """Problem of the record, for clients; None: the history has it."""
+        """Problem of the record, for clients, or None."""
         return None if self.record_failure is None else public_error(self.record_failure)
 
     @property
@@ -166,7 +166,7 @@ class RunningSession:
         """End with a session or a failure."""
         self._session, self._failure = session, failure
         if session is None and failure is None and self._id is None:
-            # Cancelled before anything was told.
+            # Cancelled before any event was published.
             self._failure = NothingToCount("the session was interrupted before it was opened")
         self.stream.end(None if failure is None else public_error(failure))
         self._opening_event.set()
@@ -228,12 +228,12 @@ class SessionRegistry:
     """Sessions by name, and by a beginning of it.
 
     Any thread may read; only that of the event loop changes what is at hand, by putting a new
-    mapping in place of the old, so that whoever goes through the old one goes on undisturbed.
+    mapping in place of the old, so that iteration over the old one is undisturbed.
 
     Parameters
     ----------
     history
-        Where the others are; None: there are no others.
+        History of other sessions, or None.
     """
 
     def __init__(self, history: "History | None", sessions: Iterable[Session] = ()) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 DAY = timedelta(hours=24)
 
 MOST_STALE = 1_000
-"""Lines of the file that say nothing any more, beyond which it is written anew."""
+"""Outdated lines in the file, beyond which it is rewritten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class ReservedAmount:
     Parameters
     ----------
     session
-        The session whose record tells what it was held back for came to; None: none was called.
+        The session whose record states the actual cost; None before any call.
     before_usd
         What that had cost, on whoever's account, before it was taken up.
     """
@@ -76,7 +76,7 @@ class Ledger:
     Parameters
     ----------
     path
-        Where it is kept; None: in memory, until the process ends.
+        The file; None stays in memory until the process ends.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class Ledger:
         return sum(line.usd for line in self._lines.values() if line.client == client)
 
     def reserved_usd(self, client: str) -> tuple[float, int]:
-        """Return the dollars reserved for sessions under way, and their number."""
+        """Return the dollars reserved for running sessions, and their number."""
         self._forget()
         numbers = self._under_way & self._lines.keys()
         reservations = [
@@ -295,7 +295,7 @@ def _lines(text: str) -> Iterator[tuple[str, _Line]]:
 def _read_reservation(
     number: str, client: str, usd: float, line: Mapping[str, object]
 ) -> ReservedAmount | None:
-    """Read the reservation of a line; None: its amount is final."""
+    """Read the reservation of a line; None if its amount is final."""
     session, before_usd = line.get("session"), line.get("before_usd")
     if line.get("held") is not True or not isinstance(before_usd, int | float):
         return None
@@ -318,13 +318,13 @@ class Client:
     name
         Of its token, or ``local``.
     per_minute
-        Sessions it may begin in a minute; None: as many as it likes.
+        Sessions it may start per minute, or None without a limit.
     max_cost_usd
-        The ceiling of each of its sessions; None: that of the configuration.
+        Ceiling of each of its sessions, by default the configured one.
     daily_usd
-        What its sessions may cost in any 24 hours; None: as much as they like.
+        Cost limit of its sessions in any 24 hours, or None.
     by_token
-        It is known by a token; else nobody knows who it is, and it is taken at its word.
+        Whether it has a token; without one its name is only a claim.
     """
 
     name: str
@@ -380,7 +380,7 @@ class SessionReservation:
         await flush_ledger(self._ledger, self._reservation)
 
     async def settle(self, session: Session | None) -> None:
-        """Settle the reservation at the session's cost; None: there was no session.
+        """Settle the reservation at the session's cost, or at 0 without a session.
 
         What is unknown counts for all that it may have been: nothing is called at an unknown price
         where there is a ceiling, and there is one where anything is held back.
@@ -397,7 +397,7 @@ class SessionReservation:
 
 async def flush_ledger(ledger: Ledger, reservation: ReservedAmount | None = None) -> None:
     """Flush a ledger despite cancellation, which then takes effect."""
-    # What is written of somebody who is cancelled meanwhile is known, too.
+    # The write of a caller that is cancelled meanwhile also counts.
     with anyio.CancelScope(shield=True):
         await ledger.flush(reservation)
 
@@ -534,7 +534,7 @@ class ClientLimits:
 
 
 async def _recorded_session(history: "History | None", name: str) -> Session | None:
-    """Return a session as a history has it; None: it does not."""
+    """Return a session from a history, or None."""
     if history is None:
         return None
     try:

@@ -22,7 +22,7 @@ Piece: TypeAlias = e.AnswerDelta | e.SynthesisDelta
 
 
 class StreamMessage:
-    """An event as readers are told of it.
+    """An event as readers receive it.
 
     Parameters
     ----------

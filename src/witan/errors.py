@@ -260,9 +260,7 @@ class TooLarge(WitanError, ValueError):
         super().__init__(quantity, size, limit, remedy)
 
     def __str__(self) -> str:
-        message = (
-            f"{self.size:,} {self.quantity} are more than the {self.limit:,} that can be counted"
-        )
+        message = f"{self.size:,} {self.quantity} exceed the limit of {self.limit:,}"
         return f"{message}; {self.remedy}" if self.remedy else message
 
 
@@ -364,7 +362,7 @@ class ModelError(WitanError, RuntimeError):
     status
         The HTTP status, where there was one.
     retry_after
-        Seconds that the provider asks to wait; None where it does not say.
+        Seconds the provider asks to wait, or None.
     transient
         The same call may succeed later: 408, 409, 425, 429, 5xx, a dropped connection, a timeout.
     sent

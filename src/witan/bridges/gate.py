@@ -42,7 +42,7 @@ TOKENS = ("GITHUB_TOKEN", "GH_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "ACTIONS
 """Variables of a job that no member of the council may read."""
 
 _LINKS = re.compile(r"@|#(?=\d)|\bGH-(?=\d)|&(?=#|commat|num)", re.IGNORECASE)
-"""Beginnings of what GitHub takes for a mention of somebody, or of another issue."""
+"""Beginnings of GitHub's mentions of people and issues."""
 
 
 class CannotJudge(click.ClickException):
@@ -105,7 +105,7 @@ def find_range(base: str, environment: Mapping[str, str], *, staged: bool) -> li
     Raises
     ------
     UsageError
-        If nothing says what the change is based on.
+        If the base of the change is unknown.
     CannotJudge
         If the job for a pull request has checked out something else.
     """
@@ -165,7 +165,7 @@ def read_diff(commits: list[str], paths: tuple[str, ...], most_bytes: int) -> st
     ClickException
         If git cannot compare, or the change is larger than that.
     """
-    # What a repository says on how to show a difference could run a program, or hide the change.
+    # A repository's settings for diffs could run a program, or hide the change.
     plain = ["--no-color", "--no-ext-diff", "--no-textconv", "--text"]
     plain += ["--submodule=short", "--ignore-submodules=none"]
     for path in paths:

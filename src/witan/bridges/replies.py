@@ -131,7 +131,7 @@ def final_answer(session: "Session") -> str:
     Raises
     ------
     NothingToCount
-        If there is none; it says what is missing.
+        If there is none, with what is missing.
     """
     if session.text is None:
         raise witan.errors.NothingToCount(f"no final answer: {'; '.join(session.missing)}")

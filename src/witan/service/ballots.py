@@ -65,7 +65,7 @@ class Ballots(Protocol):
         ...
 
     def read(self, parameters: "BallotFormat", settings: "Settings") -> "Iterable[Ballot]":
-        """Read them as the parameters say."""
+        """Read the ballots by these parameters."""
         ...
 
     def check_wanted(self) -> None:

@@ -64,7 +64,7 @@ Seatable = str | SeatSpec | Member | Model
 """A seat as it is written or taken apart, a member, or anything that can complete a call."""
 
 PYTHON = "python"
-"""The provider of models that were handed over as objects."""
+"""The provider of models given as objects."""
 
 
 class MemberFactory:
@@ -247,7 +247,7 @@ class Council(BaseCouncil):
     NoCouncil
         With fewer than two members, or one juror.
     ConfigError, MissingKey
-        If a seat is not written like one, or lacks its key.
+        If a seat is malformed, or its key is missing.
     UnknownName, InvalidParameter, InvalidRubric
         If an option does not exist, or has a value it does not accept.
     """
@@ -510,7 +510,7 @@ def seat_council(
     NoCouncil
         If too few are configured, or none and nothing is found.
     ConfigError, MissingKey
-        If a setting is not accepted, or a seat lacks its key.
+        If a setting is not accepted, or a seat's key is missing.
     """
     arranged = procedure_of(config) if procedure is None else procedure
     config_seats = config

@@ -61,7 +61,7 @@ _MINOR = re.compile(
     r"preview|beta|alpha|exp|experimental|free|nano|tiny|lite|mini|small|micro|extended|latest|"
     r"instruct|base|guard|safety|online|auto|router|thinking|\d{3,4}b|\d{1,2}b"
 )
-"""Words in the ids of models that stand behind a plainer one of the same maker."""
+"""Words in the ids of variants, which rank behind the maker's plain model."""
 
 _DATED = re.compile(r"[-@]\d{4}(-\d{2}-\d{2}|\d{4})?$")
 """Suffix of a dated edition, whose model is also listed without it."""
@@ -181,7 +181,7 @@ class _Lookup:
     Parameters
     ----------
     seat
-        One of its seats, whatever the model.
+        Any of its seats.
     listing
         URL of its list of models, or None if unknown.
     key

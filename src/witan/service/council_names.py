@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 NAME = "witan"
 
 BEST = f"{NAME}/best"
-"""The configured council, whose best answer stands for the final answer."""
+"""The configured council, with its best answer as the final answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class CouncilModel:
     Parameters
     ----------
     options
-        What the name says of how it deliberates.
+        Settings implied by the name.
     """
 
     name: str
@@ -62,7 +62,7 @@ def seat_by_name(name: str, **options: Unpack["CouncilOptions"]) -> "Council":
     name
         One of `council_names`.
     **options
-        As of `Council.from_config`; they count before what the name says.
+        As of `Council.from_config`; they override those of the name.
 
     Raises
     ------

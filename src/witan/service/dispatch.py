@@ -85,7 +85,7 @@ class ServedSessions:
         return f"{own}/{name}"
 
     def delete(self, sessions: Sequence[str]) -> str | None:
-        """Delete sessions one by one, each while nobody else takes it up."""
+        """Delete sessions one by one, each while nothing can resume it."""
         notes = [anyio.from_thread.run(self.service.forget, session) for session in sessions]
         return next(filter(None, notes), None)
 
@@ -105,7 +105,7 @@ SUBJECTS: Mapping[Any, Callable[[Service, Client], Any]] = MappingProxyType(
 """Provides what an operation works on, by the type that its handler asks for."""
 
 SAME_FOR_ALL: frozenset[Any] = frozenset({ReportService})
-"""Types of `SUBJECTS` that are the same whoever asks, as are the results for equal parameters."""
+"""Types of `SUBJECTS` that are the same for every client, like results for equal parameters."""
 
 
 def perform(

@@ -45,9 +45,9 @@ def record_type(
     order
         Names of its fields.
     optional
-        Names of fields that it may lack; they have the defaults of the class.
+        Names of optional fields, with the defaults of the class.
     own
-        Types of fields that the class lacks, or that are something else there.
+        Types of further fields, or of fields with another type there.
     """
     field_by_name = {each.name: each for each in fields(source)}
     getters = {
@@ -79,7 +79,7 @@ def _default(each: Any) -> Any:
 
 
 STANDING = tuple(each.name for each in fields(Standing) if each.name != "details")
-"""Fields of a line of an outcome in JSON; numbers of the rule stand beside them."""
+"""Fields of a line of an outcome in JSON, besides numbers of the rule."""
 
 OUTCOME = (
     *("session", "rule", "parameters", "why", "interpretation", "standings"),
@@ -89,7 +89,7 @@ OUTCOME = (
     *("ties", "level", "fit", "df", "prior", "recusal", "unranked", "p_beats", "unresolved"),
     *("margins", "safety", "ballots", "abstentions", "order_kept", "warnings", "scales"),
 )
-"""Fields of an outcome in JSON, in this order; numbers of the rule stand beside them."""
+"""Fields of an outcome in JSON, in this order, besides numbers of the rule."""
 
 _DERIVED = ("standings", "safety", "scales")
 _ORDER: Mapping[str, Any] = dict.fromkeys(OUTCOME)
@@ -104,7 +104,7 @@ class ScaleRecord:
     scale
         From the worst to the best grade, such as 0-1; by criterion where these differ.
     recognised
-        From the grades themselves; else somebody declared it.
+        Whether it was detected from the grades, not declared.
     instead
         Other scales that the same grades fit.
     """

@@ -25,7 +25,7 @@ COMMAND_LINE, RECORD = "the command line", "the record"
 
 
 def ignore_note(_: str) -> None:
-    """Say nothing."""
+    """Ignore the notes."""
 
 
 class LocalCouncils:
@@ -46,7 +46,7 @@ class LocalCouncils:
     demo
         The demonstration, in place of what is configured.
     for_plan
-        It is not asked: keys may be missing, which is said.
+        Whether only to plan: missing keys are then only noted.
     """
 
     profiles: "Mapping[str, CouncilProfile]" = MappingProxyType({})

@@ -196,7 +196,7 @@ class Constraint:
         }
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Hold the value to its limits, and say them in the schema."""
+        """Check the limits of a value, and state them in the schema."""
         return _constrain(handler(source), self.limits)
 
 

@@ -41,7 +41,7 @@ _PATH = re.compile(
 _ADDRESS = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"`<>()]+[^\s'\"`<>().,;:]")
 
 _LONG_ENOUGH = 4
-"""Fewer characters of a command are no secret, and stand in too many sentences."""
+"""Fewer characters of a command are no secret, and too common in sentences."""
 
 _SENTENCES: Mapping[str, tuple[str, ...]] = {
     e.AnswerDone.kind: ("notes",),
@@ -68,7 +68,7 @@ def public_names(names: Iterable[str]) -> dict[str, str]:
     """Map seats to public names, if they differ.
 
     ``cmd:/opt/member --key k`` is shown as ``cmd:member``, ``http://host/v1#llama`` as ``llama``.
-    Seats that would be shown alike keep a mark of four signs that tells them apart.
+    Seats with equal public names get a mark of four characters.
     """
     sources = dict.fromkeys(names)
     bare = {

@@ -48,7 +48,7 @@ _WORDS: Mapping[str, str] = MappingProxyType(
         "unexpected_keyword_argument": "is not known here; leave it out",
     }
 )
-"""Type of a fault to what is said; all that is text may hold any character but one."""
+"""Message by type of fault; every text may contain any character except NUL."""
 
 
 def fault_words(kind: str, message: str, context: Mapping[str, Any] | None = None) -> str:

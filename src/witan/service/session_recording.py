@@ -160,7 +160,7 @@ class SessionRecorder:
         An open history, which stays open; or where one is, which is opened and closed with the
         council's block. None: sessions are recorded in files alone.
     aliases, keep_days
-        Attributes of a history that is opened here; one that is handed over open has its own.
+        Attributes for a history opened here; one that is already open has its own.
     file
         Where a session goes that is interrupted without a history, or that the history did not
         store; a resumed session is also written there before it calls anybody. None: a rescue file.
@@ -526,6 +526,6 @@ class _Journal:
             self._listener(event)
 
     async def before_call(self, *, is_recorded: bool) -> None:
-        """Let whoever guards the calls do so."""
+        """Forward to the guard of the calls."""
         if self._guard is not None:
             await self._guard.before_call(is_recorded=is_recorded)

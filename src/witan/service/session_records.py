@@ -1,4 +1,4 @@
-"""Sessions as JSON: held by a council, or imported as ballots."""
+"""Sessions as JSON: of a council, or imported as ballots."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -224,7 +224,7 @@ class _EventSchema:
 
 
 StreamedEvent = Annotated[Event, _EventSchema(EVENTS)]
-"""Any event, as a stream tells it."""
+"""Any event, as a stream publishes it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-"""The standard variables that say where spans go."""
+"""Standard variables for the destination of spans."""
 
 _log = logging.getLogger("witan.telemetry")
 
@@ -42,7 +42,7 @@ class SpanExport:
 
     def __init__(self) -> None:
         self._exporter, self.provider = _exporter_and_provider()
-        # It would tell of every attempt; that all of them failed is enough.
+        # It would log every attempt; one message about the failure is enough.
         logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)
 
     def close(self, seconds: float = 2.0) -> None:
@@ -84,7 +84,7 @@ class Spans:
         self._sessions: dict[object, _Session] = {}
 
     def watch(self, session: object) -> Listener:
-        """Return a listener for one session, under whatever tells it from others."""
+        """Return a listener for one session, by its unique key."""
         span = self._sessions[session] = _Session(self._tracer)
         return skip_past_events(span.hear, SystemClock().now())
 

@@ -42,7 +42,7 @@ class Page:
     has_rules
         Lines are drawn with box characters, as on a terminal.
     has_colour
-        Bold, dim and colour may be used; nothing is said by them alone.
+        Whether to use bold, dim and colour; they never carry meaning alone.
     commands
         The reader types commands: a remedy is an option such as ``--scale 0-1``, not ``scale=0-1``.
     """

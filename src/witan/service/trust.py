@@ -55,7 +55,7 @@ def trust_line(outcome: Outcome, *, decision: bool = False) -> str:
     Parameters
     ----------
     decision
-        A verdict stands before it, which says who leads.
+        Whether a verdict precedes it and already names the leader.
     """
     lead = () if decision else (_tie_text(outcome), _flips_sentence(outcome))
     parts = [_vote_counts(outcome), *lead, _worth(outcome)]
@@ -173,7 +173,7 @@ def session_trust(session: "Session") -> str:
 
 
 def ending_text(event: "Decided", n_reviewers: int) -> str:
-    """Say why no more reviewers were asked."""
+    """Describe why no more reviewers were asked."""
     n_uncalled = len(event.cancelled)
     asked_text = f"{n_reviewers - n_uncalled} of {count_noun(n_reviewers, 'reviewer')}"
     remaining_text = "the other order of the sheets"
@@ -313,7 +313,7 @@ def cost_text(cost: "Cost") -> str:
     """Format a cost: ``$0.041``, ``at least $0.012`` or ``cost unknown``."""
     if cost.total_usd is not None:
         return _dollars(cost.total_usd)
-    # That it is at least next to nothing would tell nothing.
+    # "At least almost nothing" would carry no information.
     has_known_cost = cost.known_usd >= LEAST_USD
     return f"at least {_dollars(cost.known_usd)}" if has_known_cost else "cost unknown"
 

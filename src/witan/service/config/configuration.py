@@ -243,7 +243,7 @@ _RELATED_KEYS: Mapping[Key, Key] = MappingProxyType(
 """Settings that belong to the rule or rubric of their own source."""
 
 _SECRETS: Mapping[str, str] = MappingProxyType({"key": "sha256", "sha256": "key"})
-"""The two ways to say what a token is."""
+"""The two ways to configure a token."""
 
 
 def merge(layers: Iterable[Sequence[Setting]]) -> dict[Key, Setting]:
@@ -397,7 +397,7 @@ def refuse_untrusted(setting: Setting) -> None:
     Raises
     ------
     ConfigError
-        If it runs a program, or says where keys or sessions go, what is paid, or who is served.
+        If it runs a program, or sets destinations of keys or sessions, prices, or clients.
     """
     if setting.key[0] == "providers" and setting.key[2] in ("key", "url"):
         raise _distrust_error(
@@ -462,7 +462,7 @@ class Config:
     profile
         The active profile; empty for none.
     standing, overrides
-        The settings of files and variables, and those given by hand: a profile stands between.
+        Settings of files and variables, and overrides: a profile is weaker than overrides only.
     empty_seats
         Chairmen who were named as members of a council that a stronger source replaced.
     """

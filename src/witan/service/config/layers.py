@@ -40,7 +40,7 @@ TOKEN_VARIABLE = "WITAN_TOKEN"  # noqa: S105 - the name of a variable
 _NO_SETTINGS = (CONFIG_VARIABLE, VIA_VARIABLE)
 
 TOKEN: Key = (*TOKENS, "default", "key")
-"""The setting that `TOKEN_VARIABLE` stands for."""
+"""The setting of `TOKEN_VARIABLE`."""
 
 _LISTS = tuple(
     PREFIX + name
@@ -66,9 +66,9 @@ class Setting:
     base
         The directory that relative paths in it start from.
     is_trusted
-        Whoever runs the council said so; False: in a file that was found by searching.
+        Whether the user named the source; False for a discovered file.
     above
-        The table that it stands in, where that is a profile's.
+        Its table, if that is a profile's.
     """
 
     key: Key
@@ -80,7 +80,7 @@ class Setting:
 
     @property
     def stated_key(self) -> str:
-        """Its key as it stands there."""
+        """Its key as written in the source."""
         return dotted_key((*self.above, *self.key))
 
     @property
@@ -185,7 +185,7 @@ def read_overrides(
     from witan.service.config.tables import fixed_keys, read_tables
 
     keys = (*fixed_keys(), *OPEN_TABLES, ("providers",), ("price",))
-    # By their last word alone, these would not say what they are about.
+    # The last word of these keys alone would be ambiguous.
     key_by_last_part = {key[-1]: key for key in keys if key[0] not in ("history", "serve")}
     key_by_name = {**key_by_last_part, **{dotted_key(key): key for key in keys}}
     result = []

@@ -89,7 +89,7 @@ class ServeSettings:
     allowed_hosts
         Names that a request may call the server by, besides those of this machine.
     public_url
-        What others reach it under, where a proxy stands before it.
+        Its public URL, behind a proxy.
     trusted_proxies
         Addresses and networks whose word on who asks is taken.
     tokens

@@ -62,7 +62,7 @@ async def resume(service: ClientService, request: ResumeRequest) -> "RunningSess
 async def retry(service: ClientService, request: RetryRequest) -> "RunningSession":
     """Ask a session's failed seats again, in a new session.
 
-    Without `seats`, every seat that failed or abstained. What does not depend on them is kept:
+    Without `seats`, every seat that failed or abstained. Everything independent of them is reused:
     after a review the ballots are counted and the final answer is written again; after an answer
     all reviews are made again as well; after a chairman's failure only the final answer. The new
     session names the other as its parent, which stays as it was; its cost is that of the new calls

@@ -121,7 +121,7 @@ class CalibrationResult(CalibrationCheck):
 def calibrate(store: SessionStore, parameters: CalibrateParameters) -> CalibrationResult:
     """Check the calibration of probabilities, on held-out reviewers or people.
 
-    Draws panels from each session, counts them alone, and says how often the others agree with
+    Draws panels from each session, counts them alone, and reports how often the others agree with
     what they state: by tenth, with scores, for each number of reviewers. Nothing is stored and no
     model is called.
     """

@@ -57,7 +57,7 @@ class ProfileEntry:
     chairmen
         Who writes the final answer: the first, or if it fails the next.
     simulated
-        Scripts sit in it.
+        Whether its members are scripts.
     notes
         What to know about how it is seated.
     problem

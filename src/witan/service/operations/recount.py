@@ -103,9 +103,9 @@ def redact_recount(result: RecountResult) -> RecountResult:
 def recount(store: SessionStore, parameters: RecountParameters) -> RecountResult:
     """Count a session's ballots again, under another rule or without some reviewers.
 
-    The session stays as it is, and no model is called. Whatever is not given stays as the session
-    was counted. With `kind`, the ballots that people cast count, or all of them; `prior` learn,
-    `rho` learn and the rule weighted_borda learn from the other sessions of the history.
+    The session is unchanged, and no model is called. Omitted parameters stay as the session was
+    counted. With `kind`, people's ballots count, or all ballots; `prior` learn, `rho` learn and
+    the rule weighted_borda learn from the other sessions of the history.
     """
     name = store.whole_name(parameters.session)
     session, options = store.record(name), parameters.count_options()
@@ -145,9 +145,9 @@ def recount_session(
     rule
         None: the session's own.
     without
-        Reviewers whose ballots are left out; their answers still stand.
+        Reviewers whose ballots are excluded; their answers stay in.
     values
-        Settings of counting by name; whatever is not given stays as the session was counted.
+        Settings of counting by name; others stay as the session was counted.
     """
     changed = dict(values or {})
     if history is None:

@@ -42,7 +42,7 @@ class ReportService(Protocol):
         ...
 
     def note(self, text: str) -> None:
-        """Tell the client something beside the result."""
+        """Send the client a note beside the result."""
         ...
 
 
@@ -205,7 +205,7 @@ def _without_aliases(report: AuditReport) -> AuditReport:
 def audit(service: ReportService, parameters: AuditParameters) -> AuditReport:
     """Audit how reviewers judge: preferences, agreement and value.
 
-    What stands out is marked; a measure without enough data says so. Simulated sessions never
+    Notable findings are marked; a measure without enough data states that. Simulated sessions never
     count. Families of models, and old names of models, come from the configuration.
     """
     with service.source() as source:

@@ -130,7 +130,7 @@ def _redact(listing: SessionList) -> SessionList:
 def sessions(store: SessionStore, parameters: SessionsParameters) -> SessionList:
     """List sessions, latest first; `text` searches them.
 
-    An imported session stands by its own time, or where its file says none by that of the import.
+    An imported session is sorted by its own time, or else by that of the import.
     Simulated sessions are marked.
     """
     history = store.history
@@ -209,7 +209,7 @@ async def cancel(
 ) -> CouncilSession | ImportedSession:
     """Cancel every call of a running session.
 
-    What came in is kept, and `resume` takes it up. A session that is over stays as it is.
+    Replies so far are kept, and `resume` continues. An ended session is unchanged.
     """
     whole = await service.service.resolve_session(request.session)
     running_session = service.service.find_running(whole)

@@ -118,7 +118,7 @@ def redact_vote(result: VoteResult) -> VoteResult:
 def paper(store: SessionStore, parameters: PaperParameters) -> VotingPaper:
     """Return a session's answers under a person's labels, for blind ranking.
 
-    Nothing tells who wrote what. Show them to the person; do not rank for them.
+    Nothing reveals the authors. Show them to the person; do not rank for them.
     """
     return VotingPaper.of(paper_for(store, parameters.session, parameters.as_))
 

@@ -25,7 +25,7 @@ from witan.service.requests import CouncilRequest, JuryRequest
 from witan.service.text import list_text
 
 MOST_PROCEDURES = 256
-"""Combinations of options whose procedure is kept."""
+"""Combinations of options whose procedure is cached."""
 
 DAY_SECONDS = 86_400
 
@@ -44,7 +44,7 @@ MOST: Mapping[str, float] = MappingProxyType(
 """The most that a client may choose: a session holds a place until it ends."""
 
 MOST_CHARACTERS = 50_000
-"""Of all options together, as JSON: they are kept for the next who asks so."""
+"""Characters of all options together, as JSON: they are cached."""
 
 
 class Configure(Protocol):
@@ -66,7 +66,7 @@ class CouncilProfile:
     about
         A sentence of the configuration on what it is for.
     procedure
-        How it deliberates where a request says nothing else.
+        Its procedure, unless a request overrides it.
     notes
         What to know about how it is seated.
     seats, jury, chairmen
@@ -74,7 +74,7 @@ class CouncilProfile:
     problem
         Why it is unavailable, in words for a client; None if it is available.
     failure
-        The same for whoever runs the server.
+        The same in words for the operator.
     """
 
     name: str
@@ -178,7 +178,7 @@ class Councils:
         base = self._base(request.profile)
         seats = (*base.members, *base.jury)
         jury = _find_members(request.jury, seats) or base.jury
-        # Who is chosen to judge answers nothing; who is chosen to answer judges nobody.
+        # Chosen jurors do not answer; chosen members do not judge.
         judges = {juror.name for juror in jury} if request.jury else set()
         others = tuple(each for each in base.members if each.name not in judges)
         members = _find_members(request.members, seats) or others
@@ -237,7 +237,7 @@ class Councils:
         """
         opening = session.opening
         for base in self._councils.values():
-            # Whoever judges stored answers may have another name here.
+            # Reviewers of stored answers may have other names here.
             match_names = not opening.answers
             seats = (*base.members, *base.jury)
             members = _match_members(

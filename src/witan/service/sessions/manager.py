@@ -107,11 +107,11 @@ class SessionJob:
     hops
         The servers that the question came through.
     store
-        Whether anybody finds it once it has ended.
+        Whether it can be found once it has ended.
     left_usd
         Remaining dollars of its original ceiling, or None without one.
     answers_written
-        How many of the answers are there.
+        How many of the answers exist already.
     """
 
     seat: "Callable[[float | None], Council]"
@@ -435,7 +435,7 @@ class Service:
         max_cost_usd: float | None = None,
         client: Client = LOCAL,
     ) -> RunningSession:
-        """Take up an interrupted session at its last finished seat."""
+        """Resume an interrupted session after its last finished seat."""
         whole = await self.resolve_session(session)
         with self._registry.claim_session(whole):
             record = await self._registry.session(whole)
@@ -676,7 +676,7 @@ class _SessionListener:
         self._listeners = listeners
 
     def __call__(self, event: Event) -> None:
-        """Tell of an event."""
+        """Pass an event on."""
         for listener in self._listeners:
             listener(event)
 

@@ -46,7 +46,7 @@ def contain_errors(
     Parameters
     ----------
     words, arguments, fields
-        What the log says of it.
+        Message of the log.
     reraise
         What is raised on.
     """
@@ -66,7 +66,7 @@ class RunningSession:
     Parameters
     ----------
     client
-        On whose behalf it is held.
+        Its client.
     stream
         Its events.
     store
@@ -218,17 +218,17 @@ def _contain(observer: Observer) -> AbstractContextManager[ContainedError]:
 
 
 LATELY, LATELY_ALONE = 64, 256
-"""Sessions at hand after they have ended, with a history to find the others in, and without."""
+"""Ended sessions to keep in memory, with a history for the others, and without one."""
 
 LATELY_BYTES, LATELY_ALONE_BYTES = 16 * 1024 * 1024, 64 * 1024 * 1024
 """Bytes that their records may have together; the latest always stays."""
 
 
 class SessionRegistry:
-    """Sessions by name, and by a beginning of it.
+    """Sessions by name, or by an unambiguous prefix.
 
-    Any thread may read; only that of the event loop changes what is at hand, by putting a new
-    mapping in place of the old, so that iteration over the old one is undisturbed.
+    Any thread may read. Only the thread of the event loop writes, by replacing the mapping, so
+    that iteration over the old one is undisturbed.
 
     Parameters
     ----------
@@ -285,7 +285,7 @@ class SessionRegistry:
             self.drop(next(iter(self._bytes_by_ended_session)).id)
 
     def drop(self, session: str) -> None:
-        """Have a session at hand no longer."""
+        """Remove a session from memory."""
         running_session = self._by_id.get(session)
         if running_session is not None:
             self._bytes_by_ended_session.pop(running_session, None)

@@ -42,7 +42,7 @@ class ReservedAmount:
     session
         The session whose record states the actual cost; None before any call.
     before_usd
-        What that had cost, on whoever's account, before it was taken up.
+        Cost of that session before it was resumed, on any account.
     """
 
     number: str
@@ -279,7 +279,7 @@ def _lines(text: str) -> Iterator[tuple[str, _Line]]:
 
     The last one may be cut off, if the machine stopped.
 
-    One that somebody wrote is whole if its time is of a zone, and its dollars are a number.
+    A line is valid if its time has a zone, and its dollars are a number.
     """
     for line in text.splitlines():
         try:
@@ -335,7 +335,7 @@ class Client:
 
 
 LOCAL = Client("local")
-"""Whoever reaches a server that listens on this machine alone, and has no tokens."""
+"""Every client of a local server without tokens."""
 
 
 _log = logging.getLogger("witan.service")
@@ -347,12 +347,12 @@ class SessionReservation:
     Parameters
     ----------
     reservation
-        None: nothing is held back.
+        None reserves nothing.
 
     Attributes
     ----------
     before_usd
-        What the session had cost, on whoever's account, before it is taken up.
+        Cost of the session before it is resumed, on any account.
     """
 
     def __init__(self, ledger: Ledger, reservation: ReservedAmount | None) -> None:
@@ -445,7 +445,7 @@ class ClientLimits:
         Raises
         ------
         Busy
-            If it has spent what it may, or the rest is held back.
+            If its limit is spent, or the rest is reserved.
         """
         if client.daily_usd is None:
             return client.max_cost_usd
@@ -504,7 +504,7 @@ class ClientLimits:
             return SessionReservation(self._ledger, None)
         reserved = self._ledger.reserve(client.name, usd)
         with ExitStack() as undo:
-            # Whoever is cancelled meanwhile: it may be written down already.
+            # If the caller is cancelled meanwhile, it may be written already.
             undo.callback(self._ledger.settle, reserved, 0.0)
             try:
                 await flush_ledger(self._ledger, reserved)

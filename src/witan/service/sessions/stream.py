@@ -148,7 +148,7 @@ PACE_SECONDS = 0.04
 """Seconds for which pieces of a text are gathered into one message."""
 
 MAX_RECENT_PIECES = 128
-"""Pieces of a text under way that stay as they were told, at least; twice as many at most."""
+"""Least pieces of a growing text to keep separate; twice as many at most."""
 
 _Text = tuple[str, str | None, int]
 """The text that a piece belongs to: answer or synthesis, seat, round."""
@@ -174,7 +174,7 @@ class Stream:
     Attributes
     ----------
     mark
-        Of the pieces that it tells; no other stream has it.
+        Mark of its pieces, unique to this stream.
     """
 
     def __init__(self, seconds: Callable[[], float]) -> None:
@@ -265,7 +265,7 @@ class Stream:
         return resume_point(self._log, last, self.mark)
 
     async def wait_for_change(self) -> None:
-        """Wait until something is told, or nothing follows any more."""
+        """Wait for a published message or the end of the stream."""
         await self._wake.wait()
 
     def messages_after(self, after: int) -> tuple[StreamMessage, ...]:

@@ -1,4 +1,4 @@
-"""Councils by name, their settings, and sessions as they are shown while they run.
+"""Councils by name, their settings, and views of running sessions.
 
 Its names are imported on first use: a program that only lists councils loads none.
 """

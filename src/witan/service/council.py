@@ -92,7 +92,7 @@ class MemberFactory:
         return members
 
     def chairmen(self, seats: Sequence[Seatable]) -> list[Member]:
-        """Make the chairmen, in order; one may be another seat, or its name."""
+        """Make the chairmen, in order; one may be another seat."""
         result = []
         names = [member.name for _, member in self._seated]
         for number, each in enumerate(seats, start=1):

@@ -52,7 +52,7 @@ def is_rescued(path: Path) -> bool:
 
 
 def _is_of(path: Path, session: str) -> bool:
-    """Check for a record of this session: others may share the file name."""
+    """Check for this session's record: others may share the file name."""
     from witan.files.session_files import read_session
 
     try:

@@ -123,7 +123,7 @@ class SessionJob:
     answers_written: WrittenAnswers = "some"
 
     def least_usd(self, council: "Council", plan: Plan, most: float | None) -> float | None:
-        """Return the least dollars it needs; None if unknown or beyond its own.
+        """Return the least dollars it needs; None if unknown or excessive.
 
         That is the most that a stage sets aside at once, or else what its least call may cost.
 
@@ -702,7 +702,7 @@ def make_councils(
 
 
 def spent_path(settings: "ServeSettings") -> Path | None:
-    """Return the file of clients' spending; None if no client has a limit."""
+    """Return the file of clients' spending, or None without limits."""
     from platformdirs import user_state_path
 
     spending = any(token.daily_usd is not None for token in settings.tokens.values())

@@ -380,7 +380,7 @@ class SessionReservation:
         await flush_ledger(self._ledger, self._reservation)
 
     async def settle(self, session: Session | None) -> None:
-        """Settle the reservation at the session's cost, or at 0 without a session.
+        """Settle the reservation at the session's cost, else at 0.
 
         What is unknown counts for all that it may have been: nothing is called at an unknown price
         where there is a ceiling, and there is one where anything is held back.

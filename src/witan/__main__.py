@@ -10,7 +10,7 @@ INTERRUPTED = 130
 
 
 def main() -> int:
-    """Run the command; Ctrl-C ends it quietly also while it is still being imported."""
+    """Run the command; Ctrl-C during its import ends it quietly."""
     try:
         # Starting makes thousands of classes and functions that stay, and hardly any cycles.
         gc.set_threshold(20_000)

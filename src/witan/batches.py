@@ -1,4 +1,4 @@
-"""Data sets through a council, row by row, by itself or against its best member."""
+"""Data sets through a council, alone or against its best member."""
 
 from witan.core.arms import ArmAnswer, ArmComparison, ArmCost, ArmDifference
 from witan.files.rows import read_rows

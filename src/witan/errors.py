@@ -60,7 +60,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One thing that helps: words, and the parameters to use.
+    """One remedy: words, and the parameters to use.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Way:
     arguments
         Parameter to value; to entries of a table; or to True, a switch.
     operation
-        Where the parameters belong; empty: to what was refused.
+        Operation of the parameters; empty for the refused one.
     command
         It is of the command line alone.
     """
@@ -81,8 +81,8 @@ class Way:
     command: bool = False
 
     def __str__(self) -> str:
-        written = ", ".join(_write(name, value) for name, value in self.arguments.items())
-        return f"{self.words}{written}{self.after}"
+        arguments_text = ", ".join(_write(name, value) for name, value in self.arguments.items())
+        return f"{self.words}{arguments_text}{self.after}"
 
 
 def _write(name: str, value: object) -> str:
@@ -92,7 +92,9 @@ def _write(name: str, value: object) -> str:
 
 
 class Remedy:
-    """Several ways on, any of which helps; each surface writes their parameters as its own.
+    """Several remedies, any of which helps.
+
+    Each surface writes their parameters in its own way.
 
     As text it is written for Python and for requests: ``scale=0-1``.
     """
@@ -115,19 +117,19 @@ class Remedy:
         return Remedy, self.ways
 
     def write(self, write_way: Callable[[Way], str | None]) -> str:
-        """Join the ways, each as a surface writes it; None: it has no such way."""
+        """Join the ways in a surface's own words; None if none fits."""
         return ", or ".join(filter(None, map(write_way, self.ways)))
 
 
 class WitanError(Exception):
-    """The root: catch it to catch everything Witan raises on purpose."""
+    """Root of the errors that Witan raises on purpose."""
 
 
 LONG_NAME = 16
 
 
 class UnknownName(WitanError, KeyError):
-    """A name that is not among those known; the nearest one is suggested."""
+    """A name is unknown; the nearest known one is suggested."""
 
     def __init__(self, kind: str, name: str, known_names: Iterable[str]) -> None:
         self.kind, self.name, self.known_names = kind, name, tuple(known_names)
@@ -135,17 +137,17 @@ class UnknownName(WitanError, KeyError):
 
     @property
     def nearest(self) -> str | None:
-        """The known name that reads most like the one given, if any does."""
-        folded = {name.casefold(): name for name in reversed(self.known_names)}
+        """The most similar known name, if one is close."""
+        folded_names = {name.casefold(): name for name in reversed(self.known_names)}
         name = str(self.name).casefold()
         # Long names, such as those of sessions, are alike in half of their letters by their nature.
         cutoff = 0.6 if len(name) < LONG_NAME else 0.85
-        close = difflib.get_close_matches(name, folded, n=1, cutoff=cutoff)
-        return folded[close[0]] if close else None
+        close = difflib.get_close_matches(name, folded_names, n=1, cutoff=cutoff)
+        return folded_names[close[0]] if close else None
 
     @property
     def suggestion(self) -> str:
-        """The end of a sentence that asks whether the nearest name was meant; empty without one."""
+        """A question for the nearest name, or an empty text."""
         return "" if self.nearest is None else f"; did you mean {self.nearest!r}?"
 
     def __str__(self) -> str:
@@ -153,12 +155,14 @@ class UnknownName(WitanError, KeyError):
             return f"unknown {self.kind} {self.name!r}{self.suggestion}"
         if not self.known_names:
             return f"unknown {self.kind} {self.name!r}; none are known"
-        shown = ", ".join(self.known_names[:20]) + (", …" if len(self.known_names) > 20 else "")
-        return f"unknown {self.kind} {self.name!r}; known: {shown}"
+        names_text = ", ".join(self.known_names[:20]) + (
+            ", …" if len(self.known_names) > 20 else ""
+        )
+        return f"unknown {self.kind} {self.name!r}; known: {names_text}"
 
 
 class UnknownOption(UnknownName, TypeError):
-    """A function has no option of this name; the nearest one is suggested."""
+    """An option is unknown; the nearest known one is suggested."""
 
     def __init__(self, name: str, known_names: Iterable[str]) -> None:
         super().__init__("option", name, known_names)
@@ -177,7 +181,7 @@ class InvalidBallot(WitanError, ValueError):
 
 
 class InvalidParameter(WitanError, ValueError):
-    """An option has a value it does not accept."""
+    """An option does not accept its value."""
 
     def __init__(self, name: str, value: object, expected: str) -> None:
         self.name, self.value, self.expected = name, value, expected
@@ -188,14 +192,14 @@ class InvalidParameter(WitanError, ValueError):
 
 
 class MissingParameter(InvalidParameter):
-    """An option that is needed is not given; its value is None."""
+    """A required option is missing; its value is None."""
 
     def __str__(self) -> str:
-        return f"{self.name} is not given; expected {self.expected}"
+        return f"{self.name} is missing; expected {self.expected}"
 
 
 class InvalidRubric(WitanError, ValueError):
-    """A rubric that cannot be graded by."""
+    """A rubric cannot be used for grading."""
 
     def __init__(self, rubric: str, problem: str) -> None:
         self.rubric, self.problem = rubric, problem
@@ -206,7 +210,7 @@ class InvalidRubric(WitanError, ValueError):
 
 
 class UnsuitableBallots(WitanError, ValueError):
-    """A rule cannot count these ballots; the remedy says what would work."""
+    """A rule cannot count these ballots; the remedy names an alternative."""
 
     def __init__(self, rule: str, problem: str, remedy: str, session: str | None = None) -> None:
         self.rule, self.problem, self.remedy, self.session = rule, problem, remedy, session
@@ -217,7 +221,9 @@ class UnsuitableBallots(WitanError, ValueError):
 
 
 class UnclearScale(WitanError, ValueError):
-    """Grades fit no scale, or two as well; the readings say which scale would take them how.
+    """Grades fit no scale, or fit two equally well.
+
+    The readings list how each scale would interpret them.
 
     Parameters
     ----------
@@ -254,9 +260,7 @@ class TooLarge(WitanError, ValueError):
         super().__init__(quantity, size, limit, remedy)
 
     def __str__(self) -> str:
-        message = (
-            f"{self.size:,} {self.quantity} are more than the {self.limit:,} that can be counted"
-        )
+        message = f"{self.size:,} {self.quantity} exceed the limit of {self.limit:,}"
         return f"{message}; {self.remedy}" if self.remedy else message
 
 
@@ -270,9 +274,9 @@ class BallotFileError(WitanError, ValueError):
         super().__init__(path, problem, line, remedy)
 
     def __str__(self) -> str:
-        where = self.path if self.line is None else f"{self.path}:{self.line}"
+        location = self.path if self.line is None else f"{self.path}:{self.line}"
         way_on = str(self.remedy)
-        return f"{where}: {self.problem}{way_on and f'; {way_on}'}"
+        return f"{location}: {self.problem}{way_on and f'; {way_on}'}"
 
 
 class SessionFileError(WitanError, ValueError):
@@ -287,11 +291,14 @@ class SessionFileError(WitanError, ValueError):
 
 
 _VERBS = ("is", "has", "was", "cannot", "could", "does", "holds", "needs", "went", "would")
-"""First words of a problem that goes on from its subject."""
+"""First words of a problem that continues its subject."""
 
 
 class HistoryError(WitanError, RuntimeError):
-    """A history cannot be opened, read or written; `location` never holds a password."""
+    """A history cannot be opened, read or written.
+
+    `location` never contains a password.
+    """
 
     def __init__(self, location: str, problem: str, remedy: str | Remedy) -> None:
         self.location, self.problem, self.remedy = location, problem, remedy
@@ -304,11 +311,11 @@ class HistoryError(WitanError, RuntimeError):
 
 
 class HistoryConflict(HistoryError):
-    """Nothing is wrong with a history, but what is asked does not fit what it holds now."""
+    """The request conflicts with the current content of a history."""
 
 
 class ConfigError(WitanError, ValueError):
-    """A setting is not accepted; `source` is the file, variable or option it came from."""
+    """A setting is not accepted; `source` is its file, variable or option."""
 
     def __init__(self, source: str, key: str, problem: str) -> None:
         self.source, self.key, self.problem = source, key, problem
@@ -323,7 +330,7 @@ class ConfigError(WitanError, ValueError):
 
 
 class NoCouncil(WitanError, ValueError):
-    """There are fewer members than a council needs; the remedy says how to seat more."""
+    """Too few members for a council; the remedy adds some."""
 
     def __init__(self, problem: str, remedy: str | Remedy) -> None:
         self.problem, self.remedy = problem, remedy
@@ -334,7 +341,10 @@ class NoCouncil(WitanError, ValueError):
 
 
 class MissingKey(WitanError, LookupError):
-    """A member needs a key that no variable holds; the key itself is never shown."""
+    """A member's API key is not set.
+
+    The key itself is never shown.
+    """
 
     def __init__(self, member: str, variable: str) -> None:
         self.member, self.variable = member, variable
@@ -352,11 +362,11 @@ class ModelError(WitanError, RuntimeError):
     status
         The HTTP status, where there was one.
     retry_after
-        Seconds that the provider asks to wait; None where it does not say.
+        Seconds the provider asks to wait, or None.
     transient
         The same call may succeed later: 408, 409, 425, 429, 5xx, a dropped connection, a timeout.
     sent
-        The request reached the provider, as far as can be told; what did not is not billed.
+        Whether the request probably reached the provider; otherwise it is not billed.
     """
 
     def __init__(  # noqa: PLR0917 - positional, so that the error pickles
@@ -377,7 +387,7 @@ class ModelError(WitanError, RuntimeError):
 
 
 class OverBudget(WitanError, RuntimeError):
-    """A call could cross the ceiling on cost, so it is not made."""
+    """A call could exceed the cost ceiling, so it is not made."""
 
     def __init__(self, member: str, problem: str, remedy: Remedy | str = "") -> None:
         self.member, self.problem, self.remedy = member, problem, remedy
@@ -389,7 +399,7 @@ class OverBudget(WitanError, RuntimeError):
 
 
 class Busy(WitanError, RuntimeError):
-    """Nothing is wrong with what was asked, but not now: it can be asked again later."""
+    """The server is busy; the same request may succeed later."""
 
     def __init__(self, problem: str, remedy: str, retry_seconds: float | None = None) -> None:
         self.problem, self.remedy, self.retry_seconds = problem, remedy, retry_seconds
@@ -400,7 +410,7 @@ class Busy(WitanError, RuntimeError):
 
 
 class MissingExtra(WitanError, ImportError):
-    """A feature needs an optional package that is not installed."""
+    """An optional package is not installed."""
 
     def __init__(self, feature: str, extra: str) -> None:
         self.feature, self.extra = feature, extra

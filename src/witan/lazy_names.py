@@ -9,7 +9,7 @@ from typing import Any
 def lazy_names(
     package: str, homes: Mapping[str, Sequence[str]], modules: Sequence[str] = ()
 ) -> Callable[[str], Any]:
-    """Return a package's ``__getattr__``: it imports a name from its home when it is first used.
+    """Return a package's ``__getattr__``, which imports names on first use.
 
     Parameters
     ----------

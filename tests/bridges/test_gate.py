@@ -217,8 +217,9 @@ class TestAction:
         [comment] = github.comments[100:]
 
         assert (first.status, second.status) == (0, 1), first.err + second.err
-        assert "3 of 3 members approve; a majority for approval again with probability 0.92" in (
-            first.summary
+        assert (
+            "3 of 3 members approve; other such members agree on approval with probability 0.92"
+            in (first.summary)
         )
         assert comment["body"].startswith("<!-- witan-gate: Witan -->\n### Witan: failed\n\n0 of 3")
         assert "\n### Ballots" in comment["body"]
@@ -462,7 +463,7 @@ class TestComment:
         done = CliRunner().invoke(main, env=job)
 
         assert done.exit_code == 3
-        assert "no verdict, for a fault of ours" in done.stderr
+        assert "no verdict: internal error" in done.stderr
         assert (change.parent / "output.txt").read_text() == "decision=no verdict\nsession=\n"
 
     def test_a_comment_notifies_nobody(self):
@@ -527,4 +528,4 @@ def test_pre_commit_runs_the_hook(change, tmp_path):
     assert done.returncode == 1, done.stderr
     assert "verdict of a council" in done.stdout
     assert "- exit code: 1" in done.stdout
-    assert "0 of 3 members approve; a majority for rejection" in done.stdout
+    assert "0 of 3 members approve; other such members agree on rejection" in done.stdout

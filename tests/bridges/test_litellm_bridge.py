@@ -99,5 +99,5 @@ def test_what_is_refused_says_why(found):
     """By LiteLLM's own errors, which it does not retry."""
     assert found["errors"]["none"][0] == "BadRequestError"
     assert "unknown council 'witan/none'" in found["errors"]["none"][1]
-    assert "witan.options.mode is to be 'consensus'" in found["errors"]["mode"][1]
+    assert "witan.options.mode must be 'consensus'" in found["errors"]["mode"][1]
     assert "members see none yet" in found["errors"]["image"][1]

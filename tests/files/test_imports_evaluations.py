@@ -300,7 +300,7 @@ class TestInspect:
         bomb = {"eval": {}, "samples": [{"id": 1, "epoch": 1, "input": " " * (1 << 27)}]}
         honest, lying = archive_with_zstd(bomb), archive_with_zstd(bomb, listed=100)
         bounds = Bounds(1 << 26, 1_000, 1 << 26, lambda: None)
-        with pytest.raises(TooLarge, match="bytes of unpacked ballots are more than the"):
+        with pytest.raises(TooLarge, match="bytes of unpacked ballots exceed the limit of"):
             list(read_ballots(stream(honest), bounds=bounds))
         tracemalloc.start()
         try:

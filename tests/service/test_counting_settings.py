@@ -5,7 +5,7 @@ from dataclasses import fields
 from witan.core.interpretation import Counting
 from witan.core.settings import Settings
 from witan.service.operations.tally import TallyParameters
-from witan.service.settings import USUAL, BallotSettings
+from witan.service.settings import COUNTING_DEFAULTS, BallotSettings
 
 
 def test_what_help_names_as_usual_is_what_a_count_takes():
@@ -13,12 +13,12 @@ def test_what_help_names_as_usual_is_what_a_count_takes():
     settings = Settings()
     taken = {
         name: getattr(settings if hasattr(settings, name) else settings.counting, name)
-        for name in USUAL
+        for name in COUNTING_DEFAULTS
     }
 
     words = {"rubric": taken["rubric"].name, "prior": taken["prior"] or "none", "flips": "yes"}
     assert taken["flips"] is True
-    assert dict(USUAL) == taken | words
+    assert dict(COUNTING_DEFAULTS) == taken | words
 
 
 def test_every_setting_of_the_core_can_be_given():

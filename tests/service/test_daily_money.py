@@ -57,7 +57,7 @@ class TestRefusals:
                 await service.ask(ASKED, Client("ci", daily_usd=limit))
             running.cancel()
 
-        for fact in ("ci ", "$0.2500", f"${limit:g} ", f"${held:.4f} ", "1 session under way"):
+        for fact in ("ci ", "$0.2500", f"${limit:g} ", f"${held:.4f} ", "1 session in progress"):
             assert fact in str(caught.value)
         assert caught.value.retry_seconds == 5
 
@@ -78,7 +78,7 @@ class TestRefusals:
             poor = Client("ci", daily_usd=1e-4)
             with pytest.raises(Busy, match=r"at least \$0\.0\d+"):
                 await getattr(service, way)(*given, client=poor)
-            assert not service.recent
+            assert not service.recent_sessions
 
         assert len(history.find(simulated=None)) == 1
         assert ledger.spent_usd("ci") == 0
@@ -242,7 +242,7 @@ async def test_a_session_that_is_taken_over_is_paid_from_where_it_was_left(price
         job = resume_job(seated, found, take_up)
         account = SessionReservation(ledger, ledger.reserve("ci", 1.0))
         async with job.seat(None) as council:
-            session = await job.hold(council, lambda _: None, account)
+            session = await job.run(council, lambda _: None, account)
         await account.settle(session)
 
     assert found.cost.committed_usd != left.cost.committed_usd

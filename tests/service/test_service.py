@@ -229,7 +229,7 @@ class TestEnding:
         running = await service.ask(QuestionRequest(QUESTION))
         await running.wait_for_session()
 
-        with pytest.raises(NothingToCount, match="over"):
+        with pytest.raises(NothingToCount, match="has ended"):
             await service.resume(running.id)
 
     async def test_no_more_are_held_than_there_are_places(self, slow):
@@ -237,7 +237,7 @@ class TestEnding:
         first = await slow.ask(QuestionRequest(QUESTION))
         await slow.ask(QuestionRequest(QUESTION))
 
-        with pytest.raises(Busy, match="2 sessions are under way"):
+        with pytest.raises(Busy, match="limit of 2 concurrent sessions"):
             await slow.ask(QuestionRequest(QUESTION))
         first.cancel()
         await first.wait_for_session()
@@ -430,7 +430,7 @@ class TestRate:
             service.ask(QuestionRequest(QUESTION), client),
             service.rejudge(first.id, CouncilRequest(), client=client),
         ):
-            with pytest.raises(Busy, match="ci may begin 2 sessions") as caught:
+            with pytest.raises(Busy, match="ci may start 2 sessions") as caught:
                 await again
             assert 50 < caught.value.retry_seconds <= 60
         await (
@@ -610,7 +610,7 @@ class TestMemory:
                 running = await service.ask(QuestionRequest(QUESTION))
                 await running.wait_for_session()
                 names.append(running.id)
-            held = [running.id for running in service.recent]
+            held = [running.id for running in service.recent_sessions]
             first = await service.session(names[0])
 
         assert held == names[-len(held) :]
@@ -623,7 +623,7 @@ class TestMemory:
         await running.wait_for_session()
         await service.forget(running.id)
 
-        assert service.recent == ()
+        assert service.recent_sessions == ()
 
     @pytest.mark.slow
     async def test_sessions_leave_nothing_to_be_searched_for(self, service):

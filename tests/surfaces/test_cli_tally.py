@@ -324,7 +324,7 @@ class TestWhatIsWrong:
         """Elo says so once in the headline and once in the trust line."""
         said = witan("tally", council, "--rule", "elo")
 
-        assert said.out.count("says nothing of chance") == 2
+        assert said.out.count("has no test for chance") == 2
         assert "too close to call" not in said.out
 
     @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ class TestErrors:
              "[profiles.p.limits]"),
             ('chairman = "a"\nchairmen = ["a"]', "profiles.p.chairman and chairmen are both set"),
             ("[history]\nurl = 1", "history.url should be text"),
-            ("", "profiles.p sets nothing; say at least what it is about"),
+            ("", "profiles.p sets nothing; give at least a description"),
         ],
     )  # fmt: skip
     def test_it_is_one_sentence(self, place, taken, text, said):
@@ -158,7 +158,7 @@ class TestErrors:
         said = place.refusal()
 
         assert f"witan.toml: profiles.{name} " in said
-        assert "name of a profile" in said or "cannot be called" in said
+        assert "name of a profile" in said or "cannot be named" in said
 
     def test_an_unknown_profile_is_told_of_the_nearest(self, taken):
         """A misspelt name is answered with the one that was meant."""

@@ -382,7 +382,7 @@ class TestFinding:
 
     def test_a_moved_provider_whose_list_is_unknown_is_passed_over(self):
         """Its key goes neither to its own address nor to a guess."""
-        with pytest.raises(NoCouncil, match="cohere is passed over"):
+        with pytest.raises(NoCouncil, match="cohere was skipped"):
             find(
                 {"CO_API_KEY": "k"},
                 providers={"cohere": PROVIDERS["cohere"]},
@@ -431,7 +431,7 @@ class TestFinding:
             found = find({"OPENAI_API_KEY": "k"}, {"ollama": near.url}, provider("openai", far.url))
 
         assert [s.source for s in found.seats] == ["openai:m", "ollama:n"]
-        assert "not seated" in found.notes[-1]
+        assert "skipped, apparently no chat models" in found.notes[-1]
         assert "ollama:bge-reranker, ollama:tts-kokoro, openai:dall-e-3" in found.notes[-1]
 
     def test_a_local_model_that_embeds_takes_no_seat(self):

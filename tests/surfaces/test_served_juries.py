@@ -121,7 +121,7 @@ class TestHTTP:
         assert reviewers(held(client, path, jury=["ada", "zoe"])) == ["ada", "zoe"]
         both = client.post(path, json={"members": ["ada", "bob"], "jury": ["xan", "yma"]})
         assert both.status_code in (400, 422)
-        assert "none beside a jury" in both.text
+        assert "none with a jury" in both.text
 
     def test_a_failed_juror_is_asked_again(self, tmp_path, history):
         """The council of the session is found with its jury."""

@@ -1,1 +1,4 @@
-"""Bridges to other tools: each a module named for its tool, on public names alone."""
+"""Bridges to other tools, each a module named for its tool.
+
+They use public names alone.
+"""

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 class JuryMetric(BaseMetric):
-    """The mean overall grade by a jury, from 0 to 1; it passes if the verdict says so.
+    """The jury's mean overall grade, from 0 to 1.
+
+    The metric passes if the verdict does.
 
     The reason is the verdict's sentence, the breakdown has a score per criterion, and `verdict`
     says how sure it is. What is too close to call fails.
@@ -23,7 +25,7 @@ class JuryMetric(BaseMetric):
     Parameters
     ----------
     jury
-        As of `witan.judge`; None: the configured reviewers.
+        As of `witan.judge`, by default the configured reviewers.
     pass_mark
         Lowest grade that passes, from 1 to 10; its share of the scale is the threshold.
     use_expected
@@ -98,5 +100,8 @@ class JuryMetric(BaseMetric):
         return self.score
 
     def is_successful(self) -> bool | None:
-        """Return whether the output passed; None: without a pass mark nothing passes or fails."""
+        """Return whether the output passed.
+
+        None without a pass mark: then nothing passes or fails.
+        """
         return False if self.error is not None else self.success

@@ -1,4 +1,7 @@
-"""A verdict on a change, for a pull request or before a commit: the command ``witan-gate``."""
+"""The command ``witan-gate``: a verdict on a change.
+
+It judges the change of a pull request, or one that is about to be committed.
+"""
 
 import json
 import os
@@ -39,18 +42,18 @@ TOKENS = ("GITHUB_TOKEN", "GH_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "ACTIONS
 """Variables of a job that no member of the council may read."""
 
 _LINKS = re.compile(r"@|#(?=\d)|\bGH-(?=\d)|&(?=#|commat|num)", re.IGNORECASE)
-"""Beginnings of what GitHub takes for a mention of somebody, or of another issue."""
+"""Beginnings of GitHub's mentions of people and issues."""
 
 
 class CannotJudge(click.ClickException):
-    """The change cannot be seen, so there is no verdict on it."""
+    """The change cannot be read, so there is no verdict on it."""
 
     exit_code = NO_VERDICT
 
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """The result of a gate, in a sentence and whole.
+    """The result of a gate: decision, sentence and whole report.
 
     Parameters
     ----------
@@ -67,7 +70,7 @@ class GateResult:
     session: str
 
     def comment(self, marker: str, name: str) -> str:
-        """Write the comment: the sentence first, the report folded under it."""
+        """Write the comment: first the sentence, then the folded report."""
         report = _unlink(self.report)
         if len(report) > MOST_CHARACTERS:
             cut = report[:MOST_CHARACTERS].rpartition("\n")[0]
@@ -80,12 +83,12 @@ class GateResult:
 
 
 def _unlink(text: str) -> str:
-    """Keep GitHub from notifying those whom a text mentions."""
+    """Prevent GitHub from notifying the people a text mentions."""
     return _LINKS.sub("\\g<0>\u200b", text)
 
 
 def _close_fence(markdown: str) -> str:
-    """Return what closes a code block that is open at the end; empty: none is."""
+    """Return the closing fence of an open code block, else empty."""
     fence = ""
     for line in markdown.splitlines():
         ticks = len(line) - len(line.lstrip("`"))
@@ -97,12 +100,12 @@ def _close_fence(markdown: str) -> str:
 
 
 def find_range(base: str, environment: Mapping[str, str], *, staged: bool) -> list[str]:
-    """Say what `git diff` compares.
+    """Return the commits for `git diff` to compare.
 
     Raises
     ------
     UsageError
-        If nothing says what the change is based on.
+        If the base of the change is unknown.
     CannotJudge
         If the job for a pull request has checked out something else.
     """
@@ -120,7 +123,7 @@ def find_range(base: str, environment: Mapping[str, str], *, staged: bool) -> li
 
 
 def _check_head(request: Mapping[str, Any], after: str) -> None:
-    """Refuse a checkout that does not have the change of the pull request."""
+    """Refuse a checkout without the change of the pull request."""
     head = request.get("head", {}).get("sha")
     commit = _git("rev-parse", "--verify", f"{after}^{{commit}}").decode().strip()
     lines = _git("cat-file", "commit", commit).partition(b"\n\n")[0].decode("utf-8", "replace")
@@ -140,19 +143,19 @@ def _git(*arguments: str, stdin: bytes = b"") -> bytes:
     ClickException
         If git fails.
     """
-    done = subprocess.run(  # noqa: S603 - git itself, and options of ours before the rest
+    process = subprocess.run(  # noqa: S603 - git itself, and options of ours before the rest
         ["git", *arguments],  # noqa: S607 - the user's own git
         input=stdin,
         capture_output=True,
         check=False,
     )
-    if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
-        raise click.ClickException(f"{said}; check out the whole history, with fetch-depth: 0")
-    return done.stdout
+    if process.returncode:
+        git_error = process.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
+        raise click.ClickException(f"{git_error}; check out the whole history, with fetch-depth: 0")
+    return process.stdout
 
 
-def read_diff(compared: list[str], paths: tuple[str, ...], most_bytes: int) -> str:
+def read_diff(commits: list[str], paths: tuple[str, ...], most_bytes: int) -> str:
     """Read the change.
 
     Raises
@@ -162,14 +165,14 @@ def read_diff(compared: list[str], paths: tuple[str, ...], most_bytes: int) -> s
     ClickException
         If git cannot compare, or the change is larger than that.
     """
-    # What a repository says on how to show a difference could run a program, or hide the change.
+    # A repository's settings for diffs could run a program, or hide the change.
     plain = ["--no-color", "--no-ext-diff", "--no-textconv", "--text"]
     plain += ["--submodule=short", "--ignore-submodules=none"]
     for path in paths:
-        known = _git("ls-files", "-z", "--", path)
-        if not known and not _git("diff", "--name-only", *plain, *compared, "--", path):
+        tracked_files = _git("ls-files", "-z", "--", path)
+        if not tracked_files and not _git("diff", "--name-only", *plain, *commits, "--", path):
             raise CannotJudge(f"no file matches {path!r}; name paths as git does")
-    diff = _git("diff", *plain, *compared, "--", *paths)
+    diff = _git("diff", *plain, *commits, "--", *paths)
     if len(diff) > most_bytes:
         binary = ", binary files included" if b"\0" in diff else ""
         raise click.ClickException(
@@ -181,7 +184,7 @@ def read_diff(compared: list[str], paths: tuple[str, ...], most_bytes: int) -> s
 
 @contextmanager
 def base_settings(commit: str, config: str | None) -> Iterator[str | None]:
-    """Change to a folder with a commit's TOML files alone; yield the configuration to read there.
+    """Change to a folder with a commit's TOML files; yield the configuration.
 
     A change could otherwise seat a council that approves it, or have a seat run its program.
 
@@ -229,7 +232,7 @@ def base_settings(commit: str, config: str | None) -> Iterator[str | None]:
 def judge_change(
     diff: str, question: str, pass_mark: float | None, level: float, options: Mapping[str, Any]
 ) -> GateResult:
-    """Have a council approve or reject a change, or grade it where there is a pass mark."""
+    """Have a council decide on a change, or a jury grade it."""
     settings = {**options, "level": level}
     if pass_mark is None:
         settings["mode"] = "verdict"
@@ -253,13 +256,13 @@ def _decide(session: "Session", level: float) -> tuple[str, str]:
         return verdict.decision or "no verdict", f"{verdict_sentence(verdict)}."
     closing, votes = session.synthesis, session.approval
     if session.opening.judging is not None or closing is None or votes is None:
-        return "no verdict", "The council came to none."
-    voted = votes.approve + votes.reject
-    sentence = f"{votes.approve} of {voted} members approve"
+        return "no verdict", "The council reached no verdict."
+    n_votes = votes.approve + votes.reject
+    sentence = f"{votes.approve} of {n_votes} members approve"
     if votes.p_majority is None:
         return "too close to call", f"{sentence}."
     majority = "approval" if votes.is_approved else "rejection"
-    sentence += f"; a majority for {majority} again with probability {votes.p_majority:.2f}"
+    sentence += f"; other such members agree on {majority} with probability {votes.p_majority:.2f}"
     if votes.is_approved is not closing.approved:
         return "too close to call", f"{sentence}; {closing.chairman} does not follow it."
     if votes.p_majority < level:
@@ -268,7 +271,7 @@ def _decide(session: "Session", level: float) -> tuple[str, str]:
 
 
 def _pull_request(environment: Mapping[str, str]) -> dict[str, Any]:
-    """Return the pull request that a job runs for; empty: there is none."""
+    """Return the job's pull request, or an empty mapping."""
     path = environment.get("GITHUB_EVENT_PATH", "")
     event: dict[str, Any] = json.loads(Path(path).read_text("utf-8")) if path else {}
     return event.get("pull_request") or {}
@@ -291,7 +294,7 @@ class PullRequest:
 
     @classmethod
     def find(cls, environment: Mapping[str, str]) -> "PullRequest | None":
-        """Find the pull request that a job runs for; None: there is none, or no token."""
+        """Find the job's pull request; None without one or a token."""
         number = _pull_request(environment).get("number")
         token, repository = environment.get("GITHUB_TOKEN"), environment.get("GITHUB_REPOSITORY")
         if not (isinstance(number, int) and token and repository):
@@ -300,7 +303,7 @@ class PullRequest:
         return cls(url, repository, number, token)
 
     def put_comment(self, marker: str, text: str) -> str | None:
-        """Write the comment, or write it anew where it is; return why that failed, if it did."""
+        """Create or update the comment; return the failure, if any."""
         import httpx2
 
         headers = {
@@ -326,7 +329,10 @@ class PullRequest:
         return None
 
     def _find_comment(self, client: Any, address: str, marker: str) -> int | None:
-        """Find the comment with the marker; anybody could write one, so it has to be our own."""
+        """Find our own comment with the marker.
+
+        Anybody could write a comment with the marker, so the author is checked.
+        """
         user = client.get(f"{self.url}/user")  # the token of a job has none, and writes as a bot
         login = _fields(user.json()).get("login", "") if user.is_success else None
         for page in range(1, 31):
@@ -346,19 +352,19 @@ class PullRequest:
 
 
 def _fields(value: object) -> Mapping[str, Any]:
-    """Return an object's fields; none of anything else."""
+    """Return an object's fields, or none of another value."""
     return value if isinstance(value, dict) else {}
 
 
 def publish(result: GateResult, name: str, environment: Mapping[str, str]) -> None:
-    """Show the result: on standard output, and in a job as summary, outputs and comment."""
-    shown = f"{name}: {result.decision}\n\n{result.sentence}\n\n{result.report}\n"
+    """Print the result; in a job, also write summary, outputs and comment."""
+    report_text = f"{name}: {result.decision}\n\n{result.sentence}\n\n{result.report}\n"
     if environment.get("GITHUB_ACTIONS") != "true":
-        echo(shown)
+        echo(report_text)
         return
     # A line of a model's text could be a command to the runner.
     word = token_hex(16)
-    echo(f"::stop-commands::{word}\n{shown}\n::{word}::")
+    echo(f"::stop-commands::{word}\n{report_text}\n::{word}::")
     marker = f"<!-- witan-gate: {name} -->"
     write_outputs(environment, result.decision, result.session)
     if summary := environment.get("GITHUB_STEP_SUMMARY"):
@@ -384,11 +390,11 @@ def _append(path: str, text: str) -> None:
 @click.command(context_settings={"auto_envvar_prefix": "GATE"})
 @click.option("--staged", is_flag=True, help="Judge what is staged for the next commit.")
 @click.option("--base", default="", metavar="REF", help="Judge what changed since this.")
-@click.option("--question", default=QUESTION, help="What the council is asked of the change.")
+@click.option("--question", default=QUESTION, help="Question to ask about the change.")
 @click.option(
     "--pass-mark",
     type=click.FloatRange(1, 10),
-    help="Have a jury grade the change; this grade passes. Else members approve or reject.",
+    help="Passing grade, given by a jury; without it members approve or reject.",
 )
 @click.option("--config", metavar="FILE.toml", help="Read this configuration.")
 @click.option("--profile", default="", help="Seat the council of this profile.")
@@ -397,12 +403,12 @@ def _append(path: str, text: str) -> None:
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.8,
     show_default=True,
-    help="How sure a verdict has to be.",
+    help="Required probability of a verdict.",
 )
-@click.option("--max-cost", type=click.FloatRange(0), help="US dollars to spend.")
+@click.option("--max-cost", type=click.FloatRange(0), help="Cost ceiling in US dollars.")
 @click.option(
     "--most-bytes", type=click.IntRange(1), default=200_000, show_default=True,
-    help="Judge no larger change.",
+    help="Largest change to judge, in bytes.",
 )  # fmt: skip
 @click.option(
     "--too-close", type=click.Choice(["fail", "warn"]), default="fail", show_default=True,
@@ -411,10 +417,10 @@ def _append(path: str, text: str) -> None:
 @click.option("--name", default="Witan", help="Name of this gate, if a pull request has several.")
 @click.argument("paths", nargs=-1)
 def main(paths: tuple[str, ...], **options: Any) -> None:
-    r"""Have a council judge a change, alone in PATHS if there are any.
+    r"""Have a council judge a change, or only PATHS of it.
 
-    In a job of GitHub for a pull request, the change is that of the request, and its verdict stands
-    in a comment, written anew each time. Options are also read from variables such as
+    In a job of GitHub for a pull request, the change is that of the request, and its verdict is
+    in a comment, which each run updates. Options are also read from variables such as
     GATE_PASS_MARK.
 
     \b
@@ -431,7 +437,7 @@ def main(paths: tuple[str, ...], **options: Any) -> None:
         status = NO_VERDICT if isinstance(error, CannotJudge) else MISUSE
         words = error.message
     except Exception as error:  # noqa: BLE001 - status 1 would be a verdict
-        status, words = NO_VERDICT, f"no verdict, for a fault of ours: {error!r}"
+        status, words = NO_VERDICT, f"no verdict: internal error: {error!r}"
     else:
         sys.exit(status)
     echo(f"witan-gate: {words}", err=True)
@@ -443,8 +449,8 @@ def _run(paths: tuple[str, ...], options: Mapping[str, Any], environment: Mappin
     """Judge the change, publish the result and return the exit status."""
     if len(options["name"].splitlines()) != 1 or "-->" in options["name"]:
         raise click.UsageError("--name is one line, without -->")
-    compared = find_range(options["base"], environment, staged=options["staged"])
-    diff = read_diff(compared, paths, options["most_bytes"])
+    commits = find_range(options["base"], environment, staged=options["staged"])
+    diff = read_diff(commits, paths, options["most_bytes"])
     if not diff.strip():
         echo("nothing changed, so nothing is judged")
         write_outputs(environment, "nothing changed")
@@ -459,7 +465,7 @@ def _run(paths: tuple[str, ...], options: Mapping[str, Any], environment: Mappin
         if history := environment.get("WITAN_HISTORY", "").strip():
             os.environ["WITAN_HISTORY"] = _absolute_place(history)
         base = _pull_request(environment).get("base", {}).get("sha")
-        before = "HEAD" if options["staged"] else compared[0].partition("...")[0]
+        before = "HEAD" if options["staged"] else commits[0].partition("...")[0]
         config = options["config"] or environment.get("WITAN_CONFIG", "").strip() or None
         with base_settings(base or before, config) as path:
             result = judge_change(*request, {**settings, "path": path})
@@ -470,7 +476,7 @@ def _run(paths: tuple[str, ...], options: Mapping[str, Any], environment: Mappin
 
 
 def _absolute_place(history: str) -> str:
-    """Keep a history of the working directory there."""
+    """Resolve the place of a history against the working directory."""
     scheme = "sqlite:///" if history.startswith("sqlite:///") else ""
     place = history.removeprefix(scheme)
     return history if "://" in place else f"{scheme}{Path(place).expanduser().absolute()}"

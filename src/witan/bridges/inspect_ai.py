@@ -1,4 +1,4 @@
-"""A jury as a scorer, and a council as a solver, of Inspect."""
+"""For Inspect: a jury as a scorer, a council as a solver."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,9 @@ def witan_jury(
     use_target: bool = True,
     **options: Any,
 ) -> Scorer:
-    """Score the output of a sample by a jury: its mean grades, overall and per criterion.
+    """Score a sample's output by a jury's mean grades.
+
+    There is a value for the overall grade and one per criterion.
 
     The explanation is the verdict's sentence; the metadata say how sure it is. A sample without
     output, or with too few ballots, is unscored, with the reason.
@@ -66,7 +68,7 @@ def witan_jury(
 def witan_council(
     members: Sequence[Any] | None = None, chairman: Any = None, **options: Any
 ) -> Solver:
-    """Put the question of a sample to a council; its output is the final answer.
+    """Answer a sample's question by a council's final answer.
 
     Parameters
     ----------

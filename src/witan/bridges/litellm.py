@@ -17,7 +17,7 @@ PROVIDER = "witan"
 
 
 class CouncilProvider(litellm.CustomLLM):
-    """Puts the requests of LiteLLM to the councils that their models name."""
+    """LiteLLM provider: a model is the name of a council."""
 
     def completion(self, **request: Any) -> Any:
         """Return the whole reply."""
@@ -50,21 +50,33 @@ class CouncilProvider(litellm.CustomLLM):
 
 
 def _read_call(request: dict[str, Any]) -> tuple[CouncilCall, list[str]]:
-    """Read a request; name the parameters that change nothing."""
+    """Read a request; list its parameters without effect."""
     name: str = request["model"]
     council = PROVIDER if name == PROVIDER else f"{PROVIDER}/{name}"
     values = {"model": council, "messages": request["messages"], **request["optional_params"]}
-    body, asked = read_chat({name: each for name, each in values.items() if name != "stream"})
-    seats = {"members": asked.members, "jury": asked.jury, "chairman": asked.chairman}
+    body, request_options = read_chat(
+        {name: each for name, each in values.items() if name != "stream"}
+    )
+    seats = {
+        "members": request_options.members,
+        "jury": request_options.jury,
+        "chairman": request_options.chairman,
+    }
     settings: dict[str, Any] = {name: list(each) for name, each in seats.items() if each}
-    if asked.profile:
-        settings["profile"] = asked.profile
+    if request_options.profile:
+        settings["profile"] = request_options.profile
     call = CouncilCall(
         council,
-        asked.question,
-        tuple(witan.models.Message(turn.role, turn.content) for turn in asked.conversation),
-        settings | asked.options.collect_values(),
-        {"seed": asked.seed, "category": asked.category, "files": asked.files},
+        request_options.question,
+        tuple(
+            witan.models.Message(turn.role, turn.content) for turn in request_options.conversation
+        ),
+        settings | request_options.options.collect_values(),
+        {
+            "seed": request_options.seed,
+            "category": request_options.category,
+            "files": request_options.files,
+        },
         body.witan.mark,
         body.witan.legend,
     )
@@ -125,7 +137,7 @@ def _usage(session: "Session") -> dict[str, int] | None:
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """Raise our errors as LiteLLM's, with the status that says whether to retry."""
+    """Raise our errors as LiteLLM's, with a status for retries."""
     errors = witan.errors
     try:
         yield
@@ -137,7 +149,7 @@ def _translate_errors() -> Iterator[None]:
 
 
 def register() -> None:
-    """Make ``witan/…`` models of LiteLLM, once."""
+    """Register ``witan/…`` as models of LiteLLM, once."""
     if all(each["provider"] != PROVIDER for each in litellm.custom_provider_map):
         litellm.custom_provider_map.append(
             {"provider": PROVIDER, "custom_handler": CouncilProvider()}

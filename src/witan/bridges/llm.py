@@ -17,26 +17,26 @@ if TYPE_CHECKING:
     from witan import Session
     from witan.models import Message
 
-OWN = "witan"
+MODEL_NAME = "witan"
 """The table of the session in what `llm` stores of a reply."""
 
-APART = ("json_schema", "rubric_weights", "weights", "reliability", "rule_parameters")
+EXCLUDED_OPTIONS = ("json_schema", "rubric_weights", "weights", "reliability", "rule_parameters")
 """Settings that no option of `llm` sets: the schema is its own, the others are tables."""
 
 
 def _make_options() -> type[llm.Options]:
-    """Make options of the settings of a council, with their sentences."""
+    """Make plugin options from the settings of a council."""
     hints = get_type_hints(CouncilSettings, include_extras=True)
-    named: dict[str, Any] = {
+    shared_options: dict[str, Any] = {
         each.name: (hints[each.name], None)
         for each in fields(CouncilSettings)
-        if each.name not in APART
+        if each.name not in EXCLUDED_OPTIONS
     }
     options: type[llm.Options] = create_model(
         "Options",
         __base__=llm.Options,
-        **named,
-        seed=(int | None, Field(None, ge=0, description="Seed of sheets and labels.")),
+        **shared_options,
+        seed=(int | None, Field(None, ge=0, description="Random seed for sheets and labels.")),
         category=(str | None, Field(None, description="Kind of question, for leaderboards.")),
         legend=(
             bool,
@@ -47,8 +47,6 @@ def _make_options() -> type[llm.Options]:
 
 
 class _NamedCouncil:
-    """The shared part of both models of a council."""
-
     can_stream = True
     supports_schema = True
     Options = _make_options()
@@ -79,13 +77,13 @@ class _NamedCouncil:
                 case witan.Session() as session:
                     text = "" if stream else call.whole_text(session)
                     yield StreamEvent(
-                        "text", text, provider_metadata={OWN: {"session": session.id}}
+                        "text", text, provider_metadata={MODEL_NAME: {"session": session.id}}
                     )
                     _describe(session, response)
 
 
 class WitanModel(_NamedCouncil, llm.Model):
-    """A council under its name."""
+    """A council as a model, under its name."""
 
     def execute(
         self,
@@ -99,7 +97,7 @@ class WitanModel(_NamedCouncil, llm.Model):
 
 
 class AsyncWitanModel(_NamedCouncil, llm.AsyncModel):
-    """The same for programs with an event loop."""
+    """A council as an asynchronous model."""
 
     async def execute(
         self,
@@ -121,10 +119,10 @@ def _read_messages(messages: list[Any]) -> "Iterator[Message]":
 
 
 def _last_session(messages: list[Any]) -> str | None:
-    """Find the session whose conversation goes on."""
+    """Find the last session of the conversation."""
     for message in reversed(messages):
         for part in message.parts:
-            facts = (getattr(part, "provider_metadata", None) or {}).get(OWN)
+            facts = (getattr(part, "provider_metadata", None) or {}).get(MODEL_NAME)
             if facts is not None:
                 session: str = facts["session"]
                 return session
@@ -143,10 +141,13 @@ def _describe(session: "Session", response: Any) -> None:
 
 @llm.hookimpl
 def register_models(register: Any) -> None:
-    """Register the configured council and each profile; a broken configuration says so if asked."""
+    """Register the configured council and each profile.
+
+    A broken configuration is reported when such a model is asked.
+    """
     try:
         names = council_names()
     except witan.errors.WitanError:
-        names = [OWN]
+        names = [MODEL_NAME]
     for name in names:
         register(WitanModel(name), AsyncWitanModel(name))

@@ -1,4 +1,4 @@
-"""A jury as a Python assertion, and a council as a Python provider, of promptfoo."""
+"""A jury and a council for promptfoo: assertion and provider."""
 
 from typing import Any
 
@@ -9,7 +9,9 @@ from witan.reports import judgment_text, verdict_sentence
 
 
 def get_assert(output: str, context: dict[str, Any]) -> dict[str, Any]:
-    """Have a jury judge an output; it passes if the verdict says so, or without a pass_mark.
+    """Have a jury judge an output.
+
+    It passes if the verdict does, or if there is no `pass_mark`.
 
     The score is the mean overall grade, the named scores those of the criteria, all from 0 to 1.
 
@@ -38,7 +40,7 @@ def get_assert(output: str, context: dict[str, Any]) -> dict[str, Any]:
 
 
 def call_api(prompt: str, options: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG001 - promptfoo's
-    """Put a prompt to a council; the output is its final answer.
+    """Answer a prompt by a council's final answer.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The fixture ``assert_judged`` of pytest: a test fails unless a jury passes its text."""
+"""The pytest fixture ``assert_judged``: a jury must pass a text."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ FOLDER = "witan"
 
 @dataclass(frozen=True, slots=True)
 class JudgedAssertion:
-    """The assertion that a jury passes a text.
+    """Assert that a jury passes a text.
 
     Parameters
     ----------
     folder
-        Folder of stored sessions, a file each; None: nothing is stored.
+        Folder of stored sessions, a file each; None stores nothing.
     """
 
     folder: Path | None
@@ -41,7 +41,7 @@ class JudgedAssertion:
         allow_too_close: bool = False,
         **options: Any,
     ) -> "Session":
-        """Judge, or read the stored session of the same; return it, or fail with its verdict.
+        """Return the judging session, new or cached; fail on its verdict.
 
         Parameters
         ----------
@@ -54,13 +54,13 @@ class JudgedAssertion:
         """
         __tracebackhide__ = True
         if pass_mark is None and (isinstance(text, str) or len(text) == 1):
-            wanted = "a grade from 1 to 10, without which one text can neither pass nor fail"
-            raise witan.errors.InvalidParameter("pass_mark", pass_mark, wanted)
-        asked = {**options, "pass_mark": pass_mark}
-        file = self._find_file(text, jury, asked)
+            expected = "a grade from 1 to 10; a single text needs a pass mark"
+            raise witan.errors.InvalidParameter("pass_mark", pass_mark, expected)
+        options_with_mark = {**options, "pass_mark": pass_mark}
+        file = self._find_file(text, jury, options_with_mark)
         session = _read_session(file)
         if session is None:
-            session = witan.judge(text, jury, **asked)
+            session = witan.judge(text, jury, **options_with_mark)
             if file is not None and session.status == "complete":
                 _write_session(file, session)
         decision = None if session.verdict is None else session.verdict.decision
@@ -76,19 +76,23 @@ class JudgedAssertion:
         of_judge = ("question", "reference", "pass_mark", "expected", "files", "seed", "category")
         seating = {name: each for name, each in options.items() if name not in of_judge}
         seating.pop("listener", None)
-        asked = sorted((name, options[name]) for name in of_judge if name in options)
-        everything = repr((witan.__version__, text, asked, *_describe(seat_jury(jury, seating))))
+        judging_options = sorted((name, options[name]) for name in of_judge if name in options)
+        everything = repr(
+            (witan.__version__, text, judging_options, *_describe(seat_jury(jury, seating)))
+        )
         return self.folder / f"{blake2b(everything.encode(), digest_size=16).hexdigest()}.json"
 
 
 def _describe(council: "Council") -> list[object]:
-    """Describe jury and procedure; a script counts by its text."""
-    described: list[object] = [procedure_to_json(council.procedure)]
+    """Describe jury and procedure; scripts by their text."""
+    jury_description: list[object] = [procedure_to_json(council.procedure)]
     for member in council.reviewers:
         script = Path(member.source.removeprefix("script:"))
-        says = script.read_text(encoding="utf-8") if member.provider == "script" else ""
-        described.append((member.name, member.source, member.url, member.options, says))
-    return described
+        script_text = script.read_text(encoding="utf-8") if member.provider == "script" else ""
+        jury_description.append(
+            (member.name, member.source, member.url, member.options, script_text)
+        )
+    return jury_description
 
 
 def _read_session(file: Path | None) -> "Session | None":
@@ -101,7 +105,7 @@ def _read_session(file: Path | None) -> "Session | None":
 
 
 def _write_session(file: Path, session: "Session") -> None:
-    """Write a session in one step, as several processes may run the same test."""
+    """Write a session atomically: parallel processes may run the same test."""
     draft = file.with_suffix(f".{uuid4().hex}")
     draft.write_text(witan.session_to_json(session), encoding="utf-8")
     draft.replace(file)
@@ -109,6 +113,9 @@ def _write_session(file: Path, session: "Session") -> None:
 
 @pytest.fixture(scope="session")
 def assert_judged(pytestconfig: pytest.Config) -> JudgedAssertion:
-    """Fail unless a jury passes a text; what was judged once is read from pytest's cache."""
+    """Fail unless a jury passes a text.
+
+    A judgment of the same text and jury is read from pytest's cache.
+    """
     cache = getattr(pytestconfig, "cache", None)  # none under -p no:cacheprovider
     return JudgedAssertion(None if cache is None else cache.mkdir(FOLDER))

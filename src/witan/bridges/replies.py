@@ -1,4 +1,4 @@
-"""A council's reply as programs that call models take it: in pieces, then the session."""
+"""A council's reply for programs: text in pieces, then the session."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -22,14 +22,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ProgressLine:
-    """A line on what the council does."""
+    """A progress line: what the council is doing."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class CouncilCall:
-    """A question that a program puts to the council of a name.
+    """A program's question to a named council.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class CouncilCall:
     legend: bool = False
 
     async def stream(self) -> "AsyncGenerator[Piece, None]":
-        """Yield what happens and the final answer as they come, and last the session.
+        """Yield progress and the final answer in pieces, then the session.
 
         For programs of asyncio, which may leave the loop in any task: that cancels what still runs.
 
@@ -92,7 +92,7 @@ class CouncilCall:
         put(session)
 
     async def ask(self) -> "Session":
-        """Return the session once it is over; errors as of `stream`."""
+        """Return the finished session; errors as of `stream`."""
         pieces: list[Piece] = []
         await self._deliberate(pieces.append)
         *_, session = pieces
@@ -100,7 +100,7 @@ class CouncilCall:
         return session
 
     def whole_text(self, session: "Session") -> str:
-        """Return the final answer and what stands below it."""
+        """Return the final answer and the notes below it."""
         return final_answer(session) + self._footer(session)
 
     def _footer(self, session: "Session") -> str:
@@ -131,7 +131,7 @@ def final_answer(session: "Session") -> str:
     Raises
     ------
     NothingToCount
-        If there is none; it says what is missing.
+        If there is none, with what is missing.
     """
     if session.text is None:
         raise witan.errors.NothingToCount(f"no final answer: {'; '.join(session.missing)}")
@@ -139,7 +139,7 @@ def final_answer(session: "Session") -> str:
 
 
 def wait_for(work: Callable[[], Awaitable[T]]) -> T:
-    """Do asynchronous work, also where an event loop runs already, such as in a notebook."""
+    """Run a coroutine, even inside a running event loop (notebooks)."""
     from anyio.from_thread import start_blocking_portal
 
     with start_blocking_portal() as portal:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def seat_jury(jury: Any, options: Mapping[str, Any]) -> "Council":
-    """Seat a jury, or else the configured reviewers."""
+    """Seat the given jury, or the configured reviewers."""
     if jury is None:
         return witan.Council.from_config(**options)
     return witan.Council(jury, **options)
@@ -25,19 +25,19 @@ async def judge_output(
     pass_mark: float | None,
     reference: str | None,
 ) -> "Session":
-    """Have a jury of its own judge an output, by a right answer if there is one."""
+    """Have a jury judge an output, optionally by a reference answer."""
     sources = {"reference answer": reference} if reference and reference.strip() else {}
     async with seat_jury(jury, options) as council:
         return await council.judge(text, question, pass_mark=pass_mark, files=sources)
 
 
 def accepts(decision: str | None, *, allow_too_close: bool) -> bool:
-    """Return true if a text passes by this decision."""
+    """Check whether a decision passes a text."""
     return decision == "passed" or (allow_too_close and decision == "too close to call")
 
 
 def mean_grades(session: "Session") -> dict[str, float]:
-    """Mean grades of the one text from 1 to 10: ``overall``, and one per criterion."""
+    """Return the text's mean grades, 1 to 10: ``overall`` and per criterion."""
     if session.verdict is None:
         return {}
     [text] = session.verdict.texts
@@ -46,7 +46,7 @@ def mean_grades(session: "Session") -> dict[str, float]:
 
 
 def share_of_scale(grade: float) -> float:
-    """Put a grade from 1 to 10 on the scale from 0 to 1."""
+    """Convert a grade from 1–10 to the scale 0–1."""
     return (grade - 1) / 9
 
 

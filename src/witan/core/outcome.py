@@ -394,7 +394,7 @@ def interpretation(
     verb = "lead" if len(leaders) > 1 else "leads"
     if not can_tell:
         reason = (
-            "this rule says nothing of chance"
+            "this rule has no test for chance"
             if can_tell is None
             else "there are too few ballots to tell anyone apart"
         )

@@ -1,4 +1,4 @@
-"""Ballots that somebody brings along: read once, counted, and nothing of them stored."""
+"""Ballots of a caller: read once, counted, never stored."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ SECTION = "Ballots"
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A line of the ballots that could not be read.
+    """An unreadable line of the ballots, and the reason.
 
     Parameters
     ----------
@@ -56,20 +56,20 @@ class Ballots(Protocol):
 
     @property
     def sessions(self) -> Mapping[str, None]:
-        """The sessions that ballots belong to, once they were read."""
+        """Sessions of the ballots, after reading."""
         ...
 
     @property
     def unread_lines(self) -> Sequence[Unread]:
-        """The lines that could not be read, once they were read."""
+        """Unreadable lines, after reading."""
         ...
 
     def read(self, parameters: "BallotFormat", settings: "Settings") -> "Iterable[Ballot]":
-        """Read them as the parameters say."""
+        """Read the ballots by these parameters."""
         ...
 
     def check_wanted(self) -> None:
-        """Stop a count that nobody waits for any more."""
+        """Raise if the count was cancelled."""
         ...
 
 
@@ -78,7 +78,7 @@ Grade = float | str
 
 @dataclass(frozen=True, slots=True)
 class BallotObject:
-    """A ballot as an object; the fields of a line of JSON Lines.
+    """A ballot as an object, with the fields of JSON Lines.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class BallotObject:
     positions
         Place on the sheet by candidate, from 1.
     weight
-        0 or more; 1 unless given.
+        0 or more, by default 1.
     paired
         It compares two candidates, as one of many.
     scale
@@ -107,7 +107,7 @@ class BallotObject:
     at
         When it was cast (RFC 3339).
     kind
-        Whether a model or a person cast it; a model unless given.
+        Whether a model or a person cast it; by default a model.
     category, question
         The category, and the text, of its question.
     notes
@@ -137,7 +137,7 @@ class BallotObject:
 
 @dataclass(slots=True)
 class SentBallots:
-    """Ballots as a client sent them: in any format of a ballot file, within bounds."""
+    """Ballots as a client sent them, in any format, within bounds."""
 
     content: bytes
     sessions: dict[str, None] = field(default_factory=dict)
@@ -148,16 +148,16 @@ class SentBallots:
         """Take the text of a ballot file, or ballots as objects."""
         if isinstance(ballots, str):
             return cls(ballots.encode())
-        known = ({k: v for k, v in asdict(each).items() if v is not None} for each in ballots)
-        return cls("\n".join(map(json.dumps, known)).encode())
+        records = ({k: v for k, v in asdict(each).items() if v is not None} for each in ballots)
+        return cls("\n".join(map(json.dumps, records)).encode())
 
     @property
     def unread_lines(self) -> Sequence[Unread]:
-        """The lines that could not be read."""
+        """Unreadable lines."""
         return tuple(Unread(each.line, each.sentence) for each in self.problems)
 
     def check_wanted(self) -> None:
-        """Stop a count that was cancelled."""
+        """Raise if the count was cancelled."""
         from witan.service.worker_pool import check_wanted
 
         check_wanted()
@@ -168,9 +168,11 @@ class SentBallots:
 
         stream = BytesIO(self.content)
         stream.name = "the ballots"
-        sent = len(self.content)
-        bounds = Bounds(max(MOST_BYTES, sent), MOST_LINES, max(LINE_BYTES, sent), self.check_wanted)
-        read = read_ballots(
+        n_bytes = len(self.content)
+        bounds = Bounds(
+            max(MOST_BYTES, n_bytes), MOST_LINES, max(LINE_BYTES, n_bytes), self.check_wanted
+        )
+        ballots = read_ballots(
             stream,
             format=parameters.format,
             columns=parameters.columns,
@@ -179,19 +181,19 @@ class SentBallots:
             on_problem=self._note,
             bounds=bounds,
         )
-        placed = 0
-        for number, ballot in enumerate(read, start=1):
+        n_candidates = 0
+        for number, ballot in enumerate(ballots, start=1):
             self.check_wanted()
-            placed += max(sum(map(len, ballot.groups)), len(ballot.grades))
+            n_candidates += max(sum(map(len, ballot.groups)), len(ballot.grades))
             if number > MOST_BALLOTS:
                 raise TooLarge("posted ballots", number, MOST_BALLOTS)
-            if placed > MOST_PLACED:
-                raise TooLarge("candidates on posted ballots", placed, MOST_PLACED)
+            if n_candidates > MOST_PLACED:
+                raise TooLarge("candidates on posted ballots", n_candidates, MOST_PLACED)
             self.sessions.setdefault(ballot.session)
             yield ballot
         if not self.sessions:
-            why = f" could be read: {self.problems[0]}" if self.problems else " was sent"
-            raise NothingToCount(f"no ballot{why}")
+            reason = f" could be read: {self.problems[0]}" if self.problems else " was sent"
+            raise NothingToCount(f"no ballot{reason}")
 
     def _note(self, problem: "LineProblem") -> None:
         self.check_wanted()
@@ -207,12 +209,12 @@ SCALE = Parser(Scale.parse, EXPECTED)
 
 @dataclass(frozen=True)
 class BallotFormat(Parameters):
-    """The format of ballot files, where it is not to be recognised."""
+    """Format of ballot files, instead of detection."""
 
     format: Annotated[
         str | None,
         Doc(
-            "Read the ballots as this format instead of recognising it.",
+            "Format of the ballots; detected by default.",
             SECTION,
             label="Format of the ballots",
         ),
@@ -220,7 +222,7 @@ class BallotFormat(Parameters):
     columns: Annotated[
         Mapping[str, str] | None,
         Doc(
-            "Name the column that holds a field, such as reviewer=judge.",
+            "Column that holds a field, such as reviewer=judge.",
             SECTION,
             "FIELD=HEADER",
             option="column",
@@ -231,8 +233,7 @@ class BallotFormat(Parameters):
         Scale | None,
         SCALE,
         Doc(
-            "Read grades on this scale, such as 0-1, pass-fail or 1-10,style=1-5; recognised "
-            "unless given.",
+            "Scale of the grades, such as 0-1, pass-fail or 1-10,style=1-5; detected by default.",
             SECTION,
             "LOW-HIGH",
             label="Scale of grades",
@@ -242,8 +243,6 @@ class BallotFormat(Parameters):
 
 @dataclass(frozen=True)
 class _Ballots(Parameters):
-    """Ballots that are sent, or files of them."""
-
     ballots: Annotated[
         Ballots,
         BALLOTS,
@@ -259,4 +258,4 @@ class _Ballots(Parameters):
 
 @dataclass(frozen=True)
 class BallotParameters(BallotFormat, _Ballots):
-    """Ballots, and the format that they are read in."""
+    """Ballots and their format."""

@@ -55,23 +55,23 @@ CATALOGUE: Mapping[str, CatalogueRow] = MappingProxyType(
         row.name: row
         for row in (
             CatalogueRow("ask", "Ask several models, which review each other blind.", "ask"),
-            CatalogueRow("plan", "Say what a question would cost, without a call.", "plan"),
+            CatalogueRow("plan", "Estimate the cost of a question, without a call.", "plan"),
             CatalogueRow("judge", "Have texts judged: which pass, which is best.", "ask"),
             CatalogueRow(
-                "plan_judge", "Say what a judgment would cost, without a call.", "plan", "judge"
+                "plan_judge", "Estimate the cost of a judgment, without a call.", "plan", "judge"
             ),
             CatalogueRow("result", "Wait for the end of a session.", "sessions", None),
-            CatalogueRow("cancel", "Cancel a session under way.", "sessions", None),
+            CatalogueRow("cancel", "Cancel a running session.", "sessions", None),
             CatalogueRow("show", "Show a stored session.", "sessions"),
-            CatalogueRow("resume", "Take up an interrupted session.", "ask"),
+            CatalogueRow("resume", "Resume an interrupted session.", "ask"),
             CatalogueRow("retry", "Ask the seats that failed again.", "ask"),
             CatalogueRow(
-                "plan_retry", "Say what a retry would cost, without a call.", "plan", "retry"
+                "plan_retry", "Estimate the cost of a retry, without a call.", "plan", "retry"
             ),
             CatalogueRow("rejudge", "Put a session's answers before another jury.", "ask"),
             CatalogueRow(
                 "plan_rejudge",
-                "Say what another jury would cost, without a call.",
+                "Estimate the cost of another jury, without a call.",
                 "plan",
                 "rejudge",
             ),
@@ -80,19 +80,23 @@ CATALOGUE: Mapping[str, CatalogueRow] = MappingProxyType(
             CatalogueRow("vote", "Vote on a stored session, blind.", "voting"),
             CatalogueRow("forget", "Delete a session.", "sessions"),
             CatalogueRow("leaderboard", "Rank models by their scores across sessions.", "reports"),
-            CatalogueRow("audit", "Audit how reviewers judge: bias, agreement, worth.", "reports"),
+            CatalogueRow("audit", "Audit how reviewers judge: bias, agreement, value.", "reports"),
             CatalogueRow("tally", "Count ballots: who leads, and how sure that is.", "tally"),
             CatalogueRow("compare", "Count the same ballots under every rule.", "compare"),
-            CatalogueRow("calibrate", "Check whether probabilities hold.", "calibrate", tool=False),
+            CatalogueRow(
+                "calibrate", "Check the calibration of the probabilities.", "calibrate", tool=False
+            ),
             CatalogueRow(
                 "estimate",
-                "Estimate systems by a jury, corrected by people.",
+                "Estimate systems from a jury, corrected by people's votes.",
                 "estimate",
                 tool=False,
             ),
-            CatalogueRow("explain", "Show by hand why the leader leads.", "explain", tool=False),
+            CatalogueRow(
+                "explain", "Show step by step why the leader leads.", "explain", tool=False
+            ),
             CatalogueRow("recount", "Count a stored session again, without a call.", "recount"),
-            CatalogueRow("rules", "List the rules, and when to take which.", "rules"),
+            CatalogueRow("rules", "List the rules and when to use them.", "rules"),
             CatalogueRow("rubrics", "List the rubrics, or show one.", "rules"),
             CatalogueRow("profiles", "List the councils that can be asked.", "profiles"),
         )
@@ -103,7 +107,7 @@ CATALOGUE: Mapping[str, CatalogueRow] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Operation(Generic[P, R]):
-    """An operation: its parameters, its result and the function that does it.
+    """An operation: name, parameters, result and handler.
 
     Parameters
     ----------
@@ -114,7 +118,7 @@ class Operation(Generic[P, R]):
     kind
         ``value``: returns a result; ``session``: starts a session.
     pool
-        Threads of a server in which it waits its turn; None: it takes no time worth a queue.
+        Queue of a server's threads in which it waits; None if it is too quick for one.
     method, path
         The HTTP route; ``{session}`` in the path stands for the parameter of that name.
     changes, destroys
@@ -138,7 +142,7 @@ class Operation(Generic[P, R]):
 
     @property
     def path_parameters(self) -> tuple[str, ...]:
-        """The parameters that stand in the path."""
+        """The parameters in the path."""
         return tuple(re.findall(r"\{(\w+)\}", self.path))
 
 
@@ -146,19 +150,19 @@ _REDACTORS: dict[type, Callable[[Any], Any]] = {}
 
 
 def redact(result: T) -> T:
-    """Return a result as clients of a server may see it, by its type.
+    """Redact a result by its type, for clients of a server.
 
     Raises
     ------
     TypeError
-        If nobody has said what of exactly this type clients may see.
+        If nothing declares what clients may see of exactly this type.
     """
     answer: T = _redactor(type(result))(result)
     return answer
 
 
 def redacts(result: type[T]) -> Callable[[Callable[[T], T]], Callable[[T], T]]:
-    """Register the function below as what redacts results of a type."""
+    """Register a redaction function for results of a type."""
 
     def register(redactor: Callable[[T], T]) -> Callable[[T], T]:
         _REDACTORS[result] = redactor
@@ -168,7 +172,10 @@ def redacts(result: type[T]) -> Callable[[Callable[[T], T]], Callable[[T], T]]:
 
 
 def public(result: C) -> C:
-    """Declare that results of a type hold no path, command, URL or prompt of the server."""
+    """Declare a result type safe to send unredacted.
+
+    Its values contain no path, command, URL or prompt of the server.
+    """
     _REDACTORS[result] = lambda found: found
     return result
 
@@ -191,7 +198,7 @@ def operation(  # noqa: PLR0913 - a declaration says all of it in one place
     changes: bool = False,
     destroys: bool = False,
 ) -> Callable[[Callable[[Any, P], R]], Operation[P, R]]:
-    """Declare the operation of that name; its parameters and result are the handler's types.
+    """Declare a named operation with the types of its handler.
 
     Raises
     ------
@@ -233,7 +240,7 @@ def operation(  # noqa: PLR0913 - a declaration says all of it in one place
 
 @cache
 def find_operation(name: str) -> Operation[Any, Any]:
-    """Import the operation of that name."""
+    """Import an operation by its name."""
     row = CATALOGUE[name]
     module = import_module(f"witan.service.operations.{row.module}")
     operation: Operation[Any, Any] = getattr(module, name)

@@ -1,4 +1,4 @@
-"""The council as it is used from Python: seats as strings, members, or models of one's own."""
+"""The Python council: seats as strings, members, or your own models."""
 
 import inspect
 import os
@@ -58,17 +58,17 @@ if TYPE_CHECKING:
     from witan.service.council_discovery import DiscoveredCouncil
     from witan.service.session_recording import SessionRecorder
 
-    Where: TypeAlias = SessionRecorder | History | str | Path | Literal[False] | None
+    HistoryPlace: TypeAlias = SessionRecorder | History | str | Path | Literal[False] | None
 
 Seatable = str | SeatSpec | Member | Model
 """A seat as it is written or taken apart, a member, or anything that can complete a call."""
 
-OWN = "python"
-"""The provider of models that were handed over as objects."""
+PYTHON = "python"
+"""The provider of models given as objects."""
 
 
 class MemberFactory:
-    """Makes members of whatever was handed over, each under a name of its own."""
+    """Makes members from seats, models and objects, each with a name."""
 
     def __init__(
         self,
@@ -84,14 +84,15 @@ class MemberFactory:
 
     def seat_all(self, seats: Sequence[Seatable], key: str) -> list[Member]:
         """Make members, or after them jurors, in order."""
-        specs = [_spec(each, f"{key}[{n}]") for n, each in enumerate(seats, start=1)]
-        named = name_seats(specs, names=[member.name for _, member in self._seated])
-        made = [self._make_member(each, spec) for each, spec in zip(seats, named, strict=True)]
-        self._seated += zip(named, made, strict=True)
-        return made
+        names = [member.name for _, member in self._seated]
+        unnamed = [_spec(each, f"{key}[{n}]") for n, each in enumerate(seats, start=1)]
+        specs = name_seats(unnamed, names=names)
+        members = [self._make_member(each, spec) for each, spec in zip(seats, specs, strict=True)]
+        self._seated += zip(specs, members, strict=True)
+        return members
 
     def chairmen(self, seats: Sequence[Seatable]) -> list[Member]:
-        """Make the chairmen, in order; one written or named as another seat is that seat."""
+        """Make the chairmen, in order; one may be another seat."""
         result = []
         names = [member.name for _, member in self._seated]
         for number, each in enumerate(seats, start=1):
@@ -107,19 +108,19 @@ class MemberFactory:
         return result
 
     def _seated_member(self, each: Seatable) -> Member | None:
-        """Find the member or juror that a chairman is, if it is one."""
-        written = isinstance(each, SeatSpec) or (isinstance(each, str) and ":" in each)
-        spec = _spec(each, "chairman") if written else None
-        for seated, member in self._seated:
+        """Find the member or juror in a chairman's seat, if any."""
+        is_text_seat = isinstance(each, SeatSpec) or (isinstance(each, str) and ":" in each)
+        spec = _spec(each, "chairman") if is_text_seat else None
+        for seated_spec, member in self._seated:
             if each in (member, member.name) or each is member.model:
                 return member
-            same = spec is not None and replace(seated, name=spec.name) == spec
-            if spec is not None and same and spec.name in ("", seated.name):
+            is_same = spec is not None and replace(seated_spec, name=spec.name) == spec
+            if spec is not None and is_same and spec.name in ("", seated_spec.name):
                 return member
         return None
 
     def check_prices(self) -> None:
-        """Refuse a price that is of no seat.
+        """Refuse a price for an unknown seat.
 
         Raises
         ------
@@ -133,16 +134,16 @@ class MemberFactory:
     def _make_member(self, each: Seatable, spec: SeatSpec) -> Member:
         self._named |= dict.fromkeys(names_of(spec))
         price = find_price(spec, self._prices)
-        made = self._member_without_price(each, spec)
-        return made if price is None else replace(made, price=price)
+        member = self._member_without_price(each, spec)
+        return member if price is None else replace(member, price=price)
 
     def _member_without_price(self, each: Seatable, spec: SeatSpec) -> Member:
         if isinstance(each, Member):
             return each
         if not isinstance(each, str | SeatSpec):
-            scripted = isinstance(each, ScriptedModel)
-            price = Price(0, 0) if scripted else None
-            return Member(spec.name, each, provider=OWN, price=price, simulated=scripted)
+            is_scripted = isinstance(each, ScriptedModel)
+            price = Price(0, 0) if is_scripted else None
+            return Member(spec.name, each, provider=PYTHON, price=price, simulated=is_scripted)
         member = seat(spec, self._environment, *self._shared_clients())
         close = getattr(member.model, "aclose", None)
         if close is not None:
@@ -150,7 +151,7 @@ class MemberFactory:
         return member
 
     def _shared_clients(self) -> "tuple[Connections, Providers]":
-        """Make what calls servers, once a seat needs it."""
+        """Create the shared clients of servers on first use."""
         if self._clients is None:
             from witan.models.connections import Connections
             from witan.models.pydantic_ai_model import Providers
@@ -168,12 +169,12 @@ def _spec(each: Seatable, key: str) -> SeatSpec:
         return parse_seat(each, key=key, base=Path.cwd())
     model = each.model if isinstance(each, Member) else each
     if isinstance(model, type) or not callable(getattr(model, "complete", None)):
-        what = "a seat such as 'openai:MODEL', a Member, or an object with a method complete"
-        raise InvalidParameter(key, model, what)
+        expected = "a seat such as 'openai:MODEL', a Member, or an object with a method complete"
+        raise InvalidParameter(key, model, expected)
     if isinstance(each, Member):
         return SeatSpec(each.source, each.provider, each.name, name=each.name)
     name = getattr(each, "name", None)
-    return SeatSpec("", OWN, name if isinstance(name, str) and name else type(each).__name__)
+    return SeatSpec("", PYTHON, name if isinstance(name, str) and name else type(each).__name__)
 
 
 NO_FILES: Mapping[str, str] = MappingProxyType({})
@@ -184,7 +185,7 @@ T = TypeVar("T")
 
 
 class ConfigOptions(CouncilOptions, total=False):
-    """Keywords that override a configuration: seats, prices, settings of the council."""
+    """Keywords that override a configuration: seats, prices, council settings."""
 
     members: Sequence[str]
     chairmen: Sequence[str]
@@ -192,19 +193,19 @@ class ConfigOptions(CouncilOptions, total=False):
 
 
 class AskOptions(CouncilOptions, total=False):
-    """Keywords of `ask`: settings of the council, and what seats and records it."""
+    """Keywords of `ask`: council settings, seats and recording."""
 
     path: str | Path | None
     profile: str
     environment: Mapping[str, str] | None
     procedure: Procedure | None
-    history: "Where"
+    history: "HistoryPlace"
     price: Mapping[str, Rate]
     progress: bool
 
 
 class Council(BaseCouncil):
-    """Members, their chairmen, and how they deliberate.
+    """Members, chairmen, and their procedure.
 
     Parameters
     ----------
@@ -217,7 +218,7 @@ class Council(BaseCouncil):
         Who reviews in place of the members, likewise, and answers nothing. None: members review
         each other.
     environment
-        Where keys are looked for; None: in the environment of this process.
+        Where to look for keys, by default the environment of this process.
     procedure
         How they deliberate, as a whole, in place of options.
     notes
@@ -237,7 +238,7 @@ class Council(BaseCouncil):
     price
         Seat, by its name or as it is written → US dollars per million tokens read and written.
     progress
-        Show sessions under way in a notebook, those with a listener of their own excepted.
+        Show running sessions in a notebook, except those with their own listener.
     **options
         Settings of the council, as the configuration has them, and parameters of the rule.
 
@@ -246,7 +247,7 @@ class Council(BaseCouncil):
     NoCouncil
         With fewer than two members, or one juror.
     ConfigError, MissingKey
-        If a seat is not written like one, or lacks its key.
+        If a seat is malformed, or its key is missing.
     UnknownName, InvalidParameter, InvalidRubric
         If an option does not exist, or has a value it does not accept.
     """
@@ -260,7 +261,7 @@ class Council(BaseCouncil):
         environment: Mapping[str, str] | None = None,
         procedure: Procedure | None = None,
         notes: Sequence[str] = (),
-        history: "Where" = None,
+        history: "HistoryPlace" = None,
         aliases: Mapping[str, str] = NO_ALIASES,
         teacher: Teacher | Lessons | None = None,
         throttles: Throttles | None = None,
@@ -305,7 +306,7 @@ class Council(BaseCouncil):
         *,
         teacher: Lessons | None = None,
     ) -> "Council":
-        """Another council of members of this one, which deliberates otherwise.
+        """Return a council of some members under another procedure.
 
         They share what the members hold open, which this one closes, and the limits of their
         providers; so it is used within this one's block.
@@ -322,7 +323,7 @@ class Council(BaseCouncil):
         )
 
     def without_history(self, teacher: Teacher | None) -> "Council":
-        """The same council, whose sessions are recorded nowhere; used as `vary` says."""
+        """Return the same council without a history; used as in `vary`."""
         return Council(
             self.members,
             list(self.chairmen),
@@ -341,24 +342,24 @@ class Council(BaseCouncil):
         files: Mapping[str, str] = NO_FILES,
         lengths: Lengths | None = None,
     ) -> Plan:
-        """Say what this question would ask for, and cost, without a call.
+        """Plan the calls and cost of a question, without a call.
 
         Parameters
         ----------
         lengths
-            How long replies are expected to be; None: as in the history, else as published.
+            Expected length of replies; by default as in the history, else as published.
         """
         if lengths is None:
             lengths = TYPICAL if self._recorder is None else self._recorder.lengths()
         return super().plan(question, conversation=conversation, files=files, lengths=lengths)
 
     def plan_retry(self, session: Session, seats: Sequence[str] | None = None) -> Plan:
-        """Say what `retry` would ask for, and cost at most, without a call; errors as of that."""
+        """Plan the calls and highest cost of `retry`; errors as there."""
         self._check_same_seats(session)
         return plan_retry(session, seats, self.procedure.limits)
 
     def plan_rejudge(self, session: Session) -> Plan:
-        """Say what `rejudge` would ask for, and cost at most, without a call; errors as of that."""
+        """Plan the calls and highest cost of `rejudge`; errors as there."""
         return plan_rejudgment(session, self.reviewers, self.chairmen, self.procedure)
 
     async def __aenter__(self) -> Self:
@@ -374,7 +375,7 @@ class Council(BaseCouncil):
                 await self._recorder.close()
 
     async def begin(self, opening: SessionOpened) -> Session:
-        """Store an opening before any call; `resume` holds the session that it returns.
+        """Store an opening before any call; `resume` runs its session.
 
         Raises
         ------
@@ -388,7 +389,9 @@ class Council(BaseCouncil):
     async def resume(
         self, session: Session, *, listener: Listener | None = None, slot: Slot = NO_SLOT
     ) -> Session:
-        """Take up an interrupted session at its last finished seat; a closed one is returned.
+        """Resume an interrupted session after its last finished seat.
+
+        A closed session is returned as it is.
 
         As of the base; what the history holds of the session is taken over. Where nothing comes of
         it, no answer, ballot or final answer, it stays interrupted in the history.
@@ -427,12 +430,12 @@ class Council(BaseCouncil):
         chairman: Seatable | Sequence[Seatable] | None = None,
         environment: Mapping[str, str] | None = None,
         procedure: Procedure | None = None,
-        history: "Where" = None,
+        history: "HistoryPlace" = None,
         profile: str = "",
         progress: bool = True,
         **overrides: Unpack[ConfigOptions],
     ) -> "Council":
-        """Seat the configured council, or else one of what is found, as ``witan ask`` does.
+        """Seat the configured council, or a discovered one, like ``witan ask``.
 
         Parameters
         ----------
@@ -471,12 +474,12 @@ class Council(BaseCouncil):
         config = load_config(
             known, Path.cwd(), path, settings, origin="from_config", profile=profile
         )
-        seated = _insert_objects(config.chairmen, chairmen)
+        chairs = _insert_objects(config.chairmen, chairmen)
         jurors = _insert_objects(config.jury, jury or ())
-        if history is None and config.history.asked:
+        if history is None and config.history.is_explicit:
             history = history_place(config)
         return seat_council(
-            config, known, seated, procedure, jury=jurors, history=history, progress=progress
+            config, known, chairs, procedure, jury=jurors, history=history, progress=progress
         )
 
 
@@ -487,11 +490,13 @@ def seat_council(
     procedure: Procedure | None = None,
     *,
     jury: Sequence[Seatable] | None = None,
-    history: "Where" = None,
+    history: "HistoryPlace" = None,
     teacher: Teacher | None = None,
     progress: bool = False,
 ) -> Council:
-    """Seat who is configured, or else whom `find_council` finds; a running event loop is no bar.
+    """Seat the configured council, or else a discovered one.
+
+    It also works inside a running event loop.
 
     Parameters
     ----------
@@ -503,22 +508,22 @@ def seat_council(
     Raises
     ------
     NoCouncil
-        If too few are configured, or nobody is and nothing is found.
+        If too few are configured, or none and nothing is found.
     ConfigError, MissingKey
-        If a setting is not accepted, or a seat lacks its key.
+        If a setting is not accepted, or a seat's key is missing.
     """
     arranged = procedure_of(config) if procedure is None else procedure
-    written = config
+    config_seats = config
     config = with_list_prices(config, environment)
-    discovered = find_seats(config, environment)
+    discovery = find_seats(config, environment)
     with locate_error(config) if procedure is None else nullcontext():
         council = Council(
-            discovered.seats,
-            _reprice(chairmen, written.chairmen, config.chairmen),
-            jury=_reprice(jury, written.jury, config.jury),
+            discovery.seats,
+            _reprice(chairmen, config_seats.chairmen, config.chairmen),
+            jury=_reprice(jury, config_seats.jury, config.jury),
             environment=environment,
             procedure=arranged,
-            notes=(*discovered.notes, *_unseated_notes(config)),
+            notes=(*discovery.notes, *_unseated_notes(config)),
             history=history,
             aliases=config.aliases,
             teacher=teacher,
@@ -530,7 +535,7 @@ def seat_council(
 
 
 def _unseated_notes(config: "Config") -> Iterator[str]:
-    """Name the chairmen who lost their seats with replaced members."""
+    """Name chairmen whose seats were replaced with the members."""
     for name in config.empty_seats:
         yield f"the configured chairman {name} has no seat among these members, and is not asked"
 
@@ -538,7 +543,7 @@ def _unseated_notes(config: "Config") -> Iterator[str]:
 def _reprice(
     seats: Sequence[Seatable] | None, unpriced: Sequence[SeatSpec], priced: Sequence[SeatSpec]
 ) -> Sequence[Seatable]:
-    """Return the seats in place of those configured, which have the prices of the lists."""
+    """Return the seats with the prices of the lists."""
     if seats is None:
         return priced
     prices = dict(zip(unpriced, priced, strict=True))
@@ -558,14 +563,14 @@ def find_seats(config: "Config", environment: Mapping[str, str]) -> "DiscoveredC
     Raises
     ------
     NoCouncil
-        If only one member or juror is configured, or nobody is and nothing is found.
+        If only one member or juror is configured, or none and nothing is found.
     """
     from witan.service.council_discovery import DiscoveredCouncil, find_council
 
     if len(config.members) == 1:
-        where = config.origins["members"]
+        source = config.origins["members"]
         raise NoCouncil(
-            f"a council needs at least two members, and {where} names one",
+            f"a council needs at least two members, and {source} names one",
             "add another there; the same model may hold several seats",
         )
     if len(config.jury) == 1:
@@ -579,8 +584,8 @@ def find_seats(config: "Config", environment: Mapping[str, str]) -> "DiscoveredC
         discovered = _run(partial(find_council, environment, reaches=config.reach_by_provider))
         if config.jury:
             names = [juror.name for juror in config.jury]
-            apart = name_seats([replace(seat, name="") for seat in discovered.seats], names)
-            discovered = replace(discovered, seats=apart)
+            extra_seats = name_seats([replace(seat, name="") for seat in discovered.seats], names)
+            discovered = replace(discovered, seats=extra_seats)
         discovered = replace(discovered, seats=config.price_seats(discovered.seats, is_found=True))
     config.check_prices((*discovered.seats, *config.jury, *config.chairmen))
     return discovered
@@ -589,16 +594,16 @@ def find_seats(config: "Config", environment: Mapping[str, str]) -> "DiscoveredC
 def without_keys(
     config: "Config", environment: Mapping[str, str]
 ) -> tuple[Mapping[str, str], str | None]:
-    """Fill in keys that a plan does not need, which calls nobody; say what is to be set to ask."""
-    filled, missing = {**environment}, dict[str, None]()
+    """Fill in keys, which a plan does not need; note missing ones."""
+    environment_with_keys, missing = {**environment}, dict[str, None]()
     for variables in map(key_variables, (*config.members, *config.jury, *config.chairmen)):
         if variables and find_key(variables, environment) is None:
             missing[" or ".join(variables)] = None
-            filled[variables[0]] = "a plan calls nobody"
+            environment_with_keys[variables[0]] = "a plan calls nobody"
     if not missing:
         return environment, None
     names = list_text([*missing], most=len(missing))
-    return filled, f"no key is needed for the plan; to ask, set {names}"
+    return environment_with_keys, f"no key is needed for the plan; to ask, set {names}"
 
 
 def ask(  # noqa: PLR0913 - all but three by name
@@ -616,7 +621,7 @@ def ask(  # noqa: PLR0913 - all but three by name
     listener: Listener | None = None,
     **options: Unpack[AskOptions],
 ) -> Session:
-    """Put a question to a council and wait for everything that comes of it.
+    """Ask a council a question and wait for the session.
 
     Works in a script and in a notebook alike: where an event loop already runs in this thread, the
     council deliberates in another. Without `members` the configured council sits; for the rest see
@@ -660,7 +665,7 @@ def judge(  # noqa: PLR0913 - all but two by name
     listener: Listener | None = None,
     **options: Unpack[AskOptions],
 ) -> Session:
-    """Have a jury judge texts that are there, and wait for its verdict.
+    """Have a jury judge given texts, and wait for its verdict.
 
     The verdict is the `verdict` of the session. Without `jury` the configured reviewers judge.
     Works where `ask` does.
@@ -700,17 +705,17 @@ def judge(  # noqa: PLR0913 - all but two by name
 
 @contextmanager
 def _suggest_options_of(function: Callable[..., object]) -> Iterator[None]:
-    """Count the keywords of a function among those that an unknown option may have meant."""
+    """Suggest the keywords of a function for an unknown option."""
     try:
         yield
     except UnknownOption as error:
-        own = inspect.signature(function).parameters.values()
-        named = (each.name for each in own if each.kind is each.KEYWORD_ONLY)
-        raise UnknownOption(error.name, sorted({*named, *error.known_names})) from None
+        parameters = inspect.signature(function).parameters.values()
+        option_names = (each.name for each in parameters if each.kind is each.KEYWORD_ONLY)
+        raise UnknownOption(error.name, sorted({*option_names, *error.known_names})) from None
 
 
 def _run(work: Callable[[], Awaitable[T]]) -> T:
-    """Run to the end: here, or in another thread where this one already runs an event loop."""
+    """Run a coroutine; inside a running event loop, in a thread."""
     try:
         anyio.get_cancelled_exc_class()
     except anyio.NoEventLoopError:
@@ -726,34 +731,34 @@ def _conflict_error(options: Mapping[str, object]) -> InvalidParameter:
 
 
 def _config_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Overrides as the configuration takes them: parameters of a rule stand in their table."""
+    """Return overrides shaped like the configuration: rule parameters in a table."""
     from witan.service.config.keys import OPEN_TABLES
     from witan.service.config.tables import fixed_keys
 
     settings = {key[-1] for key in (*fixed_keys(), *OPEN_TABLES)}
     parameters = {name for rule in RULES.values() for name in rule.parameters} - settings
-    given = {name: value for name, value in overrides.items() if name not in parameters}
+    config_overrides = {name: value for name, value in overrides.items() if name not in parameters}
     own = {name: value for name, value in overrides.items() if name in parameters}
     table = overrides.get("rule_parameters", {})
     if own and isinstance(table, Mapping):
-        given["rule_parameters"] = {**table, **own}
+        config_overrides["rule_parameters"] = {**table, **own}
     if isinstance(overrides.get("providers"), Mapping):
-        given["providers"] = {
+        config_overrides["providers"] = {
             name: asdict(each) if isinstance(each, ThrottlePolicy) else each
             for name, each in overrides["providers"].items()
         }
-    return given
+    return config_overrides
 
 
 def _insert_objects(
     configured_seats: Sequence[Seatable], seats: Sequence[Seatable]
 ) -> Sequence[Seatable]:
-    """Configured seats, with those that were handed over as objects in their places."""
-    seated = [*configured_seats]
+    """Insert seats given as objects at their places among configured ones."""
+    named_seats = [*configured_seats]
     for place, each in enumerate(seats):
         if not isinstance(each, str):
-            seated.insert(place, each)
-    return seated
+            named_seats.insert(place, each)
+    return named_seats
 
 
 def _as_list(chairman: Seatable | Sequence[Seatable] | None) -> Sequence[Seatable]:

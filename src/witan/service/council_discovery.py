@@ -1,4 +1,4 @@
-"""A council where none is configured, and the first configuration of one."""
+"""Discovery of a council, and the first configuration of one."""
 
 import json
 import re
@@ -48,7 +48,7 @@ from witan.service.config.configuration import Config
 from witan.service.text import count_noun, list_text
 from witan.service.trust import separation_sentence, shared_votes
 
-DEAREST = Price(10.0, 30.0)
+MAX_DISCOVERED_PRICE = Price(10.0, 30.0)
 """US dollars per million tokens read and written, above which no model is seated by itself."""
 
 MAKERS = (
@@ -61,45 +61,45 @@ _MINOR = re.compile(
     r"preview|beta|alpha|exp|experimental|free|nano|tiny|lite|mini|small|micro|extended|latest|"
     r"instruct|base|guard|safety|online|auto|router|thinking|\d{3,4}b|\d{1,2}b"
 )
-"""Words in the ids of models that stand behind a plainer one of the same maker."""
+"""Words in the ids of variants, which rank behind the maker's plain model."""
 
 _DATED = re.compile(r"[-@]\d{4}(-\d{2}-\d{2}|\d{4})?$")
-"""The end of an id that is a fixed edition of a model that is listed without it, too."""
+"""Suffix of a dated edition, whose model is also listed without it."""
 
 
 @dataclass(slots=True)
 class ProviderModels:
-    """Models of one provider, the one to seat first first, and what was passed over."""
+    """Models of one provider, best first, and the skipped ones."""
 
     models: list[tuple[str, Price | None]] = field(default_factory=list)
-    unpriced: list[str] = field(default_factory=list)
-    dear: list[str] = field(default_factory=list)
+    unpriced_models: list[str] = field(default_factory=list)
+    expensive_models: list[str] = field(default_factory=list)
 
     def notes(self, provider: str) -> list[str]:
-        """Say what was passed over, and how to seat it all the same."""
+        """Describe the skipped models and how to seat them."""
         parts = []
-        if self.unpriced:
-            parts.append(f"{count_noun(len(self.unpriced), 'model')} whose price is unknown")
-        if self.dear:
-            bound = f"${DEAREST.input_usd:g} in or ${DEAREST.output_usd:g} out per million tokens"
-            parts.append(
-                f"{count_noun(len(self.dear), 'model')} above {bound} ({list_text(self.dear)})"
-            )
+        if self.unpriced_models:
+            parts.append(f"{count_noun(len(self.unpriced_models), 'model')} whose price is unknown")
+        if self.expensive_models:
+            price = MAX_DISCOVERED_PRICE
+            bound = f"${price.input_usd:g} in or ${price.output_usd:g} out per million tokens"
+            n_models = count_noun(len(self.expensive_models), "model")
+            parts.append(f"{n_models} above {bound} ({list_text(self.expensive_models)})")
         if not parts:
             return []
-        passed = " and ".join(parts)
-        return [f"{provider}: not seated by themselves: {passed}; name any of them to seat it"]
+        skipped_text = " and ".join(parts)
+        return [f"{provider}: not seated automatically: {skipped_text}; name one to use it"]
 
 
 def choose(provider: str, models: Sequence[ListedModel], *, free: bool = False) -> ProviderModels:
-    """Order the chat models of a list: plain and new ones first, makers in turn.
+    """Order chat models: plain and new ones first, makers in turn.
 
     Parameters
     ----------
     free
         The provider is a local server on this machine: what has no price costs nothing.
     """
-    found = ProviderModels()
+    provider_models = ProviderModels()
     makers: dict[str, list[ListedModel]] = {}
     prices: dict[str, Price | None] = {}
     for model in models:
@@ -108,9 +108,9 @@ def choose(provider: str, models: Sequence[ListedModel], *, free: bool = False) 
             continue
         price = model.price or list_price(provider, name)
         if price is None and not free:
-            found.unpriced.append(name)
+            provider_models.unpriced_models.append(name)
         elif price is not None and _is_dear(price):
-            found.dear.append(name)
+            provider_models.expensive_models.append(name)
         else:
             prices[name] = model.price
             makers.setdefault(name.rpartition("/")[0].partition("/")[0], []).append(model)
@@ -118,12 +118,17 @@ def choose(provider: str, models: Sequence[ListedModel], *, free: bool = False) 
         group.sort(key=_rank)
     in_order = sorted(makers, key=lambda maker: (_place(maker), _rank(makers[maker][0])))
     for turn in zip_longest(*(makers[maker] for maker in in_order)):
-        found.models += [(m.id.strip(), prices[m.id.strip()]) for m in turn if m is not None]
-    return found
+        provider_models.models += [
+            (m.id.strip(), prices[m.id.strip()]) for m in turn if m is not None
+        ]
+    return provider_models
 
 
 def _is_dear(price: Price) -> bool:
-    return price.input_usd > DEAREST.input_usd or price.output_usd > DEAREST.output_usd
+    return (
+        price.input_usd > MAX_DISCOVERED_PRICE.input_usd
+        or price.output_usd > MAX_DISCOVERED_PRICE.output_usd
+    )
 
 
 def _place(maker: str) -> int:
@@ -131,7 +136,10 @@ def _place(maker: str) -> int:
 
 
 def _rank(model: ListedModel) -> tuple[bool, float]:
-    """Plain models first, then the newest; what tells no age comes last, in the list's order."""
+    """Sort plain models first, then the newest.
+
+    Models without a date come last, in the order of the list.
+    """
     words = re.split(r"[^a-z0-9]+", model.id.rpartition("/")[2].lower())
     minor = any(_MINOR.fullmatch(word) for word in words) or _DATED.search(model.id) is not None
     return minor, inf if model.created is None else -model.created
@@ -140,7 +148,7 @@ def _rank(model: ListedModel) -> tuple[bool, float]:
 LOOK_SECONDS = 5.0
 """Seconds that a provider may take to list its models."""
 
-FEWEST, MOST = 4, 5
+MIN_SEATS, MAX_SEATS = 4, 5
 """Seats to fill when there are models for them, and sources that take a seat at most.
 
 Three reviewers of each other separate nothing.
@@ -149,7 +157,7 @@ Three reviewers of each other separate nothing.
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredCouncil:
-    """The seats of a council that nobody configured, with notes, a sentence each."""
+    """The seats of a discovered council, with notes of a sentence each."""
 
     seats: tuple[SeatSpec, ...]
     notes: tuple[str, ...]
@@ -168,16 +176,16 @@ NO_PRICES: Mapping[str, Price] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class _Lookup:
-    """A provider that is asked for its models, as any seat of it would be called.
+    """A provider to ask for its models, called like its seats.
 
     Parameters
     ----------
     seat
-        One of its seats, whatever the model.
+        Any of its seats.
     listing
-        Where it lists its models; None: nowhere that is known.
+        URL of its list of models, or None if unknown.
     key
-        The variable that holds its key, and the key; None: it needs none.
+        The variable of its key, and the key; None if it needs none.
     problem
         Why it cannot be asked, without a listing.
     free
@@ -188,7 +196,7 @@ class _Lookup:
     seat: SeatSpec
     listing: str | None
     key: tuple[str, str] | None
-    problem: str = "nothing is known to list its models at its configured url"
+    problem: str = "its models cannot be listed at its configured url"
     free: bool = False
 
 
@@ -198,21 +206,24 @@ async def find_council(
     providers: Mapping[str, Provider] = PROVIDERS,
     reaches: Mapping[str, Reach] = NOT_MOVED,
 ) -> DiscoveredCouncil:
-    """Seat what there is, one model of each source first.
+    """Seat the models that are available, one of each source first.
 
     Sources are the providers whose key is in the environment, each with its chat models as `choose`
-    orders them, none of unknown price or above `DEAREST`, and after them the servers on this
-    machine, with their models as listed. Every source takes a seat, five at most; while there are
-    fewer than four seats, each gives its next model. A single model takes four. A provider that is
-    `reaches` elsewhere is asked and seated there, with the key that is meant for it there.
+    orders them, none of unknown price or above `MAX_DISCOVERED_PRICE`, and after them the servers
+    on this machine, with their models as listed. Every source takes a seat, five at most; while
+    there are fewer than four seats, each gives its next model. A single model takes four. A
+    provider that `reaches` places elsewhere is called and seated there, with the key for that
+    place.
     """
     sources, problems = await find_sources(environment, servers, providers, reaches)
     if not sources:
         raise _no_council(problems, reaches)
     seats = deal(sources)
-    named = name_seats(seats * FEWEST if len(seats) == 1 else seats)
-    note = f"no council is configured; these were found: {list_text([s.source for s in named])}"
-    return DiscoveredCouncil(named, (note, *shared_votes(named), *problems))
+    named_seats = name_seats(seats * MIN_SEATS if len(seats) == 1 else seats)
+    note = (
+        f"no council is configured; these were found: {list_text([s.source for s in named_seats])}"
+    )
+    return DiscoveredCouncil(named_seats, (note, *shared_votes(named_seats), *problems))
 
 
 async def find_sources(
@@ -221,7 +232,7 @@ async def find_sources(
     providers: Mapping[str, Provider] = PROVIDERS,
     reaches: Mapping[str, Reach] = NOT_MOVED,
 ) -> tuple[list[Source], list[str]]:
-    """Ask every provider with a key, and every server here, for the models that may be seated.
+    """List models of all providers with keys and all local servers.
 
     Returns
     -------
@@ -230,29 +241,31 @@ async def find_sources(
     lookups = [
         a for p in providers.values() if (a := _make_request(p, environment, reaches)) is not None
     ]
-    unmoved = {kind: url for kind, url in servers.items() if kind not in reaches}
-    here = local_addresses(unmoved, environment)
-    silent: list[str] = []
+    default_servers = {kind: url for kind, url in servers.items() if kind not in reaches}
+    addresses = local_addresses(default_servers, environment)
+    non_chat_models: list[str] = []
     passed: list[str] = []
     async with Connections() as connections:
         lists = {a.provider.name: _unseatable_reason(a, environment, connections) for a in lookups}
         async with anyio.create_task_group() as group:
             for each in (a for a in lookups if not lists[a.provider.name]):
-                group.start_soon(_ask, each, connections, lists, silent, passed)
-            local = await find_local_servers(here)
+                group.start_soon(_ask, each, connections, lists, non_chat_models, passed)
+            local = await find_local_servers(addresses)
     sources = [models for models in lists.values() if isinstance(models, tuple) and models]
-    sources += [models for server in local if (models := _local_seats(server, environment, silent))]
+    sources += [
+        models for server in local if (models := _local_seats(server, environment, non_chat_models))
+    ]
     problems = [problem for problem in lists.values() if isinstance(problem, str)]
     problems += sorted(passed)
-    if silent:
-        problems.append(f"not seated, as they seem not to chat: {list_text(sorted(silent))}")
+    if non_chat_models:
+        problems.append(f"skipped, apparently no chat models: {list_text(sorted(non_chat_models))}")
     return sources, problems
 
 
 async def price_by_lists(
     specs: Sequence[SeatSpec], environment: Mapping[str, str]
 ) -> tuple[SeatSpec, ...]:
-    """Give seats of unknown price the price that their provider's list of models states.
+    """Add prices from providers' lists to seats of unknown price.
 
     Each list is asked for once. A seat keeps its unknown price where its provider has no key here,
     answers with no list, or states no price.
@@ -278,20 +291,20 @@ async def price_by_lists(
 
 
 async def price_config(config: Config, environment: Mapping[str, str]) -> Config:
-    """Give configured seats the prices that only their providers' lists state."""
+    """Add prices from providers' lists to configured seats."""
     specs = (*config.members, *config.jury, *config.chairmen)
-    priced = await price_by_lists(specs, environment)
+    prices = await price_by_lists(specs, environment)
     n_members, n_seats = len(config.members), len(config.members) + len(config.jury)
     return replace(
         config,
-        members=priced[:n_members],
-        jury=priced[n_members:n_seats],
-        chairmen=priced[n_seats:],
+        members=prices[:n_members],
+        jury=prices[n_members:n_seats],
+        chairmen=prices[n_seats:],
     )
 
 
 def lacks_price(spec: SeatSpec, environment: Mapping[str, str]) -> bool:
-    """Check that a seat of a paid provider has no known price."""
+    """Check for a paid provider's seat without a known price."""
     provider = PROVIDERS.get(spec.provider)
     if provider is None or provider.local:
         return False
@@ -311,7 +324,7 @@ async def _look_up(
     connections: Connections,
     prices: dict[tuple[str, str | None, str | None], Mapping[str, Price]],
 ) -> None:
-    """Note the prices in one provider's list; none where it cannot be had in time."""
+    """Store the prices of a provider's list, if it comes in time."""
     key = None if lookup.key is None else lookup.key[1]
     with anyio.move_on_after(LOOK_SECONDS), suppress(ModelError):
         models = await list_models(
@@ -326,11 +339,11 @@ async def _look_up(
 
 
 def deal(sources: Sequence[Source]) -> list[SeatSpec]:
-    """One seat per source, then further ones in turn until there are enough."""
-    seats = [source[0] for source in sources[:MOST]]
+    """Take one seat per source, then more in turn until enough."""
+    seats = [source[0] for source in sources[:MAX_SEATS]]
     for turn in range(1, max(map(len, sources))):
         for source in sources:
-            if len(seats) < FEWEST and len(source) > turn:
+            if len(seats) < MIN_SEATS and len(source) > turn:
                 seats.append(source[turn])
     return seats
 
@@ -338,7 +351,7 @@ def deal(sources: Sequence[Source]) -> list[SeatSpec]:
 def _make_request(
     provider: Provider, environment: Mapping[str, str], reaches: Mapping[str, Reach]
 ) -> _Lookup | None:
-    """Return the request for a provider's list of models; None without a key or a list."""
+    """Return the request for a provider's list; None without key or list."""
     place = reaches.get(provider.name, Reach())
     if provider.local and provider.name not in reaches:
         return None  # those are looked for where they listen by default
@@ -348,28 +361,31 @@ def _make_request(
     if (key is None and variables) or not (provider.local or variables):
         return None
     try:
-        moved = base_url(spec, environment)
+        moved_url = base_url(spec, environment)
     except ConfigError as error:
         return _Lookup(provider, spec, None, key, str(error))
-    listing = provider.listing(moved if moved != provider.url else None)
+    listing = provider.listing(moved_url if moved_url != provider.url else None)
     if listing is None and place.url is None:
         return None
-    free = provider.local and moved is not None and is_loopback(moved)
+    free = provider.local and moved_url is not None and is_loopback(moved_url)
     return _Lookup(provider, spec, listing, key, free=free)
 
 
 def _unseatable_reason(
     lookup: _Lookup, environment: Mapping[str, str], connections: Connections
 ) -> Source | str:
-    """Return the reason why no model of a provider can be seated; without one no model yet."""
+    """Return why no model of a provider can be seated.
+
+    Without one, its models are just not known yet.
+    """
     name = lookup.provider.name
     if lookup.listing is None:
-        return f"{name} is passed over: {lookup.problem}"
+        return f"{name} was skipped: {lookup.problem}"
     try:
         [spec] = _seats(lookup.seat, ["any"])
         seat(replace(spec, name=name), environment, connections)
     except (ConfigError, MissingExtra) as error:
-        return f"{name} is passed over: {error}"
+        return f"{name} was skipped: {error}"
     return ()
 
 
@@ -380,7 +396,7 @@ async def _ask(
     silent: list[str],
     skips: list[str],
 ) -> None:
-    """Note a provider's chat models, the one to seat first first, or why there are none."""
+    """Store a provider's chat models, best first, or the reason without any."""
     name = lookup.provider.name
     lists[name] = f"{name} did not list its models within {LOOK_SECONDS:g} s"
     with anyio.move_on_after(LOOK_SECONDS):
@@ -398,27 +414,27 @@ async def _ask(
             lists[name] = f"{error}{origin}"
             return
         silent += [f"{name}:{model.id}" for model in models if not model.chats]
-        chosen = choose(name, models, free=lookup.free)
-        skips += chosen.notes(name)
+        chosen_models = choose(name, models, free=lookup.free)
+        skips += chosen_models.notes(name)
         lists[name] = tuple(
             replace(seat, price=price)
-            for model, price in chosen.models
+            for model, price in chosen_models.models
             for seat in _seats(lookup.seat, [model])
         )
 
 
 def _seats(template: SeatSpec, models: Sequence[str]) -> Source:
-    """Return the seats of these models; an id that is blank names none."""
-    named = (model.strip() for model in models)
+    """Return the seats of these models, without blank ids."""
+    model_names = (model.strip() for model in models)
     return tuple(
         replace(template, source=f"{template.provider}:{model}", model=model)
-        for model in named
+        for model in model_names
         if model
     )
 
 
 def _local_seats(server: LocalServer, environment: Mapping[str, str], silent: list[str]) -> Source:
-    """Return the models of a server on this machine; those that seem not to chat are noted."""
+    """Return the chat models of a local server; note the others."""
     silent += [f"{server.kind}:{name}" for name in server.models if not seems_to_chat(name)]
     return tuple(
         spec if base_url(spec, environment) == server.url else replace(spec, url=server.url)
@@ -431,7 +447,7 @@ def _local_seats(server: LocalServer, environment: Mapping[str, str], silent: li
 def describe_search(
     servers: Mapping[str, str] = LOCAL_SERVERS, reaches: Mapping[str, Reach] = NOT_MOVED
 ) -> str:
-    """Say where `find_council` looks for keys and for servers."""
+    """Describe where `find_council` looks for keys and servers."""
     specs = [
         SeatSpec("", p.name, "", key_variable=reaches.get(p.name, Reach()).key_variable)
         for p in PROVIDERS.values()
@@ -449,10 +465,10 @@ _OTHER_WAYS = (
 
 
 def _no_council(problems: Sequence[str], reaches: Mapping[str, Reach]) -> NoCouncil:
-    """Return the error for want of any model: why, and three ways on."""
+    """Return the error for a missing model: reason and remedies."""
     if not problems:
-        configured = [reach.key_variable for reach in reaches.values() if reach.key_variable]
-        key = configured[0] if configured else "OPENAI_API_KEY"
+        key_names = [reach.key_variable for reach in reaches.values() if reach.key_variable]
+        key = key_names[0] if key_names else "OPENAI_API_KEY"
         return NoCouncil(
             f"no model to ask: {NOTHING_HERE}",
             Remedy(f"export a key such as {key}", *_OTHER_WAYS),
@@ -469,14 +485,14 @@ QUESTION = "x" * 2_000
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A configuration that is not written yet.
+    """A configuration before it is written.
 
     Parameters
     ----------
     ceiling
-        US dollars that one question may cost; None: nothing costs anything.
+        Ceiling of one question in US dollars; None if nothing costs anything.
     expected
-        What a question of a page is expected to cost; None: unknown.
+        Expected cost of a question of one page; None if unknown.
     notes
         What to know about it, a sentence each.
     """
@@ -516,18 +532,18 @@ def draft(
     )
     if ceiling is None and plan.usual_usd:
         ceiling = _round_up(plan.usual_usd)
-    stated = {s.name: s for s in seats if _is_stated_alone(s, environment)}
+    seats_with_price = {s.name: s for s in seats if _is_stated_alone(s, environment)}
     lines = ["# Written by witan init. Keys stay in the environment.", "members = ["]
     lines += [f"    {_quote(_write_seat(s))},  # {format_price(s, environment)}" for s in seats]
     lines += ["]"]
     if ceiling is not None:
         lines += ["", "[limits]", f"max_cost_usd = {ceiling!r}  # of one question, in US dollars"]
     notes = [] if plan.separation is None else [separation_sentence(plan.separation)]
-    rates = {name: price for name in stated if (price := prices[name]) is not None}
+    rates = {name: price for name in seats_with_price if (price := prices[name]) is not None}
     if rates and is_trusted:
         lines += ["", "[price]  # US dollars per million tokens read and written, as listed"]
         lines += [
-            f"{_quote(_write_seat(stated[name]))} = [{p.input_usd!r}, {p.output_usd!r}]"
+            f"{_quote(_write_seat(seats_with_price[name]))} = [{p.input_usd!r}, {p.output_usd!r}]"
             for name, p in rates.items()
         ]
     if ceiling is not None and (unpriced := plan.unpriced_seats):
@@ -539,13 +555,13 @@ def draft(
 
 
 def _is_stated_alone(spec: SeatSpec, environment: Mapping[str, str]) -> bool:
-    """Check that nobody but the list that the seat was found in tells what it costs."""
-    known = price_of_seat(replace(spec, price=None), environment)
-    return known is None or (known == FREE and spec.price not in (None, FREE))
+    """Check that only its own list states the seat's price."""
+    listed_price = price_of_seat(replace(spec, price=None), environment)
+    return listed_price is None or (listed_price == FREE and spec.price not in (None, FREE))
 
 
 def sort_by_known_price(sources: Sequence[Source]) -> list[Source]:
-    """Put models first whose price is known without asking for the list again."""
+    """Sort models first by whether their price is known without the list."""
     return [
         tuple(sorted(source, key=lambda spec: price_of_seat(replace(spec, price=None), {}) is None))
         for source in sources

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 NAME = "witan"
 
 BEST = f"{NAME}/best"
-"""The configured council, whose best answer stands for the final answer."""
+"""The configured council, with its best answer as the final answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class CouncilModel:
     Parameters
     ----------
     options
-        What the name says of how it deliberates.
+        Settings implied by the name.
     """
 
     name: str
@@ -35,7 +35,7 @@ class CouncilModel:
 
 
 def name_councils(profiles: Iterable[str]) -> list[CouncilModel]:
-    """Name the configured council, the same in the mode ``best``, and the profiles."""
+    """Name the configured council, its mode ``best``, and the profiles."""
     return [
         CouncilModel(NAME, ""),
         CouncilModel(BEST, "", MappingProxyType({"mode": "best"})),
@@ -44,7 +44,7 @@ def name_councils(profiles: Iterable[str]) -> list[CouncilModel]:
 
 
 def council_names() -> list[str]:
-    """List the councils that `seat_by_name` seats: ``witan``, ``witan/best``, ``witan/PROFILE``.
+    """List councils for `seat_by_name`: ``witan``, ``witan/best``, ``witan/PROFILE``.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def seat_by_name(name: str, **options: Unpack["CouncilOptions"]) -> "Council":
     name
         One of `council_names`.
     **options
-        As of `Council.from_config`; they count before what the name says.
+        As of `Council.from_config`; they override those of the name.
 
     Raises
     ------

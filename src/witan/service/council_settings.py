@@ -30,7 +30,7 @@ Seconds = Annotated[float | None, Constraint(gt=0)]
 
 @dataclass(frozen=True)
 class ReviewSettings(Parameters):
-    """Settings of reviews; None: the configured value."""
+    """Settings of reviews; None is the configured value."""
 
     rule: Annotated[
         str | None, Doc("Count ballots by this rule; `rules` lists them.", DELIBERATION)
@@ -41,7 +41,7 @@ class ReviewSettings(Parameters):
     rubric_scoring: Annotated[
         Switch,
         Doc(
-            "Have reviewers grade by the rubric, or only rank.",
+            "Ask reviewers to grade by the rubric, or only to rank.",
             DELIBERATION,
             label="Grades by the rubric",
         ),
@@ -80,14 +80,14 @@ class ReviewSettings(Parameters):
     spend: Annotated[
         Literal["all", "until_decided", "adaptive"] | None,
         Doc(
-            "Ask every reviewer, stop once no ballot could change the leader, or ask the next one "
-            "only while it is too close to call.",
+            "Ask every reviewer; stop once no ballot could change the leader; or ask "
+            "one more only while it is too close to call.",
             DELIBERATION,
             label="Reviewers to ask",
         ),
     ] = None
     safety: Annotated[
-        Switch, Doc("Pass answers through the safety gate.", DELIBERATION, label="Safety gate")
+        Switch, Doc("Check answers with the safety gate.", DELIBERATION, label="Safety gate")
     ] = None
     safety_cap: Annotated[
         float | None,
@@ -101,7 +101,7 @@ class ReviewSettings(Parameters):
     quorum: Annotated[
         int | None,
         Constraint(ge=1),
-        Doc("Fewest ballots for which an outcome is declared.", DELIBERATION),
+        Doc("Minimum number of ballots for an outcome.", DELIBERATION),
     ] = None
 
     rule_parameters: RuleParameterValues = None
@@ -109,12 +109,12 @@ class ReviewSettings(Parameters):
 
 @dataclass(frozen=True)
 class AnswerSettings(Parameters):
-    """Settings of the final answer; None: the configured value."""
+    """Settings of the final answer; None is the configured value."""
 
     mode: Annotated[
         Literal["consensus", "best", "verdict"] | None,
         Doc(
-            "End with one common answer, with the best answer, or by approving or rejecting.",
+            "End with a joint answer, with the best answer, or by approving or rejecting.",
             DELIBERATION,
             label="Kind of final answer",
         ),
@@ -130,48 +130,54 @@ class AnswerSettings(Parameters):
     json_schema: Annotated[
         str | None,
         SCHEMA,
-        Doc("Write the final answer as JSON that satisfies this.", DELIBERATION, "SCHEMA.json"),
+        Doc("JSON Schema for the final answer.", DELIBERATION, "SCHEMA.json"),
     ] = None
 
 
 @dataclass(frozen=True)
 class LimitSettings(Parameters):
-    """Limits on time, attempts and money; None: the configured ones."""
+    """Limits on time, attempts and money; None is the configured one."""
 
     max_cost_usd: Annotated[
         float | None,
         Constraint(ge=0),
         Doc(
-            "US dollars to spend; no call is made that could exceed them.",
+            "Cost ceiling in US dollars; no call is made that could exceed it.",
             LIMITS,
             option="max-cost",
-            label="Most to spend, in US dollars",
+            label="Cost ceiling in US dollars",
         ),
     ] = None
     max_tokens: Annotated[
         int | None,
         Constraint(ge=1),
-        Doc("Most tokens in one reply.", LIMITS, label="Most tokens per reply"),
+        Doc("Maximum tokens per reply.", LIMITS, label="Most tokens per reply"),
     ] = None
     call_seconds: Annotated[
-        Seconds, Doc("Seconds for one call, retries included.", LIMITS, label="Seconds per call")
+        Seconds,
+        Doc("Timeout of one call in seconds, including retries.", LIMITS, label="Seconds per call"),
     ] = None
     stage_seconds: Annotated[
         Seconds,
-        Doc("Seconds for one round of answers or reviews.", LIMITS, label="Seconds per round"),
+        Doc(
+            "Timeout of one round of answers or reviews, in seconds.",
+            LIMITS,
+            label="Seconds per round",
+        ),
     ] = None
     session_seconds: Annotated[
-        Seconds, Doc("Seconds for the whole session.", LIMITS, label="Seconds for the session")
+        Seconds,
+        Doc("Timeout of the whole session, in seconds.", LIMITS, label="Seconds for the session"),
     ] = None
     attempts: Annotated[
         int | None,
         Constraint(ge=1),
-        Doc("Attempts at each call, the first one included.", LIMITS, label="Attempts per call"),
+        Doc("Maximum attempts per call.", LIMITS, label="Attempts per call"),
     ] = None
     hedge_seconds: Annotated[
         Seconds,
         Doc(
-            "Seconds of silence after which a call is made a second time.",
+            "Seconds of silence before a second, parallel call.",
             LIMITS,
             label="Seconds before a second call",
         ),
@@ -180,16 +186,16 @@ class LimitSettings(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class JudgingSettings(LimitSettings, CountingSettings, ReviewSettings):
-    """Settings of who judges texts: reviews, count and limits."""
+    """Settings of judging: reviews, count and limits."""
 
     def collect_values(self) -> dict[str, Any]:
-        """Return the settings that were given, by name, as the configuration takes them."""
+        """Return the given settings by their configured names."""
         return given_values(self)
 
 
 @dataclass(frozen=True, slots=True)
 class JurySettings(AnswerSettings, JudgingSettings):
-    """Settings of a jury: those of who judges texts, and the final answer."""
+    """Settings of a jury: those of judging, and the final answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +205,7 @@ class CouncilSettings(JurySettings):
     self_review: Annotated[
         Switch,
         Doc(
-            "Show reviewers their own answers, too, though their grades for them never count.",
+            "Also show reviewers their own answer; their grade for it never counts.",
             DELIBERATION,
             label="Own answers on the sheet",
         ),
@@ -213,9 +219,9 @@ class CouncilSettings(JurySettings):
         int | None,
         Constraint(ge=2),
         Doc(
-            "Wait only `grace_seconds` more once this many have answered.",
+            "Once this many members have answered, wait only `grace_seconds` more.",
             LIMITS,
-            label="Answers that are enough",
+            label="Enough answers",
         ),
     ] = None
     grace_seconds: Annotated[

@@ -1,4 +1,4 @@
-"""The council of the demonstration: scripts, which need no key."""
+"""The demonstration's council: scripts, which need no key."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,10 +39,10 @@ def demonstration(*, fast: bool, degraded: bool = False) -> Demonstration:
     degraded
         Seat a reviewer that never casts a ballot, so that the session ends degraded.
     """
-    changed = {ABSTAINER: f"{ABSTAINER}-degraded"} if degraded else {}
+    name_of_degraded = {ABSTAINER: f"{ABSTAINER}-degraded"} if degraded else {}
     return Demonstration(
         (SCRIPTS / "question.txt").read_text(encoding="utf-8").strip(),
-        tuple(_member(name, changed.get(name, name), fast=fast) for name in MEMBERS),
+        tuple(_member(name, name_of_degraded.get(name, name), fast=fast) for name in MEMBERS),
         _member(CHAIRMAN, CHAIRMAN, fast=fast),
         SEED,
     )

@@ -27,7 +27,7 @@ from witan.service.worker_pool import count_once, run_counting
 
 @dataclass(frozen=True, slots=True)
 class ServedSessions:
-    """The sessions of a server, for one of its clients; for use in a worker thread."""
+    """The sessions of a server for one client; used in worker threads."""
 
     service: Service
     client: Client
@@ -38,7 +38,9 @@ class ServedSessions:
         """The server's history."""
         if self.service.history is None:
             problem = "this server keeps no history"
-            raise HistoryConflict("the server", problem, "have it started without --no-history")
+            raise HistoryConflict(
+                "the server", problem, "ask its operator to start it without --no-history"
+            )
         return self.service.history
 
     @property
@@ -47,14 +49,14 @@ class ServedSessions:
         return self.service.history
 
     def record(self, session: str) -> Session | None:
-        """Return a session as it is recorded, running or stored; None: it came in as ballots."""
+        """Return a running or stored record; None for imported ballots."""
         running_session, history = self.service.find_running(session), self.service.history
         if running_session is None and history is not None and not history.has_record(session):
             return None
         return anyio.from_thread.run(self.service.record, session)
 
     def describe(self, session: Session) -> CouncilSession:
-        """Add votes, descendants, and whether the session runs here."""
+        """Add votes, descendants, and whether the session is running."""
         running_session = self.service.find_running(session.id)
         record = describe_session(self.service.history, session)
         if running_session is None:
@@ -68,7 +70,10 @@ class ServedSessions:
         return anyio.from_thread.run(self.service.resolve_session, name)
 
     def voter(self, person: str | None) -> str:
-        """Name a voter; by the token ``team``, Ines votes as ``team/Ines``, never as another."""
+        """Return a voter's name, prefixed with the token's.
+
+        With the token ``team``, Ines votes as ``team/Ines``, never as another.
+        """
         name = "" if person is None else person.strip()
         if not self.client.by_token:
             if not name:
@@ -80,7 +85,7 @@ class ServedSessions:
         return f"{own}/{name}"
 
     def delete(self, sessions: Sequence[str]) -> str | None:
-        """Delete sessions one by one, each while nobody else takes it up."""
+        """Delete sessions one by one, each while nothing can resume it."""
         notes = [anyio.from_thread.run(self.service.forget, session) for session in sessions]
         return next(filter(None, notes), None)
 
@@ -100,19 +105,19 @@ SUBJECTS: Mapping[Any, Callable[[Service, Client], Any]] = MappingProxyType(
 """Provides what an operation works on, by the type that its handler asks for."""
 
 SAME_FOR_ALL: frozenset[Any] = frozenset({ReportService})
-"""Types of `SUBJECTS` that are the same whoever asks, as are the results for equal parameters."""
+"""Types of `SUBJECTS` that are the same for every client, like results for equal parameters."""
 
 
 def perform(
     operation: Operation[Any, Any], service: Service, client: Client, parameters: Parameters
 ) -> Any:
-    """Do an operation whose handler is no coroutine for a client, and redact its result."""
+    """Run a synchronous operation for a client, and redact its result."""
     subject = SUBJECTS[operation.needs](service, client)
     return redact(operation.handler(subject, parameters))
 
 
 def keep_typed(result: T) -> T:
-    """Render nothing, for who renders the redacted result later."""
+    """Return the result itself, for a caller that renders it."""
     return result
 
 

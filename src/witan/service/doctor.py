@@ -65,7 +65,7 @@ FULL = "can be read and not written, as the disk is full; free some space, or na
 
 @dataclass(frozen=True, slots=True)
 class SettingFinding:
-    """A setting that is not at its default, and the file or variable that it comes from."""
+    """A changed setting and its source: a file or a variable."""
 
     key: str
     value: Any
@@ -74,12 +74,12 @@ class SettingFinding:
 
 @dataclass(frozen=True, slots=True)
 class SeatFinding:
-    """A seat, and whether it could be taken.
+    """A seat, and whether it can be used.
 
     Parameters
     ----------
     variable, has_key
-        Where its key is, or is looked for, and whether it is there; None: it needs none.
+        Where its key is or should be, and whether it is set; None if it needs none.
     finding
         What was found out about its endpoint, script or program.
     url, url_from
@@ -132,7 +132,7 @@ class TokenFinding:
 
 @dataclass(frozen=True, slots=True)
 class ServeFinding:
-    """The server as it would be started, and what keeps it from starting."""
+    """The configured server, and obstacles to its start."""
 
     url: str | None
     tokens: tuple[TokenFinding, ...] = ()
@@ -186,7 +186,10 @@ async def diagnose(
     offline: bool = False,
     servers: Mapping[str, str] = LOCAL_SERVERS,
 ) -> Diagnosis:
-    """Look at everything a council needs; ask every endpoint at once, or none when `offline`."""
+    """Check everything a council needs.
+
+    Every endpoint is called at once, or none with `offline`.
+    """
     problems, notes = list[str](), list[str]()
     procedure, members = Procedure(), config.members
     try:
@@ -197,12 +200,12 @@ async def diagnose(
         if members:
             notes += shared_votes(config.jury or members)
         elif offline:
-            remedy = "without --offline, one is looked for in keys and servers"
+            remedy = "run without --offline to look for keys and local servers"
             raise NoCouncil("no council is configured", remedy)
         else:
-            discovered = await find_council(environment, servers, reaches=config.reach_by_provider)
-            members = discovered.seats
-            notes += discovered.notes
+            discovery = await find_council(environment, servers, reaches=config.reach_by_provider)
+            members = discovery.seats
+            notes += discovery.notes
     except (ConfigError, NoCouncil) as error:
         problems.append(str(error))
         notes += [] if offline else [describe_search(servers, config.reach_by_provider)]
@@ -261,7 +264,7 @@ def _version(package: str) -> str:
 
 
 def _show_value(setting: Setting, config: Config) -> SettingFinding:
-    """Show a setting: seats by name, no password, no digest of a token."""
+    """Show a setting: seats by name, without passwords or token digests."""
     value, key = setting.value, setting.key
     if key in SEATS:
         value = [each.name for each in getattr(config, key[0])]
@@ -275,7 +278,7 @@ def _show_value(setting: Setting, config: Config) -> SettingFinding:
 
 
 def _price_seats(specs: Sequence[SeatSpec], seats: Sequence[SeatFinding]) -> tuple[SeatSpec, ...]:
-    """Return the seats at the prices that were found out, in the same order."""
+    """Return the seats with discovered prices, in order."""
     pairs = zip(specs, seats, strict=True)
     return tuple(replace(spec, price=finding.price) for spec, finding in pairs)
 
@@ -286,7 +289,7 @@ def _refusals(
     procedure: Procedure,
     environment: Mapping[str, str],
 ) -> list[str]:
-    """Return the error that `witan ask` would print for a council of these members; empty: none."""
+    """Return the error of `witan ask` for these members; empty if none."""
     try:
         with locate_error(config):
             council = Council(
@@ -303,25 +306,25 @@ def _refusals(
 
 
 def _absences(members: Sequence[SeatFinding], others: Sequence[SeatFinding]) -> list[str]:
-    """Word what keeps the seats from being a council."""
+    """Describe why the seats are no council."""
     seats = {finding.name: finding for finding in (*members, *others)}
     keyless = [
         f"{s.name} needs a key: set {s.variable}" for s in seats.values() if s.has_key is False
     ]
-    unable = [finding for finding in members if finding.state == "unable"]
-    if not members or len(members) - len(unable) >= 2:
+    unusable_seats = [finding for finding in members if finding.state == "unable"]
+    if not members or len(members) - len(unusable_seats) >= 2:
         return keyless
-    count = "one member" if len(members) > len(unable) else "no member"
-    silent = [f"{s.name}: {s.finding}" for s in unable if s.has_key is not False]
-    return [*keyless, f"a council needs two members and {count} could sit", *silent]
+    count = "one member" if len(members) > len(unusable_seats) else "no member"
+    silent_seats = [f"{s.name}: {s.finding}" for s in unusable_seats if s.has_key is not False]
+    return [*keyless, f"a council needs two members and {count} could sit", *silent_seats]
 
 
 def diagnose_history(config: Config, *, offline: bool = False) -> HistoryFinding:
-    """Look through the whole configured history, which is not made where it is not there."""
+    """Check the whole configured history, without creating it."""
     whole, place = history_place(config), _write_place(config)
     finding = HistoryFinding(place, config.history.enabled)
     if on_server(whole) and offline:
-        return replace(finding, note="it is on a server, and was not asked")
+        return replace(finding, note="it is on a server, and was not checked")
     try:
         if not history_exists(whole):
             return replace(finding, note="it is not there yet; the first session makes it")
@@ -347,7 +350,7 @@ def _write_place(config: Config) -> str:
 
 
 def diagnose_serve(config: Config, environment: Mapping[str, str]) -> ServeFinding:
-    """Look at what is configured of the server, and whether its tokens are there."""
+    """Check the configured server, and whether its tokens are set."""
     try:
         serve = config.serve
     except ConfigError as error:
@@ -366,19 +369,21 @@ def diagnose_serve(config: Config, environment: Mapping[str, str]) -> ServeFindi
 
 
 def _profile(config: Config, name: str, about: str) -> ProfileFinding:
-    """Look at a profile as if it were taken; no endpoint is asked."""
+    """Check a profile without calling any endpoint."""
     try:
-        taken = profile_config(config, name)
-        procedure_of(taken)
+        configuration = profile_config(config, name)
+        procedure_of(configuration)
     except WitanError as error:
         return ProfileFinding(name, about, problem=str(error))
-    members, jury = (tuple(seat.name for seat in each) for each in (taken.members, taken.jury))
+    members, jury = (
+        tuple(seat.name for seat in each) for each in (configuration.members, configuration.jury)
+    )
     return ProfileFinding(name, about, members, jury=jury)
 
 
 @dataclass(frozen=True, slots=True)
 class _Endpoint:
-    """The address of a list of models, the variable of the key, and whose it is."""
+    """An endpoint's list: address, key variable and owner."""
 
     url: str
     variable: str | None
@@ -387,7 +392,7 @@ class _Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """The reply of an endpoint: its models, with their prices, or else the problem."""
+    """An endpoint's reply: models with prices, or the problem."""
 
     state: State
     problem: str
@@ -482,7 +487,7 @@ class _Seats:
         )
 
     def _address(self, spec: SeatSpec) -> dict[str, str]:
-        """Return the address at which a seat is called, and its origin."""
+        """Return the address of a seat, and its origin."""
         place = address(spec, self._environment)
         provider = PROVIDERS.get(spec.provider)
         url = place.url or (None if provider is None else provider.address)
@@ -497,10 +502,10 @@ class _Seats:
 
 
 def _examine_program(spec: SeatSpec) -> tuple[State, str]:
-    """Check that a script can be read, or a program started."""
+    """Check for a readable script, or a program that can start."""
     if spec.provider == "cmd":
-        there = shutil.which(shlex.split(spec.model)[0]) is not None
-        return ("ready", "its program is there") if there else ("unable", "no such program")
+        has_program = shutil.which(shlex.split(spec.model)[0]) is not None
+        return ("ready", "program found") if has_program else ("unable", "no such program")
     try:
         read_script(spec.model)
     except ConfigError as error:
@@ -509,7 +514,7 @@ def _examine_program(spec: SeatSpec) -> tuple[State, str]:
 
 
 def _find_model(model: str, listing: _Listing | None) -> tuple[State, str]:
-    """Look for a model in an endpoint's list; None: it was not asked."""
+    """Find a model in an endpoint's list; None without a call."""
     if listing is None:
         return "unchecked", "not asked"
     if listing.state != "ready":

@@ -1,4 +1,4 @@
-"""The history as commands meet it: found, opened, and beside it records that were set aside."""
+"""Opening of the history for commands, and rescue files."""
 
 import re
 import shlex
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def rescue_session(session: "Session") -> Path:
-    """Write a session to a new file that only its owner may read."""
+    """Write a session to a new private file."""
     from witan.files.session_files import write_session
 
     folder = _folder()
@@ -35,24 +35,24 @@ def rescue_session(session: "Session") -> Path:
 
 
 def delete_rescued(sessions: Iterable[str]) -> int:
-    """Delete the records of these sessions that were set aside; return how many there were."""
-    deleted = 0
+    """Delete rescue files of these sessions; return how many."""
+    n_deleted = 0
     for session in sessions:
         stem = _stem(session)
         for path in sorted(_folder().glob(f"{escape(stem)}*.json")):
             if re.fullmatch(r"(-\d+)?", path.stem.removeprefix(stem)) and _is_of(path, session):
                 path.unlink(missing_ok=True)
-                deleted += 1
-    return deleted
+                n_deleted += 1
+    return n_deleted
 
 
 def is_rescued(path: Path) -> bool:
-    """Check that a file is a rescued record, and not one of the user's own."""
+    """Check for a rescue file, as opposed to a user's own."""
     return path.absolute().parent == _folder().absolute()
 
 
 def _is_of(path: Path, session: str) -> bool:
-    """Check that a record is of this session, and not of one with the same file name."""
+    """Check for this session's record: others may share the file name."""
     from witan.files.session_files import read_session
 
     try:
@@ -72,7 +72,7 @@ def _stem(session: str) -> str:
 
 
 def _create_file(folder: Path, name: str) -> Path:
-    """Make a file that was not there: two processes may set the same session aside."""
+    """Create a new file: two processes may rescue the same session."""
     for number in count(1):
         path = folder / (f"{name}.json" if number == 1 else f"{name}-{number}.json")
         try:
@@ -85,23 +85,23 @@ def _create_file(folder: Path, name: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class RecordingPlace:
-    """A history that sessions are recorded in.
+    """A history for recording sessions.
 
     Parameters
     ----------
     option
         What a command has to be given to find it again: nothing, or `` --history URL``.
-    own
-        It is a file of the user's own, in which nobody else can have put a session.
+    is_own
+        Whether it is a private file, in which only the user stores sessions.
     """
 
     history: "History"
     option: str = ""
-    own: bool = True
+    is_own: bool = True
 
 
 def load_history_config(path: Path | None, url: str | None = None) -> "Config":
-    """Return the configuration, with the history that an option names."""
+    """Return the configuration with the history of an option."""
     import os
 
     from witan.service.config.configuration import load_config
@@ -118,7 +118,7 @@ def history_place(config: "Config") -> str:
 
 
 def history_exists(place: str) -> bool:
-    """Check for a file at the place of a history; a server is assumed to exist.
+    """Check for an existing history file; servers are assumed to exist.
 
     Raises
     ------
@@ -135,7 +135,7 @@ def history_exists(place: str) -> bool:
     except PermissionError:
         problem = "cannot be read: permission denied"
         raise HistoryError(
-            place, problem, "have its owner let you read it, or name another place"
+            place, problem, "ask its owner for read access, or name another place"
         ) from None
     except (OSError, ValueError):  # too long for a file's name, for one
         return False
@@ -172,14 +172,14 @@ def forget_expired(history: "History", lock_wait: "LockWait | None" = None) -> "
     if history.keep_days is None:
         return ForgetResult(())
     history.require_writable(lock_wait)
-    before = datetime.now(UTC) - timedelta(days=history.keep_days)
-    forgotten = history.forget_added_before(before)
-    delete_rescued(forgotten.sessions)
-    return forgotten
+    cutoff = datetime.now(UTC) - timedelta(days=history.keep_days)
+    deletion = history.forget_added_before(cutoff)
+    delete_rescued(deletion.sessions)
+    return deletion
 
 
 def _open_writable(config: "Config", say: Callable[[str], None]) -> "History":
-    """Open the history of a session before anybody is asked, once it can be written."""
+    """Open a writable history before any model is called."""
     from witan.history import LockWait
 
     lock_wait = LockWait(say)
@@ -194,14 +194,14 @@ def _open_writable(config: "Config", say: Callable[[str], None]) -> "History":
 def open_recording(
     config: "Config", file: Path | None, say: Callable[[str], None]
 ) -> RecordingPlace | None:
-    """Open the history that a session is to be recorded in; None: it is not to be.
+    """Open the history for a session; None without recording.
 
     Parameters
     ----------
     file
         The configuration file that was named, if one was.
     say
-        Is told what is waited for.
+        Called with what is waited for.
     """
     settings = config.history
     if not settings.enabled and not settings.by_option:
@@ -209,19 +209,21 @@ def open_recording(
     try:
         history = _open_writable(config, say)
     except HistoryError as error:
-        remedy = f"{error.remedy}, or go without it: --no-history"
+        remedy = f"{error.remedy}, or use --no-history"
         raise HistoryError(error.location, error.problem, remedy) from None
     except MissingExtra as error:
-        raise HistoryError("the history", str(error), "or go without it: --no-history") from None
+        raise HistoryError("the history", str(error), "or use --no-history") from None
     # A command without options would look elsewhere.
-    named = settings.by_option or (file is not None and settings.source == str(Path.cwd() / file))
-    shown = history.url if history.url.startswith("postgresql:") else history_place(config)
-    option = f" --history {shlex.quote(shown)}" if named else ""
+    is_named_by_user = settings.by_option or (
+        file is not None and settings.source == str(Path.cwd() / file)
+    )
+    place = history.url if history.url.startswith("postgresql:") else history_place(config)
+    option = f" --history {shlex.quote(place)}" if is_named_by_user else ""
     return RecordingPlace(history, option, settings.is_own)
 
 
 def is_path(name: str | Path) -> bool:
-    """Check for a file or folder of that name."""
+    """Check whether a name is that of an existing file or folder."""
     try:
         return Path(name).exists()
     except (OSError, ValueError):  # too long for a file's name, for one

@@ -1,4 +1,4 @@
-"""Results as JSON: numbers unrounded, unknown as null; and the fields of an outcome there."""
+"""JSON of results: unrounded numbers, null for unknown, outcome fields."""
 
 import json
 import sys
@@ -38,18 +38,18 @@ T = TypeVar("T")
 def record_type(
     name: str, source: type, order: Collection[str], optional: Collection[str] = (), /, **own: Any
 ) -> Any:
-    """Make the type of a JSON object, for its schema, from fields and properties of a class.
+    """Make a JSON object's type from a class, for its schema.
 
     Parameters
     ----------
     order
         Names of its fields.
     optional
-        Names of fields that it may lack; they have the defaults of the class.
+        Names of optional fields, with the defaults of the class.
     own
-        Types of fields that the class lacks, or that are something else there.
+        Types of further fields, or of fields with another type there.
     """
-    declared = {each.name: each for each in fields(source)}
+    field_by_name = {each.name: each for each in fields(source)}
     getters = {
         each: getter for each in order if isinstance(getter := vars(source).get(each), property)
     }
@@ -60,7 +60,11 @@ def record_type(
     return make_dataclass(
         name,
         [
-            (each, (hints | own)[each], _default(declared[each]) if each in optional else field())
+            (
+                each,
+                (hints | own)[each],
+                _default(field_by_name[each]) if each in optional else field(),
+            )
             for each in order
         ],
         kw_only=True,
@@ -75,7 +79,7 @@ def _default(each: Any) -> Any:
 
 
 STANDING = tuple(each.name for each in fields(Standing) if each.name != "details")
-"""Fields of a line of an outcome in JSON; numbers of the rule stand beside them."""
+"""Fields of a line of an outcome in JSON, besides numbers of the rule."""
 
 OUTCOME = (
     *("session", "rule", "parameters", "why", "interpretation", "standings"),
@@ -85,7 +89,7 @@ OUTCOME = (
     *("ties", "level", "fit", "df", "prior", "recusal", "unranked", "p_beats", "unresolved"),
     *("margins", "safety", "ballots", "abstentions", "order_kept", "warnings", "scales"),
 )
-"""Fields of an outcome in JSON, in this order; numbers of the rule stand beside them."""
+"""Fields of an outcome in JSON, in this order, besides numbers of the rule."""
 
 _DERIVED = ("standings", "safety", "scales")
 _ORDER: Mapping[str, Any] = dict.fromkeys(OUTCOME)
@@ -93,14 +97,14 @@ _ORDER: Mapping[str, Any] = dict.fromkeys(OUTCOME)
 
 @dataclass(frozen=True, slots=True)
 class ScaleRecord:
-    """A scale that grades were given on.
+    """A scale of grades.
 
     Parameters
     ----------
     scale
         From the worst to the best grade, such as 0-1; by criterion where these differ.
     recognised
-        From the grades themselves; else somebody declared it.
+        Whether it was detected from the grades, not declared.
     instead
         Other scales that the same grades fit.
     """
@@ -129,7 +133,7 @@ class Safety:
 
 
 def outcome_fields(outcome: Outcome) -> dict[str, Any]:
-    """Return an outcome by the fields of its JSON; numbers of the rule stand beside them."""
+    """Return the JSON fields of an outcome, including the rule's numbers."""
     own = {
         "standings": [{**line.details, **_read_standing(line)} for line in outcome.standings],
         "safety": Safety({s.candidate: s.failed for s in outcome.standings if s.failed}),
@@ -208,8 +212,6 @@ def _outcome_record() -> Any:
 
 
 class _AsRecord:
-    """Has the schema of an outcome say what its JSON has."""
-
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         return handler.generate_schema(_outcome_record())
 
@@ -220,7 +222,7 @@ OutcomeJson = Annotated[Outcome, _AsRecord()]
 
 @runtime_checkable
 class JsonWriter(Protocol):
-    """A result that writes its JSON by itself, as it is stored so."""
+    """A result that writes its own JSON, as it is stored."""
 
     def to_json(self) -> str:
         """One line of JSON."""
@@ -228,10 +230,10 @@ class JsonWriter(Protocol):
 
 
 def reduce_to(kind: type[T], whole: object, **own: Any) -> T:
-    """Make a smaller result of the fields that two types share."""
+    """Build a smaller type from the fields it shares."""
     hints = get_type_hints(kind)
-    picked = {name: _reduce(hints[name], getattr(whole, name)) for name in hints.keys() - own}
-    return kind(**picked, **own)
+    values = {name: _reduce(hints[name], getattr(whole, name)) for name in hints.keys() - own}
+    return kind(**values, **own)
 
 
 def _reduce(hint: Any, value: Any) -> Any:
@@ -242,7 +244,7 @@ def _reduce(hint: Any, value: Any) -> Any:
 
 
 def to_json(value: object) -> str:
-    """One line of JSON; ASCII alone where standard output could not carry more."""
+    """Write one line of JSON, in ASCII if standard output requires it."""
     kind: Any = type(value)
     if _writes_json(kind):
         return value.to_json()  # type: ignore[attr-defined, no-any-return]
@@ -253,13 +255,13 @@ def to_json(value: object) -> str:
 
 def _encode(value: object, option: int = 0) -> str:
     try:
-        encoded = orjson.dumps(value, _known_to_json, option).decode()
+        json_text = orjson.dumps(value, _known_to_json, option).decode()
     except TypeError:
         # An integer beyond 64 bits, a key that is no text, or half of a surrogate pair.
-        encoded = json.dumps(_to_plain(value), ensure_ascii=False, separators=_COMPACT)
+        json_text = json.dumps(_to_plain(value), ensure_ascii=False, separators=_COMPACT)
     if "utf" not in (sys.stdout.encoding or "ascii").lower():
-        encoded = json.dumps(json.loads(encoded), separators=_COMPACT)
-    return escape_json(encoded)
+        json_text = json.dumps(json.loads(json_text), separators=_COMPACT)
+    return escape_json(json_text)
 
 
 _COMPACT = (",", ":")
@@ -273,17 +275,19 @@ def _writes_json(kind: Any) -> bool:
 def sessions_json(
     columns: Iterable[tuple["Outcomes", int]], problems: Mapping[str, Sequence[object]]
 ) -> Iterator[str]:
-    """Yield the object of ``tally --json``, a line per session, never held as a whole.
+    """Yield the JSON of ``tally --json`` line by line.
+
+    It is never in memory as a whole.
 
     `problems`, the other fields of a `Tally`, are read at the end, when they are known.
     """
-    opened = False
+    has_output = False
     source = iter(columns)
-    while some := list(islice(source, LINES_AT_ONCE)):
-        lines = [_encode(column_fields(batch, column)) for batch, column in some]
-        yield (",\n" if opened else _opening()) + ",\n".join(lines)
-        opened = True
-    ending = "\n]" if opened else f"{_opening()}]"
+    while block := list(islice(source, LINES_AT_ONCE)):
+        lines = [_encode(column_fields(batch, column)) for batch, column in block]
+        yield (",\n" if has_output else _opening()) + ",\n".join(lines)
+        has_output = True
+    ending = "\n]" if has_output else f"{_opening()}]"
     yield f"{ending}, {to_json(problems)[1:]}\n"
 
 
@@ -296,14 +300,14 @@ def _opening() -> str:
 
 
 def _known_to_json(value: Any) -> Any:
-    """Our mappings and dataclasses, and numpy's numbers, as what json knows."""
+    """Convert mappings, dataclasses and numpy numbers for the JSON encoder."""
     kind: Any = type(value)
     return _converter(kind)(value)
 
 
 @cache
 def _converter(kind: Any) -> Callable[[Any], Any]:
-    """Find the function that makes what json knows of such values."""
+    """Find the converter for a type of values."""
     if issubclass(kind, Mapping):
         return dict
     if issubclass(kind, Outcome):
@@ -318,11 +322,11 @@ def _converter(kind: Any) -> Callable[[Any], Any]:
 
 
 def _field_reader(names: tuple[str, ...]) -> Callable[[Any], dict[str, Any]]:
-    """Return a function that reads these attributes of an object, each by its name."""
+    """Return a function from an object to these attributes by name."""
     if len(names) < 2:
         return lambda value: {name: getattr(value, name) for name in names}
-    read = attrgetter(*names)
-    return lambda value: dict(zip(names, read(value), strict=True))
+    getter = attrgetter(*names)
+    return lambda value: dict(zip(names, getter(value), strict=True))
 
 
 _read_standing = _field_reader(STANDING)
@@ -330,7 +334,7 @@ _read_outcome = _field_reader(tuple(each for each in OUTCOME if each not in _DER
 
 
 def _to_plain(value: Any) -> Any:
-    """Return the same as what json knows, with null for what is no number."""
+    """Convert to plain JSON types, with null for NaN and infinity."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):

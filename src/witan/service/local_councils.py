@@ -1,4 +1,4 @@
-"""Councils of a command: by the configuration and its options, or by the record of a session."""
+"""Councils of a command, from the configuration or a session's record."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
@@ -25,20 +25,20 @@ COMMAND_LINE, RECORD = "the command line", "the record"
 
 
 def ignore_note(_: str) -> None:
-    """Say nothing."""
+    """Ignore the notes."""
 
 
 class LocalCouncils:
-    """The council of one command, seated when it is first asked for, and then the same.
+    """The council of one command, seated on first use.
 
     Parameters
     ----------
     file
-        The configuration file that was named; None: the project's.
+        The named configuration file, by default the project's.
     prices
         Seat to US dollars per million tokens read and written, in place of those configured.
     recorder
-        Records its sessions; None: nobody does.
+        Records its sessions; None records nothing.
     history
         What it learns from.
     say
@@ -46,7 +46,7 @@ class LocalCouncils:
     demo
         The demonstration, in place of what is configured.
     for_plan
-        It is not asked: keys may be missing, which is said.
+        Whether only to plan: missing keys are then only noted.
     """
 
     profiles: "Mapping[str, CouncilProfile]" = MappingProxyType({})
@@ -65,7 +65,7 @@ class LocalCouncils:
         self.history = history
         self._file, self._prices, self._say = file, dict(prices), say
         self._recorder, self._demo, self._for_plan = recorder, demo, for_plan
-        self._seated: Council | None = None
+        self._council: Council | None = None
         self._notes: tuple[str, ...] = ()
 
     @property
@@ -74,7 +74,7 @@ class LocalCouncils:
         return self._configure({})
 
     async def open(self, stack: AsyncExitStack) -> None:
-        """Seat nobody: who sits depends on what is asked."""
+        """Seat nobody yet: the members depend on the request."""
 
     def council(self, request: CouncilRequest, ceiling: float | None = None) -> "Council":
         """Seat the council of a request."""
@@ -84,37 +84,37 @@ class LocalCouncils:
         return self._seat_request(configured_settings(request), request)
 
     def council_of_jurors(self, request: JuryRequest, ceiling: float | None = None) -> "Council":
-        """Seat who judges stored answers: the chosen jurors, else the configured reviewers."""
+        """Seat the chosen jurors, or the configured reviewers."""
         del ceiling
-        given = configured_settings(request)
+        settings = configured_settings(request)
         if jurors := request.jury or request.members:
-            given |= {"members": jurors, "jury": ()}
+            settings |= {"members": jurors, "jury": ()}
         if not isinstance(request, CouncilRequest):  # nobody writes a final answer
-            given |= {"chairmen": ()}
-        return self._seat_request(given, request)
+            settings |= {"chairmen": ()}
+        return self._seat_request(settings, request)
 
     def council_of(
         self, session: "Session", ceiling: float | None = None, max_cost_usd: float | None = None
     ) -> "Council":
-        """Seat the council of a session by its record, with the keys of today."""
+        """Seat a session's council from its record, with today's keys."""
         from witan.deliberation.procedure import with_ceiling
 
         del ceiling
-        opened = session.opening
+        opening = session.opening
         given: dict[str, Any] = {
-            "members": [_seat_settings(seat) for seat in opened.members or opened.reviewers],
-            "jury": [_seat_settings(seat) for seat in opened.jury] if opened.members else [],
-            "chairmen": [_seat_settings(seat) for seat in opened.chairmen],
+            "members": [_seat_settings(seat) for seat in opening.members or opening.reviewers],
+            "jury": [_seat_settings(seat) for seat in opening.jury] if opening.members else [],
+            "chairmen": [_seat_settings(seat) for seat in opening.chairmen],
         }
-        procedure = with_ceiling(opened.procedure, max_cost_usd)
+        procedure = with_ceiling(opening.procedure, max_cost_usd)
         return self._seat_once(lambda: self._seat(given, procedure, giver=RECORD))
 
     def _seat_once(self, seat: "Callable[[], Council]") -> "Council":
-        if self._seated is None:
-            self._seated = seat()
+        if self._council is None:
+            self._council = seat()
             for note in self._notes:
                 self._say(note)
-        return self._seated
+        return self._council
 
     def _seat_request(self, overrides: Mapping[str, Any], request: JuryRequest) -> "Council":
         from witan.service.sessions.councils import check_weights
@@ -175,11 +175,9 @@ class LocalCouncils:
 
 
 def configured_settings(request: JuryRequest) -> dict[str, Any]:
-    """Return the seats and settings of a request as the configuration takes them."""
+    """Return a request's seats and settings for the configuration."""
     seats = {"members": request.members, "jury": request.jury, "chairmen": request.chairman}
-    return {
-        name: chosen for name, chosen in seats.items() if chosen
-    } | request.options.collect_values()
+    return {name: seat for name, seat in seats.items() if seat} | request.options.collect_values()
 
 
 def _seat_settings(seat: "Seat") -> dict[str, Any]:

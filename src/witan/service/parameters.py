@@ -50,16 +50,16 @@ def scalar_of(text: str) -> object:
 
 
 def public_name(field_name: str) -> str:
-    """Name a field as surfaces do: a word of Python's own, such as ``as_``, loses its line."""
+    """Return a field's public name, without the underscore of ``as_``."""
     return field_name.removesuffix("_")
 
 
 class Parameters:
-    """The base of every operation's parameters: a frozen dataclass, each field with a `Doc`."""
+    """Base of operations' parameters: a frozen dataclass with a `Doc` per field."""
 
     __slots__ = ()
 
-    usual: ClassVar[Mapping[str, Any]] = {}
+    defaults: ClassVar[Mapping[str, Any]] = {}
     """Values that stand in for parameters that are None, where known."""
 
     __pydantic_config__: ClassVar[Any] = {
@@ -78,13 +78,13 @@ class Doc:
     section
         The heading under which help and forms list it.
     metavar
-        What stands for the value in help; None: made from the type.
+        Placeholder of the value in help, by default made from the type.
     option
-        Name of the option on the command line; None: that of the parameter.
+        Name of the option on the command line, by default the parameter's.
     positional
         The command line takes it as an argument: one, or all ``words`` that are left.
     label
-        What a form calls it; empty: the words of its name.
+        Label in a form, by default the words of its name.
     """
 
     text: str
@@ -101,7 +101,7 @@ class Doc:
 
 @dataclass(frozen=True, slots=True)
 class Parser:
-    """Text that becomes a value of another type, such as ``30d`` a time.
+    """Parser of text into another type, such as ``30d`` into a time.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class Parser:
     numeric
         A number is taken as well as text.
     data
-        The type of data that are taken as well as text, such as a mapping; None: none are.
+        Type of data accepted besides text, such as a mapping, or None.
     load, suffix
         Reads the file of a name, where a command is given one; and how such names end.
     content
@@ -128,13 +128,13 @@ class Parser:
     content: type | None = None
 
     def read_argument(self, text: str) -> Any:
-        """Read an argument of a command: the file of that name, or the text itself."""
+        """Read a command's argument: the named file, or the text itself."""
         if self.load is not None and text.endswith(self.suffix):
             return self.load(text)
         return self.parse(text)
 
     def _validate(self, value: Any) -> Any:
-        """Parse text or data; pydantic is told what was expected."""
+        """Parse text or data; report to pydantic what was expected."""
         from pydantic_core import PydanticCustomError
 
         if value is None or (self.content and isinstance(value, self.content)):
@@ -150,21 +150,21 @@ class Parser:
                 problem = {"problem": str(error)}
                 raise PydanticCustomError("unread", "cannot be read: {problem}", problem) from None
             expected = self.expected
-        raise PydanticCustomError("unread", "is to be {expected}", {"expected": expected})
+        raise PydanticCustomError("unread", "must be {expected}", {"expected": expected})
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Take text, or a value that is parsed already."""
+        """Accept text, or a parsed value."""
         from pydantic_core import core_schema
 
-        taken: list[Any] = [core_schema.str_schema()]
+        schemas: list[Any] = [core_schema.str_schema()]
         if self.numeric:
-            taken.append(core_schema.float_schema())
+            schemas.append(core_schema.float_schema())
         if self.data is not None:
-            taken.append(handler.generate_schema(self.data))
-        schema = core_schema.union_schema(taken) if len(taken) > 1 else taken[0]
+            schemas.append(handler.generate_schema(self.data))
+        schema = core_schema.union_schema(schemas) if len(schemas) > 1 else schemas[0]
         if self.content is not None:
-            made = core_schema.is_instance_schema(self.content)
-            python = core_schema.union_schema([made, schema])
+            instance_schema = core_schema.is_instance_schema(self.content)
+            python = core_schema.union_schema([instance_schema, schema])
             schema = core_schema.json_or_python_schema(schema, python)
         if NoneType in get_args(source):
             schema = core_schema.nullable_schema(schema)
@@ -173,7 +173,10 @@ class Parser:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraint:
-    """Bounds of a number, or the length and the regular expression of text; None: no such limit."""
+    """Bounds of a number, or length and pattern of a text.
+
+    None sets no such limit.
+    """
 
     ge: float | None = None
     gt: float | None = None
@@ -185,7 +188,7 @@ class Constraint:
 
     @property
     def limits(self) -> dict[str, Any]:
-        """Each limit that is set, by its name in a schema."""
+        """Set limits, by their names in a schema."""
         return {
             each.name: value
             for each in fields(self)
@@ -193,7 +196,7 @@ class Constraint:
         }
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Hold the value to its limits, and say them in the schema."""
+        """Check the limits of a value, and state them in the schema."""
         return _constrain(handler(source), self.limits)
 
 
@@ -205,7 +208,7 @@ def _constrain(schema: dict[str, Any], limits: Mapping[str, Any]) -> dict[str, A
 
 @dataclass(frozen=True, slots=True)
 class OneOrSeveral:
-    """A list that may be written as its only entry."""
+    """A list, or its only entry."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         """Take a text for a list of one."""
@@ -231,16 +234,16 @@ class Parameter:
     kind
         The type of its value, or of each where `many`.
     choices
-        The only values that it takes; empty: any.
+        The only accepted values; empty for any.
     many
         ``list`` for several values, ``mapping`` for names and values, else empty.
     nullable
         None is a value.
     default
-        Its value unless given.
+        Its default.
     bounds
         The limits of its `Constraint` by name.
-    usual
+    default_text
         What holds where its value is None, for help.
     group
         The field of the dataclass that holds it, where that is a dataclass of its own.
@@ -258,7 +261,7 @@ class Parameter:
     default: Any = None
     bounds: Mapping[str, Any] = dataclass_field(default_factory=dict)
     parser: Parser | None = None
-    usual: Any = None
+    default_text: Any = None
     group: str = ""
 
     @property
@@ -268,7 +271,7 @@ class Parameter:
 
     @property
     def content(self) -> type | None:
-        """Class of its value where that comes as the bytes of a file; None: it never does."""
+        """Class of a value from the bytes of a file, else None."""
         return None if self.parser is None else self.parser.content
 
     @property
@@ -280,7 +283,7 @@ class Parameter:
 
 
 def parameters_of(declaration: type[Parameters]) -> tuple[Parameter, ...]:
-    """List the parameters that a dataclass declares, in its order; a group's in its place.
+    """List a dataclass's parameters in order, those of groups in place.
 
     Raises
     ------
@@ -299,25 +302,28 @@ def _parameters(declaration: Any) -> tuple[Parameter, ...]:
         if isinstance(kind, type) and issubclass(kind, Parameters):
             result += (replace(inner, group=each.name) for inner in parameters_of(kind))
         else:
-            usual = declaration.usual.get(each.name)
-            result.append(replace(_parameter(each, hints[each.name]), usual=usual))
+            default_text = declaration.defaults.get(each.name)
+            result.append(replace(_parameter(each, hints[each.name]), default_text=default_text))
     return tuple(result)
 
 
 def make_parameters(declaration: type[P], values: Mapping[str, Any]) -> P:
-    """Make a dataclass of parameters from their values by name, a group's among the others."""
-    own: dict[str, Any] = {}
+    """Build a dataclass, including its groups, from values by name."""
+    own_values: dict[str, Any] = {}
     groups: dict[str, dict[str, Any]] = {}
     for each in parameters_of(declaration):
         if each.name in values:
-            holder = groups.setdefault(each.group, {}) if each.group else own
+            holder = groups.setdefault(each.group, {}) if each.group else own_values
             holder[each.field] = values[each.name]
     hints = get_type_hints(declaration)
-    return declaration(**own, **{name: hints[name](**held) for name, held in groups.items()})
+    return declaration(
+        **own_values,
+        **{name: hints[name](**values_of_group) for name, values_of_group in groups.items()},
+    )
 
 
 def validate_parameters(declaration: type[T], values: object) -> T:
-    """Make the parameters that a dataclass declares from foreign data.
+    """Validate foreign data as the parameters of a dataclass.
 
     Raises
     ------
@@ -337,13 +343,13 @@ def validate_parameters(declaration: type[T], values: object) -> T:
 
 
 def refusal_in(faults: Iterable[Mapping[str, Any]]) -> WitanError | None:
-    """Find the error of ours that pydantic wrapped; None: its own checks refused the data."""
+    """Find our own error inside pydantic's; None for its own."""
     errors = (fault.get("ctx", {}).get("error") for fault in faults)
     return next((each for each in errors if isinstance(each, WitanError)), None)
 
 
 def given_values(parameters: Parameters) -> dict[str, Any]:
-    """Return the parameters that are not as they are by default, by name."""
+    """Return the parameters that differ from their defaults, by name."""
     return {
         each.name: value
         for each in parameters_of(type(parameters))
@@ -352,7 +358,7 @@ def given_values(parameters: Parameters) -> dict[str, Any]:
 
 
 def adapter_of(declaration: object) -> "TypeAdapter[Any]":
-    """Return what validates a type and writes its schema, made once."""
+    """Return the cached validator of a type, which also writes its schema."""
     return _adapter(cast("Any", declaration))
 
 
@@ -444,14 +450,14 @@ MOMENT = Parser(_parse_time, EXPECTED)
 
 
 def moment(name: str, text: str | None) -> datetime | None:
-    """Read the time of a parameter, in UTC unless it says so; None: there is no text."""
+    """Read a time, by default in UTC; None for an empty text."""
     if text is None:
         return None
-    written = text.strip()
+    stripped = text.strip()
     try:
-        if (span := _SPAN.fullmatch(written)) is not None:
+        if (span := _SPAN.fullmatch(stripped)) is not None:
             return datetime.now(UTC) - float(span[1]) * _UNITS[span[2]]
-        read = datetime.fromisoformat(written)
-        return (read if read.tzinfo is not None else read.replace(tzinfo=UTC)).astimezone(UTC)
+        time = datetime.fromisoformat(stripped)
+        return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         raise InvalidParameter(name, text, EXPECTED) from None

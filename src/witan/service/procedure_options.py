@@ -28,7 +28,7 @@ _SETTING_OF = {"the rule": "rule", "the number of members that only rank": "memb
 
 
 class CouncilOptions(CountOptions, total=False):
-    """Keywords of a council: how it deliberates, within which limits, and counts its ballots."""
+    """Keywords of a council: deliberation, limits and count."""
 
     mode: Mode
     rule: str
@@ -96,7 +96,7 @@ def build_procedure(options: Mapping[str, Any]) -> Procedure:
 
 @cache
 def _types() -> Mapping[str, Any]:
-    """Return the type of each option that does not depend on the rule."""
+    """Return the types of options common to all rules."""
     of_rules = {name for rule in RULES.values() for name in rule.parameters} - _SETTINGS
     hints = get_type_hints(CouncilOptions)
     return {name: hint for name, hint in hints.items() if name not in of_rules}
@@ -120,21 +120,21 @@ def _of(options: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
 
 def _rubric(options: Mapping[str, Any]) -> Rubric:
     """Return the rubric asked for, under the weights asked for."""
-    asked: Any = options.get("rubric", RUBRICS["general"])
-    if isinstance(asked, Rubric):
-        rubric = asked
-    elif isinstance(asked, str) and not asked.endswith(".toml"):
-        rubric = find_rubric(asked)
+    rubric_option: Any = options.get("rubric", RUBRICS["general"])
+    if isinstance(rubric_option, Rubric):
+        rubric = rubric_option
+    elif isinstance(rubric_option, str) and not rubric_option.endswith(".toml"):
+        rubric = find_rubric(rubric_option)
     else:
         from witan.files.rubric_toml import load_rubric
 
-        rubric = load_rubric(asked)
+        rubric = load_rubric(rubric_option)
     weights = options.get("rubric_weights", {})
     return rubric.replace_weights(weights) if weights else rubric
 
 
 def procedure_of(config: "Config") -> Procedure:
-    """Put together what is configured; a value that is not accepted is named with its source."""
+    """Build the configured procedure; errors name the source of a value."""
     try:
         with locate_error(config):
             return build_procedure(config.options)
@@ -151,7 +151,7 @@ def procedure_of(config: "Config") -> Procedure:
 
 @contextmanager
 def locate_error(config: "Config") -> Iterator[None]:
-    """Name the source of a configured value that is refused; what is not configured is let be."""
+    """Add the configuration source to an error."""
     try:
         yield
     except InvalidParameter as error:
@@ -169,17 +169,16 @@ def _problem(error: InvalidParameter) -> str:
 
 
 def _at(config: "Config", name: str, problem: str, value: object = None) -> ConfigError:
-    """Return an error that names all sources of a setting."""
-    named = [s for s in config.deliberative if name in s.key]
-    result = [s for s in named if s.value == value] or named
+    settings_with_name = [s for s in config.deliberative if name in s.key]
+    result = [s for s in settings_with_name if s.value == value] or settings_with_name
     if not result:
         return ConfigError("the configuration", name, problem)
     from witan.service.config.keys import dotted_key
     from witan.service.config.layers import as_option
 
-    shared = result[0].key[: result[0].key.index(name) + 1]
-    where = ", ".join(dict.fromkeys(s.source for s in result))
-    return as_option(ConfigError(where, dotted_key((*result[0].above, *shared)), problem))
+    common_key = result[0].key[: result[0].key.index(name) + 1]
+    sources = ", ".join(dict.fromkeys(s.source for s in result))
+    return as_option(ConfigError(sources, dotted_key((*result[0].above, *common_key)), problem))
 
 
 _WORDS: Mapping[Any, str] = {
@@ -192,7 +191,7 @@ _WORDS: Mapping[Any, str] = {
 
 
 def check_type(name: str, value: object, hint: Any) -> None:
-    """Refuse a value of another type than a hint names; which values are fine is not asked."""
+    """Check a value against its type hint."""
     if not _fits(value, hint):
         raise InvalidParameter(name, value, _words(hint))
 

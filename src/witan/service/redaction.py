@@ -27,7 +27,7 @@ from witan.errors import (
 from witan.history import SessionImport, SessionSummary
 from witan.service.catalogue import redacts
 
-HIDDEN = "…"
+REDACTED = "…"
 
 _OPEN = r"(?:~|[A-Za-z]:)?[/\\]"
 """Beginning of an absolute or relative path."""
@@ -41,7 +41,7 @@ _PATH = re.compile(
 _ADDRESS = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"`<>()]+[^\s'\"`<>().,;:]")
 
 _LONG_ENOUGH = 4
-"""Fewer characters of a command are no secret, and stand in too many sentences."""
+"""Fewer characters of a command are no secret, and too common in sentences."""
 
 _SENTENCES: Mapping[str, tuple[str, ...]] = {
     e.AnswerDone.kind: ("notes",),
@@ -60,22 +60,24 @@ def redact_words(text: str) -> str:
     """Redact paths and addresses in a sentence."""
     if "/" not in text and "\\" not in text:
         return text
-    text = _QUOTED.sub(rf"\g<1>{HIDDEN}\g<1>", _ADDRESS.sub(HIDDEN, text))
-    return _PATH.sub(HIDDEN, text)
+    text = _QUOTED.sub(rf"\g<1>{REDACTED}\g<1>", _ADDRESS.sub(REDACTED, text))
+    return _PATH.sub(REDACTED, text)
 
 
 def public_names(names: Iterable[str]) -> dict[str, str]:
-    """Map written seats to public names, where these differ.
+    """Map seats to public names, if they differ.
 
     ``cmd:/opt/member --key k`` is shown as ``cmd:member``, ``http://host/v1#llama`` as ``llama``.
-    Seats that would be shown alike keep a mark of four signs that tells them apart.
+    Seats with equal public names get a mark of four characters.
     """
     sources = dict.fromkeys(names)
-    bare = {source: shown for source in sources if (shown := _bare_model(source)) != source}
-    taken = Counter([*bare.values(), *(source for source in sources if source not in bare)])
+    bare = {
+        source: bare_source for source in sources if (bare_source := _bare_model(source)) != source
+    }
+    name_counts = Counter([*bare.values(), *(source for source in sources if source not in bare)])
     return {
-        source: f"{shown}~{_mark(source)}" if taken[shown] > 1 else shown
-        for source, shown in bare.items()
+        source: f"{bare_source}~{_mark(source)}" if name_counts[bare_source] > 1 else bare_source
+        for source, bare_source in bare.items()
     }
 
 
@@ -87,7 +89,7 @@ def _bare_model(source: str) -> str:
     kind, _, rest = source.partition(":")
     if kind in ("http", "https"):
         model = source.partition("#")[2]
-        return _last_segment(model) if model else HIDDEN
+        return _last_segment(model) if model else REDACTED
     if kind == "cmd":
         return f"cmd:{_last_segment(_program(rest))}"
     if kind == "script":
@@ -101,7 +103,6 @@ def _bare_model(source: str) -> str:
 
 
 def _program(command: str) -> str:
-    """Return the first word of a command, which may be quoted."""
     command = command.strip()
     if command[:1] in ("'", '"'):
         return command[1:].partition(command[0])[0]
@@ -113,7 +114,7 @@ def _last_segment(path: str) -> str:
 
 
 class WordRedactor:
-    """Says sentences without what of some seats is to stand in none.
+    """Removes the private words of seats from sentences.
 
     Parameters
     ----------
@@ -122,7 +123,7 @@ class WordRedactor:
     words
         What else is not to be seen.
     names
-        What the seats are called: clients are told it, so it is said whatever it looks like.
+        Names of seats: clients see them, so they are never hidden.
     """
 
     __slots__ = ("_forms", "_like_paths", "_search")
@@ -131,13 +132,15 @@ class WordRedactor:
         self, models: Mapping[str, str], words: Iterable[str] = (), names: Iterable[str] = ()
     ) -> None:
         secret = (form for source in models for form in _parts(source))
-        forms = {form: HIDDEN for form in (*words, *secret) if len(form) >= _LONG_ENOUGH}
+        forms = {form: REDACTED for form in (*words, *secret) if len(form) >= _LONG_ENOUGH}
         forms |= models
-        called = {name: _word_pattern(name) for name in names if name}
-        self._forms = {form: shown for form, shown in forms.items() if form not in called}
-        self._search = _longest({form: re.escape(form) for form in forms} | called)
-        self._like_paths = _longest(
-            {name: whole for name, whole in called.items() if redact_words(name) != name}
+        pattern_by_name = {name: _word_pattern(name) for name in names if name}
+        self._forms = {form: shown for form, shown in forms.items() if form not in pattern_by_name}
+        self._search = _longest_match_pattern(
+            {form: re.escape(form) for form in forms} | pattern_by_name
+        )
+        self._like_paths = _longest_match_pattern(
+            {name: whole for name, whole in pattern_by_name.items() if redact_words(name) != name}
         )
 
     def __call__(self, text: str) -> str:
@@ -154,8 +157,8 @@ def _word_pattern(name: str) -> str:
     return rf"(?<![\w-]){re.escape(name)}(?![\w-])"
 
 
-def _longest(patterns: Mapping[str, str]) -> re.Pattern[str]:
-    """One of these texts by their patterns: of two that begin at one place the longer."""
+def _longest_match_pattern(patterns: Mapping[str, str]) -> re.Pattern[str]:
+    """Return a pattern that prefers the longer of overlapping texts."""
     ordered = sorted(patterns, key=len, reverse=True)
     return re.compile("|".join(patterns[text] for text in ordered) or r"(?!)")
 
@@ -174,11 +177,11 @@ class SessionRedactor:
     def __init__(self, opening: e.SessionOpened) -> None:
         seats = (*opening.seats, *opening.jury, *opening.chairmen)
         self._models = public_names(seat.source for seat in seats)
-        hidden = (form for seat in seats for form in _hide(seat))
-        self.words = WordRedactor(self._models, hidden, (seat.name for seat in seats))
+        redacted_forms = (form for seat in seats for form in _hide(seat))
+        self.words = WordRedactor(self._models, redacted_forms, (seat.name for seat in seats))
 
     def __call__(self, event: e.Event) -> e.Event:
-        """Redact an event; the same one where there is nothing to hide."""
+        """Redact an event; unchanged if nothing is private."""
         if isinstance(event, e.SessionOpened):
             return self._redact_opening(event)
         if isinstance(event, e.OutcomeChanged):
@@ -188,21 +191,21 @@ class SessionRedactor:
             name: self._redact_field(getattr(event, name))
             for name in _SENTENCES.get(event.kind, ())
         }
-        changed = any(getattr(event, name) != value for name, value in values.items())
-        return replace(event, **values) if changed else event
+        is_changed = any(getattr(event, name) != value for name, value in values.items())
+        return replace(event, **values) if is_changed else event
 
     def _redact_opening(self, event: e.SessionOpened) -> e.SessionOpened:
-        shown = replace(
+        redacted_opening = replace(
             event,
             seats=_seats(event.seats, self._models),
             jury=_seats(event.jury, self._models),
             chairmen=_seats(event.chairmen, self._models),
             notes=self._redact_field(event.notes),
         )
-        return event if shown == event else shown
+        return event if redacted_opening == event else redacted_opening
 
     def outcome(self, outcome: Outcome) -> Outcome:
-        """Redact an outcome; the same one where there is nothing to hide."""
+        """Redact an outcome; unchanged if nothing is private."""
         reasons = {seat: self.words(reason) for seat, reason in outcome.abstentions.items()}
         warnings = self._redact_field(outcome.warnings)
         if reasons == outcome.abstentions and warnings == outcome.warnings:
@@ -217,7 +220,7 @@ class SessionRedactor:
 
 
 def redact_seats(*groups: Iterable[Seat]) -> tuple[tuple[Seat, ...], ...]:
-    """Seats of each group by name and model, those of all groups told apart."""
+    """Redact seats by name and model, distinct across all groups."""
     seats = [tuple(group) for group in groups]
     models = public_names(seat.source for group in seats for seat in group)
     return tuple(_seats(group, models) for group in seats)
@@ -239,11 +242,11 @@ def _seats(seats: Iterable[Seat], models: Mapping[str, str]) -> tuple[Seat, ...]
 
 
 def _redact_options(options: Options) -> Options:
-    return options if options.system is None else replace(options, system=HIDDEN)
+    return options if options.system is None else replace(options, system=REDACTED)
 
 
 def _hide(seat: Seat) -> Iterator[str]:
-    """List the words of a seat that no sentence may hold."""
+    """List a seat's words to hide in every sentence."""
     yield from _parts(seat.source)
     if seat.url is not None:
         yield seat.url
@@ -252,7 +255,7 @@ def _hide(seat: Seat) -> Iterator[str]:
 
 
 def _parts(source: str) -> Iterator[str]:
-    """List the words of a written seat that no sentence may hold, not even alone."""
+    """List a seat's words to hide even alone."""
     kind, _, rest = source.partition(":")
     if kind in ("cmd", "script"):
         yield rest
@@ -263,23 +266,23 @@ def _parts(source: str) -> Iterator[str]:
 
 @redacts(Session)
 def redact_session(session: Session) -> Session:
-    """Redact a session; the same one where there is nothing to hide."""
+    """Redact a session; unchanged if nothing is private."""
     redactor = SessionRedactor(session.opening)
-    opened, *events = map(redactor, session.events)
+    opening, *events = map(redactor, session.events)
     if all(shown is event for shown, event in zip(events, session.events[1:], strict=True)):
-        if opened is session.opening:
+        if opening is session.opening:
             return session
-        assert isinstance(opened, e.SessionOpened)  # noqa: S101 - a session begins so
+        assert isinstance(opening, e.SessionOpened)  # noqa: S101 - a session begins so
         # Seats keep their names, and by these alone the rest is read off the events.
-        return replace(session, opening=opened, events=(opened, *events))
-    return Session.of((opened, *events))
+        return replace(session, opening=opening, events=(opening, *events))
+    return Session.of((opening, *events))
 
 
 def redact_summaries(summaries: Iterable[SessionSummary]) -> list[SessionSummary]:
     """Lines of a list of sessions as clients see them."""
     lines = [*summaries]
-    leaders = (who for line in lines for who in (line.leader, line.leader_seat))
-    models = public_names(who for who in leaders if who is not None)
+    leaders = (leader for line in lines for leader in (line.leader, line.leader_seat))
+    models = public_names(leader for leader in leaders if leader is not None)
     return [
         replace(
             line,
@@ -293,9 +296,9 @@ def redact_summaries(summaries: Iterable[SessionSummary]) -> list[SessionSummary
 
 @redacts(SessionSummary)
 def redact_summary(line: SessionSummary) -> SessionSummary:
-    """Redact a line that stands alone: its leader is told apart from nobody."""
-    [shown] = redact_summaries([line])
-    return shown
+    """Redact a single summary; its leader needs no distinct name."""
+    [redacted_summary] = redact_summaries([line])
+    return redacted_summary
 
 
 def _redact_model(models: Mapping[str, str], model: str | None) -> str | None:
@@ -321,8 +324,8 @@ def redact_refusal(error: WitanError) -> str:
     if isinstance(error, MissingKey | NoCouncil):
         return redact_words(str(error))
     key = redact_words(error.key) if isinstance(error, ConfigError) else ""
-    what = f"{key} of " if key else ""
-    return f"{what}its configuration is not accepted; the log of the server says why"
+    subject = f"{key} of " if key else ""
+    return f"{subject}its configuration is not accepted; the log of the server says why"
 
 
 V = TypeVar("V")
@@ -339,7 +342,7 @@ def redact_import(session_import: SessionImport) -> tuple[SessionImport, Mapping
     if not names:
         same = all(map(_is_same, ballots, session_import.ballots))
         return (session_import if same else replace(session_import, ballots=ballots)), names
-    shown = replace(
+    redacted_import = replace(
         session_import,
         ballots=ballots,
         answers=_rename_keys(session_import.answers, names),
@@ -352,12 +355,14 @@ def redact_import(session_import: SessionImport) -> tuple[SessionImport, Mapping
         repaired=_rename_each(session_import.repaired, names),
         took=tuple(
             replace(
-                took, seat=names.get(took.seat, took.seat), model=names.get(took.model, took.model)
+                answer_usage,
+                seat=names.get(answer_usage.seat, answer_usage.seat),
+                model=names.get(answer_usage.model, answer_usage.model),
             )
-            for took in session_import.took
+            for answer_usage in session_import.took
         ),
     )
-    return shown, names
+    return redacted_import, names
 
 
 def _names(session_import: SessionImport) -> Iterator[str]:
@@ -382,7 +387,6 @@ def _names(session_import: SessionImport) -> Iterator[str]:
 
 
 def _ballot(ballot: Ballot, names: Mapping[str, str], words: WordRedactor) -> Ballot:
-    """Redact a ballot; the same one where there is nothing to hide."""
     reason, notes = (text and words(text) for text in (ballot.reason, ballot.notes))
     if not names and (reason, notes) == (ballot.reason, ballot.notes):
         return ballot

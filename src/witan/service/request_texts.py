@@ -1,4 +1,4 @@
-"""Read parameters from texts and requests, and word what is wrong with them."""
+"""Parsing of parameters from texts and requests, with error messages."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -18,41 +18,41 @@ from witan.service.parameters import (
 
 _WORDS: Mapping[str, str] = MappingProxyType(
     {
-        "bool_parsing": "is to be true or false",
-        "bool_type": "is to be true or false",
-        "dict_type": "is to be an object",
-        "dataclass_type": "is to be an object",
+        "bool_parsing": "must be true or false",
+        "bool_type": "must be true or false",
+        "dict_type": "must be an object",
+        "dataclass_type": "must be an object",
         "extra_forbidden": "is not known here; leave it out",
-        "finite_number": "is to be a finite number",
-        "float_type": "is to be a number",
-        "float_parsing": "is to be a number",
-        "greater_than": "is to be greater than {gt}",
-        "greater_than_equal": "is to be at least {ge}",
-        "int_from_float": "is to be a whole number",
-        "int_parsing": "is to be a whole number",
-        "int_type": "is to be a whole number",
-        "less_than": "is to be less than {lt}",
-        "less_than_equal": "is to be at most {le}",
-        "list_type": "is to be a list",
-        "literal_error": "is to be {expected}",
-        "mapping_type": "is to be an object",
+        "finite_number": "must be a finite number",
+        "float_type": "must be a number",
+        "float_parsing": "must be a number",
+        "greater_than": "must be greater than {gt}",
+        "greater_than_equal": "must be at least {ge}",
+        "int_from_float": "must be a whole number",
+        "int_parsing": "must be a whole number",
+        "int_type": "must be a whole number",
+        "less_than": "must be less than {lt}",
+        "less_than_equal": "must be at most {le}",
+        "list_type": "must be a list",
+        "literal_error": "must be {expected}",
+        "mapping_type": "must be an object",
         "missing": "is missing",
-        "model_attributes_type": "is to be an object",
-        "model_type": "is to be an object",
-        "string_pattern_mismatch": "holds a NUL character, which cannot be kept; leave that out",
+        "model_attributes_type": "must be an object",
+        "model_type": "must be an object",
+        "string_pattern_mismatch": "contains a NUL character, which cannot be stored; remove it",
         "string_too_long": "is longer than {max_length:,} characters",
         "string_too_short": "is empty",
-        "string_type": "is to be text",
+        "string_type": "must be text",
         "too_long": "has more than {max_length:,} entries",
         "too_short": "is empty",
         "unexpected_keyword_argument": "is not known here; leave it out",
     }
 )
-"""Type of a fault to what is said; all that is text may hold any character but one."""
+"""Message by type of fault; every text may contain any character except NUL."""
 
 
 def fault_words(kind: str, message: str, context: Mapping[str, Any] | None = None) -> str:
-    """Word a fault; where we have no words for it, by the library's."""
+    """Describe a fault, by default in the library's words."""
     words = _WORDS.get(kind)
     if words is None:
         return message[:1].lower() + message[1:]
@@ -83,30 +83,30 @@ def read_texts(
     ----------
     texts
         Name to texts: several, or several lines, where a parameter takes many values; of a
-        mapping each is ``NAME=VALUE``. Names of no parameter are passed over.
+        mapping each is ``NAME=VALUE``. Unknown names are ignored.
     values
         Parameters that are read already.
     """
-    read = parse_texts(declaration, texts)
+    parsed_values = parse_texts(declaration, texts)
     try:
-        return adapter_of(declaration).validate_python({**read, **(values or {})})  # type: ignore[no-any-return]
+        return adapter_of(declaration).validate_python({**parsed_values, **(values or {})})  # type: ignore[no-any-return]
     except ValidationError as error:
         [fault, *_] = error.errors(include_url=False)
         name = str(fault["loc"][0])
         words = fault_words(fault["type"], fault["msg"], fault.get("ctx"))
-        shown = ", ".join(text for text in texts.get(name, ()) if text.strip())
-        raise InvalidParameter(name, shown, words.removeprefix("is to be ")) from None
+        text_list = ", ".join(text for text in texts.get(name, ()) if text.strip())
+        raise InvalidParameter(name, text_list, words.removeprefix("must be ")) from None
 
 
 def parse_texts(
     declaration: type[Parameters], texts: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
-    """Parse the texts of parameters; those of a group stand in a table of their own."""
+    """Parse the texts of parameters, each group into its own table."""
     result: dict[str, Any] = {}
     for each in parameters_of(declaration):
-        if written := [text for text in texts.get(each.name, ()) if text.strip()]:
+        if texts_given := [text for text in texts.get(each.name, ()) if text.strip()]:
             holder = result.setdefault(each.group, {}) if each.group else result
-            holder[each.name] = _read_texts(each, written)
+            holder[each.name] = _read_texts(each, texts_given)
     return result
 
 

@@ -1,4 +1,7 @@
-"""Requests to a council, declared once for every surface: a question, another jury, a retry."""
+"""Requests to a council, declared once for every surface.
+
+There are a question, texts to judge, another jury and a retry.
+"""
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
@@ -16,13 +19,13 @@ Files = Annotated[
     Mapping[Name, Text],
     Doc("Text files that come with the question, by name.", QUESTION, label="Text files"),
 ]
-Category = Annotated[Name | None, Doc("Kind of question, to find sessions by.", QUESTION)]
-Options = Annotated[CouncilSettings, Doc("Settings in place of the configured ones.")]
+Category = Annotated[Name | None, Doc("Category of the question, for searching.", QUESTION)]
+Options = Annotated[CouncilSettings, Doc("Settings that override the configuration.")]
 MaxCost = Annotated[
     float | None,
     Constraint(ge=0),
     Doc(
-        "US dollars to spend from now on; no call is made that could exceed them.",
+        "Cost ceiling of the remaining calls in US dollars; none is made that could exceed it.",
         "Time and money",
         option="max-cost",
     ),
@@ -31,9 +34,9 @@ MaxCost = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Turn(Parameters):
-    """Something that was said before the question."""
+    """A message before the question."""
 
-    role: Annotated[Literal["system", "user", "assistant"], Doc("Who said it.")]
+    role: Annotated[Literal["system", "user", "assistant"], Doc("Role of the speaker.")]
     content: Annotated[Text, Doc("The text.")]
 
 
@@ -48,19 +51,19 @@ class JuryRequest(Parameters):
         str,
         Constraint(max_length=200),
         NUL_FREE,
-        Doc("Seat the council of this name in the configuration.", SEATS, "NAME", label="Council"),
+        Doc("Profile from the configuration to use.", SEATS, "NAME", label="Council"),
     ] = ""
     jury: Annotated[
         tuple[Name, ...],
         Constraint(max_length=64),
-        Doc("Have this seat review instead of the members; at least two.", SEATS, "SEAT"),
+        Doc("Juror, who reviews instead of the members; at least two.", SEATS, "SEAT"),
     ] = ()
     seed: Annotated[
         int | None,
         Constraint(ge=0, lt=2**53),
-        Doc("Draw sheets and labels from this, to repeat.", "Deliberation"),
+        Doc("Random seed for sheets and labels.", "Deliberation"),
     ] = None
-    options: Annotated[JudgingSettings, Doc("Settings in place of the configured ones.")] = field(
+    options: Annotated[JudgingSettings, Doc("Settings that override the configuration.")] = field(
         default_factory=JudgingSettings
     )
 
@@ -73,7 +76,7 @@ class CouncilRequest(JuryRequest):
         tuple[Name, ...],
         Constraint(max_length=64),
         Doc(
-            "Seat this member, such as openai:gpt-5; at least two. A server takes its own names.",
+            "Member, such as openai:gpt-5; at least two. A server accepts only its own names.",
             SEATS,
             "SEAT",
             option="member",
@@ -83,30 +86,30 @@ class CouncilRequest(JuryRequest):
         tuple[Name, ...],
         Constraint(max_length=64),
         OneOrSeveral(),
-        Doc("Have this seat write the final answer; the next ones are substitutes.", SEATS, "SEAT"),
+        Doc("Chairman, who writes the final answer; further ones are fallbacks.", SEATS, "SEAT"),
     ] = ()
-    options: Annotated[JurySettings, Doc("Settings in place of the configured ones.")] = field(
+    options: Annotated[JurySettings, Doc("Settings that override the configuration.")] = field(
         default_factory=JurySettings
     )
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionRequest(CouncilRequest):
-    """A question, and all that comes with it."""
+    """A question, with its files and settings."""
 
-    question: Annotated[Text, Doc("What the council is asked.", QUESTION)]
+    question: Annotated[Text, Doc("Question for the council.", QUESTION)]
     _: KW_ONLY
     conversation: Annotated[
         tuple[Turn, ...],
         Constraint(max_length=1_000),
-        Doc("What was said before, oldest first.", QUESTION, label="Earlier conversation"),
+        Doc("Earlier messages, oldest first.", QUESTION, label="Earlier conversation"),
     ] = ()
     files: Files = field(default_factory=dict)
     category: Category = None
     parent: Annotated[
         Name | None,
         Doc(
-            "Go on from the final answer of this session.",
+            "Continue from the final answer of this session.",
             QUESTION,
             "ID|FILE.json",
             option="continue",
@@ -119,13 +122,13 @@ class QuestionRequest(CouncilRequest):
         if not self.question.strip():
             raise InvalidParameter("question", self.question, "something to ask")
         if self.parent is not None and self.conversation:
-            expected = "none beside a conversation, which is what was said before"
+            expected = "none with a conversation, which already contains the earlier messages"
             raise InvalidParameter("parent", self.parent, expected)
 
 
 @dataclass(frozen=True, slots=True)
 class RejudgeRequest(CouncilRequest):
-    """The session whose answers are judged again, and the jury."""
+    """A session to judge again, and the jury."""
 
     session: SessionName
 
@@ -133,22 +136,24 @@ class RejudgeRequest(CouncilRequest):
 Texts = Annotated[
     Mapping[Name, Text],
     Constraint(min_length=1, max_length=MOST_TEXTS),
-    Doc("The texts to be judged, by name.", QUESTION, label="Texts"),
+    Doc("Texts to judge, by name.", QUESTION, label="Texts"),
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeRequest(JuryRequest):
-    """Texts to be judged, what they answer, and what they are held to."""
+    """Texts to judge, their question, and the standard."""
 
     texts: Texts
     _: KW_ONLY
     question: Annotated[
         Text | None,
-        Doc("What the texts answer; unless given, they are judged as they are.", QUESTION, "TEXT"),
+        Doc(
+            "Question the texts answer; without it they are judged on their own.", QUESTION, "TEXT"
+        ),
     ] = None
     reference: Annotated[
-        Text | None, Doc("An answer that is right, to judge by.", QUESTION, label="Right answer")
+        Text | None, Doc("Reference answer for the jury.", QUESTION, label="Right answer")
     ] = None
     files: Files = field(default_factory=dict)
     pass_mark: Annotated[
@@ -157,26 +162,26 @@ class JudgeRequest(JuryRequest):
         Doc("Lowest grade that passes, from 1 to 10.", QUESTION, label="Lowest passing grade"),
     ] = None
     expected: Annotated[
-        Name | None, Doc("The text that should be best.", QUESTION, label="Expected best text")
+        Name | None, Doc("Text expected to win.", QUESTION, label="Expected best text")
     ] = None
     category: Category = None
 
     @property
     def sources(self) -> Mapping[str, str]:
-        """The files that come with the question, the right answer included."""
+        """The question's files, including the reference answer."""
         return self.files if self.reference is None else {**self.files, REFERENCE: self.reference}
 
 
 @dataclass(frozen=True, slots=True)
 class RetryRequest(Parameters):
-    """Session whose failed seats are asked again."""
+    """A session with failed seats to retry."""
 
     session: SessionName
     _: KW_ONLY
     seats: Annotated[
         tuple[Name, ...],
         Constraint(max_length=64),
-        Doc("Ask this seat again; unless given, all that failed.", SESSION, "NAME", option="seat"),
+        Doc("Seat to retry; by default every failed seat.", SESSION, "NAME", option="seat"),
     ] = ()
     max_cost_usd: MaxCost = None
 
@@ -190,7 +195,7 @@ class ResumeRequest(Parameters):
     take_over: Annotated[
         bool,
         Doc(
-            "Take it over from a process of this machine that still runs it.",
+            "Take over from a process on this machine that still runs the session.",
             SESSION,
             label="Take over",
         ),

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("witan.history")
 
 MOST_HELD = 1_000
-"""Sessions whose end nobody waited for, beyond which the oldest are let go of."""
+"""Ended sessions to keep until someone waits for them; beyond that the oldest are dropped."""
 
 NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 
@@ -53,60 +53,62 @@ class ResumedSession:
 
     Parameters
     ----------
-    before
+    earlier_session
         The session as it was taken up.
-    recorded
+    n_recorded
         How many of its events the recording has already.
 
     Attributes
     ----------
-    last
+    last_seq
         The number of its last event.
     """
 
-    def __init__(self, before: Session, recorded: int = 0) -> None:
-        self.before = before
-        self.last = before.events[-1].seq
+    def __init__(self, earlier_session: Session, n_recorded: int = 0) -> None:
+        self.earlier_session = earlier_session
+        self.last_seq = earlier_session.events[-1].seq
         self._events: list[Event] = []
-        self._n_released = recorded
+        self._n_released = n_recorded
         self._has_progress = False
 
     def take(self, event: Event) -> Sequence[Event]:
-        """Note an event; return those that are to be kept from now on."""
+        """Add an event; return the events to store from now on."""
         self._events.append(event)
         self._has_progress = self._has_progress or self._is_progress(event)
         return self.release() if self._has_progress else ()
 
     def release(self) -> Sequence[Event]:
-        """Release the events that were held back."""
-        passed, self._n_released = self._n_released, len(self._events)
-        return self._events[passed:]
+        """Return the events held back until now."""
+        first_released, self._n_released = self._n_released, len(self._events)
+        return self._events[first_released:]
 
     def leave_open(self) -> tuple[Session, Sequence[Event]] | None:
         """Return the session without fruitless events, and its events to keep.
 
-        It is as it was, but for what the calls may have cost. None: something came of it.
+        The session as it was, plus what the calls may have cost; None after progress.
         """
         if self._has_progress:
             return None
         ending = next(event for event in self._events if self._ends(event))
-        stood = [event for event in self._events if event.seq < ending.seq]
-        stood.append(FruitlessResume(seq=ending.seq, at=ending.at, since=self.last))
-        left = Session.of(stood)
-        if left.cost == self.before.cost and self._n_released <= len(self.before.events):
-            return self.before, ()
-        return left, stood[self._n_released :]
+        earlier_events = [event for event in self._events if event.seq < ending.seq]
+        earlier_events.append(FruitlessResume(seq=ending.seq, at=ending.at, since=self.last_seq))
+        session = Session.of(earlier_events)
+        if session.cost == self.earlier_session.cost and self._n_released <= len(
+            self.earlier_session.events
+        ):
+            return self.earlier_session, ()
+        return session, earlier_events[self._n_released :]
 
     def _ends(self, event: Event) -> bool:
         """Check for an event of the end of a session."""
         by_nobody = isinstance(event, SynthesisStarted) and event.chairman is None
-        return event.seq > self.last and (by_nobody or isinstance(event, SessionClosed))
+        return event.seq > self.last_seq and (by_nobody or isinstance(event, SessionClosed))
 
     def _is_progress(self, event: Event) -> bool:
-        if event.seq <= self.last:
+        if event.seq <= self.last_seq:
             return False
         if isinstance(event, SessionClosed):
-            return _is_further(self.before, Session.of(self._events))
+            return _is_further(self.earlier_session, Session.of(self._events))
         by_nobody = isinstance(event, SynthesisDone) and event.chairman is None
         return isinstance(event, AnswerDone | BallotCast | SynthesisDone) and not by_nobody
 
@@ -121,7 +123,7 @@ def _is_further(before: Session, after: Session) -> bool:
 
 
 def _has_ended(session: Session) -> bool:
-    """Check for a final answer that somebody wrote, or an outcome."""
+    """Check for a final answer or an outcome."""
     procedure = session.opening.procedure
     if procedure.mode == "best" or not procedure.synthesis:
         return session.outcome is not None
@@ -130,16 +132,16 @@ def _has_ended(session: Session) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SessionRemains:
-    """The events of an interrupted session, and where they are recorded.
+    """The events of an interrupted session, and their place.
 
     Parameters
     ----------
     problem
-        Why the history does not have them; None: it has, or there is none.
+        Why the history does not have them; None if it does, or without a history.
     in_history
         The history has them.
     file
-        The file that has them; None: none was needed, or `failure` says why it cannot be written.
+        The file that has them; None if none was needed or written, with the reason in `failure`.
     """
 
     session: Session
@@ -150,7 +152,7 @@ class SessionRemains:
 
 
 class SessionRecorder:
-    """Records the sessions of a council; the event loop never waits for the disk.
+    """Records a council's sessions without blocking the event loop.
 
     Parameters
     ----------
@@ -158,18 +160,18 @@ class SessionRecorder:
         An open history, which stays open; or where one is, which is opened and closed with the
         council's block. None: sessions are recorded in files alone.
     aliases, keep_days
-        Attributes of a history that is opened here; one that is handed over open has its own.
+        Attributes for a history opened here; one that is already open has its own.
     file
         Where a session goes that is interrupted without a history, or that the history did not
         store; a resumed session is also written there before it calls anybody. None: a rescue file.
     say
-        Called with a sentence when a session's end waits for another process; None: the log has it.
+        Called with a sentence when a session's end waits for another process; by default logged.
 
     Attributes
     ----------
     problem
-        Why the history did not store the last session; None: it did.
-    rescued
+        Why the history did not store the last session; None if it did.
+    rescue_result
         The file that has that session, or why none could be written.
     teaches
         Whether a council learns from the history.
@@ -192,24 +194,24 @@ class SessionRecorder:
         self._history: History | None = None
         self._file_guard: FileGuard | None = None
         self._recordings: dict[str, Recording | None] = {}
-        self._begun: dict[str, Recording] = {}
-        self._resumed: dict[str, ResumedSession] = {}
+        self._open_recordings: dict[str, Recording] = {}
+        self._resumed_sessions: dict[str, ResumedSession] = {}
         self._journal: _Journal | None = None
         self._resuming: dict[str, _Journal] = {}
         self._failure: Exception | None = None
-        self._waited = False
+        self._has_waited = False
         self.teaches = history is not None
         self.problem: str | None = None
-        self.rescued: Path | WitanError | OSError | None = None
+        self.rescue_result: Path | WitanError | OSError | None = None
         self.left_open: Session | None = None
 
     @property
     def events(self) -> Sequence[Event]:
-        """The events of the session that was recorded last, pieces of texts aside."""
+        """The events of the last session, without pieces of texts."""
         return () if self._journal is None else self._journal.events
 
     async def open(self) -> None:
-        """Open the history, if that is not done, and see that it can be written."""
+        """Open the history, and check that it is writable."""
         if self._destination is not None:
             self._history = await anyio.to_thread.run_sync(self._open_history, self._destination)
             from witan.history.history import FileGuard
@@ -246,12 +248,12 @@ class SessionRecorder:
                     await anyio.to_thread.run_sync(history.close)
 
     def learn(self, reviewers: Collection[str] = (), *, exclude: str | None = None) -> Lessons:
-        """Learn what the history teaches the council."""
+        """Return the history's lessons for the council."""
         assert self._history is not None  # noqa: S101 - a council asks only when it is open
         return self._history.learn(reviewers, exclude=exclude)
 
     def lengths(self) -> Lengths:
-        """Read how long earlier replies were; as published where there is no history to read."""
+        """Read lengths of earlier replies, or the published ones without a history."""
         from witan.history import History
 
         place = self._destination if self._history is None else self._history
@@ -266,31 +268,31 @@ class SessionRecorder:
             return TYPICAL  # a plan needs no history
 
     def open_journal(self, session: str, listener: Listener | None) -> Listener:
-        """Make the journal of a session, which shows it to this listener."""
-        recording = self._begun.pop(session, None)
+        """Create the journal of a session, with its listener."""
+        recording = self._open_recordings.pop(session, None)
         if recording is None and self._history is not None:
             recording = self._history.recording()
-        self._waited = False
-        resumed = self._resumed.pop(session, None)
+        self._has_waited = False
+        resumed = self._resumed_sessions.pop(session, None)
         journal = self._journal = _Journal(self, recording, listener, resumed, self._file)
         if resumed is not None:
             self._resuming[session] = journal
         return journal
 
-    def hold(self, session: str, recording: "Recording | None") -> None:
+    def attach_recording(self, session: str, recording: "Recording | None") -> None:
         """Note the recording of a session."""
         self._recordings[session] = recording
         self._trim()
 
     def _trim(self) -> None:
-        """Let go of the oldest recordings, which nobody waits for; `close` raises what failed."""
+        """Drop the oldest finished recordings; `close` raises their failures."""
         while len(self._recordings) > MOST_HELD:
-            oldest = self._recordings.pop(next(iter(self._recordings)))
-            if self._failure is None and oldest is not None:
-                self._failure = oldest.failure
+            oldest_recording = self._recordings.pop(next(iter(self._recordings)))
+            if self._failure is None and oldest_recording is not None:
+                self._failure = oldest_recording.failure
 
     async def begin(self, opening: SessionOpened) -> None:
-        """Store the opening of a session, whose recording goes on when it is resumed.
+        """Store the opening of a session; resuming it continues the recording.
 
         Raises
         ------
@@ -302,18 +304,18 @@ class SessionRecorder:
             recording.append(opening)
             if not await recording.commit(self.commit_wait()):
                 await anyio.to_thread.run_sync(recording.flush, self.lock_wait())
-            self._begun[opening.session] = recording
+            self._open_recordings[opening.session] = recording
 
     async def claim(self, session: Session) -> None:
-        """Take over the record of an interrupted session that is resumed, if the history has it."""
-        begun = session.id in self._begun
-        self._resumed[session.id] = ResumedSession(session, recorded=int(begun))
+        """Take over the stored record of an interrupted session."""
+        begun = session.id in self._open_recordings
+        self._resumed_sessions[session.id] = ResumedSession(session, n_recorded=int(begun))
         if self._history is not None and not begun:
             with suppress(UnknownName):
                 await anyio.to_thread.run_sync(self._history.claim, session.id)
 
     async def settle(self, session: Session) -> Session:
-        """Wait until a session is durable; write one that is not to a file.
+        """Wait until a session is durable, or write it to a file.
 
         Returns
         -------
@@ -329,12 +331,12 @@ class SessionRecorder:
         except HistoryError as error:
             self.problem = clean(str(error))
             try:
-                self.rescued = await anyio.to_thread.run_sync(self.write, session)
+                self.rescue_result = await anyio.to_thread.run_sync(self.write, session)
             except (WitanError, OSError) as failure:
-                self.rescued = failure
-                remedy = f"nor could its record be written: {failure}"
+                self.rescue_result = failure
+                remedy = f"and its record could not be written either: {failure}"
             else:
-                remedy = f"the record of the session is in {self.rescued}"
+                remedy = f"the record of the session is in {self.rescue_result}"
             raise HistoryError(error.location, error.problem, remedy) from error
         await self._forget_expired()
         return session if left_open is None else left_open
@@ -360,7 +362,7 @@ class SessionRecorder:
             await anyio.to_thread.run_sync(recording.flush, self.lock_wait())
 
     def interrupt(self) -> SessionRemains | None:
-        """Store the session under way as far as it came, and nothing after; None: none was opened.
+        """Store the running session so far; None without an opening.
 
         The event loop waits for it: nothing else is to happen before it is done.
         """
@@ -388,7 +390,7 @@ class SessionRecorder:
         return SessionRemains(session, problem, in_history, file, failure)
 
     def write(self, session: Session) -> Path:
-        """Write the file that was asked for; where that fails, or none was, a rescue file."""
+        """Write the requested file, or a rescue file on failure."""
         if self._file is not None:
             with suppress(WitanError, OSError):
                 write_session(session, self._file)
@@ -396,16 +398,19 @@ class SessionRecorder:
         return rescue_session(session)
 
     def lock_wait(self) -> LockWait:
-        """Bound a wait for another process; it is said once for a session."""
+        """Limit a wait for another process, announced once per session."""
         return LockWait(self._wait)
 
     def commit_wait(self) -> LockWait:
-        """Bound the waits of a session's commits; on a terminal only its end says so."""
+        """Limit the waits of a session's commits.
+
+        On a terminal only their end is announced.
+        """
         return self.lock_wait() if self._say is None else LockWait()
 
     def _wait(self, sentence: str) -> None:
-        if not self._waited:
-            self._waited = True
+        if not self._has_waited:
+            self._has_waited = True
             (self._say or _log_warning)(sentence)
 
 
@@ -427,8 +432,8 @@ class _Journal:
         self._recording, self._listener = recording, listener
         self._guard = listener if isinstance(listener, CallGuard) else None
         self._recorder: SessionRecorder | None = recorder
-        self._resumed, self._file = resumed, file
-        self._meanwhile = recorder.commit_wait()
+        self._resumed_session, self._file = resumed, file
+        self._commit_wait = recorder.commit_wait()
         self._file_is_due = self._is_stopped = False
         self._n_filed = 0
         self.filing = Lock()
@@ -439,9 +444,11 @@ class _Journal:
         if self._is_stopped:
             return
         if isinstance(event, SessionOpened) and self._recorder is not None:
-            self._recorder.hold(event.session, self._recording)
+            self._recorder.attach_recording(event.session, self._recording)
         self.events.append(event)
-        self._record((event,) if self._resumed is None else self._resumed.take(event))
+        self._record(
+            (event,) if self._resumed_session is None else self._resumed_session.take(event)
+        )
 
     def _record(self, events: Iterable[Event]) -> None:
         if self._recording is not None:
@@ -449,65 +456,76 @@ class _Journal:
                 self._recording.append(event)
 
     def flush(self) -> None:
-        """Hold nothing back: a call is about to be made, whose cost may not be forgotten."""
-        if self._resumed is not None and not self._is_stopped:
-            self._record(self._resumed.release())
+        """Commit all events before a paid call."""
+        if self._resumed_session is not None and not self._is_stopped:
+            self._record(self._resumed_session.release())
             self._file_is_due = True
 
     async def commit(self) -> int | None:
-        """Wait until the events are durable; what is not is said when the session ends.
+        """Wait until the events are durable.
+
+        A failure is reported when the session ends.
 
         Returns
         -------
         int or None
-            The number of the last durable event; None: there is no history.
+            The number of the last durable event; None without a history.
         """
         events, durable = tuple(self.events), None
         if self._recording is not None:
-            durable = await self._recording.commit(self._meanwhile)
+            durable = await self._recording.commit(self._commit_wait)
         if self._file is not None and self._file_is_due:
             await anyio.to_thread.run_sync(self._write, events)
-        if durable is None or self._resumed is None:
+        if durable is None or self._resumed_session is None:
             return durable
-        return max(durable, self._resumed.last)
+        return max(durable, self._resumed_session.last_seq)
 
     def _write(self, events: Sequence[Event]) -> None:
-        """Write the file, unless it has more already; what fails is said at the end."""
+        """Write the file, unless it already has more events.
+
+        A failure is reported when the session ends.
+        """
         with self.filing, suppress(WitanError, OSError):
             if self._file is not None and len(events) > self._n_filed:
                 write_session(Session.of(events), self._file)
                 self._n_filed = len(events)
 
     def leave_open(self) -> Session | None:
-        """Record a session that was resumed in vain as it is left; None: it progressed."""
-        if self._resumed is None or (interrupted := self._resumed.leave_open()) is None:
+        """Record a fruitless resume; None after progress."""
+        if (
+            self._resumed_session is None
+            or (interrupted := self._resumed_session.leave_open()) is None
+        ):
             return None
-        left, events = interrupted
+        session, events = interrupted
         self._record(events)
-        return left
+        return session
 
     def end(self) -> None:
-        """Commit no more, and let go of the recorder, which refers to this journal."""
-        self._recorder, self._meanwhile = None, LockWait()
+        """Stop committing, and release the recorder, which refers to this journal."""
+        self._recorder, self._commit_wait = None, LockWait()
 
     def stop(self) -> None:
         """Record and show nothing from now on."""
-        if self._resumed is not None:
-            self._record(self._resumed.release())
+        if self._resumed_session is not None:
+            self._record(self._resumed_session.release())
         self._is_stopped = True
 
     def flush_now(self, lock_wait: LockWait) -> None:
-        """Wait until the events are durable; raises `HistoryError`."""
+        """Wait until the events are durable.
+
+        A failure is reported when the session ends.
+        """
         self._n_filed = len(self.events)
         if self._recording is not None:
             self._recording.flush(lock_wait)
 
     def __call__(self, event: Event) -> None:
-        """Show an event to whoever listens."""
+        """Pass an event to the listeners."""
         if self._listener is not None and not self._is_stopped:
             self._listener(event)
 
     async def before_call(self, *, is_recorded: bool) -> None:
-        """Let whoever guards the calls do so."""
+        """Forward to the guard of the calls."""
         if self._guard is not None:
             await self._guard.before_call(is_recorded=is_recorded)

@@ -1,4 +1,4 @@
-"""Sessions as JSON: held by a council, or imported as ballots."""
+"""Sessions as JSON: of a council, or imported as ballots."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -47,17 +47,19 @@ def _import_record() -> Any:
     optional = ("at", "category", "lengths", "closing", "models", "kept", "repaired", "took")
     own: dict[str, Any] = {
         "witan_imported": Annotated[int, Doc("The version of the record.")],
-        "source": Annotated[str, Doc("The file that it came from.")],
-        "status": Annotated[State, Doc("As every session has one.")],
-        "text": Annotated[str | None, Doc("The final answer, where the file has one.")],
+        "source": Annotated[str, Doc("File that the record was read from.")],
+        "status": Annotated[State, Doc("Status of the session, as of any session.")],
+        "text": Annotated[str | None, Doc("Final answer, if the file has one.")],
         "ballots": Annotated[tuple[BallotObject, ...], Doc("The ballots that are counted.")],
-        "votes": Annotated[
-            tuple[BallotObject, ...], Doc("Ballots of people, where they are not counted.")
+        "votes": Annotated[tuple[BallotObject, ...], Doc("People's ballots, if not counted.")],
+        "outcome": Annotated[
+            OutcomeJson | None, Doc("Outcome of the ballots; null if there is none.")
         ],
-        "outcome": Annotated[OutcomeJson | None, Doc("What the ballots come to; null: nothing.")],
-        "not_counted": Annotated[str | None, Doc("Why; null: they are counted.")],
+        "not_counted": Annotated[
+            str | None, Doc("Why the ballots are not counted; null if they are.")
+        ],
         "under_way": Annotated[bool, Doc("Always false.")],
-        "trust": Annotated[str | None, Doc("Who voted, what is tied and what is missing.")],
+        "trust": Annotated[str | None, Doc("Trust line: voters, ties and what is missing.")],
         "record_problem": Annotated[str | None, Doc("Always null.")],
         "repaired": tuple[str, ...],
     }
@@ -76,9 +78,9 @@ class ImportedSession:
     session_import
         What came in, and people's votes since.
     outcome
-        What its ballots come to; None: nothing.
+        Outcome of its ballots, or None.
     not_counted
-        Why; None: they are counted.
+        Why the ballots are not counted; None if they are.
     """
 
     about: "SessionSummary"
@@ -91,23 +93,23 @@ class ImportedSession:
         return handler.generate_schema(_import_record())
 
     def to_json(self) -> str:
-        """Write what `witan export` writes of it, and what it comes to.
+        """Write the session as `witan export` does, with its outcome.
 
         Fields are called as those of the record of a council. People's votes stand apart where
         they are not counted.
         """
         from witan.files.exports import ballot_fields, imported_object
 
-        imported, about = self.session_import, self.about
-        votes = votes_beside(imported.ballots)
-        counted = tuple(b for b in imported.ballots if not votes or b.kind == "model")
-        known = {
-            "simulated": imported.simulated,
+        session_import, about = self.session_import, self.about
+        votes = votes_beside(session_import.ballots)
+        counted_ballots = tuple(b for b in session_import.ballots if not votes or b.kind == "model")
+        context = {
+            "simulated": session_import.simulated,
             "source": about.source,
-            "question": imported.question,
+            "question": session_import.question,
             "status": about.status,
-            "text": imported.closing,
-            "answers": dict(imported.answers),
+            "text": session_import.closing,
+            "answers": dict(session_import.answers),
             "votes": [ballot_fields(ballot) for ballot in votes],
             "outcome": self.outcome,
             "not_counted": self.not_counted,
@@ -115,16 +117,18 @@ class ImportedSession:
             "trust": self.trust,
             "record_problem": None,
         }
-        return to_json({**imported_object(replace(imported, ballots=counted)), **known})
+        return to_json(
+            {**imported_object(replace(session_import, ballots=counted_ballots)), **context}
+        )
 
     @property
     def trust(self) -> str | None:
-        """Trust line of the outcome; None: there is no outcome."""
+        """Trust line of the outcome, or None without one."""
         return None if self.outcome is None else trust_line(self.outcome)
 
 
 def votes_beside(ballots: Sequence[Ballot]) -> list[Ballot]:
-    """Return people's ballots, uncounted where models voted, too."""
+    """Return people's ballots, which do not count beside models' ballots."""
     if not any(ballot.kind == "model" and not ballot.abstained for ballot in ballots):
         return []
     return [ballot for ballot in ballots if ballot.kind == "human"]
@@ -139,7 +143,7 @@ def imported_outcomes(
     explicit: Collection[str] = (),
     names: Mapping[str, str] = AS_WRITTEN,
 ) -> list[Outcome]:
-    """Count the ballots of one session; one outcome, if any of them can be counted.
+    """Count one session's ballots; return at most one outcome.
 
     Noise, shared error and, where the rule asks for it, the reliability of reviewers are learned
     from the other sessions. Unless the `kind` is named among the settings that were asked for,
@@ -150,26 +154,26 @@ def imported_outcomes(
     names
         What the history has by another name than `held`, to that.
     """
-    cast = session_import.ballots
-    reviewers = list(dict.fromkeys(ballot.reviewer for ballot in cast))
+    all_ballots = session_import.ballots
+    reviewers = list(dict.fromkeys(ballot.reviewer for ballot in all_ballots))
     for name in without:
         if name not in reviewers:
             raise UnknownName("reviewer", name, reviewers)
-    if "kind" not in explicit and votes_beside(cast):
+    if "kind" not in explicit and votes_beside(all_ballots):
         settings = replace(settings, kind="model")
     ballots = [
         ballot
-        for ballot in cast
+        for ballot in all_ballots
         if settings.kind in ("all", ballot.kind) and ballot.reviewer not in without
     ]
-    weighed = settings.rule == "weighted_borda" and settings.reliability is None
-    if weighed or "learn" in (settings.prior, settings.rho):
-        written = {shown: name for name, shown in names.items()}
-        models = [written.get(name, name) for name in reviewers] if weighed else ()
-        learned = history.learn(models, exclude=session_import.session)
+    needs_reliability = settings.rule == "weighted_borda" and settings.reliability is None
+    if needs_reliability or "learn" in (settings.prior, settings.rho):
+        name_by_label = {shown: name for name, shown in names.items()}
+        models = [name_by_label.get(name, name) for name in reviewers] if needs_reliability else ()
+        lessons = history.learn(models, exclude=session_import.session)
         graded = any(ballot.grades for ballot in ballots)
-        settings = apply_lessons(settings, learned, "grades" if graded else "ranks")
-        reliability = {names.get(name, name): w for name, w in learned.reliability.items()}
+        settings = apply_lessons(settings, lessons, "grades" if graded else "ranks")
+        reliability = {names.get(name, name): w for name, w in lessons.reliability.items()}
         settings = replace(settings, reliability=reliability or settings.reliability)
     return [
         replace(outcome, details={**outcome.details, "simulated": session_import.simulated})
@@ -180,7 +184,7 @@ def imported_outcomes(
 def imported_session(
     history: "History", session: str, redactor: "ImportRedactor" = leave_unredacted
 ) -> ImportedSession:
-    """Read an imported session; ballots that cannot be counted are no error."""
+    """Read an imported session, even with ballots that cannot be counted."""
     about, (imported, names) = history.summary(session), redactor(history.export(session))
     try:
         outcomes = imported_outcomes(history, imported, Settings(), names=names)
@@ -201,8 +205,6 @@ KINDS = {name: kind for name, kind in EVENTS.items() if not issubclass(kind, DEL
 
 @dataclass(frozen=True, slots=True)
 class _EventSchema:
-    """The schema of events: one of these kinds, which the field ``event`` names."""
-
     kinds: Mapping[str, type[Event]]
 
     def __get_pydantic_core_schema__(self, _: Any, handler: "GetCoreSchemaHandler") -> Any:
@@ -223,12 +225,12 @@ class _EventSchema:
 
 
 StreamedEvent = Annotated[Event, _EventSchema(EVENTS)]
-"""Any event, as a stream tells it."""
+"""Any event, as a stream publishes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionRecord:
-    """A session that a council held, whole or as far as it came.
+    """A council's session, complete or partial.
 
     Parameters
     ----------
@@ -243,13 +245,13 @@ class SessionRecord:
     question
         What was asked.
     status
-        Its status; null: under way.
+        Its status; null while it is running.
     missing
         A sentence for each missing thing.
     notes
         How the council was seated, and what was odd about replies.
     text
-        The final answer; null: there is none.
+        The final answer, or null.
     answers
         Seat to its answer.
     unanswered
@@ -259,9 +261,9 @@ class SessionRecord:
     ballots
         One for each reviewer, abstentions included.
     outcome
-        What the ballots come to; null: fewer than the quorum.
+        Outcome of the ballots; null with fewer than the quorum.
     synthesis
-        Who wrote the final answer; null: there is none.
+        Who wrote the final answer; null without one.
     cost
         What it cost.
     seconds
@@ -269,19 +271,19 @@ class SessionRecord:
     events
         Everything that happened, in order.
     verdict
-        What the jury decided on texts that were handed in; null: none were, or too few ballots.
+        The jury's decision on given texts; null without texts, or with too few ballots.
     rankings
         The ranking before, and now, of a session that another jury judged.
     votes
         What people voted on it.
     children
-        Sessions that came of it, and how.
+        Sessions derived from it, and how.
     under_way
-        It goes on.
+        Whether it is running.
     trust
-        Who voted, what is tied, what it cost and what is missing; null: it is under way.
+        Voters, ties, cost and what is missing; null while it is running.
     record_problem
-        Why it is not in the history; null: it is.
+        Why it is not in the history; null if it is.
     """
 
     witan_session: int
@@ -313,7 +315,7 @@ class SessionRecord:
 
 @dataclass(frozen=True, slots=True)
 class CouncilSession:
-    """A session that a council held, with what is known beside its events.
+    """A council's session, with facts beside its events.
 
     As JSON it has the fields of `SessionRecord`.
 
@@ -322,11 +324,11 @@ class CouncilSession:
     votes
         Ballots of people.
     children
-        Sessions that came of it, and how.
+        Sessions derived from it, and how.
     under_way
-        It goes on.
+        Whether it is running.
     record_problem
-        Why it is not in the history; None: it is.
+        Why it is not in the history; None if it is.
     """
 
     session: Session
@@ -337,11 +339,11 @@ class CouncilSession:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, *_: object) -> Any:
-        # Made once: routes that return a session would each derive the whole of it anew.
+        # Made once: otherwise every route that returns a session would derive it again.
         return adapter_of(SessionRecord).core_schema
 
     def to_json(self) -> str:
-        """Write its record, as files have it, and what is known beside it."""
+        """Write the record as files have it, with facts beside it."""
         session, outcome = self.session, self.session.outcome
         record = record_fields(session)
         record["outcome"] = None if outcome is None else outcome_fields(outcome)
@@ -353,15 +355,15 @@ class CouncilSession:
             record["children"] = self.children
         if self.under_way:  # what is broken off looks the same in a record; this is not
             record |= {"status": None, "missing": ()}
-        beside = {
+        ballots_of_people = {
             "under_way": self.under_way,
             "trust": None if self.under_way else session_trust(session),
             "record_problem": self.record_problem,
         }
-        return dump_record({**record, **beside})
+        return dump_record({**record, **ballots_of_people})
 
 
 @redacts(CouncilSession)
 def redact_council_session(result: CouncilSession) -> CouncilSession:
-    """Redact the session by what its seats hide."""
+    """Redact the session by its seats."""
     return replace(result, session=redact(result.session))

@@ -21,7 +21,7 @@ def _read_rho(text: str) -> float | str:
 
 
 def _read_rubric(text: str) -> "Rubric":
-    """Find a rubric by name, or read one that is written out."""
+    """Find a rubric by name, or parse one from text."""
     from witan.core.rubric import find_rubric
 
     if "=" not in text:
@@ -82,7 +82,7 @@ RuleParameterValues = Annotated[
 
 AUTO = "auto"
 
-USUAL: Mapping[str, Any] = MappingProxyType(
+COUNTING_DEFAULTS: Mapping[str, Any] = MappingProxyType(
     {
         "rule": AUTO,
         "recusal": "before",
@@ -109,19 +109,22 @@ IntervalLevel = Annotated[
 
 @dataclass(frozen=True)
 class CountingSettings(Parameters):
-    """Weights and ties of a count; None: the usual value, or the configured one."""
+    """Weights and ties of a count.
+
+    None stands for the default, or the configured value.
+    """
 
     recusal: Annotated[
         Literal["before", "after", "off"] | None,
         Doc(
-            "Drop a reviewer's own candidate before or after places are counted, or never.",
+            "Remove a reviewer's own candidate before ranks are counted, after, or never.",
             COUNTING,
         ),
     ] = None
     unranked: Annotated[
         Literal["skip", "last"] | None,
         Doc(
-            "Give candidates that a ballot leaves out no vote, or the places left.",
+            "Give unranked candidates no vote, or the remaining places.",
             COUNTING,
             label="Unranked candidates",
         ),
@@ -129,7 +132,7 @@ class CountingSettings(Parameters):
     weights: Annotated[
         Weights,
         Doc(
-            "Weigh a reviewer's ballots; 1 unless given.",
+            "Weight of a reviewer's ballots; default 1.",
             COUNTING,
             "REVIEWER=NUMBER",
             option="weight",
@@ -139,7 +142,7 @@ class CountingSettings(Parameters):
     reliability: Annotated[
         Weights,
         Doc(
-            "Reliability of a reviewer, for the rule weighted_borda; learned unless given.",
+            "Reliability of a reviewer for weighted_borda; learned by default.",
             COUNTING,
             "REVIEWER=NUMBER",
             label="Reliability of reviewers",
@@ -148,14 +151,14 @@ class CountingSettings(Parameters):
     flips: Annotated[
         Switch,
         Doc(
-            "Search for the fewest ballots that would end the lead.",
+            "Compute how few ballots could end the lead.",
             COUNTING,
             label="Search for the ballots that would end the lead",
         ),
     ] = None
     ties: Annotated[
         Literal["contrast", "intervals"] | None,
-        Doc("Separate candidates by the fitted contrast, or by whether intervals overlap.", TIES),
+        Doc("Test differences by the fitted contrast, or by overlapping intervals.", TIES),
     ] = None
     level: Annotated[
         float | None,
@@ -166,15 +169,15 @@ class CountingSettings(Parameters):
         float | None,
         Constraint(ge=0),
         Doc(
-            "Standard errors on each side, where `ties` is intervals.",
+            "Half-width of intervals in standard errors, if `ties` is intervals.",
             TIES,
-            label="Standard errors on each side",
+            label="Half-width of intervals",
         ),
     ] = None
     tie_break: Annotated[
         Literal["none", "wins", "borda"] | None,
         Doc(
-            "Separate equal scores by this instead of by the rule's own way.",
+            "Tie-break for equal scores, instead of the rule's own.",
             TIES,
             label="Tie break",
         ),
@@ -183,7 +186,7 @@ class CountingSettings(Parameters):
         float | str | None,
         RHO,
         Doc(
-            "Error that all models share: learned where people judged the same, else as elsewhere.",
+            "Error shared by all models: learned from people's votes if possible, else public.",
             TIES,
             "learn|public|none|NUMBER",
             label="Shared error of reviewers",
@@ -192,22 +195,22 @@ class CountingSettings(Parameters):
     prior: Annotated[
         Literal["public", "learn", "none"] | None,
         Doc(
-            "What is known of reviewers' noise: from judges elsewhere, or from fifty sessions.",
+            "Prior for reviewers' noise: public, or learned from at least fifty sessions.",
             TIES,
-            label="Noise known beforehand",
+            label="Noise prior",
         ),
     ] = None
 
 
 @dataclass(frozen=True, slots=True)
 class BallotSettings(CountingSettings):
-    """Settings for a count of given ballots; None: the usual value."""
+    """Settings for a count of given ballots; None is the default."""
 
     parameters: RuleParameterValues = None
     rubric: Annotated[
         object | None,
         RUBRIC,
-        Doc("Weigh criteria by this rubric.", COUNTING, "NAME|FILE.toml"),
+        Doc("Rubric that weights the criteria.", COUNTING, "NAME|FILE.toml"),
     ] = None
     kind: Annotated[
         Literal["all", "model", "human"] | None,
@@ -217,8 +220,7 @@ class BallotSettings(CountingSettings):
         Mapping[str, Mapping[str, str]] | None,
         ANSWERS,
         Doc(
-            "Run the safety gate on these answers (session, candidate, text); "
-            "what fails cannot win.",
+            "Answers for the safety gate (session, candidate, text); one that fails cannot win.",
             COUNTING,
             "FILE.jsonl",
             label="Answers for the safety gate",
@@ -226,9 +228,11 @@ class BallotSettings(CountingSettings):
     ] = None
 
     def count_options(self) -> dict[str, Any]:
-        """Return the settings that were given, by the names that `Settings.of` takes."""
-        mine = {field.name for field in fields(BallotSettings)}
-        values = {name: value for name, value in given_values(self).items() if name in mine}
+        """Return the given settings, by the names of `Settings.of`."""
+        ballot_settings = {field.name for field in fields(BallotSettings)}
+        values = {
+            name: value for name, value in given_values(self).items() if name in ballot_settings
+        }
         if "answers" in values:
             from witan.core.gate import Gate
             from witan.core.safety import check
@@ -238,7 +242,7 @@ class BallotSettings(CountingSettings):
         return values
 
     def without_effect(self, rules: Collection[str]) -> tuple[str, ...]:
-        """Name the settings that a count under these rules never reads, a sentence each."""
+        """List settings without effect on these rules, a sentence each."""
         names = []
         if self.reliability is not None and "weighted_borda" not in rules:
             names.append("reliability has no effect: only the rule weighted_borda reads it")
@@ -249,13 +253,16 @@ class BallotSettings(CountingSettings):
     def settings(self, rule: str | None = None) -> "Settings":
         """Make the settings of a count."""
         if rule in (None, AUTO) and self.parameters:
-            shown = ", ".join(self.parameters)
+            names_text = ", ".join(self.parameters)
             expected = f"a rule to go with it, in place of {AUTO}"
-            raise InvalidParameter("parameters", shown, expected)
+            raise InvalidParameter("parameters", names_text, expected)
         return self.comparison_settings(rule or AUTO)
 
     def comparison_settings(self, rule: str = AUTO) -> "Settings":
-        """Make the settings of a count under several rules, each of which has some parameters."""
+        """Build the settings for a count under several rules.
+
+        Each rule gets its own parameters.
+        """
         from witan.core.settings import Settings
 
         return Settings.of(rule, **self.count_options())

@@ -1,4 +1,4 @@
-"""The sessions that operations work on, and how their parameters name them."""
+"""Stored sessions for operations, and the parameters to name them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ Text = Annotated[str, NUL_FREE, Constraint(max_length=2_000_000)]
 SessionName = Annotated[
     Name,
     Doc(
-        "Its name, a beginning of it, or `last`.",
+        "Session name, an unambiguous prefix, or `last`.",
         metavar="ID",
         positional="one",
     ),
@@ -47,17 +47,17 @@ class WindowParameters(Parameters):
     since: Annotated[
         datetime | None,
         MOMENT,
-        Doc("Only sessions from then on: 30d, 12h or 2026-01-31.", "Which sessions", "TIME"),
+        Doc("Only sessions since this time: 30d, 12h or 2026-01-31.", "Which sessions", "TIME"),
     ] = None
     until: Annotated[
-        datetime | None, MOMENT, Doc("Only sessions before then.", "Which sessions", "TIME")
+        datetime | None, MOMENT, Doc("Only sessions before this time.", "Which sessions", "TIME")
     ] = None
     category: Annotated[
         str | None, Doc("Only sessions of this category.", "Which sessions", "NAME")
     ] = None
 
     def __post_init__(self) -> None:
-        """Refuse a window that ends before it begins, before anything is opened."""
+        """Refuse a window with its end before its start."""
         _ = self.window
 
     @property
@@ -68,7 +68,7 @@ class WindowParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class ClientService:
-    """A service that starts sessions for one of its clients.
+    """A service that acts for one of its clients.
 
     Parameters
     ----------
@@ -82,16 +82,16 @@ class ClientService:
 
 
 class SessionStore(Protocol):
-    """The stored sessions of a history, and the client that works on them."""
+    """A history's stored sessions, and the client."""
 
     @property
     def history(self) -> "History":
-        """The history; raises `HistoryConflict` where there is none."""
+        """The history, or `HistoryConflict` if there is none."""
         ...
 
     @property
     def shared_history(self) -> "History | None":
-        """The history that holds other sessions, to learn from; None: there is none."""
+        """History of other sessions, to learn from; None without one."""
         ...
 
     @property
@@ -100,11 +100,11 @@ class SessionStore(Protocol):
         ...
 
     def record(self, session: str) -> "Session | None":
-        """Return a session by its whole name; None: an import of ballots."""
+        """Return a session by its full name; None for imported ballots."""
         ...
 
     def describe(self, session: "Session") -> "CouncilSession":
-        """Add what is known of a session beside its record."""
+        """Add facts beside a session's record."""
         ...
 
     def whole_name(self, name: str) -> str:
@@ -112,11 +112,11 @@ class SessionStore(Protocol):
         ...
 
     def voter(self, person: str | None) -> str:
-        """Name under which a person's vote is stored."""
+        """Return the name for a person's vote."""
         ...
 
     def delete(self, sessions: Sequence[str]) -> str | None:
-        """Delete sessions; return what may still be read of them, and until when."""
+        """Delete sessions; return remains and their expiry."""
         ...
 
 
@@ -139,8 +139,8 @@ def describe_session(history: "History | None", session: "Session") -> "CouncilS
 
 
 def check_continued(name: str, session: "Session") -> None:
-    """Refuse to go on from a session that came to no final answer."""
+    """Refuse to continue a session without a final answer."""
     if session.status == "interrupted" and session.synthesis is None:
         raise SessionFileError(name, "was interrupted before its final answer; resume it first")
     if session.text is None:
-        raise SessionFileError(name, "has no final answer to go on from")
+        raise SessionFileError(name, "has no final answer to continue from")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-"""The standard variables that say where spans go."""
+"""Standard variables for the destination of spans."""
 
 _log = logging.getLogger("witan.telemetry")
 
@@ -30,7 +30,7 @@ _Doing = tuple[str, str, int]
 
 
 def is_configured(environment: Mapping[str, str] | None = None) -> bool:
-    """Check that the standard variables name a place for spans, and do not disable them."""
+    """Check for a configured and enabled destination of spans."""
     known = os.environ if environment is None else environment
     off = known.get("OTEL_SDK_DISABLED", "").lower() == "true"
     none = known.get("OTEL_TRACES_EXPORTER", "").lower() == "none"
@@ -38,11 +38,11 @@ def is_configured(environment: Mapping[str, str] | None = None) -> bool:
 
 
 class SpanExport:
-    """Sends spans where the standard variables say; close it to send the last."""
+    """Sends spans as configured; closing it sends the last ones."""
 
     def __init__(self) -> None:
         self._exporter, self.provider = _exporter_and_provider()
-        # It would tell of every attempt; that all of them failed is enough.
+        # It would log every attempt; one message about the failure is enough.
         logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)
 
     def close(self, seconds: float = 2.0) -> None:
@@ -51,7 +51,7 @@ class SpanExport:
         flushing.start()
         flushing.join(seconds)
         if flushing.is_alive():
-            _log.warning("not all spans were sent: their receiver does not answer")
+            _log.warning("some spans were not exported: the collector does not answer")
         self._exporter.shutdown()  # type: ignore[no-untyped-call]
         self.provider.shutdown()
 
@@ -64,14 +64,14 @@ def _exporter_and_provider() -> "tuple[OTLPSpanExporter, TracerProvider]":
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError:
         raise MissingExtra("sending spans", "otel") from None
-    named = Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME", "witan")})
-    provider, exporter = TracerProvider(resource=named), OTLPSpanExporter()
+    resource = Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME", "witan")})
+    provider, exporter = TracerProvider(resource=resource), OTLPSpanExporter()
     provider.add_span_processor(BatchSpanProcessor(exporter))
     return exporter, provider
 
 
 class Spans:
-    """Makes a span of every session, and of every call within it; what was said stays out.
+    """Records a span per session and call, without content.
 
     Parameters
     ----------
@@ -84,19 +84,19 @@ class Spans:
         self._sessions: dict[object, _Session] = {}
 
     def watch(self, session: object) -> Listener:
-        """Return a listener for one session, under whatever tells it from others."""
+        """Return a listener for one session, by its unique key."""
         span = self._sessions[session] = _Session(self._tracer)
         return skip_past_events(span.hear, SystemClock().now())
 
     def end_session(self, session: object) -> None:
-        """End the spans of a session in which nothing follows."""
+        """End the spans of an ended session."""
         span = self._sessions.pop(session, None)
         if span is not None:
             span.end("interrupted")
 
 
 class _Session:
-    """The spans of one session that are open."""
+    """Open spans of one session."""
 
     def __init__(self, tracer: "Tracer") -> None:
         self._tracer = tracer
@@ -119,7 +119,7 @@ class _Session:
         }
 
     def hear(self, event: e.Event) -> None:
-        """Open or end what the event opens or ends."""
+        """Start or end the spans of an event."""
         match event:
             case e.SessionOpened():
                 self._open_session(event)
@@ -182,13 +182,13 @@ class _Session:
         span = self._open.pop((stage, name or "", number), None)
         if span is None:
             return
-        known = {
+        attributes = {
             "gen_ai.usage.input_tokens": expense.usage.input_tokens,
             "gen_ai.usage.output_tokens": expense.usage.output_tokens,
             "witan.cost_usd": expense.cost_usd,
             "witan.attempts": expense.calls,
         }
-        span.set_attributes({key: value for key, value in known.items() if value is not None})
+        span.set_attributes({key: value for key, value in attributes.items() if value is not None})
         if failure is not None:
             _fail(span, failure)
         span.end()
@@ -200,7 +200,7 @@ class _Session:
         self.end(event.status)
 
     def end(self, status: str) -> None:
-        """End what is open; the session came to this."""
+        """End open spans, with the session's result."""
         for span in self._open.values():
             _fail(span, "unfinished")
             span.end()
@@ -214,7 +214,7 @@ class _Session:
 
 
 def _parent_context(trace: TraceContext | None) -> "Context | None":
-    """Return the span of the client that asked; None: the session is a trace of its own."""
+    """Return the client's span; None starts a new trace."""
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
     return None if trace is None else TraceContextTextMapPropagator().extract(trace.fields())
@@ -229,7 +229,10 @@ def _model(seat: Seat) -> str:
 
 
 def _failure_kind(event: e.AnswerFailed | e.BallotAbstained | e.SynthesisFailedOver) -> str | None:
-    """Name the kind of failure, without its text, which may quote a model."""
+    """Return the kind of failure, without its text.
+
+    The text may quote a model.
+    """
     if isinstance(event, e.BallotAbstained) and not event.awaited:
         return None
     return "over_budget" if event.over_budget else "failed"

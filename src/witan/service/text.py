@@ -1,4 +1,4 @@
-"""Names, numbers and sentences as a reader meets them, on a terminal or in a pipe."""
+"""Names, numbers and sentences as text, for terminals and pipes."""
 
 import os
 import shutil
@@ -38,11 +38,11 @@ class Page:
     Parameters
     ----------
     width
-        Columns to stay within; None: as wide as the text is.
+        Maximum width in columns, or None.
     has_rules
         Lines are drawn with box characters, as on a terminal.
     has_colour
-        Bold, dim and colour may be used; nothing is said by them alone.
+        Whether to use bold, dim and colour; they never carry meaning alone.
     commands
         The reader types commands: a remedy is an option such as ``--scale 0-1``, not ``scale=0-1``.
     """
@@ -54,7 +54,7 @@ class Page:
 
     @classmethod
     def of(cls, stream: TextIO, environment: Mapping[str, str] | None = None) -> "Page":
-        """Return the page behind a stream: a terminal's, or plain text for anything else."""
+        """Return the page of a stream: a terminal, or plain text."""
         if not stream.isatty():
             return cls(commands=True)
         known = os.environ if environment is None else environment
@@ -63,26 +63,29 @@ class Page:
         return cls(width=columns, has_rules=True, has_colour=not plain, commands=True)
 
     def option(self, name: str) -> str:
-        """Return an option up to its value, as the reader of this page writes it."""
+        """Return an option before its value, in this page's notation."""
         return f"--{name} " if self.commands else f"{name}="
 
     def paint(self, text: str, style: str) -> str:
-        """Paint a text in a style of `STYLES`, where the page has any."""
+        """Style a text by `STYLES`, if the page has styles."""
         if not self.has_colour or style == "plain" or not text:
             return text
         return f"{STYLES[style]}{text}{RESET}"
 
     def sentence(self, text: str, style: str = "plain", *, hang: int = 0) -> str:
-        """One sentence, safe to print, folded to the width; later lines hang `hang` columns."""
+        """Return one printable sentence, folded to the width.
+
+        Later lines are indented by `hang` columns.
+        """
         lines = [clean(text)]
         if self.width is not None and span(lines[0]) > self.width:
-            folded = textwrap.wrap(
+            folded_lines = textwrap.wrap(
                 lines[0],
                 max(self.width, 20),
                 subsequent_indent=" " * hang,
                 break_on_hyphens=False,
             )
-            lines = folded or lines
+            lines = folded_lines or lines
         return "\n".join(self.paint(line, style) for line in lines)
 
     def prose(self, text: str, style: str = "plain", *, indent: str = "") -> str:
@@ -104,7 +107,7 @@ class Folding:
     Parameters
     ----------
     width
-        Columns to stay within; None: nothing is folded, and nothing held.
+        Maximum width in columns; None neither folds nor buffers.
     """
 
     def __init__(self, width: int | None) -> None:
@@ -113,7 +116,7 @@ class Folding:
         self._gap = self._word = ""
 
     def take(self, text: str) -> str:
-        """Take text, and return what can be printed now."""
+        """Add text; return the part that can be printed now."""
         if self._width is None:
             return text
         return "".join(map(self._take_character, text))
@@ -139,7 +142,7 @@ class Folding:
     def _place_cells(self) -> str:
         if not self._word or self._width is None:
             return ""
-        start = self._after(self._gap)
+        start = self._column_after(self._gap)
         if self._column and start + span(self._word) > self._width:
             gap, self._column = "\n", span(self._word)
         else:
@@ -147,7 +150,7 @@ class Folding:
         word, self._gap, self._word = self._word, "", ""
         return gap + word
 
-    def _after(self, gap: str) -> int:
+    def _column_after(self, gap: str) -> int:
         column = self._column
         for char in gap:
             column += TAB - column % TAB if char == "\t" else 1
@@ -155,7 +158,7 @@ class Folding:
 
 
 def span(text: str) -> int:
-    """Columns that a text takes on a terminal: wide characters take two, combining ones none."""
+    """Return a text's columns on a terminal: wide characters count twice."""
     if text.isascii():
         return len(text)
     return sum(_columns(char) for char in text)
@@ -168,7 +171,7 @@ def _columns(char: str) -> int:
 
 
 def shorten(text: str, width: int, *, middle: bool = True) -> str:
-    """At most `width` columns, the middle given up, as names differ at both ends; or the end."""
+    """Shorten a text to `width` columns, in the middle or the end."""
     if span(text) <= width:
         return text
     if width < 3:
@@ -178,22 +181,22 @@ def shorten(text: str, width: int, *, middle: bool = True) -> str:
 
 
 def _fitting_prefix(text: str, width: int) -> str:
-    taken = 0
+    columns_used = 0
     for index, char in enumerate(text):
-        taken += _columns(char)
-        if taken > width:
+        columns_used += _columns(char)
+        if columns_used > width:
             return text[:index]
     return text
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """Write a number to so many decimals; `UNKNOWN` where there is none."""
+    """Format a number with `digits` decimals; `UNKNOWN` for none."""
     if value is None or not isfinite(value):
         return UNKNOWN
     # A half such as 8.25 comes out of a sum as 8.25 ± 1e-15, by the processor's order of adding.
-    shown = f"{round(value, digits + DUST_DIGITS):.{digits}f}"
+    digits_text = f"{round(value, digits + DUST_DIGITS):.{digits}f}"
     # Minus zero would claim a sign that rounding took away.
-    return shown.removeprefix("-") if float(shown) == 0 else shown
+    return digits_text.removeprefix("-") if float(digits_text) == 0 else digits_text
 
 
 def interval_text(interval: "Interval | None", digits: int = 2) -> str:
@@ -217,7 +220,10 @@ def count_noun(amount: int, noun: str, plural: str | None = None) -> str:
 
 
 def list_text(names: Sequence[str], *, most: int = MANY_NAMES) -> str:
-    """``a``; ``a and b``; ``a, b and c``; beyond `most`, ``a, b, c, d and 7 more``."""
+    """List names as ``a``, ``a and b`` or ``a, b and c``.
+
+    Beyond `most`: ``a, b, c, d and 7 more``.
+    """
     if len(names) < 2:
         return "".join(names)
     if len(names) > most:

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 LEAST_USD = 0.0001
-"""Less is not told from nothing in print."""
+"""Less than this is printed like nothing."""
 
 KINDS = {"script": "script", "cmd": "program"}
 """What holds the seats of a provider; elsewhere a model does."""
 
 
 def separation_sentence(separation: "Separation") -> str:
-    """Say how far apart answers must be for a council of this size to separate them."""
+    """Describe which differences a council of this size can detect."""
     share = f"{100 * separation.power:.0f} % of the time"
     more, reviewers = separation.next_reviewers, _reviewers(separation)
     if separation.grades is not None:
@@ -40,8 +40,8 @@ def separation_sentence(separation: "Separation") -> str:
         can += f": none judges its own, so each answer gets {reviews}"
     if more is None:
         return f"{can}."
-    apart = f"{more} separate answers {separation.next_grades:.1f} grades apart ({share})"
-    return f"{can}; {apart}{', or let a jury judge' if separation.authors else ''}."
+    gap_text = f"{more} separate answers {separation.next_grades:.1f} grades apart ({share})"
+    return f"{can}; {gap_text}{', or let a jury judge' if separation.authors else ''}."
 
 
 def _reviewers(separation: "Separation") -> str:
@@ -49,14 +49,14 @@ def _reviewers(separation: "Separation") -> str:
 
 
 def trust_line(outcome: Outcome, *, decision: bool = False) -> str:
-    """Say who voted, who leads and how firmly, what the votes are worth, and what is borrowed.
+    """Write the trust line: voters, leader, certainty, worth and borrowing.
 
     A history lends strength, and teaches the error that reviewers share.
 
     Parameters
     ----------
     decision
-        A verdict stands before it, which says who leads.
+        Whether a verdict precedes it and already names the leader.
     """
     lead = () if decision else (_tie_text(outcome), _flips_sentence(outcome))
     parts = [_vote_counts(outcome), *lead, _worth(outcome)]
@@ -64,68 +64,68 @@ def trust_line(outcome: Outcome, *, decision: bool = False) -> str:
 
 
 def _worth(outcome: Outcome) -> str:
-    """Return the number of effective votes, and what is assumed for it."""
+    """Return the number of effective votes, and its assumptions."""
     public = outcome.prior is not None and outcome.prior.source == "public"
     if outcome.effective_votes is None:
         return "effective votes unknown"
     votes = f"{number(outcome.effective_votes, 1)} effective votes"
-    assumed = ["judges' usual noise"] if public else []
+    assumptions = ["judges' usual noise"] if public else []
     if outcome.rho is not None and outcome.rho_is_assumed:
-        assumed.append(f"a shared error of {number(outcome.rho)}")
+        assumptions.append(f"a shared error of {number(outcome.rho)}")
     elif outcome.rho is not None:
         votes = f"{votes} at a shared error of {number(outcome.rho)}"
-    return f"{votes}, assuming {list_text(assumed)}" if assumed else votes
+    return f"{votes}, assuming {list_text(assumptions)}" if assumptions else votes
 
 
 def _lending_history(outcome: Outcome) -> str:
-    """Return the history that lends strength to the outcome; empty: none."""
+    """Describe the history that lends strength; empty without one."""
     prior = outcome.prior
     if prior is None or prior.source == "public":
         return ""
-    imported = f", {prior.n_imported:,} of them imported" if prior.n_imported else ""
+    imported_text = f", {prior.n_imported:,} of them imported" if prior.n_imported else ""
     sessions = count_noun(prior.n_sessions, "session")
-    return f"strength borrowed from {sessions} that compared {prior.unit}{imported}"
+    return f"strength borrowed from {sessions} that compared {prior.unit}{imported_text}"
 
 
 def _vote_counts(outcome: Outcome) -> str:
-    """Count the reviewers who voted, and the people among them."""
+    """Count voting reviewers, and the people among them."""
     people: int = outcome.details.get("people", 0)
-    cast = {ballot.reviewer for ballot in outcome.ballots}
-    silent = sum(1 for reviewer in outcome.abstentions if reviewer not in cast)
+    reviewers_with_ballots = {ballot.reviewer for ballot in outcome.ballots}
+    n_silent = sum(1 for reviewer in outcome.abstentions if reviewer not in reviewers_with_ballots)
     without_effect = len(outcome.without_effect)
-    voted = len(cast) - without_effect
+    n_votes = len(reviewers_with_ballots) - without_effect
     parts = []
-    if has_models := voted > people or silent or not people:
-        everyone = len(cast) + silent
-        parts.append(f"{voted:,} of {count_noun(everyone, 'reviewer')}")
-    unnamed: int = outcome.details.get("unnamed_votes", 0)
+    if has_models := n_votes > people or n_silent or not people:
+        n_reviewers = len(reviewers_with_ballots) + n_silent
+        parts.append(f"{n_votes:,} of {count_noun(n_reviewers, 'reviewer')}")
+    n_unnamed: int = outcome.details.get("unnamed_votes", 0)
     of_them = "of them " if has_models else ""
-    if named := people - unnamed:
-        noun = f"{of_them and 'a '}person" if named == 1 else "people"
-        parts.append(f"{named:,} {of_them}{noun}")
-    if unnamed:
-        noun = "unnamed vote" if named or has_models else "vote"
-        parts.append(count_noun(unnamed, f"{of_them}{noun}"))
+    if n_named := people - n_unnamed:
+        noun = f"{of_them and 'a '}person" if n_named == 1 else "people"
+        parts.append(f"{n_named:,} {of_them}{noun}")
+    if n_unnamed:
+        noun = "unnamed vote" if n_named or has_models else "vote"
+        parts.append(count_noun(n_unnamed, f"{of_them}{noun}"))
     return ", ".join(parts)
 
 
 def _tie_text(outcome: Outcome) -> str:
-    tied = outcome.tied_for_best
-    if not tied:
+    tied_names = outcome.tied_for_best
+    if not tied_names:
         return "nobody has a vote"
     if ignores_chance(outcome):
-        return f"{outcome.rule} says nothing of chance"
+        return f"{outcome.rule} has no test for chance"
     if outcome.disputed_by:
         return f"the fit places {list_text(outcome.disputed_by)} above {list_text(outcome.leaders)}"
-    if len(tied) > 1:
-        return f"{list_text(tied)} are too close to call"
+    if len(tied_names) > 1:
+        return f"{list_text(tied_names)} are too close to call"
     if outcome.clear_leader is None:
         return ""
     return f"{outcome.clear_leader} leads clearly at {outcome.level * 100:g}% confidence"
 
 
 def ignores_chance(outcome: Outcome) -> bool:
-    """Tell whether the rule rates candidates without asking what chance may do."""
+    """Check whether the rule ignores chance."""
     return outcome.rule in RULES and RULES[outcome.rule].needs == "history"
 
 
@@ -136,12 +136,12 @@ def _flips_sentence(outcome: Outcome) -> str:
         return "how many ballots could end the lead was not searched" if outcome.leaders else ""
     if outcome.ballots_to_flip == 0:
         return "the first place is shared"
-    fewer = "" if outcome.flip_is_exact else " or fewer"
-    return f"{count_noun(outcome.ballots_to_flip, 'ballot')}{fewer} could end the lead"
+    fewer_text = "" if outcome.flip_is_exact else " or fewer"
+    return f"{count_noun(outcome.ballots_to_flip, 'ballot')}{fewer_text} could end the lead"
 
 
 def session_trust(session: "Session") -> str:
-    """Say who voted, who leads and how firmly, what it cost, and what is missing."""
+    """Write a session's trust line: voters, leader, certainty, cost and gaps."""
     parts = ["simulated"] if session.is_simulated else []
     if (verdict := session.verdict) is not None:
         parts.append(verdict_sentence(verdict))
@@ -182,28 +182,28 @@ def _circumstances(session: "Session") -> Iterator[str]:
     if session.failed:
         yield f"{list_text([*session.failed])} failed the safety gate"
     # When it was interrupted is not known, only when something last happened in it.
-    until = " until its last event" if session.status == "interrupted" else ""
-    yield from (cost_text(session.cost), f"{duration_text(session.seconds)}{until}")
+    until_text = " until its last event" if session.status == "interrupted" else ""
+    yield from (cost_text(session.cost), f"{duration_text(session.seconds)}{until_text}")
     if session.is_fruitless:
-        again = list_text([*session.opening.retried])
-        yield f"{again} failed again; the result is unchanged"
+        seats_text = list_text([*session.opening.retried])
+        yield f"{seats_text} failed again; the result is unchanged"
 
 
 def ending_text(event: "Decided", n_reviewers: int) -> str:
-    """Say why no more reviewers were asked."""
-    rest = len(event.cancelled)
-    asked = f"{n_reviewers - rest} of {count_noun(n_reviewers, 'reviewer')}"
-    others = "the other order of the sheets"
+    """Describe why no more reviewers were asked."""
+    n_uncalled = len(event.cancelled)
+    asked_text = f"{n_reviewers - n_uncalled} of {count_noun(n_reviewers, 'reviewer')}"
+    remaining_text = "the other order of the sheets"
     if event.reason == "settled":
-        return f"{asked} were enough" if rest else f"{others} was not needed"
-    if rest:
-        others = f"the other {rest}" if rest > 1 else "the last one"
+        return f"{asked_text} were enough" if n_uncalled else f"{remaining_text} was not needed"
+    if n_uncalled:
+        remaining_text = f"the other {n_uncalled}" if n_uncalled > 1 else "the last one"
     chance = p_best_text(event.p_settled)
-    return f"stopped after {asked}: {others} would settle it with probability {chance}"
+    return f"stopped after {asked_text}: {remaining_text} would settle it with probability {chance}"
 
 
 def spending_text(session: "Session") -> Iterator[str]:
-    """Say how many reviewers it took, where they are asked only as long as they are needed."""
+    """Describe how many reviewers were needed, if spending adapts."""
     if session.opening.procedure.spend != "adaptive" or session.outcome is None:
         return
     n_reviewers = len(session.opening.reviewers)
@@ -214,7 +214,7 @@ def spending_text(session: "Session") -> Iterator[str]:
 
 
 def mean_grade_text(grade: "MeanGrade") -> str:
-    """``8.3 (7.1 to 9.4)``; without the interval where nothing is known of it."""
+    """Format a mean grade as ``8.3 (7.1 to 9.4)``, or without interval."""
     mean = number(grade.mean, 1)
     if grade.interval is None:
         return mean
@@ -222,7 +222,7 @@ def mean_grade_text(grade: "MeanGrade") -> str:
 
 
 def verdict_sentence(verdict: "Verdict") -> str:
-    """Say what was decided on texts, by how much, and how sure that is."""
+    """Describe the decision on texts, the margin and its certainty."""
     parts = []
     if len(verdict.texts) == 1:
         [text] = verdict.texts
@@ -243,9 +243,9 @@ def verdict_sentence(verdict: "Verdict") -> str:
     texts = {each.text: each for each in verdict.texts}
     subject = texts[verdict.text or verdict.texts[0].text]
     if verdict.pass_mark is not None and subject.p_pass is not None:
-        whose = "" if len(texts) == 1 else f"{subject.text} has "
+        subject_text = "" if len(texts) == 1 else f"{subject.text} has "
         mark, chance = f"{verdict.pass_mark:g}", p_best_text(subject.p_pass)
-        parts.append(f"{whose}{mark} or above with probability {chance}")
+        parts.append(f"{subject_text}{mark} or above with probability {chance}")
         if verdict.decision == "too close to call" and verdict.look_level > verdict.level:
             parts.append(f"a decision takes {verdict.look_level:.3f} after several looks")
     if verdict.ballots_to_flip:
@@ -257,8 +257,8 @@ def verdict_sentence(verdict: "Verdict") -> str:
 def rankings_text(session: "Session") -> Iterator[str]:
     """Put the ranking before another jury judged beside the jury's own."""
     orders = {
-        when: " > ".join(list_text(group) for group in ranking)
-        for when, ranking in session.rankings.items()
+        moment: " > ".join(list_text(group) for group in ranking)
+        for moment, ranking in session.rankings.items()
     }
     if not orders:
         return
@@ -269,9 +269,9 @@ def rankings_text(session: "Session") -> Iterator[str]:
 
 
 def missing_text(session: "Session") -> str:
-    """Return the status of a session that is not complete, and what it lacks; else empty."""
+    """Return the status and gaps of an incomplete session, else empty."""
     if session.status in ("complete", "running"):
-        return "" if session.status == "complete" else "running: it goes on in another process"
+        return "" if session.status == "complete" else "running in another process"
     missing = "; ".join(session.missing)
     return f"{session.status}: {missing}" if missing else session.status
 
@@ -282,21 +282,23 @@ def interval_percents(interval: Interval) -> str:
 
 
 def reliability_text(session: "Session") -> Iterator[str]:
-    """Yield the two numbers that are never one: whether others would say the same, and be right."""
+    """Yield agreement and reliability, as two separate texts."""
     outcome = session.outcome
     if outcome is None or not outcome.leaders:
         return
-    sure = outcome.standings[0].p_best
-    yield "agreement unknown" if sure is None else f"agreement {p_best_text(sure)}"
-    known = session.reliability
-    if known.value is None:
+    p_best = outcome.standings[0].p_best
+    yield "agreement unknown" if p_best is None else f"agreement {p_best_text(p_best)}"
+    reliability = session.reliability
+    if reliability.value is None:
         yield "reliability unknown"
         return
     within = ""
-    if known.interval is not None:
-        within = f" ({number(100 * known.interval.low, 0)}–{number(100 * known.interval.high, 0)}%)"
-    pairs = count_noun(known.n, "decided pair")
-    yield f"matched people on {number(100 * known.value, 0)}% of {pairs} at such agreement{within}"
+    if reliability.interval is not None:
+        low, high = reliability.interval.low, reliability.interval.high
+        within = f" ({number(100 * low, 0)}–{number(100 * high, 0)}%)"
+    pairs = count_noun(reliability.n, "decided pair")
+    share = number(100 * reliability.value, 0)
+    yield f"matched people on {share}% of {pairs} at such agreement{within}"
 
 
 def verdict_text(is_approved: bool | None) -> str:
@@ -307,7 +309,7 @@ def verdict_text(is_approved: bool | None) -> str:
 
 
 def approval_text(approval: "Approval | None") -> Iterator[str]:
-    """Count the members' votes, and say how surely others like them would vote the same."""
+    """Count members' votes, with the probability of the same majority."""
     if approval is None:
         return
     voted = approval.approve + approval.reject
@@ -320,7 +322,8 @@ def approval_text(approval: "Approval | None") -> Iterator[str]:
         yield f"{approval.silent} gave no verdict"
     if approval.p_majority is not None:
         verdict = "approval" if approval.is_approved else "rejection"
-        yield f"a majority for {verdict} again with probability {number(approval.p_majority)}"
+        probability = number(approval.p_majority)
+        yield f"other such members agree on {verdict} with probability {probability}"
 
 
 def cost_sum_text(usd: float | None) -> str:
@@ -329,12 +332,12 @@ def cost_sum_text(usd: float | None) -> str:
 
 
 def cost_text(cost: "Cost") -> str:
-    """``$0.041``; ``at least $0.012`` or ``cost unknown`` where a call's cost is not known."""
+    """Format a cost: ``$0.041``, ``at least $0.012`` or ``cost unknown``."""
     if cost.total_usd is not None:
         return _dollars(cost.total_usd)
-    # That it is at least next to nothing would tell nothing.
-    known = cost.known_usd >= LEAST_USD
-    return f"at least {_dollars(cost.known_usd)}" if known else "cost unknown"
+    # "At least almost nothing" would carry no information.
+    has_known_cost = cost.known_usd >= LEAST_USD
+    return f"at least {_dollars(cost.known_usd)}" if has_known_cost else "cost unknown"
 
 
 def _dollars(usd: float) -> str:
@@ -355,7 +358,7 @@ def duration_text(seconds: float) -> str:
 
 
 def p_best_text(probability: float | None) -> str:
-    """Write a probability to two decimals that never claims certainty."""
+    """Format a probability to two decimals, never as certainty."""
     if probability is None:
         return UNKNOWN
     if probability < 0.005:
@@ -373,7 +376,7 @@ def percent_text(probability: float | None) -> str:
 
 
 def shared_votes(seats: "Sequence[SeatSpec | Member]") -> tuple[str, ...]:
-    """Return a sentence for every model, script or program that holds several seats."""
+    """Describe each model, script or program with several seats."""
     by_model: dict[tuple[str, str | None, Options], list[SeatSpec | Member]] = {}
     for each in seats:
         if each.source:

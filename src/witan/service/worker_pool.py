@@ -19,7 +19,7 @@ UPLOADS_AT_ONCE = 2
 
 T = TypeVar("T")
 
-_shared: RunVar["_SharedCounts"] = RunVar("witan_counting_wanted")
+_shared_counts: RunVar["_SharedCounts"] = RunVar("witan_counting_wanted")
 
 _limiter_pools: RunVar[dict[Pool, anyio.CapacityLimiter]] = RunVar("witan_counting_places")
 
@@ -27,7 +27,7 @@ _under_way: RunVar["_Activity"] = RunVar("witan_counting_under_way")
 
 
 async def run_counting(work: Callable[[], T], pool: Pool = "history") -> T:
-    """Count in a thread once a place is free, and return the result.
+    """Run a count in a thread when one is free.
 
     A cancelled caller frees its thread at the next `check_wanted` of the work.
 
@@ -45,7 +45,7 @@ async def run_counting(work: Callable[[], T], pool: Pool = "history") -> T:
         try:
             return await anyio.to_thread.run_sync(work, limiter=_limiters()[pool])
         except anyio.get_cancelled_exc_class():
-            # The server's end cancels its tasks, too, where a count was slow to hear of it.
+            # The server's end also cancels its tasks, if a count was slow to notice.
             if under_way.stopping:
                 raise stopping from None
             raise
@@ -55,7 +55,7 @@ async def run_counting(work: Callable[[], T], pool: Pool = "history") -> T:
 
 
 def check_wanted() -> None:
-    """Stop a count that was cancelled; outside of `run_counting` none is."""
+    """Raise if the count was cancelled; outside `run_counting` do nothing."""
     try:
         check_cancelled()
     except RuntimeError:  # no event loop waits for this thread
@@ -74,7 +74,7 @@ async def cancel_counting(lock_wait: float) -> None:
 
 
 class _Activity:
-    """The counting that goes on now; it says when all of it is to end."""
+    """Running counts, and the signal to end them."""
 
     def __init__(self) -> None:
         self.scopes: set[anyio.CancelScope] = set()
@@ -102,7 +102,7 @@ def _get_pool(variable: RunVar[T], make: Callable[[], T]) -> T:
 
 
 async def count_once(key: Hashable, work: Callable[[], T], pool: Pool = "history") -> T:
-    """Count once for all who wait for the same, and return the result.
+    """Run one count for all callers with the same key.
 
     Callers that arrive during a count share the next one: it includes all that was recorded when
     they asked.
@@ -112,19 +112,19 @@ async def count_once(key: Hashable, work: Callable[[], T], pool: Pool = "history
     key
         The same for the same counting.
     """
-    counts = _get_pool(_shared, _SharedCounts)
+    counts = _get_pool(_shared_counts, _SharedCounts)
     while (next_one := counts.next.get(key)) is not None:
-        await next_one.over.wait()
+        await next_one.end_event.wait()
         if next_one.failure is not None:
             raise copy(next_one.failure) from next_one.failure
-        if next_one.done:
+        if next_one.is_done:
             result: T = next_one.result
             return result
     counts.next[key] = mine = _SharedCount()
     with mine:
         try:
             while (current := counts.current.get(key)) is not None:
-                await current.over.wait()
+                await current.end_event.wait()
         finally:
             del counts.next[key]
         counts.current[key] = mine
@@ -137,7 +137,7 @@ async def count_once(key: Hashable, work: Callable[[], T], pool: Pool = "history
 
 
 class _SharedCounts:
-    """By key, the count that goes on and the one that begins after it."""
+    """Running and next counts, by key."""
 
     def __init__(self) -> None:
         self.current: dict[Hashable, _SharedCount] = {}
@@ -145,11 +145,14 @@ class _SharedCounts:
 
 
 class _SharedCount:
-    """Counting that several may want; neither done nor failed once it is over: it was cancelled."""
+    """A count shared by several callers.
+
+    If it ends without result or failure, it was cancelled.
+    """
 
     def __init__(self) -> None:
-        self.over = anyio.Event()
-        self.done = False
+        self.end_event = anyio.Event()
+        self.is_done = False
         self.result: Any = None
         self.failure: Exception | None = None
 
@@ -157,7 +160,7 @@ class _SharedCount:
         return self
 
     def __exit__(self, _: object, failure: BaseException | None, __: object) -> None:
-        """Tell the others how it ended."""
-        self.done = failure is None
+        """Notify the other callers of the end."""
+        self.is_done = failure is None
         self.failure = failure if isinstance(failure, Exception) else None
-        self.over.set()
+        self.end_event.set()

@@ -118,7 +118,7 @@ class TestTokens:
             other = bob.post("/api/sessions", json=QUESTION)
 
         assert [response.status_code for response in asked] == [202, 202, 429]
-        assert all(fact in asked[-1].json()["detail"] for fact in ("ada", "2 sessions in a minute"))
+        assert all(fact in asked[-1].json()["detail"] for fact in ("ada", "2 sessions per minute"))
         assert 1 <= int(asked[-1].headers["retry-after"]) <= 60
         assert (read.status_code, other.status_code) == (200, 202)
 

@@ -218,7 +218,7 @@ class TestWording:
 
     @pytest.mark.parametrize(
         ("path", "content", "said"),
-        [("explain", SEVERAL, "session is not given; expected one of 2 sessions"),
+        [("explain", SEVERAL, "session is missing; expected one of 2 sessions"),
          ("explain?session=third", SEVERAL, "unknown session of the ballots 'third'; known: first"),
          ("tally?sessions=third", SEVERAL, "unknown session of the ballots 'third'; known: first"),
          ("tally?sessions=q1", '{"reviewer": 1}\n', "no ballot could be read: the ballots:1: "),
@@ -250,8 +250,8 @@ class TestWording:
         [({"as": "bo", "ranking": ""}, "the ballot of bo ranks nothing"),
          ({"as": "bo", "ranking": "  "}, "ranks nothing; the labels are A, B, C"),
          ({"as": "bo", "ranking": "A > A > B"}, "the ballot of bo ranks A more than once"),
-         ({"as": " ", "ranking": "A"}, "as is not given"),
-         ({"ranking": "A > B > C"}, "as is not given")],
+         ({"as": " ", "ranking": "A"}, "as is missing"),
+         ({"ranking": "A > B > C"}, "as is missing")],
     )  # fmt: skip
     def test_errors_about_a_vote_name_its_fields(self, client, body, said):
         client.post("/api/sessions", params={"wait": 9}, json=QUESTION)
@@ -302,7 +302,7 @@ class TestWording:
 
         assert all(fact in zoe for fact in ("'zoe'", "failed here: ada"))
         assert bob.endswith("ada, and bob did not")
-        assert "cannot be seated" in gone[0]
+        assert "cannot be used" in gone[0]
         assert "ada (script:ada)" in gone[1]
 
     def test_a_blank_question_is_refused_by_its_field(self, client):

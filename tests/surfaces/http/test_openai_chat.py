@@ -436,7 +436,7 @@ class TestErrors:
         ):
             client.chat.completions.create(**ASKED)
             with pytest.raises(
-                openai_clients.openai.RateLimitError, match="may begin 1 session"
+                openai_clients.openai.RateLimitError, match="may start 1 session"
             ) as caught:
                 client.chat.completions.create(**ASKED)
 
@@ -452,7 +452,9 @@ class TestErrors:
             client.chat.completions.create(**ASKED, stream=True) as stream,
         ):
             next(iter(stream))
-            with pytest.raises(openai_clients.openai.RateLimitError, match="under way") as caught:
+            with pytest.raises(
+                openai_clients.openai.RateLimitError, match="concurrent session"
+            ) as caught:
                 client.chat.completions.create(**ASKED)
         assert "retry-after" in caught.value.response.headers
 

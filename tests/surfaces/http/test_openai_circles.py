@@ -122,7 +122,7 @@ class TestSeating:
                     HOPS.reset(token)
                     with within_trace(TraceContext(PARENT, "a=1")):
                         reply = await model.complete(call, ignore_text)
-                    trace = server.service.recent[-1].session.opening.trace
+                    trace = server.service.recent_sessions[-1].session.opening.trace
                     assert reply.text.startswith("All told")
                     assert (trace.traceparent[:36], trace.tracestate) == (PARENT[:36], "a=1")
                     assert trace.traceparent != PARENT

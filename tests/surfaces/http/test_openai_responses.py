@@ -359,7 +359,7 @@ class TestStream:
             client.responses.create(**ASKED, stream=True) as stream,
         ):
             next(iter(stream))
-            with pytest.raises(openai.RateLimitError, match="under way") as caught:
+            with pytest.raises(openai.RateLimitError, match="concurrent session") as caught:
                 ask(client)
         assert "retry-after" in caught.value.response.headers
 
@@ -447,7 +447,7 @@ class TestStored:
 
         assert judged.status == "failed"
         assert "judged texts, and has no final answer" in judged.error.message
-        with pytest.raises(openai.APIStatusError, match="no final answer to go on from"):
+        with pytest.raises(openai.APIStatusError, match="no final answer to continue from"):
             ask(council, previous_response_id=judged.id)
 
     def test_input_items_are_refused(self, council):

@@ -199,7 +199,7 @@ class TestVoting:
     @pytest.mark.parametrize(
         ("paper", "said"),
         [
-            ({}, "paper is not given; expected the code"),
+            ({}, "paper is missing; expected the code"),
             (
                 {"paper": "aaaaaa"},
                 "paper cannot be 'aaaaaa'; expected the code of the paper of kim",
@@ -340,14 +340,22 @@ class TestPosted:
     @pytest.mark.parametrize(
         ("line", "times", "said"),
         [
-            (b"\n", 1_000_001, "1,000,001 lines of ballots are more than the 1,000,000"),
-            (b"\0", 90_000_000, "4,194,305 bytes of one line are more than the 4,194,304"),
-            (b" " * 99_999 + b"\n", 700, "67,108,865 bytes of unpacked ballots are more than the"),
-            (b'{"reviewer"\n', 10_001, "10,001 lines that cannot be read are more than the 10,000"),
+            (b"\n", 1_000_001, "1,000,001 lines of ballots exceed the limit of 1,000,000"),
+            (b"\0", 90_000_000, "4,194,305 bytes of one line exceed the limit of 4,194,304"),
+            (
+                b" " * 99_999 + b"\n",
+                700,
+                "67,108,865 bytes of unpacked ballots exceed the limit of",
+            ),
+            (
+                b'{"reviewer"\n',
+                10_001,
+                "10,001 lines that cannot be read exceed the limit of 10,000",
+            ),
             pytest.param(
                 b"2\n1,a\n2,b\n9,9,1\n999999,1,2\n",
                 1,
-                "100,001 posted ballots are more than the",
+                "100,001 posted ballots exceed the limit of",
                 marks=pytest.mark.slow,
             ),
         ],

@@ -190,7 +190,7 @@ class TestErrors:
             ),
             ("cancel", {"session": "nothing"}, "unknown session 'nothing'"),
             ("result", {"session": "last", "wait": 10_000}, "wait: "),
-            ("resume", {"session": "last"}, "nothing to take up"),
+            ("resume", {"session": "last"}, "nothing to resume"),
             ("tally", {"ballots": ""}, "no ballot"),
             ("tally", {"ballots": BALLOTS, "rule": "bordas"}, "did you mean 'borda'"),
             ("recount", {"session": "last", "without": ["zoe"]}, "zoe"),
@@ -198,7 +198,7 @@ class TestErrors:
             ("tally", {"ballots": "a,b,c\n1,2,3\n"}, "columns reviewer=HEADER, outcome=HEADER"),
             ("tally", {"ballots": BALLOTS, "options": {"columns": ["x"]}}, "options.columns: "),
             ("tally", {"ballots": BALLOTS, "options": {"level": 2}}, "options.level: "),
-            ("paper", {"session": "last"}, "as is not given"),
+            ("paper", {"session": "last"}, "as is missing"),
             ("audit", {"reviewer": "zoe"}, "zoe"),
             ("audit", {"criterion": "zest"}, "zest"),
             ("vote", {"session": "last", "as": "ines", "ranking": "A"}, "ines"),
@@ -365,7 +365,7 @@ class TestKeeping:
             "ada", "bob", "cyd",
         }  # fmt: skip
         assert unnamed.is_error
-        assert "paper is not given" in text_of(unnamed)
+        assert "paper is missing" in text_of(unnamed)
         assert who["paper"] in text_of(paper)
         assert again.is_error
         assert instead.structured_content["replaced"]

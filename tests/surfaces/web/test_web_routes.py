@@ -189,7 +189,7 @@ class TestAsking:
     @pytest.mark.parametrize(
         ("field", "text", "said"),
         [
-            ("max_cost_usd", "abc", "s to be a number"),
+            ("max_cost_usd", "abc", "ust be a number"),
             ("max_cost_usd", "2000000", "at most 1,000,000"),
             ("quorum", "1.5", "a whole number"),
             ("quorum", "0", "at least 1"),

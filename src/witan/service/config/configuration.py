@@ -82,7 +82,9 @@ class ConfiguredSeats:
 def read_seats(
     settings: Mapping[Key, Setting], *, has_new_members: bool = False
 ) -> ConfiguredSeats:
-    """Read members, jurors and chairmen; a chairman may be another seat, or its name.
+    """Read members, jurors and chairmen.
+
+    A chairman may be a seat of its own, or the name of another.
 
     Parameters
     ----------
@@ -103,14 +105,18 @@ def read_seats(
         if juror.name in names:
             problem = f"has the name of a member, {juror.name!r}: jurors only review"
             raise _error_at(settings, "jury", number, problem)
-    both = (*members, *jury)
-    seated = {seat.name: seat for seat in both}
-    unseated = _find_unseated(settings, seated) if has_new_members else ()
-    chairmen = list(_read_specs(settings, ("chairmen",), seated, unseated))
-    apart = iter(name_seats([c for c in chairmen if c not in both], names=[*seated]))
-    named = tuple(c if c in both else next(apart) for c in chairmen)
-    _check_apart(settings, named, "chairmen", both)
-    return ConfiguredSeats(members, jury, named, unseated)
+    members_and_jury = (*members, *jury)
+    seat_by_name = {seat.name: seat for seat in members_and_jury}
+    unused_settings = _find_unseated(settings, seat_by_name) if has_new_members else ()
+    chairmen = list(_read_specs(settings, ("chairmen",), seat_by_name, unused_settings))
+    extra_chairmen = iter(
+        name_seats([c for c in chairmen if c not in members_and_jury], names=[*seat_by_name])
+    )
+    chairmen_with_names = tuple(
+        c if c in members_and_jury else next(extra_chairmen) for c in chairmen
+    )
+    _check_apart(settings, chairmen_with_names, "chairmen", members_and_jury)
+    return ConfiguredSeats(members, jury, chairmen_with_names, unused_settings)
 
 
 def _check_apart(
@@ -119,10 +125,13 @@ def _check_apart(
     of: str,
     others: Sequence[SeatSpec] = (),
 ) -> None:
-    """Refuse the name of another seat; a chairman may be a seat itself."""
+    """Refuse duplicate names of seats.
+
+    A chairman may be another seat itself.
+    """
     for number, seat in enumerate(seats, start=1):
-        known = (*others, *seats[: number - 1])
-        if any(o.name == seat.name and (of != "chairmen" or o != seat) for o in known):
+        other_seats = (*others, *seats[: number - 1])
+        if any(o.name == seat.name and (of != "chairmen" or o != seat) for o in other_seats):
             problem = f"has the name of another seat, {seat.name!r}"
             raise _error_at(settings, of, number, problem)
 
@@ -135,10 +144,10 @@ def _error_at(settings: Mapping[Key, Setting], of: str, number: int, problem: st
 def _find_unseated(
     settings: Mapping[Key, Setting], seats: Mapping[str, SeatSpec]
 ) -> tuple[str, ...]:
-    """Return the chairmen who are written as names, and are nobody's here."""
+    """Return configured chairmen whose names match no seat."""
     setting = settings.get(("chairmen",))
-    written = [] if setting is None else [entry.seat for entry in setting.value]
-    return tuple(name for name in written if ":" not in name and name not in seats)
+    configured_seats = [] if setting is None else [entry.seat for entry in setting.value]
+    return tuple(name for name in configured_seats if ":" not in name and name not in seats)
 
 
 def _read_specs(
@@ -147,7 +156,7 @@ def _read_specs(
     seats: Mapping[str, SeatSpec] = NOBODY,
     empty_seats: Collection[str] = (),
 ) -> Iterator[SeatSpec]:
-    """Yield the seats of one list, as they are written; those of members as these are named."""
+    """Yield the seats of one list; names refer to members."""
     setting = settings.get(of)
     entries: tuple[MemberTable, ...] = () if setting is None else setting.value
     for number, entry in enumerate(entries, start=1):
@@ -183,15 +192,15 @@ def _spec(entry: "MemberTable", setting: Setting, key: str) -> SeatSpec:
 def _reach_of(
     spec: SeatSpec, entry: "MemberTable", settings: Mapping[Key, Setting], place: tuple[str, str]
 ) -> SeatSpec:
-    """Return the seat with its address and key: its own, or else as its provider is configured."""
-    where, key = place
+    """Return the seat with its own address and key, or its provider's."""
+    source, key = place
     if spec.provider in ("script", "cmd"):
-        for field, given in (("url", entry.url), ("key", entry.key)):
-            if given is not None:
-                raise ConfigError(where, f"{key}.{field}", "is for a model on a server")
+        for field, setting in (("url", entry.url), ("key", entry.key)):
+            if setting is not None:
+                raise ConfigError(source, f"{key}.{field}", "is for a model on a server")
         return spec
     if entry.url is not None and (problem := check_url(entry.url)):
-        raise ConfigError(where, f"{key}.url", problem)
+        raise ConfigError(source, f"{key}.url", problem)
     urls, keys = (settings.get(("providers", spec.provider, field)) for field in ("url", "key"))
     url = entry.url if urls is None or entry.url is not None else urls.value
     variable = entry.key if keys is None or entry.key is not None else keys.value
@@ -203,19 +212,21 @@ def _reach_of(
 
 
 def check_providers(settings: Mapping[Key, Setting], seats: Sequence[SeatSpec]) -> None:
-    """Refuse a provider that does not exist, and a URL that is none.
+    """Refuse an unknown provider and an invalid URL.
 
     Raises
     ------
     ConfigError
         If there is one.
     """
-    known = dict.fromkeys([*PROVIDERS, "script", "cmd", *(spec.provider for spec in seats)])
+    provider_names = dict.fromkeys(
+        [*PROVIDERS, "script", "cmd", *(spec.provider for spec in seats)]
+    )
     for key, setting in settings.items():
         if key[0] != "providers":
             continue
-        if key[1] not in known:
-            unknown = UnknownName("provider", key[1], known)
+        if key[1] not in provider_names:
+            unknown = UnknownName("provider", key[1], provider_names)
             raise ConfigError(setting.source, dotted_key(key[:2]), f"is of an {unknown}")
         if key[2] == "url" and (problem := check_url(setting.value)):
             raise ConfigError(setting.source, dotted_key(key), problem)
@@ -223,16 +234,16 @@ def check_providers(settings: Mapping[Key, Setting], seats: Sequence[SeatSpec]) 
 
 CEILING: Key = ("limits", "max_cost_usd")
 
-UNSAID: Mapping[Key, str] = MappingProxyType({("rule",): "auto", ("rubric",): "general"})
+UNSET_VALUES: Mapping[Key, str] = MappingProxyType({("rule",): "auto", ("rubric",): "general"})
 """The rule or rubric of weaker sources that name none."""
 
-_OTHERS: Mapping[Key, Key] = MappingProxyType(
+_RELATED_KEYS: Mapping[Key, Key] = MappingProxyType(
     {("rule",): ("rule_parameters",), ("rubric",): ("rubric_weights",)}
 )
 """Settings that belong to the rule or rubric of their own source."""
 
 _SECRETS: Mapping[str, str] = MappingProxyType({"key": "sha256", "sha256": "key"})
-"""The two ways to say what a token is."""
+"""The two ways to configure a token."""
 
 
 def merge(layers: Iterable[Sequence[Setting]]) -> dict[Key, Setting]:
@@ -240,13 +251,15 @@ def merge(layers: Iterable[Sequence[Setting]]) -> dict[Key, Setting]:
     settings: dict[Key, Setting] = {}
     for layer in layers:
         for setting in layer:
-            gone = _find_voided(settings, setting)
-            if gone:
+            voided_settings = _find_voided(settings, setting)
+            if voided_settings:
                 settings = {
-                    key: value for key, value in settings.items() if key[: len(gone)] != gone
+                    key: value
+                    for key, value in settings.items()
+                    if key[: len(voided_settings)] != voided_settings
                 }
-        before = dict(settings)
-        settings.update((setting.key, _limit_ceiling(before, setting)) for setting in layer)
+        old_settings = dict(settings)
+        settings.update((setting.key, _limit_ceiling(old_settings, setting)) for setting in layer)
     return settings
 
 
@@ -260,19 +273,19 @@ def anchor(setting: Setting) -> Setting:
 
 
 def _find_voided(settings: Mapping[Key, Setting], setting: Setting) -> Key:
-    """Find the weaker settings that a setting makes void; empty: none."""
+    """Find weaker settings that a setting overrides; empty if none."""
     key = setting.key
     if key[:2] == TOKENS:
         return (*key[:-1], _SECRETS[key[-1]]) if key[-1] in _SECRETS else ()
     plain = strip_profile(key)
-    if plain not in _OTHERS:
+    if plain not in _RELATED_KEYS:
         return ()
-    weaker = settings[key].value if key in settings else UNSAID[plain]
-    return () if setting.value == weaker else (*key[: len(key) - len(plain)], *_OTHERS[plain])
+    weaker = settings[key].value if key in settings else UNSET_VALUES[plain]
+    return () if setting.value == weaker else (*key[: len(key) - len(plain)], *_RELATED_KEYS[plain])
 
 
 def _limit_ceiling(settings: Mapping[Key, Setting], setting: Setting) -> Setting:
-    """Return the setting, with the user's own value where a found file allows itself more money."""
+    """Cap a discovered file's ceiling at the user's own."""
     if setting.is_trusted or strip_profile(setting.key) != CEILING:
         return setting
     ceilings = [
@@ -291,7 +304,7 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*)")
 DEMO = "demo"
 """The profile of the demonstration."""
 
-_TAKEN: Mapping[str, str] = MappingProxyType({"best": "is a mode", DEMO: "is built in"})
+_RESERVED_NAMES: Mapping[str, str] = MappingProxyType({"best": "is a mode", DEMO: "is built in"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +314,7 @@ class ProfileSettings:
     Parameters
     ----------
     about
-        A sentence for whoever chooses among profiles; empty: there is none.
+        One sentence for choosing among profiles; may be empty.
     settings
         What it sets, under the keys that this is set by without a profile.
     """
@@ -312,7 +325,7 @@ class ProfileSettings:
 
 
 def profile_settings(settings: Iterable[Setting]) -> Mapping[str, ProfileSettings]:
-    """Return the profiles that these settings hold, by name, in the order of their names."""
+    """Return the profiles of these settings, in order of names."""
     values: dict[str, list[Setting]] = {}
     for setting in settings:
         if setting.key[0] == PROFILES:
@@ -321,9 +334,9 @@ def profile_settings(settings: Iterable[Setting]) -> Mapping[str, ProfileSetting
 
 
 def _profile(name: str, settings: Iterable[Setting]) -> ProfileSettings:
-    given = [setting.activate_profile(name) for setting in settings]
-    about = next((setting.value for setting in given if setting.key == ("about",)), "")
-    return ProfileSettings(name, about, tuple(s for s in given if s.key != ("about",)))
+    activated_settings = [setting.activate_profile(name) for setting in settings]
+    about = next((setting.value for setting in activated_settings if setting.key == ("about",)), "")
+    return ProfileSettings(name, about, tuple(s for s in activated_settings if s.key != ("about",)))
 
 
 def settings_of(settings: Iterable[Setting], name: str) -> tuple[Setting, ...]:
@@ -338,10 +351,10 @@ def settings_of(settings: Iterable[Setting], name: str) -> tuple[Setting, ...]:
         return ()
     if name == DEMO:
         return _demonstration()
-    known = profile_settings(settings)
-    if name not in known:
-        raise UnknownName("profile", name, [*known, DEMO])
-    return known[name].settings
+    settings_by_profile = profile_settings(settings)
+    if name not in settings_by_profile:
+        raise UnknownName("profile", name, [*settings_by_profile, DEMO])
+    return settings_by_profile[name].settings
 
 
 def _demonstration() -> tuple[Setting, ...]:
@@ -372,17 +385,19 @@ def check_name(setting: Setting) -> None:
     if not _NAME.fullmatch(name):
         words = "letters, digits, - _ and ., and begins with a letter or a digit"
         raise ConfigError(setting.source, key, f"is no name of a {kind}, which has only {words}")
-    if kind == "profile" and name in _TAKEN:
-        raise ConfigError(setting.source, key, f"cannot be called {name}, which {_TAKEN[name]}")
+    if kind == "profile" and name in _RESERVED_NAMES:
+        raise ConfigError(
+            setting.source, key, f"cannot be named {name}, which {_RESERVED_NAMES[name]}"
+        )
 
 
 def refuse_untrusted(setting: Setting) -> None:
-    """Refuse what a file that was only found may not decide.
+    """Refuse settings that a discovered file may not contain.
 
     Raises
     ------
     ConfigError
-        If it runs a program, or says where keys or sessions go, what is paid, or who is served.
+        If it runs a program, or sets destinations of keys or sessions, prices, or clients.
     """
     if setting.key[0] == "providers" and setting.key[2] in ("key", "url"):
         raise _distrust_error(
@@ -397,15 +412,15 @@ def refuse_untrusted(setting: Setting) -> None:
     entries: tuple[MemberTable, ...] = setting.value if strip_profile(setting.key) in SEATS else ()
     for number, entry in enumerate(entries, start=1):
         key = f"{setting.stated_key}[{number}]"
-        for what in ("key", "url", "price"):
-            if getattr(entry, what) is not None:
-                raise _distrust_error(setting, f"{key}.{what}", f"sets the {what} of a seat")
+        for field in ("key", "url", "price"):
+            if getattr(entry, field) is not None:
+                raise _distrust_error(setting, f"{key}.{field}", f"sets the {field} of a seat")
         if _runs(entry.seat):
             raise _distrust_error(setting, key, "runs a program")
 
 
 def _runs(text: str) -> bool:
-    """Check whether a seat, as it is parsed, starts a program."""
+    """Check whether a parsed seat starts a program."""
     try:
         return parse_seat(text).provider == "cmd"
     except ConfigError:
@@ -416,8 +431,8 @@ def _distrust_error(setting: Setting, key: str, problem: str) -> ConfigError:
     return ConfigError(
         setting.source,
         key,
-        f"{problem}, which a file that was found by searching may not; "
-        f"once you have read it, name it: --config {setting.source}",
+        f"{problem}, which is not allowed in a discovered file; "
+        f"if you trust it, pass --config {setting.source}",
     )
 
 
@@ -445,9 +460,9 @@ class Config:
     files
         The files read, the weaker first.
     profile
-        The profile that is taken; empty: none.
+        The active profile; empty for none.
     standing, overrides
-        The settings of files and variables, and those given by hand: a profile stands between.
+        Settings of files and variables, and overrides: a profile is weaker than overrides only.
     empty_seats
         Chairmen who were named as members of a council that a stronger source replaced.
     """
@@ -464,17 +479,20 @@ class Config:
 
     @property
     def origins(self) -> Mapping[str, str]:
-        """Key to the file, variable or override of its value; what is not here is a default."""
+        """Source of each key: file, variable or override.
+
+        A key that is missing here has its default.
+        """
         return {dotted_key(setting.key): setting.origin for setting in self.settings}
 
     @property
     def deliberative(self) -> tuple[Setting, ...]:
-        """Settings of the seats and of how they deliberate."""
+        """Settings of seats and deliberation."""
         return tuple(s for s in self.settings if s.key[0] not in _KEPT_APART)
 
     @property
     def reach_by_provider(self) -> Mapping[str, Reach]:
-        """The providers whose address or key is configured."""
+        """Providers with a configured address or key."""
         settings = [s for s in self.settings if s.key[0] == "providers" and s.key[2] in REACHING]
         reaches = dict.fromkeys((setting.key[1] for setting in settings), Reach())
         for setting in settings:
@@ -485,7 +503,7 @@ class Config:
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """The values that say how a council deliberates, as `build_procedure` takes them."""
+        """Deliberation settings as `build_procedure` accepts them."""
         result: dict[str, Any] = {}
         for key, value in ((setting.key, setting.value) for setting in self.deliberative):
             if key[:-1] in OPEN_TABLES:
@@ -500,7 +518,7 @@ class Config:
 
     @property
     def history(self) -> HistorySettings:
-        """Place of the history, and how long sessions stay in it."""
+        """Place of the history, and days to keep sessions."""
         return history_settings(self.settings)
 
     @property
@@ -516,7 +534,7 @@ class Config:
 
     @property
     def profiles(self) -> Mapping[str, ProfileSettings]:
-        """The profiles that may be taken, by name."""
+        """Available profiles, by name."""
         return profile_settings(self.settings)
 
     @property
@@ -527,25 +545,27 @@ class Config:
     def price_seats(
         self, seats: Sequence[SeatSpec], *, is_found: bool = False
     ) -> tuple[SeatSpec, ...]:
-        """Give seats their configured prices; a price given by hand wins over a seat's own.
+        """Set configured prices on seats.
+
+        An override wins over a seat's own price.
 
         With `is_found`, what they hold is the provider's list price, which comes last.
         """
         by_hand = {s.key[1]: s.value for s in self.overrides if s.key[0] == "price"}
-        listed = {s.key[1]: s.value for s in self.settings if s.key[0] == "price"}
+        price_by_seat = {s.key[1]: s.value for s in self.settings if s.key[0] == "price"}
         return tuple(
             replace(
                 seat,
                 price=find_price(seat, by_hand)
                 or (None if is_found else seat.price)
-                or find_price(seat, listed)
+                or find_price(seat, price_by_seat)
                 or seat.price,
             )
             for seat in seats
         )
 
     def check_prices(self, seats: Sequence[SeatSpec]) -> None:
-        """Refuse a price given by hand that is of none of these seats.
+        """Refuse an overriding price for an unknown seat.
 
         Raises
         ------
@@ -555,13 +575,13 @@ class Config:
         for setting in self.overrides:
             name = setting.key[-1]
             if setting.key[0] == "price" and not any(name in names_of(seat) for seat in seats):
-                known = dict.fromkeys(seat.name for seat in seats)
-                problem = f"is of an {UnknownName('seat', name, known)}"
+                seat_names = dict.fromkeys(seat.name for seat in seats)
+                problem = f"is of an {UnknownName('seat', name, seat_names)}"
                 raise as_option(ConfigError(setting.source, "price", problem))
 
     @property
     def families(self) -> Mapping[str, tuple[str, ...]]:
-        """Family to the models that belong to it."""
+        """Models of each family."""
         return {s.key[1]: s.value for s in self.settings if s.key[0] == "families"}
 
 
@@ -575,7 +595,7 @@ def load_config(
     profile: str = "",
     history: str | None = None,
 ) -> Config:
-    """Read the configuration that holds in a directory.
+    """Read the configuration for a directory.
 
     Parameters
     ----------
@@ -586,9 +606,9 @@ def load_config(
     origin
         Who overrides, for origins and errors.
     profile
-        The profile to take; empty: none.
+        The profile to use; empty for none.
     history
-        Place of the history, stronger than every source; None: the configured one.
+        Place of the history, stronger than every source. None uses the configured one.
 
     Raises
     ------
@@ -628,7 +648,7 @@ def profile_config(
     directory: Path | None = None,
     origin: str = COMMAND_LINE,
 ) -> Config:
-    """Return the configuration under another profile, or under none where `name` is empty.
+    """Return the configuration under another profile, or without one.
 
     Parameters
     ----------
@@ -636,7 +656,7 @@ def profile_config(
         Key to value, stronger than everything else; what was given by hand before still holds
         where it is not among them.
     directory
-        What relative paths among them start from; None: the current directory.
+        Base of relative paths among them, by default the current directory.
     origin
         Who overrides, for origins and errors.
 
@@ -650,8 +670,8 @@ def profile_config(
     start = Path.cwd() if directory is None else directory
     try:
         more = [anchor(each) for each in read_overrides(overrides, start, origin)]
-        given = merge([config.overrides, more])
-        return _make_config(config.standing, name, tuple(given.values()), config.files)
+        all_overrides = merge([config.overrides, more])
+        return _make_config(config.standing, name, tuple(all_overrides.values()), config.files)
     except ConfigError as error:
         raise as_option(error) from None
 
@@ -679,9 +699,9 @@ def _make_config(
 
 
 def _replaces_members(layers: Sequence[Sequence[Setting]]) -> bool:
-    """Check that a stronger source names the members than the chairmen."""
-    last = {setting.key: place for place, layer in enumerate(layers) for setting in layer}
-    return last.get(("members",), 0) > last.get(("chairmen",), 0)
+    """Check whether members come from a stronger source than chairmen."""
+    layer_by_key = {setting.key: place for place, layer in enumerate(layers) for setting in layer}
+    return layer_by_key.get(("members",), 0) > layer_by_key.get(("chairmen",), 0)
 
 
 def user_file(environment: Mapping[str, str]) -> Path:
@@ -694,13 +714,13 @@ def user_file(environment: Mapping[str, str]) -> Path:
 def _files(
     environment: Mapping[str, str], directory: Path, path: Path | str | None
 ) -> Iterator[tuple[Path, bool]]:
-    """Yield the files to read, the weaker first, and whether each is trusted."""
+    """Yield files to read, weakest first, and whether each is trusted."""
     own = user_file(environment)
     if own.is_file():
         yield own, True
-    named = str(path) if path is not None else environment.get(CONFIG_VARIABLE, "").strip()
-    if named:
-        yield directory / Path(named).expanduser(), True
+    config_path = str(path) if path is not None else environment.get(CONFIG_VARIABLE, "").strip()
+    if config_path:
+        yield directory / Path(config_path).expanduser(), True
         return
     start = directory.resolve()
     for place in (start, *start.parents):

@@ -26,7 +26,7 @@ PLAIN_TABLES = ("limits", "counting", "history", "serve")
 
 
 def strip_profile(key: Key) -> Key:
-    """Return a key without the profile that it stands in: what it sets there."""
+    """Return a key without its profile."""
     return key[2:] if key[0] == PROFILES else key
 
 

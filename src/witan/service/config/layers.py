@@ -40,7 +40,7 @@ TOKEN_VARIABLE = "WITAN_TOKEN"  # noqa: S105 - the name of a variable
 _NO_SETTINGS = (CONFIG_VARIABLE, VIA_VARIABLE)
 
 TOKEN: Key = (*TOKENS, "default", "key")
-"""The setting that `TOKEN_VARIABLE` stands for."""
+"""The setting of `TOKEN_VARIABLE`."""
 
 _LISTS = tuple(
     PREFIX + name
@@ -57,7 +57,7 @@ _SHORT: Mapping[Key, str] = MappingProxyType({("history", "url"): "WITAN_HISTORY
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One value and where it comes from.
+    """One value and its source.
 
     Parameters
     ----------
@@ -66,9 +66,9 @@ class Setting:
     base
         The directory that relative paths in it start from.
     is_trusted
-        Whoever runs the council said so; False: in a file that was found by searching.
+        Whether the user named the source; False for a discovered file.
     above
-        The table that it stands in, where that is a profile's.
+        Its table, if that is a profile's.
     """
 
     key: Key
@@ -80,7 +80,7 @@ class Setting:
 
     @property
     def stated_key(self) -> str:
-        """Its key as it stands there."""
+        """Its key as written in the source."""
         return dotted_key((*self.above, *self.key))
 
     @property
@@ -89,12 +89,12 @@ class Setting:
         return f"{self.source}: {dotted_key(self.above)}" if self.above else self.source
 
     def activate_profile(self, profile: str) -> "Setting":
-        """Turn a setting of a profile into the one that it sets once the profile is chosen."""
+        """Return a profile's setting as it applies once chosen."""
         return replace(self, key=strip_profile(self.key), above=(PROFILES, profile))
 
 
 def as_option(error: ConfigError) -> ConfigError:
-    """Return the error as the user of a command knows it: by the option that was written."""
+    """Restate the error by the command option that was used."""
     if error.source != COMMAND_LINE or error.key.startswith("--"):
         return error
     from witan.service.council_settings import CouncilSettings
@@ -110,26 +110,26 @@ def read_file(path: Path, *, is_trusted: bool) -> tuple[Setting, ...]:
     """Return the settings of a TOML file."""
     from witan.service.config.tables import read_tables
 
-    where = str(path)
+    location = str(path)
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError(where, "", f"cannot be read: {error.strerror or error}") from error
+        raise ConfigError(location, "", f"cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(where, "", f"is not UTF-8 text (at byte {error.start})") from error
+        raise ConfigError(location, "", f"is not UTF-8 text (at byte {error.start})") from error
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(where, "", f"is not TOML: {error}") from error
+        raise ConfigError(location, "", f"is not TOML: {error}") from error
     base = path.parent.resolve()
     return tuple(
-        Setting(key, value, where, base, is_trusted)
-        for key, value in read_tables(data, where, strict=True)
+        Setting(key, value, location, base, is_trusted)
+        for key, value in read_tables(data, location, strict=True)
     )
 
 
 def read_environment(
     environment: Mapping[str, str], directory: Path, keys: Collection[str] = ()
 ) -> tuple[Setting, ...]:
-    """Return the settings in variables that begin with ``WITAN_``; an empty one sets nothing.
+    """Read settings from ``WITAN_…`` variables; empty ones set nothing.
 
     Parameters
     ----------
@@ -145,12 +145,12 @@ def read_environment(
         return ()
     from witan.service.config.tables import read_tables
 
-    known = _variables()
+    key_by_variable = _variables()
     result: list[Setting] = []
     strange: dict[str, ConfigError] = {}
     for variable in variables:
         try:
-            key = _key_of(variable, known)
+            key = _key_of(variable, key_by_variable)
         except ConfigError as error:
             strange[variable] = error
             continue
@@ -166,7 +166,7 @@ def read_environment(
 
 
 def named_keys(settings: Iterable[Setting]) -> frozenset[str]:
-    """Return the variables that these settings name as holding a key."""
+    """List the variables these settings name for keys."""
     result = set[str]()
     for setting in settings:
         if setting.key[0] in ("providers", "serve") and setting.key[-1] == "key":
@@ -179,25 +179,25 @@ def named_keys(settings: Iterable[Setting]) -> frozenset[str]:
 def read_overrides(
     overrides: Mapping[str, object], directory: Path, source: str
 ) -> tuple[Setting, ...]:
-    """Settings given by hand, under their key or the last word of it; None gives nothing."""
+    """Read overrides by full key or last part; None sets nothing."""
     if not overrides:
         return ()
     from witan.service.config.tables import fixed_keys, read_tables
 
     keys = (*fixed_keys(), *OPEN_TABLES, ("providers",), ("price",))
-    # By their last word alone, these would not say what they are about.
-    last = {key[-1]: key for key in keys if key[0] not in ("history", "serve")}
-    known = {**last, **{dotted_key(key): key for key in keys}}
+    # The last word of these keys alone would be ambiguous.
+    key_by_last_part = {key[-1]: key for key in keys if key[0] not in ("history", "serve")}
+    key_by_name = {**key_by_last_part, **{dotted_key(key): key for key in keys}}
     result = []
     for name, value in overrides.items():
-        if name not in known:
-            raise UnknownOption(name, known)
+        if name not in key_by_name:
+            raise UnknownOption(name, key_by_name)
         if value is None:
             continue
         plain = list(value) if isinstance(value, tuple) else value
         result += [
-            Setting(key, given, source, directory)
-            for key, given in read_tables(_nest(known[name], plain), source, strict=False)
+            Setting(key, setting, source, directory)
+            for key, setting in read_tables(_nest(key_by_name[name], plain), source, strict=False)
         ]
     return tuple(result)
 
@@ -218,7 +218,6 @@ def _variable(key: Key) -> str:
 
 
 def _key_of(variable: str, keys: Mapping[str, Key]) -> Key:
-    """Return the key that a variable sets."""
     if variable in keys:
         return keys[variable]
     for table in OPEN_TABLES:
@@ -228,13 +227,15 @@ def _key_of(variable: str, keys: Mapping[str, Key]) -> Key:
     open_names = [f"{_variable(table)}_NAME" for table in OPEN_TABLES]
     nearest = UnknownName("variable", variable, [*keys, CONFIG_VARIABLE, *open_names]).nearest
     hint = (
-        f"did you mean {nearest}?" if nearest else "its name begins with WITAN_ and no other's do"
+        f"did you mean {nearest}?"
+        if nearest
+        else "names beginning with WITAN_ are reserved for settings"
     )
     raise ConfigError(variable, "", f"is no setting of Witan's; {hint}")
 
 
 def _value(variable: str, text: str) -> object:
-    """Read a variable: lists as JSON or with commas between, a rule's parameters as JSON."""
+    """Read a variable: JSON or comma-separated lists, JSON for rule parameters."""
     if variable in _LISTS:
         if not text.startswith("["):
             return [each.strip() for each in text.split(",") if each.strip()]

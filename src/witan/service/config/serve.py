@@ -21,22 +21,22 @@ SHORTEST = 16
 
 @dataclass(frozen=True, slots=True)
 class TokenSettings:
-    """One who may ask.
+    """A client with a token.
 
     Parameters
     ----------
     source
         The file or variable that names the token.
     key
-        The variable that holds it; None: only its digest is known.
+        The variable with the token, or None if only its digest is known.
     sha256
         Its digest, in hexadecimal digits.
     per_minute
-        Sessions that it may begin in a minute; None: as of the server.
+        Sessions it may start per minute, by default the server's limit.
     max_cost_usd
-        The ceiling of each session; None: the council's alone.
+        Ceiling of each session, by default only the council's.
     daily_usd
-        What all sessions of a day may cost; None: no limit.
+        Cost limit of all sessions of a day, or None.
     """
 
     name: str
@@ -48,7 +48,7 @@ class TokenSettings:
     daily_usd: float | None = None
 
     def problem(self, environment: Mapping[str, str]) -> str | None:
-        """Name the fault of the token, without its text; None: it has none."""
+        """Return the fault of the token, without its text, or None."""
         if self.key is None:
             return None
         token = environment.get(self.key, "").strip()
@@ -66,7 +66,7 @@ class ServeSettings:
     Parameters
     ----------
     max_sessions, max_streams
-        Sessions under way, and readers of their events, at a time.
+        Running sessions, and readers of their events, at a time.
     max_connections
         Open connections at a time; fewer where the limit of open files is lower.
     header_seconds, body_seconds
@@ -78,22 +78,22 @@ class ServeSettings:
     body_bytes
         The longest request.
     per_minute
-        Sessions that one client may begin in a minute, where its token says nothing else; None: no
-        limit. It may make a hundred times as many requests of any kind.
+        Sessions that a client may start per minute, unless its token says otherwise, or None
+        without a limit. Requests of any kind may be a hundred times as many.
     heartbeat_seconds
-        How often a stream that is silent shows that it is there.
+        Seconds between signs of life on a silent stream.
     grace_seconds
         How long a shutdown waits for sessions to end.
     narration
-        Replies of OpenAI's protocol say what the council does; None: streams of prose do.
+        Whether replies of OpenAI's protocol report progress; by default streamed prose does.
     allowed_hosts
         Names that a request may call the server by, besides those of this machine.
     public_url
-        What others reach it under, where a proxy stands before it.
+        Its public URL, behind a proxy.
     trusted_proxies
         Addresses and networks whose word on who asks is taken.
     tokens
-        Who may ask, by name; nobody: whoever reaches the server from this machine.
+        Clients by name; without any, everybody on this machine may ask.
     """
 
     host: str = "127.0.0.1"
@@ -123,22 +123,22 @@ class ServeSettings:
 
     @property
     def loopback(self) -> bool:
-        """True for an address that only this machine can reach."""
+        """Check for an address reachable only from this machine."""
         return is_loopback(self.url)
 
     @property
     def refusal(self) -> str | None:
-        """Reason not to start it as configured; None: there is none."""
+        """Reason not to start it as configured, or None."""
         if self.loopback or self.tokens:
             return None
         return (
-            f"the server would listen at {self.host} and ask at your expense for whoever reaches "
-            f"it: set a token in {TOKEN_VARIABLE}, or keep to 127.0.0.1"
+            f"anyone who can reach {self.host} could ask at your expense: "
+            f"set a token in {TOKEN_VARIABLE}, or keep to 127.0.0.1"
         )
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Every name that is configured for it, the one of its public URL included."""
+        """All configured host names, including the public URL's."""
         public = None if self.public_url is None else urlsplit(self.public_url).hostname
         return tuple(dict.fromkeys([*self.allowed_hosts, *([] if public is None else [public])]))
 
@@ -164,11 +164,13 @@ def _token(name: str, settings: Mapping[str, Setting]) -> TokenSettings:
         [first, *_] = settings.values()
         problem = "has neither key, the variable that holds the token, nor sha256, its digest"
         raise ConfigError(first.source, dotted_key((*TOKENS, name)), problem)
-    return TokenSettings(name, secret.source, **{what: s.value for what, s in settings.items()})
+    return TokenSettings(
+        name, secret.source, **{field_name: s.value for field_name, s in settings.items()}
+    )
 
 
 def token_digests(settings: ServeSettings, environment: Mapping[str, str]) -> Mapping[str, bytes]:
-    """Return the SHA-256 of every token, by the name of who may ask by it."""
+    """Return the SHA-256 of every token, by client."""
     result: dict[str, bytes] = {}
     for name, token in settings.tokens.items():
         key = dotted_key((*TOKENS, name))
@@ -191,21 +193,21 @@ FILE_SCHEME = "sqlite:///"
 
 @dataclass(frozen=True, slots=True)
 class HistorySettings:
-    """Place of the history, and how long sessions stay in it.
+    """Place of the history, and days to keep sessions.
 
     Parameters
     ----------
     url
-        A path or a URL; None: the place that this platform keeps a user's data in.
+        A path or a URL, by default in this platform's place for a user's data.
     keep_days
-        Sessions that came in longer ago are forgotten; None: none are.
+        Sessions older than this are deleted; None keeps all.
     enabled
         Whether sessions are recorded.
     source
-        The file, variable or option that names the place; None: nothing does.
+        The file, variable or option that names the place, or None.
     is_found
         The place is named by a file that was found by searching.
-    asked
+    is_explicit
         Some source says where sessions are recorded, or that they are; else that is the default of
         the commands.
     """
@@ -215,24 +217,26 @@ class HistorySettings:
     enabled: bool = True
     source: str | None = None
     is_found: bool = False
-    asked: bool = False
+    is_explicit: bool = False
 
     @property
     def by_option(self) -> bool:
-        """Check that the place was named on the command line."""
+        """Check for a place from the command line."""
         return self.source == COMMAND_LINE
 
     @property
     def is_own(self) -> bool:
-        """Check for a file of the user's own, in which nobody else can have put a session."""
+        """Check for a private file, in which only the user stores sessions."""
         return not self.is_found and (self.url is None or not on_server(self.url))
 
 
 def history_settings(settings: Iterable[Setting]) -> HistorySettings:
     """Collect the settings of the history."""
-    given = {setting.key[1]: setting for setting in settings if setting.key[0] == "history"}
-    url, enabled = given.get("url"), given.get("enabled")
-    keep = given.get("keep_days")
+    setting_by_name = {
+        setting.key[1]: setting for setting in settings if setting.key[0] == "history"
+    }
+    url, enabled = setting_by_name.get("url"), setting_by_name.get("enabled")
+    keep = setting_by_name.get("keep_days")
     on = True if enabled is None else enabled.value
     return HistorySettings(
         url=None if url is None else url.value,
@@ -240,17 +244,17 @@ def history_settings(settings: Iterable[Setting]) -> HistorySettings:
         enabled=on,
         source=None if url is None else url.source,
         is_found=url is not None and not url.is_trusted,
-        asked=on and (url is not None or enabled is not None),
+        is_explicit=on and (url is not None or enabled is not None),
     )
 
 
 def on_server(url: str) -> bool:
-    """Check that a place is not a file."""
+    """Check for a place on a database server."""
     return "://" in url and not url.casefold().startswith(FILE_SCHEME)
 
 
 def anchored_place(setting: Setting) -> str:
-    """Return the place, where it is a file from the directory that its setting starts from."""
+    """Return the place, a file resolved against its setting's directory."""
     url = str(setting.value)
     if on_server(url) or not url.strip():
         return url
@@ -258,7 +262,7 @@ def anchored_place(setting: Setting) -> str:
 
 
 def forbidden_to_found_files(setting: Setting) -> str | None:
-    """Describe what a setting of an untrusted file may not do; None: it may."""
+    """Describe a setting that an untrusted file may not contain, else None."""
     if setting.key == ("history", "keep_days"):
         return "has sessions deleted"
     if setting.key != ("history", "url"):

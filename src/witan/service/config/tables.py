@@ -49,7 +49,7 @@ _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?\.?|[0-9A-Fa-f]*:
 
 
 def _variable_of(name: str, example: str) -> Any:
-    """The name of a variable; what does not look like one is refused without repeating it."""
+    """Check the name of a variable, without repeating an invalid one."""
 
     def check(value: object) -> object:
         if isinstance(value, str) and _VARIABLE.fullmatch(value):
@@ -64,7 +64,7 @@ def _variable_of(name: str, example: str) -> Any:
 
 
 def _digest(value: object) -> object:
-    """Refuse what is no digest, without repeating it: it may be the token."""
+    """Check a digest; never repeat an invalid one, maybe the token."""
     if isinstance(value, str) and _DIGEST.fullmatch(value):
         return value.lower()
     raise PydanticCustomError(
@@ -125,7 +125,7 @@ MOST_DAYS = 365_000
 
 
 class MemberTable(_Table):
-    """A seat with options of its own; a bare string is its `seat`."""
+    """A seat with options; a bare string is its `seat`."""
 
     seat: str
     name: str = ""
@@ -175,7 +175,7 @@ CountingTable = create_model(
 
 
 class HistoryTable(_Table):
-    """Place of the history, and how long it stores sessions."""
+    """Place of the history, and days to keep sessions."""
 
     url: str | None = None
     keep_days: Annotated[int, Field(ge=1, le=MOST_DAYS)] | None = None
@@ -256,14 +256,14 @@ else:
 
 
 class ProfileTable(CouncilTable):
-    """A council under a name of its own: what differs from the configured one."""
+    """A named council: its differences from the configured one."""
 
     about: str | None = None
 
     @model_validator(mode="after")
     def _check_filled(self) -> Self:
         if not self.model_fields_set:
-            raise PydanticCustomError("empty", "sets nothing; say at least what it is about")
+            raise PydanticCustomError("empty", "sets nothing; give at least a description")
         return self
 
 
@@ -339,7 +339,7 @@ def read_tables(data: Mapping[str, Any], source: str, *, strict: bool) -> Iterat
 
 
 def _flatten(table: BaseModel, above: Key = ()) -> Iterator[tuple[Key, Any]]:
-    """Yield the values of a table that were set, seats whole."""
+    """Yield the set values of a table, seats as a whole."""
     for name in type(table).model_fields:
         value = getattr(table, name)
         if name not in table.model_fields_set or value is None:
@@ -359,7 +359,7 @@ def _flatten(table: BaseModel, above: Key = ()) -> Iterator[tuple[Key, Any]]:
 def _refusal(error: ValidationError, source: str) -> ConfigError:
     """Word the first fault with its key, without repeating the whole value."""
     first = error.errors(include_url=False)[0]
-    place, kind, given = first["loc"], first["type"], first["input"]
+    place, kind, value = first["loc"], first["type"], first["input"]
     key = _write_key(place)
     if kind == "extra_forbidden":
         return ConfigError(source, key, f"is no setting{_suggestion(place)}")
@@ -367,30 +367,30 @@ def _refusal(error: ValidationError, source: str) -> ConfigError:
         return ConfigError(source, key, "is missing")
     expected = _EXPECTED.get(kind.partition("_")[0])
     problem = f"should be {expected}" if expected else first["msg"].removeprefix("Input ")
-    plain = isinstance(given, bool | int | float) or (
-        isinstance(given, str)
-        and len(given) < 40
+    plain = isinstance(value, bool | int | float) or (
+        isinstance(value, str)
+        and len(value) < 40
         and place[-1] not in ("key", "url", "seat", "sha256")
     )
-    note = f", not {given!r}" if plain and kind != "key" else ""
+    note = f", not {value!r}" if plain and kind != "key" else ""
     return ConfigError(source, key, f"{problem[0].lower()}{problem[1:]}{note}")
 
 
 def _write_key(place: tuple[int | str, ...]) -> str:
-    """Return a key as it is written, entries of a list counted from 1."""
-    shown = ""
+    """Return a key as text, list entries counted from 1."""
+    path_text = ""
     for part in place:
         if isinstance(part, int):
-            shown += f"[{part + 1}]"
-        elif shown.startswith("counting.rho"):
+            path_text += f"[{part + 1}]"
+        elif path_text.startswith("counting.rho"):
             break  # which of the kinds it may be was tried last
         else:
-            shown += f".{part}" if shown else part
-    return shown
+            path_text += f".{part}" if path_text else part
+    return path_text
 
 
 def _suggestion(place: tuple[int | str, ...]) -> str:
-    """Suggest the setting that an unknown name may mean."""
+    """Suggest a setting for an unknown name."""
     name = str(place[-1])
     above = place[:2] if place[0] == PROFILES else ()
     stands = place[len(above) :]

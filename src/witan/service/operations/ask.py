@@ -1,4 +1,4 @@
-"""Start sessions: ask a question, judge texts, resume, retry and rejudge a session."""
+"""Start sessions: ask, judge, resume, retry and rejudge."""
 
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @operation("ask", post="/sessions", tag="sessions", kind="session", changes=True)
 async def ask(service: ClientService, request: QuestionRequest) -> "RunningSession":
-    """Put a question to several models: each answers, then reviews the others' answers blind.
+    """Ask several models, which then review each other's answers blind.
 
     The ballots are counted, and a chairman writes the final answer from the answers that stood up.
     The result says how sure it is: who voted, what is tied, what is missing. It takes from half a
@@ -31,7 +31,7 @@ async def ask(service: ClientService, request: QuestionRequest) -> "RunningSessi
 
 @operation("judge", post="/judge", tag="sessions", kind="session", changes=True)
 async def judge(service: ClientService, request: JudgeRequest) -> "RunningSession":
-    """Have a jury judge texts that are there: one, or several side by side, blind.
+    """Have a jury judge given texts blind: one, or several together.
 
     Each text gets a grade for every criterion of the rubric, with its interval. The verdict is
     passed, failed or too close to call, with its probability: one text passes if reviewers like
@@ -44,7 +44,7 @@ async def judge(service: ClientService, request: JudgeRequest) -> "RunningSessio
     "resume", post="/sessions/{session}/resume", tag="sessions", kind="session", changes=True
 )
 async def resume(service: ClientService, request: ResumeRequest) -> "RunningSession":
-    """Go on with an interrupted session at its last finished seat; what is paid is not repeated.
+    """Resume an interrupted session without repeating finished calls.
 
     The seats, the procedure and the seed are those of the session; keys are those of today. Where
     no answer, ballot or final answer is added, the session stays interrupted, and its record says
@@ -60,9 +60,9 @@ async def resume(service: ClientService, request: ResumeRequest) -> "RunningSess
 
 @operation("retry", post="/sessions/{session}/retry", tag="sessions", kind="session", changes=True)
 async def retry(service: ClientService, request: RetryRequest) -> "RunningSession":
-    """Ask the seats of a session that failed again, in a session of its own.
+    """Ask a session's failed seats again, in a new session.
 
-    Without `seats`, every seat that failed or abstained. What does not depend on them is kept:
+    Without `seats`, every seat that failed or abstained. Everything independent of them is reused:
     after a review the ballots are counted and the final answer is written again; after an answer
     all reviews are made again as well; after a chairman's failure only the final answer. The new
     session names the other as its parent, which stays as it was; its cost is that of the new calls
@@ -77,7 +77,7 @@ async def retry(service: ClientService, request: RetryRequest) -> "RunningSessio
     "rejudge", post="/sessions/{session}/rejudge", tag="sessions", kind="session", changes=True
 )
 async def rejudge(service: ClientService, request: RejudgeRequest) -> "RunningSession":
-    """Put the stored answers of a session before another jury, in a session of its own.
+    """Put a session's stored answers before another jury, in a new session.
 
     The jury answers nothing itself. The new session names the other as its parent, which stays as
     it was.

@@ -1,4 +1,4 @@
-"""Check stated probabilities on ballots that somebody has."""
+"""Check the calibration of stated probabilities on given ballots."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
@@ -9,7 +9,7 @@ from witan.service.ballots import BALLOTS, SECTION, BallotFormat, Ballots, Unrea
 from witan.service.catalogue import operation, public
 from witan.service.json_output import reduce_to
 from witan.service.parameters import Constraint, Doc, Parser
-from witan.service.settings import COUNTING, RUBRIC, USUAL, IntervalLevel
+from witan.service.settings import COUNTING, COUNTING_DEFAULTS, RUBRIC, IntervalLevel
 from witan.service.stored_sessions import SessionStore
 from witan.service.worker_pool import check_wanted
 from witan.version import __version__
@@ -23,10 +23,10 @@ MOST_SIZES = 10
 def _read_sizes(sizes: str | tuple[int, ...]) -> tuple[int, ...]:
     """Read numbers with commas between, or a list of them."""
     parts = sizes.split(",") if isinstance(sizes, str) else sizes
-    read = tuple(int(part) for part in parts)
-    if not 0 < len(read) <= MOST_SIZES or min(read) < 2:
+    numbers = tuple(int(part) for part in parts)
+    if not 0 < len(numbers) <= MOST_SIZES or min(numbers) < 2:
         raise ValueError(sizes)
-    return read
+    return numbers
 
 
 SIZES = Parser(_read_sizes, "whole numbers from 2 up, with commas between", data=tuple[int, ...])
@@ -34,16 +34,16 @@ SIZES = Parser(_read_sizes, "whole numbers from 2 up, with commas between", data
 
 @dataclass(frozen=True)
 class CalibrateParameters(BallotFormat):
-    """Ballots, and what their probabilities are compared with."""
+    """Ballots, and the reference for their probabilities."""
 
-    usual: ClassVar[Any] = USUAL
+    defaults: ClassVar[Any] = COUNTING_DEFAULTS
 
     ballots: Annotated[
         Ballots | None,
         BALLOTS,
         Doc(
-            "The text of a ballot file, or ballots as objects; the newest 2,000 sessions of the "
-            "history unless given.",
+            "The text of a ballot file, or ballots as objects; by default the newest "
+            "2,000 sessions of the history.",
             SECTION,
             "FILE|ID...",
             positional="words",
@@ -52,7 +52,7 @@ class CalibrateParameters(BallotFormat):
     against: Annotated[
         Literal["reviewers", "people", "truth"],
         Doc(
-            "Compare with reviewers held out, with people's ballots, or with these as the truth.",
+            "Compare with held-out reviewers, with people's ballots, or with those as the truth.",
             DRAWS,
         ),
     ] = "reviewers"
@@ -60,7 +60,7 @@ class CalibrateParameters(BallotFormat):
         tuple[int, ...] | None,
         SIZES,
         Doc(
-            "Draw panels of so many; 3, 5 and 9 unless given, as far as the ballots allow.",
+            "Panel sizes to draw; by default 3, 5 and 9, as far as the ballots allow.",
             DRAWS,
             "NUMBER,NUMBER...",
         ),
@@ -68,20 +68,21 @@ class CalibrateParameters(BallotFormat):
     draws: Annotated[
         int,
         Constraint(ge=1, le=1_000),
-        Doc("Draw so many panels from each session.", DRAWS),
+        Doc("Panels to draw from each session.", DRAWS),
     ] = 20
     seed: Annotated[int, Constraint(ge=0), Doc("Seed of the draws.", DRAWS)] = 0
     rubric: Annotated[
         object | None,
         RUBRIC,
-        Doc("Weigh criteria by this rubric.", COUNTING, "NAME|FILE.toml"),
+        Doc("Rubric that weights the criteria.", COUNTING, "NAME|FILE.toml"),
     ] = None
     prior: Annotated[
         Literal["public", "learn", "none"] | None,
         Doc(
-            "Count with this noise known beforehand: of judges elsewhere, or of fifty sessions.",
+            "Prior for the noise of reviewers: public, learned from at least fifty "
+            "sessions, or none.",
             COUNTING,
-            label="Noise known beforehand",
+            label="Noise prior",
         ),
     ] = None
     level: IntervalLevel = 0.95
@@ -90,7 +91,7 @@ class CalibrateParameters(BallotFormat):
 @public
 @dataclass(frozen=True, slots=True, repr=False)
 class CalibrationResult(CalibrationCheck):
-    """Stated probabilities beside what others said.
+    """Stated probabilities beside observed frequencies.
 
     Parameters
     ----------
@@ -118,19 +119,21 @@ class CalibrationResult(CalibrationCheck):
 
 @operation("calibrate", post="/calibrate", tag="counting", pool="upload")
 def calibrate(store: SessionStore, parameters: CalibrateParameters) -> CalibrationResult:
-    """Check whether probabilities hold: on reviewers held out, or on people.
+    """Check the calibration of probabilities, on held-out reviewers or people.
 
-    Draws panels from each session, counts them alone, and says how often the others agree with
+    Draws panels from each session, counts them alone, and reports how often the others agree with
     what they state: by tenth, with scores, for each number of reviewers. Nothing is stored and no
     model is called.
     """
-    given: dict[str, Any] = {"rubric": parameters.rubric, "prior": parameters.prior}
-    known = {name: value for name, value in given.items() if value is not None}
-    settings = Settings.of(level=parameters.level, **known)
+    options: dict[str, Any] = {"rubric": parameters.rubric, "prior": parameters.prior}
+    known_options = {name: value for name, value in options.items() if value is not None}
+    settings = Settings.of(level=parameters.level, **known_options)
     ballots = parameters.ballots
-    cast = store.history.recent_ballots() if ballots is None else ballots.read(parameters, settings)
+    all_ballots = (
+        store.history.recent_ballots() if ballots is None else ballots.read(parameters, settings)
+    )
     check = check_calibration(
-        cast,
+        all_ballots,
         settings,
         against=parameters.against,
         reviewers=parameters.reviewers or (),

@@ -10,7 +10,7 @@ from witan.service.ballots import SECTION, BallotParameters, Unread
 from witan.service.catalogue import operation, public
 from witan.service.json_output import OutcomeJson, reduce_to
 from witan.service.parameters import Doc, Parser
-from witan.service.settings import COUNTING, USUAL, BallotSettings
+from witan.service.settings import COUNTING, COUNTING_DEFAULTS, BallotSettings
 from witan.version import __version__
 
 if TYPE_CHECKING:
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def _read_names(names: str | tuple[str, ...]) -> tuple[str, ...]:
-    """Read names with commas between, or a list of them; each counts once."""
+    """Read a list or comma-separated names; each counts once."""
     parts = names.split(",") if isinstance(names, str) else names
-    found = tuple(dict.fromkeys(name.strip() for name in parts if name.strip()))
-    if not found:
+    rule_names = tuple(dict.fromkeys(name.strip() for name in parts if name.strip()))
+    if not rule_names:
         raise ValueError(names)
-    return found
+    return rule_names
 
 
 NAMES = Parser(_read_names, "names of rules, with commas between", data=tuple[str, ...])
@@ -37,7 +37,7 @@ class ComparedRules(BallotParameters):
         tuple[str, ...] | None,
         NAMES,
         Doc(
-            "Compare only these rules; all that can count the ballots unless given.",
+            "Rules to compare; by default every rule that can count the ballots.",
             COUNTING,
             "NAME,NAME...",
         ),
@@ -46,14 +46,14 @@ class ComparedRules(BallotParameters):
 
 @dataclass(frozen=True)
 class CompareParameters(BallotSettings, ComparedRules):
-    """Ballots, and how they are counted under each rule."""
+    """Ballots, and settings for counting them under each rule."""
 
-    usual: ClassVar[Any] = USUAL
+    defaults: ClassVar[Any] = COUNTING_DEFAULTS
 
     sessions: Annotated[
         tuple[str, ...],
         Doc(
-            "Compare only on this session; the others still inform what is learned.",
+            "Compare only this session; the others still count for what is learned.",
             SECTION,
             option="session",
         ),
@@ -138,7 +138,7 @@ class RuleComparison:
 
 @operation("compare", post="/compare", tag="counting", pool="upload")
 def compare(_: object, parameters: CompareParameters) -> RuleComparison:
-    """Count ballots that you have under every rule, side by side.
+    """Count given ballots under every rule, side by side.
 
     Shows who leads under each rule, how alike the rankings are, in how many sessions the leader
     differs, how often it survives the loss of one ballot, and which rules cannot count these.
@@ -147,12 +147,12 @@ def compare(_: object, parameters: CompareParameters) -> RuleComparison:
     from witan.core.comparison import compare_rules
     from witan.core.rules import RULES
 
-    compared = RULES if parameters.rules is None else parameters.rules
-    rules = [RULES[name] for name in compared if name in RULES]
-    known = dict.fromkeys(name for rule in rules for name in rule.parameters)
+    rule_names = RULES if parameters.rules is None else parameters.rules
+    rules = [RULES[name] for name in rule_names if name in RULES]
+    parameter_names = dict.fromkeys(name for rule in rules for name in rule.parameters)
     for name in parameters.parameters or ():
-        if name not in known:
-            raise UnknownName("parameter of the rules compared", name, known)
+        if name not in parameter_names:
+            raise UnknownName("parameter of the rules compared", name, parameter_names)
     settings, ballots = parameters.comparison_settings(), parameters.ballots
     try:
         comparison = compare_rules(
@@ -175,5 +175,5 @@ def compare(_: object, parameters: CompareParameters) -> RuleComparison:
             ComparedSession(name, comparison.outcomes[name]) for name in comparison.sessions
         ),
         not_read=tuple(ballots.unread_lines),
-        without_effect=parameters.without_effect(compared),
+        without_effect=parameters.without_effect(rule_names),
     )

@@ -10,25 +10,25 @@ from witan.service.ballots import BallotParameters, Unread
 from witan.service.catalogue import operation, public
 from witan.service.json_output import reduce_to
 from witan.service.parameters import Constraint, Doc
-from witan.service.settings import COUNTING, RUBRIC, USUAL, IntervalLevel
+from witan.service.settings import COUNTING, COUNTING_DEFAULTS, RUBRIC, IntervalLevel
 from witan.version import __version__
 
 
 @dataclass(frozen=True)
 class EstimateParameters(BallotParameters):
-    """Ballots of a jury and of people, and what passes."""
+    """Ballots of a jury and of people, and the pass mark."""
 
-    usual: ClassVar[Any] = USUAL
+    defaults: ClassVar[Any] = COUNTING_DEFAULTS
 
     pass_mark: Annotated[
         float | None,
         Constraint(ge=1, le=10),
-        Doc("Estimate the share of grades of at least this, from 1 to 10.", COUNTING),
+        Doc("Estimate the pass rate at this grade, from 1 to 10.", COUNTING),
     ] = None
     rubric: Annotated[
         object | None,
         RUBRIC,
-        Doc("Weigh criteria by this rubric.", COUNTING, "NAME|FILE.toml"),
+        Doc("Rubric that weights the criteria.", COUNTING, "NAME|FILE.toml"),
     ] = None
     level: IntervalLevel = 0.95
 
@@ -43,7 +43,7 @@ class EstimateResult(Estimates):
     level
         Of the intervals.
     pass_mark
-        Lowest passing grade, from 1 to 10; None: no pass rate is estimated.
+        Lowest passing grade, from 1 to 10; None estimates no pass rate.
     sessions, people_sessions
         How many there are, and how many of them have people's votes.
     systems
@@ -51,7 +51,7 @@ class EstimateResult(Estimates):
     differences
         Of every two systems, the better first.
     panel
-        Pass rates by Dawid and Skene's model; None: people voted, or there is no pass mark.
+        Pass rates by Dawid and Skene's model; None if people voted, or without a pass mark.
     witan
         The version that counted.
     not_read
@@ -64,7 +64,7 @@ class EstimateResult(Estimates):
 
 @operation("estimate", post="/estimate", tag="counting", pool="upload")
 def estimate(_: object, parameters: EstimateParameters) -> EstimateResult:
-    """Estimate systems by a jury's ballots, corrected by people's ballots on some sessions.
+    """Estimate systems from a jury's ballots, corrected by people's votes.
 
     Mean grades, pass rates and differences of two systems, each with its interval, beside the
     jury's uncorrected number and that of people alone. Without people's votes, pass rates are
@@ -74,7 +74,9 @@ def estimate(_: object, parameters: EstimateParameters) -> EstimateResult:
     rubric = {} if parameters.rubric is None else {"rubric": parameters.rubric}
     settings = Settings.of(level=parameters.level, **rubric)  # type: ignore[arg-type]
     ballots = parameters.ballots
-    found = estimate_systems(
+    estimates = estimate_systems(
         ballots.read(parameters, settings), settings, pass_mark=parameters.pass_mark
     )
-    return reduce_to(EstimateResult, found, witan=__version__, not_read=tuple(ballots.unread_lines))
+    return reduce_to(
+        EstimateResult, estimates, witan=__version__, not_read=tuple(ballots.unread_lines)
+    )

@@ -1,4 +1,4 @@
-"""Show step by step how ballots make an outcome."""
+"""Show step by step how ballots lead to an outcome."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
@@ -10,26 +10,26 @@ from witan.service.catalogue import operation, public
 from witan.service.json_output import OutcomeJson
 from witan.service.operations.tally import RuleParameters
 from witan.service.parameters import Doc
-from witan.service.settings import USUAL, BallotSettings
+from witan.service.settings import COUNTING_DEFAULTS, BallotSettings
 from witan.version import __version__
 
 
 @dataclass(frozen=True)
 class ExplainParameters(BallotSettings, RuleParameters):
-    """Ballots, the session to explain, and how it is counted."""
+    """Ballots, the session to explain, and settings for counting."""
 
-    usual: ClassVar[Any] = USUAL
+    defaults: ClassVar[Any] = COUNTING_DEFAULTS
 
     session: Annotated[
         str | None,
-        Doc("Explain this session; needed where there are several.", SECTION),
+        Doc("Session to explain; required if there are several.", SECTION),
     ] = None
 
 
 @public
 @dataclass(frozen=True, slots=True)
 class OutcomeExplanation:
-    """An outcome, and the steps that lead to it.
+    """An outcome, and the steps to it.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class OutcomeExplanation:
 
 @operation("explain", post="/explain", tag="counting", pool="upload")
 def explain(_: object, parameters: ExplainParameters) -> OutcomeExplanation:
-    """Show step by step how ballots that you have make the outcome of a session.
+    """Show step by step how given ballots lead to a session's outcome.
 
     The ballots as cast, what recusal, rubric and safety gate changed, the numbers the rule reads,
     its arithmetic for the first two, and what the difference between them is worth.
@@ -73,5 +73,8 @@ def explain(_: object, parameters: ExplainParameters) -> OutcomeExplanation:
         if error.kind != "session":
             raise
         raise UnknownName("session of the ballots", error.name, error.known_names) from None
-    unread, unused = tuple(ballots.unread_lines), parameters.without_effect([parameters.rule])
-    return OutcomeExplanation(__version__, explanation.outcome, explanation.steps, unread, unused)
+    unread_lines = tuple(ballots.unread_lines)
+    unused_options = parameters.without_effect([parameters.rule])
+    return OutcomeExplanation(
+        __version__, explanation.outcome, explanation.steps, unread_lines, unused_options
+    )

@@ -67,9 +67,9 @@ def import_file(
     strict
         Nothing of a file comes in if a line of it cannot be read.
     on_problem
-        Is told of each line that cannot be read, at once.
+        Called at once with each unreadable line.
     on_note
-        Is told how the file is read, where that is not plain from its columns.
+        Called with how the file is read, if its columns do not show it.
     """
     source = "standard input" if str(path) == "-" else str(path)
     with rereadable_file(path) as file:
@@ -104,7 +104,7 @@ def import_file(
 
 
 def _identify(options: FileOptions) -> dict[str, object]:
-    """Fields that tell one import of a content from another."""
+    """Return the fields that distinguish imports of a content."""
     return {
         "kind": options.format,
         "columns": sorted(options.columns),
@@ -119,7 +119,7 @@ def _identify(options: FileOptions) -> dict[str, object]:
 
 
 class _Refusal(Exception):
-    """Ends an import of which nothing is to remain."""
+    """Ends an import without storing anything."""
 
 
 class _LineProblems:
@@ -131,7 +131,6 @@ class _LineProblems:
         self.scales: dict[Scale, None] = {}
 
     def note(self, problem: LineProblem) -> None:
-        """Note a line that cannot be read."""
         self.problems.append(problem)
         if self._tell is not None:
             self._tell(problem)

@@ -1,4 +1,4 @@
-"""Say what a session would ask for, and cost at most, before it is started."""
+"""Plan the calls and highest cost of a session."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -28,21 +28,21 @@ class PlanSummary:
     repairs
         Further calls, should every review have to be asked for again; within `worst_usd`.
     expected_usd
-        US dollars that are expected when nothing fails; null: a price is unknown.
+        Expected US dollars when nothing fails; null if a price is unknown.
     expected_from
         Sessions of the history whose lengths that rests on; 0: published lengths.
     worst_usd
-        US dollars at most; null: a price is unknown.
+        US dollars at most; null if a price is unknown.
     least_usd
-        US dollars that the smallest complete session sets aside at once; null: unknown.
+        US dollars that the smallest complete session reserves at once; null if unknown.
     max_cost_usd
-        The ceiling; null: none.
+        The ceiling, or null.
     refusal
-        Why the ceiling would refuse the session; null: it would not.
+        Why the ceiling would refuse the session; null if it would not.
     unpriced
         Seats whose price is unknown.
     separation
-        How far apart answers must be to be separated; null: nothing is graded.
+        Smallest difference of answers that can be detected; null without grades.
     lines
         The calls of each seat in each stage.
     """
@@ -92,7 +92,7 @@ class Planner:
     client: "Client"
 
     def summarize(self, estimate: tuple[Plan, float | None]) -> PlanSummary:
-        """Sum a plan up under its own ceiling and that of the client."""
+        """Summarise a plan under its own ceiling and the client's."""
         plan, ceiling = estimate
         bounds = [each for each in (ceiling, self.client.max_cost_usd) if each is not None]
         return summarize_plan(plan, min(bounds, default=None))
@@ -100,7 +100,7 @@ class Planner:
 
 @operation("plan", post="/plan", tag="sessions")
 async def plan(planner: Planner, request: QuestionRequest) -> PlanSummary:
-    """Say what a question would ask for and cost at most; no call is made.
+    """Plan the calls and highest cost of a question, without a call.
 
     Tokens are upper bounds: every answer is counted as if it filled its limit. The expected cost
     goes by the lengths of earlier sessions, or else by published ones. Repairs of reviews and the
@@ -111,18 +111,20 @@ async def plan(planner: Planner, request: QuestionRequest) -> PlanSummary:
 
 @operation("plan_judge", post="/judge/plan", tag="sessions")
 async def plan_judge(planner: Planner, request: JudgeRequest) -> PlanSummary:
-    """Say what `judge` would ask for, and cost at most; no call is made."""
+    """Plan the calls and highest cost of `judge`, without a call."""
     return planner.summarize(await planner.service.plan_judge(request))
 
 
 @operation("plan_retry", post="/sessions/{session}/retry/plan", tag="sessions")
 async def plan_retry(planner: Planner, request: RetryRequest) -> PlanSummary:
-    """Say what `retry` would ask for, and cost at most; no call is made."""
-    planned = await planner.service.plan_retry(request.session, request.seats, request.max_cost_usd)
-    return planner.summarize(planned)
+    """Plan the calls and highest cost of `retry`, without a call."""
+    retry_plan = await planner.service.plan_retry(
+        request.session, request.seats, request.max_cost_usd
+    )
+    return planner.summarize(retry_plan)
 
 
 @operation("plan_rejudge", post="/sessions/{session}/rejudge/plan", tag="sessions")
 async def plan_rejudge(planner: Planner, request: RejudgeRequest) -> PlanSummary:
-    """Say what `rejudge` would ask for, and cost at most; no call is made."""
+    """Plan the calls and highest cost of `rejudge`, without a call."""
     return planner.summarize(await planner.service.plan_rejudge(request.session, request))

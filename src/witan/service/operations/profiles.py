@@ -1,4 +1,4 @@
-"""List the councils that can be asked."""
+"""List the available councils."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class ProfileService(Protocol):
 
     @property
     def profiles(self) -> Mapping[str, CouncilProfile]:
-        """Name to council; empty: what is configured apart from any profile."""
+        """Councils by name; the empty name is the one outside any profile."""
         ...
 
 
@@ -42,12 +42,12 @@ class SeatEntry:
 
 @dataclass(frozen=True, slots=True)
 class ProfileEntry:
-    """A council that can be asked, or why it cannot.
+    """An available council, or the reason it is unavailable.
 
     Parameters
     ----------
     name
-        What `profile` takes; empty: what is configured apart from any profile.
+        Value of `profile`; empty for the council outside any profile.
     about
         A sentence of the configuration on what it is for.
     seats
@@ -57,11 +57,11 @@ class ProfileEntry:
     chairmen
         Who writes the final answer: the first, or if it fails the next.
     simulated
-        Scripts sit in it.
+        Whether its members are scripts.
     notes
         What to know about how it is seated.
     problem
-        Why it cannot be asked; null: it can.
+        Why it is unavailable; null if it is available.
     """
 
     name: str
@@ -110,5 +110,5 @@ def redact_profiles(profiles: Profiles) -> Profiles:
 
 @operation("profiles", get="/profiles", tag="sessions")
 def profiles(service: ProfileService, parameters: ProfilesParameters) -> Profiles:  # noqa: ARG001
-    """List the councils that can be asked: who sits in each, and why one cannot be asked."""
+    """List the available councils: their members, or why one is unavailable."""
     return Profiles(tuple(service.profiles.values()))

@@ -1,4 +1,4 @@
-"""Count a stored session again, under another rule or without some of its reviewers."""
+"""Count a stored session again, under other rules or without some reviewers."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,23 +21,21 @@ from witan.service.settings import COUNTING, BallotSettings
 from witan.service.stored_sessions import Name, SessionName, SessionStore
 from witan.version import __version__
 
-LEARNED = ("prior", "rho")
+LEARNED_SETTINGS = ("prior", "rho")
 """Settings that can be learned from other sessions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecountParameters(BallotSettings):
-    """A session, and how its ballots are counted."""
+    """A session, and settings for counting its ballots."""
 
     session: SessionName
-    rule: Annotated[
-        Name | None, Doc("Count by this rule; the session's own unless given.", COUNTING)
-    ] = None
+    rule: Annotated[Name | None, Doc("Voting rule; by default the session's own.", COUNTING)] = None
     without: Annotated[
         tuple[Name, ...],
         Constraint(max_length=64),
         Doc(
-            "Leave out the ballot of this reviewer; its answer still stands.",
+            "Exclude this reviewer's ballot; its answer stays in.",
             COUNTING,
             label="Without the ballots of",
         ),
@@ -55,7 +53,7 @@ class Recount:
     sessions
         The outcome, alone.
     verdict
-        On texts that were handed in; null: none were.
+        On given texts; null without texts.
     """
 
     witan: str
@@ -70,7 +68,7 @@ class RecountResult:
     Parameters
     ----------
     session
-        The session; None: it came in as ballots, and its outcome has the names of its client.
+        The session; None for imported ballots, whose outcome already has public names.
     """
 
     outcome: Outcome
@@ -86,7 +84,7 @@ class RecountResult:
 
     @property
     def verdict(self) -> Verdict | None:
-        """The verdict as its ballots are counted now; None: no texts were handed in."""
+        """The verdict by the current count; None without given texts."""
         if self.session is None:
             return None
         return replace(self.session, outcome=self.outcome).verdict
@@ -94,7 +92,7 @@ class RecountResult:
 
 @redacts(RecountResult)
 def redact_recount(result: RecountResult) -> RecountResult:
-    """Redact the outcome by what the seats of the session hide."""
+    """Redact the outcome by the session's seats."""
     if result.session is None:
         return result
     redactor = SessionRedactor(result.session.opening)
@@ -103,14 +101,14 @@ def redact_recount(result: RecountResult) -> RecountResult:
 
 @operation("recount", post="/sessions/{session}/recount", tag="counting", pool="session")
 def recount(store: SessionStore, parameters: RecountParameters) -> RecountResult:
-    """Count the ballots of a session again, under another rule or without some reviewers.
+    """Count a session's ballots again, under another rule or without some reviewers.
 
-    The session stays as it is, and no model is called. Whatever is not given stays as the session
-    was counted. With `kind`, the ballots that people cast count, or all of them; `prior` learn,
-    `rho` learn and the rule weighted_borda learn from the other sessions of the history.
+    The session is unchanged, and no model is called. Omitted parameters stay as the session was
+    counted. With `kind`, people's ballots count, or all ballots; `prior` learn, `rho` learn and
+    the rule weighted_borda learn from the other sessions of the history.
     """
     name = store.whole_name(parameters.session)
-    session, changed = store.record(name), parameters.count_options()
+    session, options = store.record(name), parameters.count_options()
     if session is None:
         settings = parameters.settings(parameters.rule)
         outcome = recount_import(
@@ -118,14 +116,14 @@ def recount(store: SessionStore, parameters: RecountParameters) -> RecountResult
             name,
             settings,
             without=parameters.without,
-            explicit=changed,
+            explicit=options,
             redactor=store.show_import,
         )
         return RecountResult(outcome)
     parameters.settings(parameters.rule or session.settings.rule)
-    changed |= changed.pop("parameters", {})
+    options |= options.pop("parameters", {})
     outcome = recount_session(
-        session, store.shared_history, parameters.rule, without=parameters.without, values=changed
+        session, store.shared_history, parameters.rule, without=parameters.without, values=options
     )
     return RecountResult(outcome, session)
 
@@ -138,22 +136,22 @@ def recount_session(
     without: Sequence[str] = (),
     values: Mapping[str, Any] | None = None,
 ) -> Outcome:
-    """Count the ballots of a session again; people's, too, where a `kind` is given.
+    """Count a session's ballots again; people's also, with a `kind`.
 
     Parameters
     ----------
     history
-        Where other sessions are, to learn from; None: there are none.
+        History of other sessions to learn from, or None.
     rule
         None: the session's own.
     without
-        Reviewers whose ballots are left out; their answers still stand.
+        Reviewers whose ballots are excluded; their answers stay in.
     values
-        Settings of counting by name; whatever is not given stays as the session was counted.
+        Settings of counting by name; others stay as the session was counted.
     """
     changed = dict(values or {})
     if history is None:
-        for name in LEARNED:
+        for name in LEARNED_SETTINGS:
             if changed.get(name) == "learn":
                 expected = "another value: there is no history of other sessions to learn it from"
                 raise InvalidParameter(name, "learn", expected)
@@ -175,7 +173,7 @@ def recount_import(
     explicit: Collection[str] = (),
     redactor: ImportRedactor = leave_unredacted,
 ) -> Outcome:
-    """Count the ballots of a session that came in as ballots.
+    """Count the ballots of an imported session.
 
     Parameters
     ----------
@@ -184,9 +182,9 @@ def recount_import(
     redactor
         As whom it is counted to see: `without` and the outcome have the names that are shown.
     """
-    imported, names = redactor(history.export(session))
+    session_import, names = redactor(history.export(session))
     outcomes = imported_outcomes(
-        history, imported, settings, without=without, explicit=explicit, names=names
+        history, session_import, settings, without=without, explicit=explicit, names=names
     )
     if not outcomes:
         raise NothingToCount(f"no ballot of the session {session} is left to count")
@@ -195,10 +193,10 @@ def recount_import(
 
 
 def _add_notes(outcome: Outcome, prior: object, rho: object) -> Outcome:
-    """Return the outcome, with a word on what was to be learned and could not be."""
-    lent, shared = outcome.prior, outcome.rho
-    missed = describe_unlearned(
-        prior if lent is None or lent.source == "public" else None,
-        rho if shared is None or outcome.rho_is_assumed else None,
+    """Add notes on settings that could not be learned."""
+    outcome_prior, outcome_rho = outcome.prior, outcome.rho
+    warnings = describe_unlearned(
+        prior if outcome_prior is None or outcome_prior.source == "public" else None,
+        rho if outcome_rho is None or outcome.rho_is_assumed else None,
     )
-    return replace(outcome, warnings=(*outcome.warnings, *missed))
+    return replace(outcome, warnings=(*outcome.warnings, *warnings))

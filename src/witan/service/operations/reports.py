@@ -26,23 +26,23 @@ _log = logging.getLogger("witan.reports")
 
 
 class ReportService(Protocol):
-    """A source of sessions, and the client that asked."""
+    """A source of sessions, and its client."""
 
     @property
     def families(self) -> Mapping[str, Collection[str]]:
-        """Family to the models that belong to it."""
+        """Models of each family."""
         ...
 
     def source(self) -> AbstractContextManager[Source]:
-        """Open what sessions are summed from."""
+        """Open the source of the sums."""
         ...
 
     def aliases(self, source: Source) -> Mapping[str, str]:
-        """Old name to present name of models, as the client may see it."""
+        """Present names of renamed models, as the client may see them."""
         ...
 
     def note(self, text: str) -> None:
-        """Tell the client something beside the result."""
+        """Send the client a note beside the result."""
         ...
 
 
@@ -61,15 +61,17 @@ class HistoryReports:
 
     @property
     def families(self) -> Mapping[str, Collection[str]]:
-        """Family to the models that belong to it."""
+        """Models of each family."""
         return self.config.families
 
     @contextmanager
     def source(self) -> Iterator[Source]:
-        """Open the history on a connection of its own: a long sum holds up nobody else."""
+        """Open the history on its own connection: long sums block nobody."""
         if self.history is None:
             problem = "this server keeps no history"
-            raise HistoryConflict("the server", problem, "have it started without --no-history")
+            raise HistoryConflict(
+                "the server", problem, "ask its operator to start it without --no-history"
+            )
         with HistorySource.on_own_connection(self.history) as source:
             try:
                 yield source
@@ -77,13 +79,15 @@ class HistoryReports:
                 raise NothingToCount(error.problem.removeprefix(f"{source.location}: ")) from None
 
     def aliases(self, source: Source) -> Mapping[str, str]:
-        """Old name to present name of models, without what only the operator may see."""
+        """Present names of renamed models, without the operator's private ones."""
         names = source.sums(ALWAYS).names().of.values()
-        shown = public_names({present_name(name, self.config.aliases): None for name in names})
-        return {**self.config.aliases, **shown}
+        visible_names = public_names(
+            {present_name(name, self.config.aliases): None for name in names}
+        )
+        return {**self.config.aliases, **visible_names}
 
     def note(self, text: str) -> None:
-        """Tell the operator what a result took."""
+        """Log what a result required, for the operator."""
         _log.info(text)
 
 
@@ -112,7 +116,11 @@ class LeaderboardParameters(WindowParameters):
     min_sessions: Annotated[
         int,
         Constraint(ge=1),
-        Doc("List models with fewer scored sessions apart.", "Standings", label="Fewest sessions"),
+        Doc(
+            "List models with fewer scored sessions separately.",
+            "Standings",
+            label="Fewest sessions",
+        ),
     ] = 10
     level: Annotated[
         float,
@@ -123,7 +131,7 @@ class LeaderboardParameters(WindowParameters):
     ] = 0.95
 
     def __post_init__(self) -> None:
-        """Refuse what no leaderboard can be of, before anything is opened."""
+        """Refuse impossible leaderboards before opening anything."""
         check_rule(self.rule)
         _ = self.terms
 
@@ -163,7 +171,7 @@ def leaderboard(service: ReportService, parameters: LeaderboardParameters) -> Le
 def scores_over_time(
     service: ReportService, terms: Terms, parts: int = 8
 ) -> tuple[tuple[Window, Leaderboard | None], ...]:
-    """Rank models in each of so many equal parts of the time that the sessions span."""
+    """Rank models in equal periods of the sessions' time span."""
     with service.source() as source:
         return boards_over_time(source, terms, parts, aliases=service.aliases(source))
 
@@ -174,15 +182,16 @@ class AuditParameters(WindowParameters):
 
     reviewer: Annotated[
         str | None,
-        Doc("Report everything of one reviewer: a model, a person, or people.", "Figures", "NAME"),
+        Doc("Full report on one reviewer: a model, a person, or people.", "Figures", "NAME"),
     ] = None
     criterion: Annotated[
-        str | None, Doc("Report how each grades on this criterion alone.", "Figures", "NAME")
+        str | None,
+        Doc("Report how each reviewer grades on this criterion only.", "Figures", "NAME"),
     ] = None
     level: Annotated[
         float,
         Constraint(gt=0, lt=1),
-        Doc("Level of intervals, and of what stands out.", "Figures", label="Confidence level"),
+        Doc("Confidence level of intervals and findings.", "Figures", label="Confidence level"),
     ] = 0.95
 
 
@@ -194,9 +203,9 @@ def _without_aliases(report: AuditReport) -> AuditReport:
 
 @operation("audit", get="/audit", tag="reports", pool="history")
 def audit(service: ReportService, parameters: AuditParameters) -> AuditReport:
-    """Audit how reviewers judge: whom they prefer, how far they agree, what they are worth.
+    """Audit how reviewers judge: preferences, agreement and value.
 
-    What stands out is marked; a measure without enough data says so. Simulated sessions never
+    Notable findings are marked; a measure without enough data states that. Simulated sessions never
     count. Families of models, and old names of models, come from the configuration.
     """
     with service.source() as source:

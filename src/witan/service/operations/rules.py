@@ -1,4 +1,4 @@
-"""Lists to choose from: rules to count by, and rubrics to grade by."""
+"""Lists of voting rules and rubrics."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class RulesParameters(Parameters):
 
     name: Annotated[
         str | None,
-        Doc("Only this rule; `auto`: how a rule is chosen.", metavar="NAME", positional="one"),
+        Doc("One rule; `auto` shows how a rule is chosen.", metavar="NAME", positional="one"),
     ] = None
 
 
@@ -78,7 +78,7 @@ class RuleEntry:
 @public
 @dataclass(frozen=True, slots=True)
 class RuleList:
-    """Rules, and how one is chosen where none is named.
+    """Voting rules, and how one is chosen by default.
 
     Parameters
     ----------
@@ -94,11 +94,11 @@ class RuleList:
 
 @operation("rules", get="/rules", tag="counting")
 def rules(_: object, parameters: RulesParameters) -> RuleList:
-    """List the rules to count by, and when to take which; with `name` everything of one."""
+    """List the voting rules and when to use them; `name` details one."""
     if parameters.name == "auto":
         return RuleList(())
-    chosen = RULES.values() if parameters.name is None else [RULES[parameters.name]]
-    return RuleList(tuple(map(_describe, chosen)))
+    rules_listed = RULES.values() if parameters.name is None else [RULES[parameters.name]]
+    return RuleList(tuple(map(_describe, rules_listed)))
 
 
 def _describe(rule: Rule) -> RuleEntry:
@@ -116,7 +116,7 @@ class RubricsParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class RubricEntry:
-    """A rubric: weighted criteria, and ceilings that no weight can outvote.
+    """A rubric: weighted criteria, and ceilings independent of weights.
 
     Parameters
     ----------
@@ -149,9 +149,9 @@ class RubricList:
 
 @operation("rubrics", get="/rubrics", tag="counting")
 def rubrics(_: object, parameters: RubricsParameters) -> RubricList:
-    """List the rubrics that reviewers can grade by; with `name` one of them.
+    """List the rubrics for reviewers; `name` shows one.
 
     Each has its criteria with weights and anchors.
     """
-    chosen = RUBRICS.values() if parameters.name is None else [find_rubric(parameters.name)]
-    return RubricList(tuple(reduce_to(RubricEntry, each) for each in chosen))
+    rubrics_listed = RUBRICS.values() if parameters.name is None else [find_rubric(parameters.name)]
+    return RubricList(tuple(reduce_to(RubricEntry, each) for each in rubrics_listed))

@@ -1,4 +1,4 @@
-"""Sessions, stored and under way: list, show, wait for, cancel and delete them."""
+"""Sessions, stored and running: list, show, wait for, cancel, delete."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -50,9 +50,7 @@ class SessionsParameters(WindowParameters):
     ] = None
     parent: Annotated[
         str | None,
-        Doc(
-            "Only sessions derived from this one.", "Which sessions", "ID", label="Came of session"
-        ),
+        Doc("Only sessions derived from this one.", "Which sessions", "ID", label="Derived from"),
     ] = None
     limit: Annotated[
         int,
@@ -61,17 +59,17 @@ class SessionsParameters(WindowParameters):
     ] = 20
     after: Annotated[
         str | None,
-        Doc("Continue a list: the `next` of the page before.", "Which sessions", "PLACE"),
+        Doc("Page cursor: `next` of the previous page.", "Which sessions", "PLACE"),
     ] = None
 
     def __post_init__(self) -> None:
-        """Refuse what no list can be of, before anything is opened."""
+        """Refuse impossible lists before opening anything."""
         WindowParameters.__post_init__(self)
         _ = self.search, self.cursor
 
     @property
     def search(self) -> Search:
-        """The sessions that are meant."""
+        """Return the search for these sessions."""
         return Search(
             self.text,
             self.since,
@@ -110,7 +108,7 @@ class SessionList:
     short
         Name of a session to its shortest unambiguous beginning.
     next
-        Where the next page begins, for `after`; null: this is the last page.
+        Cursor of the next page, for `after`; null on the last page.
     """
 
     history: str
@@ -130,9 +128,9 @@ def _redact(listing: SessionList) -> SessionList:
 
 @operation("sessions", get="/sessions", tag="sessions")
 def sessions(store: SessionStore, parameters: SessionsParameters) -> SessionList:
-    """List sessions, the latest first; with `text` those that have its words.
+    """List sessions, latest first; `text` searches them.
 
-    An imported session stands by its own time, or where its file says none by that of the import.
+    An imported session is sorted by its own time, or else by that of the import.
     Simulated sessions are marked.
     """
     history = store.history
@@ -155,7 +153,10 @@ class ShowParameters(Parameters):
 
 @redacts(ImportedSession)
 def redact_imported_session(session: ImportedSession) -> ImportedSession:
-    """Redact names and reasons; the outcome was counted under the names that clients see."""
+    """Redact names and reasons.
+
+    The outcome was already counted under public names.
+    """
     why = None if session.not_counted is None else redact_words(session.not_counted)
     redacted, _ = redact_import(session.session_import)
     return replace(session, about=redact(session.about), session_import=redacted, not_counted=why)
@@ -163,7 +164,7 @@ def redact_imported_session(session: ImportedSession) -> ImportedSession:
 
 @operation("show", get="/sessions/{session}", tag="sessions")
 def show(store: SessionStore, parameters: ShowParameters) -> CouncilSession | ImportedSession:
-    """Show a session: question, answers, ballots, outcome, final answer and every event.
+    """Show a session: question, answers, ballots, outcome, final answer, events.
 
     A session that came in as ballots has no events: what is known of it stands in their place,
     marked by `witan_imported` in place of `witan_session`.
@@ -177,9 +178,11 @@ def show(store: SessionStore, parameters: ShowParameters) -> CouncilSession | Im
 
 @dataclass(frozen=True, slots=True)
 class ResultParameters(SessionRequest):
-    """Session to wait for, and for how long."""
+    """Session to wait for, and a timeout."""
 
-    wait: Annotated[float, Constraint(ge=0, le=600), Doc("Seconds to wait for its end.")] = 45
+    wait: Annotated[
+        float, Constraint(ge=0, le=600), Doc("Seconds to wait for the session to end.")
+    ] = 45
 
 
 @operation("result", get="/sessions/{session}/result", tag="sessions")
@@ -188,25 +191,25 @@ async def result(
 ) -> CouncilSession | ImportedSession:
     """Wait for the end of a session, then show it.
 
-    Where it is still under way after `wait` seconds, it is shown as far as it came: ask again.
+    If it is still running after `wait` seconds, it is shown so far: call again.
     """
-    whole = await service.service.resolve_session(parameters.session)
-    running_session = service.service.find_running(whole)
+    session_name = await service.service.resolve_session(parameters.session)
+    running_session = service.service.find_running(session_name)
     if running_session is not None:
         with anyio.move_on_after(parameters.wait):
             await running_session.wait_for_end()
         if not running_session.under_way:
             await running_session.wait_for_session()  # raises what ended it badly
-    return await _show(service, whole)
+    return await _show(service, session_name)
 
 
 @operation("cancel", post="/sessions/{session}/cancel", tag="sessions", changes=True)
 async def cancel(
     service: ClientService, request: SessionRequest
 ) -> CouncilSession | ImportedSession:
-    """Cancel every call of a session under way.
+    """Cancel every call of a running session.
 
-    What came in is kept, and `resume` takes it up. A session that is over stays as it is.
+    Replies so far are kept, and `resume` continues. An ended session is unchanged.
     """
     whole = await service.service.resolve_session(request.session)
     running_session = service.service.find_running(whole)
@@ -224,7 +227,7 @@ async def _show(service: ClientService, session: str) -> CouncilSession | Import
     return await anyio.to_thread.run_sync(show.handler, store, ShowParameters(session))
 
 
-MANY = 100
+MAX_ROOTS_TO_QUERY = 100
 """Descendants of more sessions than this are found in the whole list, not one by one."""
 
 
@@ -236,8 +239,8 @@ class ForgetParameters(Parameters):
     with_children: Annotated[
         bool,
         Doc(
-            "Also the sessions derived from it: rejudged, continued, retried.",
-            label="With sessions that came of it",
+            "Also delete sessions derived from it: rejudged, continued, retried.",
+            label="Include derived sessions",
         ),
     ] = False
 
@@ -245,7 +248,7 @@ class ForgetParameters(Parameters):
 @public
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """Deleted sessions, and files that still hold their text.
+    """Deleted sessions, and files with remains of their text.
 
     Parameters
     ----------
@@ -256,7 +259,7 @@ class Deletion:
     set_aside
         Records of interrupted sessions that were deleted with them.
     note
-        Where their text can still be read, and until when; null: nowhere.
+        Where their text can still be read, and until when; null if nowhere.
     """
 
     sessions: tuple[str, ...]
@@ -267,9 +270,9 @@ class Deletion:
 
 @operation("forget", delete="/sessions/{session}", tag="sessions", changes=True, destroys=True)
 def forget(store: SessionStore, parameters: ForgetParameters) -> Deletion:
-    """Delete a session with its answers, ballots and numbers. It cannot be undone.
+    """Delete a session with its answers, ballots and numbers, irreversibly.
 
-    Records of it that were set aside when it was interrupted are deleted, too. What is left is
+    Records of it that were set aside when it was interrupted are also deleted. What is left is
     what lies elsewhere: saved files, exports, lakes, backups and damaged copies of the history. A
     session that came of it, judged again or continued, holds its text and stays; it is named, and
     goes too with `with_children`.
@@ -283,27 +286,31 @@ def delete_sessions(
     store: SessionStore, sessions: Iterable[str], *, with_children: bool
 ) -> Deletion:
     """Delete sessions by their whole names."""
-    chosen, children = [*sessions], dict[str, str]()
+    sessions_to_delete, children = [*sessions], dict[str, str]()
     with suppress(HistoryConflict):  # a server may keep no history
-        children = descendants(store.history, chosen)
+        children = descendants(store.history, sessions_to_delete)
     if with_children:
-        chosen, children = [*chosen, *children], {}
-    note = store.delete(chosen)
-    return Deletion(tuple(chosen), children, delete_rescued(chosen), note)
+        sessions_to_delete, children = [*sessions_to_delete, *children], {}
+    note = store.delete(sessions_to_delete)
+    return Deletion(tuple(sessions_to_delete), children, delete_rescued(sessions_to_delete), note)
 
 
 def descendants(history: History, sessions: Iterable[str]) -> dict[str, str]:
     """Find the descendants of these sessions, with their relations."""
-    chosen = [*sessions]
-    known: dict[str | None, list[SessionSummary]] = {}
-    for summary in history.find() if len(chosen) > MANY else ():
-        known.setdefault(summary.parent, []).append(summary)
-    seen, relations, waiting = {*chosen}, dict[str, str](), [*chosen]
-    while waiting:
-        parent = waiting.pop()
-        for child in known.get(parent, ()) if known else history.find(parent=parent):
-            if child.session not in seen:
-                seen.add(child.session)
+    roots = [*sessions]
+    children_by_parent: dict[str | None, list[SessionSummary]] = {}
+    for summary in history.find() if len(roots) > MAX_ROOTS_TO_QUERY else ():
+        children_by_parent.setdefault(summary.parent, []).append(summary)
+    visited, relations, queue = {*roots}, dict[str, str](), [*roots]
+    while queue:
+        parent = queue.pop()
+        for child in (
+            children_by_parent.get(parent, ())
+            if children_by_parent
+            else history.find(parent=parent)
+        ):
+            if child.session not in visited:
+                visited.add(child.session)
                 relations[child.session] = child.relation or "came of it"
-                waiting.append(child.session)
+                queue.append(child.session)
     return relations

@@ -9,7 +9,7 @@ from witan.service.ballots import SECTION, BallotParameters, Unread
 from witan.service.catalogue import operation, public
 from witan.service.json_output import OutcomeJson
 from witan.service.parameters import Doc
-from witan.service.settings import AUTO, COUNTING, USUAL, BallotSettings
+from witan.service.settings import AUTO, COUNTING, COUNTING_DEFAULTS, BallotSettings
 from witan.version import __version__
 
 if TYPE_CHECKING:
@@ -25,14 +25,14 @@ class RuleParameters(BallotParameters):
 
 @dataclass(frozen=True)
 class TallyParameters(BallotSettings, RuleParameters):
-    """Ballots, and how they are counted."""
+    """Ballots, and settings for counting them."""
 
-    usual: ClassVar[Any] = USUAL
+    defaults: ClassVar[Any] = COUNTING_DEFAULTS
 
     sessions: Annotated[
         tuple[str, ...],
         Doc(
-            "Show only this session; the others still inform what is learned.",
+            "Show only this session; the others still count for what is learned.",
             SECTION,
             option="session",
         ),
@@ -41,7 +41,7 @@ class TallyParameters(BallotSettings, RuleParameters):
 
 @dataclass(frozen=True, slots=True)
 class UncountedSession:
-    """A session that the rule cannot count.
+    """A session with ballots unsuitable for the rule.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class Tally:
 
 @operation("tally", post="/tally", tag="counting", pool="upload")
 def tally(_: object, parameters: TallyParameters) -> Tally:
-    """Count ballots that you have, and say who leads and how sure that is.
+    """Count given ballots: who leads, and how sure that is.
 
     Standings with intervals, ties, and how many ballots could end the lead. Nothing is stored and
     no model is called.
@@ -104,12 +104,15 @@ def count_sessions(
     parameters: TallyParameters,
     on_unsuitable: Callable[[UnsuitableBallots], None],
 ) -> Iterator["OutcomeColumn"]:
-    """Count session by session, as columns of batches; all ballots are read before the first."""
+    """Count session by session, in batches of columns.
+
+    All ballots are read before the first count.
+    """
     # Loads numpy: the command's help does without.
     from witan.core.rules import RULES
     from witan.core.tally import tally_columns
 
-    chosen = parameters.settings(parameters.rule)
+    settings = parameters.settings(parameters.rule)
     if (
         parameters.sessions
         and parameters.rule != AUTO
@@ -117,9 +120,9 @@ def count_sessions(
     ):
         expected = f"none with the rule {parameters.rule}, which rates over all sessions at once"
         raise InvalidParameter("sessions", ", ".join(parameters.sessions), expected)
-    ballots, only = parameters.ballots, parameters.sessions or None
-    cast = ballots.read(parameters, chosen)
-    columns = tally_columns(cast, chosen, on_unsuitable, only, ballots.check_wanted)
+    ballots, sessions = parameters.ballots, parameters.sessions or None
+    all_ballots = ballots.read(parameters, settings)
+    columns = tally_columns(all_ballots, settings, on_unsuitable, sessions, ballots.check_wanted)
     for name in parameters.sessions:
         if name not in ballots.sessions:
             raise UnknownName("session of the ballots", name, ballots.sessions)

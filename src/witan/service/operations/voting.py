@@ -18,10 +18,10 @@ from witan.service.stored_sessions import Name, SessionName, SessionStore, Text
 AFTERWARDS = "cast again, after it was revealed who wrote what"
 """The note of a ballot that took the place of an earlier one."""
 
-SEEN = "cast after the page of the session was seen, which tells how the panel ranked"
-"""The note of a ballot whose person had been told more than the answers."""
+SEEN_NOTE = "cast after the page of the session was seen, which shows how the panel ranked"
+"""Note of a ballot by a person who had seen more than the answers."""
 
-NAMED = "cast by the names of the candidates, not blind"
+NAMED_NOTE = "cast by the names of the candidates, not blind"
 """The note of a ballot that ranks names in place of labels."""
 
 
@@ -43,12 +43,12 @@ class VoteParameters(PaperParameters):
     ranking: Annotated[
         Text,
         Doc(
-            "Every label, best first: > between better and worse, = between equals; or names.",
+            "Ranking of all labels, best first: > for better, = for equal; names also work.",
             metavar="TEXT",
         ),
     ]
     paper: Annotated[
-        Name | None, Doc("The code of the paper that the labels are from.", metavar="CODE")
+        Name | None, Doc("Code of the voting paper the labels belong to.", metavar="CODE")
     ] = None
     replace: Annotated[bool, Doc("Replace the vote cast earlier.")] = False
 
@@ -92,7 +92,7 @@ class VotingPaper:
 
     @classmethod
     def of(cls, paper: Paper) -> "VotingPaper":
-        """Leave out of a paper who wrote what."""
+        """Return the paper without the authors."""
         return cls(
             paper.session,
             paper.code,
@@ -116,48 +116,50 @@ def redact_vote(result: VoteResult) -> VoteResult:
 
 @operation("paper", get="/sessions/{session}/paper", tag="voting")
 def paper(store: SessionStore, parameters: PaperParameters) -> VotingPaper:
-    """Give the answers of a session under labels drawn for one person, to be ranked blind.
+    """Return a session's answers under a person's labels, for blind ranking.
 
-    Nothing tells who wrote what. Show them to the person; do not rank for them.
+    Nothing reveals the authors. Show them to the person; do not rank for them.
     """
     return VotingPaper.of(paper_for(store, parameters.session, parameters.as_))
 
 
 @operation("vote", post="/sessions/{session}/votes", tag="voting", changes=True, destroys=True)
 def vote(store: SessionStore, parameters: VoteParameters) -> VoteResult:
-    """Store a person's ranking by the labels of the paper; then reveal who wrote what.
+    """Store a person's ranking by labels, then reveal the authors.
 
     Labels differ between voters, so `paper` names the paper that was ranked. By a token one votes
     under its name, or within it: as `ines` by the token `team` is `team/ines`.
     """
-    prepared = paper_for(store, parameters.session, parameters.as_)
-    check_unvoted(store.history, prepared, replace_earlier=parameters.replace)
-    stored = store.history.export(prepared.session)
-    names = store.show_import(stored)[1] if stored.session_record is None else {}
-    known = {names.get(name, name): name for name in prepared.sheet.candidates}
+    voting_paper = paper_for(store, parameters.session, parameters.as_)
+    check_unvoted(store.history, voting_paper, replace_earlier=parameters.replace)
+    export = store.history.export(voting_paper.session)
+    names = store.show_import(export)[1] if export.session_record is None else {}
+    candidate_by_name = {names.get(name, name): name for name in voting_paper.sheet.candidates}
     return cast_vote(
-        store, prepared, read_vote(prepared, parameters.ranking, parameters.paper, known)
+        store,
+        voting_paper,
+        read_vote(voting_paper, parameters.ranking, parameters.paper, candidate_by_name),
     )
 
 
 def paper_for(store: SessionStore, session: str, person: str | None) -> Paper:
-    """Prepare the paper of a person, who wrote what included."""
+    """Prepare a person's paper, including the authors."""
     return prepare_paper(store.history, store.whole_name(session), store.voter(person))
 
 
 def cast_vote(
     store: SessionStore, paper: Paper, vote: HumanVote, *, has_seen_ranking: bool = False
 ) -> VoteResult:
-    """Store a vote, then reveal who wrote what, and how the panel ranked it.
+    """Store a vote, then reveal the authors and the panel's ranking.
 
-    `has_seen_ranking`: the person comes from a page that told before how the panel ranked.
+    `has_seen_ranking`: the person had seen a page with the panel's ranking.
     """
     store_vote(store.history, paper, vote, has_seen_ranking=has_seen_ranking)
     return reveal_paper(store, paper, vote.groups)
 
 
 def reveal_paper(store: SessionStore, paper: Paper, groups: Groups) -> VoteResult:
-    """Reveal who wrote what on a paper, and how the panel ranked it."""
+    """Reveal a paper's authors and the panel's ranking."""
     return reveal(store.history, paper, groups, store.show_import)
 
 
@@ -165,7 +167,7 @@ def check_unvoted(history: History, paper: Paper, *, replace_earlier: bool) -> N
     """Refuse a second vote of a person, unless it replaces the first."""
     if paper.earlier is not None and not replace_earlier:
         problem = f"{paper.sheet.reviewer} has voted on {paper.session}"
-        remedy = "to take that vote back, ask for it to be replaced (replace)"
+        remedy = "set `replace` to change that vote"
         raise HistoryConflict(history.database.location, problem, remedy)
 
 
@@ -174,17 +176,17 @@ def store_vote(
 ) -> None:
     """Store a person's ranking.
 
-    `has_seen_ranking`: the person comes from a page that told before how the panel ranked.
+    `has_seen_ranking`: the person had seen a page with the panel's ranking.
     """
     ballot = build_ballot(paper.sheet, vote.groups, paper.session, SystemClock().now())
     notes = []
     if vote.by_name:
         ballot = replace(ballot, positions=None)
-        notes.append(NAMED)
+        notes.append(NAMED_NOTE)
     if paper.earlier is not None:
         notes.append(AFTERWARDS)
     elif has_seen_ranking:
-        notes.append(SEEN)
+        notes.append(SEEN_NOTE)
     if notes:
         ballot = replace(ballot, notes="; ".join(notes))
     history.vote(paper.session, [ballot], replace_earlier=paper.earlier is not None)

@@ -1,4 +1,4 @@
-"""Sessions of a server, running and stored, for every protocol; names imported lazily."""
+"""Sessions of a server, running and stored; names are imported lazily."""
 
 from typing import TYPE_CHECKING
 

@@ -25,7 +25,7 @@ from witan.service.requests import CouncilRequest, JuryRequest
 from witan.service.text import list_text
 
 MOST_PROCEDURES = 256
-"""Combinations of options whose procedure is kept."""
+"""Combinations of options whose procedure is cached."""
 
 DAY_SECONDS = 86_400
 
@@ -44,20 +44,20 @@ MOST: Mapping[str, float] = MappingProxyType(
 """The most that a client may choose: a session holds a place until it ends."""
 
 MOST_CHARACTERS = 50_000
-"""Of all options together, as JSON: they are kept for the next who asks so."""
+"""Characters of all options together, as JSON: they are cached."""
 
 
 class Configure(Protocol):
-    """Gives the configuration under a profile, with what a request gives in place of it."""
+    """Returns a profile's configuration with a request's overrides."""
 
     def __call__(self, profile: str, values: Mapping[str, Any], /) -> Config:
-        """Give it; what is not accepted is named with its source."""
+        """Return the configuration; errors name the source of a value."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CouncilProfile:
-    """A council that can be asked.
+    """An available council.
 
     Parameters
     ----------
@@ -66,15 +66,15 @@ class CouncilProfile:
     about
         A sentence of the configuration on what it is for.
     procedure
-        How it deliberates where a request says nothing else.
+        Its procedure, unless a request overrides it.
     notes
         What to know about how it is seated.
     seats, jury, chairmen
         As they are configured: `redact` a profile before a client sees it.
     problem
-        Why it cannot be asked, in the words for who would ask; None: it can.
+        Why it is unavailable, in words for a client; None if it is available.
     failure
-        The same for whoever runs the server.
+        The same in words for the operator.
     """
 
     name: str
@@ -95,7 +95,7 @@ class CouncilProfile:
 
 @redacts(CouncilProfile)
 def redact_profile(profile: CouncilProfile) -> CouncilProfile:
-    """Redact how the seats of a profile are written, and what its notes say of that."""
+    """Redact the seats of a profile, and its notes."""
     seats, jury, chairmen = redact_seats(profile.seats, profile.jury, profile.chairmen)
     notes = tuple(map(redact_words, profile.notes))
     return replace(profile, seats=seats, jury=jury, chairmen=chairmen, notes=notes)
@@ -129,7 +129,7 @@ class Councils:
         self._about = {"": "", **about}
         self._environment = environment
         self.history = history
-        self._fast = fast
+        self._plays_fast = fast
         self._councils: dict[str, Council] = {}
         self._procedures: dict[tuple[str, str], Procedure] = {}
         self.profiles: Mapping[str, CouncilProfile] = {}
@@ -140,7 +140,7 @@ class Councils:
         return self._configure("", {})
 
     async def open(self, stack: AsyncExitStack) -> None:
-        """Seat everybody; who cannot be seated is kept with the reason."""
+        """Seat every profile; store the reason for one that fails."""
         profiles = {}
         for name, about in self._about.items():
             try:
@@ -150,8 +150,8 @@ class Councils:
                 profiles[name] = CouncilProfile(name, about, problem=problem, failure=error)
                 continue
             profiles[name] = await self._seat(name, about, council, stack)
-        shown = demonstration(fast=self._fast)
-        council = Council(shown.members, [shown.chairman])
+        demo = demonstration(fast=self._plays_fast)
+        council = Council(demo.members, [demo.chairman])
         about = "a demonstration: scripts answer, whatever is asked"
         profiles[DEMO] = await self._seat(DEMO, about, council, stack)
         self.profiles = profiles
@@ -174,11 +174,11 @@ class Councils:
         )
 
     def council(self, request: CouncilRequest, ceiling: float | None = None) -> Council:
-        """Return a council as it is asked for, whose session costs no more than the ceiling."""
+        """Return the requested council, with its cost under the ceiling."""
         base = self._base(request.profile)
         seats = (*base.members, *base.jury)
         jury = _find_members(request.jury, seats) or base.jury
-        # Who is chosen to judge answers nothing; who is chosen to answer judges nobody.
+        # Chosen jurors do not answer; chosen members do not judge.
         judges = {juror.name for juror in jury} if request.jury else set()
         others = tuple(each for each in base.members if each.name not in judges)
         members = _find_members(request.members, seats) or others
@@ -188,16 +188,16 @@ class Councils:
         return self._vary(base, request, members, jury, ceiling)
 
     def council_of_jurors(self, request: JuryRequest, ceiling: float | None = None) -> Council:
-        """Seat those who judge stored answers: the chosen seats, or else the reviewers."""
+        """Seat the chosen jurors, or the reviewers."""
         base = self._base(request.profile)
         if request.jury and request.members:
-            expected = "none beside a jury: the answers are there"
+            expected = "none with a jury: the answers already exist"
             raise InvalidParameter("members", list(request.members), expected)
-        chosen = request.jury or request.members
-        jurors = _find_members(chosen, (*base.members, *base.jury)) or base.reviewers
+        seats = request.jury or request.members
+        jurors = _find_members(seats, (*base.members, *base.jury)) or base.reviewers
         if len(jurors) < 2:
             name = "jury" if request.jury else "members"
-            raise InvalidParameter(name, list(chosen), "at least two seats")
+            raise InvalidParameter(name, list(seats), "at least two seats")
         return self._vary(base, request, jurors, (), ceiling)
 
     def _vary(
@@ -208,12 +208,12 @@ class Councils:
         jury: tuple[Member, ...],
         ceiling: float | None,
     ) -> Council:
-        """Seat these of a council, with the chairmen and the procedure that are asked for."""
+        """Seat some members of a council, with the requested chairmen and procedure."""
         seats = (*base.members, *base.jury)
         if request.chairman:
-            known = {each.name: each for each in (*base.chairmen, *seats)}
-            _find_members(request.chairman, (*known.values(),))
-            chairmen = tuple(known[name] for name in request.chairman)
+            seat_by_name = {each.name: each for each in (*base.chairmen, *seats)}
+            _find_members(request.chairman, (*seat_by_name.values(),))
+            chairmen = tuple(seat_by_name[name] for name in request.chairman)
         elif request.members or request.jury:
             # Who was left out is no chairman either.
             absent = {each.name for each in seats} - {each.name for each in (*members, *jury)}
@@ -228,49 +228,61 @@ class Councils:
     def council_of(
         self, session: Session, ceiling: float | None = None, max_cost_usd: float | None = None
     ) -> Council:
-        """Return the council that a session was begun by, with the keys of today.
+        """Return the council of a session, with today's keys.
 
         Parameters
         ----------
         max_cost_usd
             In place of the session's own ceiling.
         """
-        opened = session.opening
+        opening = session.opening
         for base in self._councils.values():
-            named = not opened.answers  # who judges stored answers may have another name at home
+            # Reviewers of stored answers may have other names here.
+            match_names = not opening.answers
             seats = (*base.members, *base.jury)
-            members = _match_members(opened.members or opened.reviewers, seats, by_name=named)
-            jury = _match_members(opened.jury if opened.members else (), seats, by_name=named)
-            chairmen = _match_members(opened.chairmen, (*base.chairmen, *seats), by_name=named)
+            members = _match_members(
+                opening.members or opening.reviewers, seats, by_name=match_names
+            )
+            jury = _match_members(
+                opening.jury if opening.members else (), seats, by_name=match_names
+            )
+            chairmen = _match_members(
+                opening.chairmen, (*base.chairmen, *seats), by_name=match_names
+            )
             if members is not None and jury is not None and chairmen is not None:
-                procedure = _limit_cost(with_ceiling(opened.procedure, max_cost_usd), ceiling)
+                procedure = _limit_cost(with_ceiling(opening.procedure, max_cost_usd), ceiling)
                 return base.vary(procedure, members, chairmen, self.history, jury)
         raise self._not_here(session)
 
     def _not_here(self, session: Session) -> NoCouncil:
-        """Make the error of a session whose seats are not configured."""
-        begun, anew = f"the session {session.id} was begun by", "or put the question anew"
+        """Return the error for a session with unconfigured seats."""
+        begun_text = f"the session {session.id} was begun by"
+        retry_text = "or ask the question again"
         opened = session.opening
         for council in self.profiles.values():
             if council.problem is not None and not _missing_seats(
                 opened, self._seats_of_profile(council.name)
             ):
-                which = f"the profile {council.name}" if council.name else "the configured council"
-                problem = f"{begun} {which}, which cannot be seated: {council.problem}"
-                return NoCouncil(problem, f"have that mended, {anew}")
-        lacking = {
+                council_text = (
+                    f"the profile {council.name}" if council.name else "the configured council"
+                )
+                problem = f"{begun_text} {council_text}, which cannot be used: {council.problem}"
+                return NoCouncil(problem, f"fix that, {retry_text}")
+        missing_by_profile = {
             name: _missing_seats(opened, (*base.members, *base.jury, *base.chairmen))
             for name, base in self._councils.items()
         }
-        nearest, absent = min(lacking.items(), key=lambda pair: len(pair[1]))
+        nearest, absent = min(missing_by_profile.items(), key=lambda pair: len(pair[1]))
         others = len(absent) < len({*opened.callable_seats})
-        near = f" in the profile {nearest}, where the others sit," if nearest and others else ""
-        who = list_text([f"{s.name} ({s.source})" if s.source else s.name for s in absent])
-        problem = f"{begun} seats that are not configured here"
-        return NoCouncil(problem, f"have {who} configured{near} as they were, {anew}")
+        profile_text = (
+            f" in the profile {nearest}, where the others sit," if nearest and others else ""
+        )
+        seat_list = list_text([f"{s.name} ({s.source})" if s.source else s.name for s in absent])
+        problem = f"{begun_text} seats that are not configured here"
+        return NoCouncil(problem, f"configure {seat_list}{profile_text} as they were, {retry_text}")
 
     def _seats_of_profile(self, profile: str) -> tuple[SeatSpec, ...]:
-        """List the configured seats of a profile that cannot be seated."""
+        """List the seats of a profile that cannot be used."""
         try:
             config = self._configure(profile, {})
         except WitanError:
@@ -301,7 +313,7 @@ class Councils:
 
 
 def check_weights(request: JuryRequest, council: Council) -> None:
-    """Refuse a request's weight of somebody who does not review."""
+    """Refuse a weight for anyone but a reviewer."""
     reviewers = [member.name for member in council.reviewers]
     for name in request.options.collect_values().get("weights") or ():
         if name not in reviewers:
@@ -309,7 +321,7 @@ def check_weights(request: JuryRequest, council: Council) -> None:
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Refuse settings that no client of a server may choose."""
+    """Refuse settings forbidden to clients of a server."""
     for name, most in MOST.items():
         if (value := options.get(name)) is not None and value > most:
             raise InvalidParameter(name, value, f"at most {most:,}")
@@ -323,33 +335,35 @@ def check_options(options: Mapping[str, Any]) -> None:
 
 def _find_members(names: Sequence[str], members: Sequence[Member]) -> tuple[Member, ...]:
     """Return the members of these names, in the order of the council."""
-    known = {member.name: member for member in members}
+    member_by_name = {member.name: member for member in members}
     for name in names:
-        if name not in known:
-            raise UnknownName("seat", name, known)
-    return tuple(member for name, member in known.items() if name in names)
+        if name not in member_by_name:
+            raise UnknownName("seat", name, member_by_name)
+    return tuple(member for name, member in member_by_name.items() if name in names)
 
 
 def _check_jury(jury: Sequence[Member], members: Sequence[Member]) -> None:
-    """Refuse a jury of one, and a juror that is to answer, too."""
+    """Refuse a single juror, and a juror that is also a member."""
     if len(jury) == 1:
         raise InvalidParameter("jury", [jury[0].name], "at least two seats, or none")
-    both = [member.name for member in members if member in jury]
-    if both:
-        raise InvalidParameter("jury", both, "other seats than the members: jurors only review")
+    shared_names = [member.name for member in members if member in jury]
+    if shared_names:
+        raise InvalidParameter(
+            "jury", shared_names, "other seats than the members: jurors only review"
+        )
 
 
 def _match_members(
     seats: Sequence[Seat], members: Sequence[Member], *, by_name: bool
 ) -> tuple[Member, ...] | None:
-    """Return the members that sat in these seats, by name and source or by source alone.
+    """Return the members in these seats, by name and source, or source.
 
     None: not all of them are here.
     """
-    known = {
+    seats_by_profile = {
         (member.name if by_name else "", member.source): member for member in reversed(members)
     }
-    result = [known.get((seat.name if by_name else "", seat.source)) for seat in seats]
+    result = [seats_by_profile.get((seat.name if by_name else "", seat.source)) for seat in seats]
     return tuple(each for each in result if each is not None) if None not in result else None
 
 
@@ -357,11 +371,15 @@ def _missing_seats(
     opening: SessionOpened, members: Sequence[Member | SeatSpec]
 ) -> tuple[Seat, ...]:
     """Return seats of a session missing among the members, redacted."""
-    named = not opening.answers  # who judges stored answers may have another name at home
-    known = {(member.name if named else "", member.source) for member in members}
-    absent = (s for s in opening.callable_seats if (s.name if named else "", s.source) not in known)
-    [shown] = redact_seats(dict.fromkeys(absent))
-    return shown
+    match_names = not opening.answers
+    seats_here = {(member.name if match_names else "", member.source) for member in members}
+    absent = (
+        s
+        for s in opening.callable_seats
+        if (s.name if match_names else "", s.source) not in seats_here
+    )
+    [redacted_seat] = redact_seats(dict.fromkeys(absent))
+    return redacted_seat
 
 
 def _limit_cost(procedure: Procedure, ceiling: float | None) -> Procedure:

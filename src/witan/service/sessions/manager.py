@@ -44,6 +44,7 @@ from witan.service.sessions.spending import (
 )
 from witan.service.sessions.stream import Stream
 from witan.service.stored_sessions import check_continued
+from witan.service.text import count_noun
 
 if TYPE_CHECKING:
     from witan.history import History
@@ -54,17 +55,17 @@ if TYPE_CHECKING:
     from witan.service.sessions.councils import CouncilProfile, Councils
 
 
-Hold: TypeAlias = "Callable[[Council, Listener, SessionReservation], Awaitable[Session]]"
+SessionRunner: TypeAlias = "Callable[[Council, Listener, SessionReservation], Awaitable[Session]]"
 
 
 class Seating(Protocol):
-    """The councils that a service can seat: of a server, or of one command."""
+    """The councils of a service: a server's or one command's."""
 
     profiles: "Mapping[str, CouncilProfile]"
 
     @property
     def history(self) -> "History | None":
-        """The history that their sessions are recorded in."""
+        """The history of their sessions."""
         ...
 
     @property
@@ -73,7 +74,7 @@ class Seating(Protocol):
         ...
 
     async def open(self, stack: AsyncExitStack) -> None:
-        """Seat who is seated before anybody asks."""
+        """Prepare the councils that are seated in advance."""
         ...
 
     def council(self, request: CouncilRequest, ceiling: float | None = None) -> "Council":
@@ -81,7 +82,7 @@ class Seating(Protocol):
         ...
 
     def council_of_jurors(self, request: JuryRequest, ceiling: float | None = None) -> "Council":
-        """Seat who judges stored answers, or texts."""
+        """Seat the judges of stored answers, or of texts."""
         ...
 
     def council_of(
@@ -93,36 +94,36 @@ class Seating(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SessionJob:
-    """A session that is to be held.
+    """A session to run.
 
     Parameters
     ----------
     seat
-        Gives its council, whose session costs no more than so many dollars; None: no such limit.
-    hold
-        Holds it, and says to its account what it had cost before.
+        Returns its council for a ceiling in dollars, or None without one.
+    run
+        Runs it, and reports its earlier cost to its account.
     plan
         What it asks for, and costs at most before any call fails.
     hops
         The servers that the question came through.
     store
-        Whether anybody finds it once it has ended.
+        Whether it can be found once it has ended.
     left_usd
-        What is left of the ceiling that it was begun under; None: there was none.
-    written
-        How many of the answers are there.
+        Remaining dollars of its original ceiling, or None without one.
+    answers_written
+        How many of the answers exist already.
     """
 
     seat: "Callable[[float | None], Council]"
-    hold: Hold
+    run: SessionRunner
     plan: "Callable[[Council], Plan]"
     hops: tuple[str, ...] = ()
     store: bool = True
     left_usd: float | None = None
-    written: WrittenAnswers = "some"
+    answers_written: WrittenAnswers = "some"
 
     def least_usd(self, council: "Council", plan: Plan, most: float | None) -> float | None:
-        """Return the least dollars it needs; None: unknown or beyond its own.
+        """Return the least dollars it needs; None if unknown or excessive.
 
         That is the most that a stage sets aside at once, or else what its least call may cost.
 
@@ -132,11 +133,11 @@ class SessionJob:
         Parameters
         ----------
         most
-            The ceiling that its client has for each session; None: none.
+            The client's ceiling for each session, or None.
         """
         seats = (*council.members, *council.jury, *council.chairmen)
         prices = {seat.name: seat.price for seat in seats}
-        least = least_call_usd(plan, prices, self.written)
+        least = least_call_usd(plan, prices, self.answers_written)
         whole = plan.least_usd()
         if least is not None and whole is not None:
             least = max(least, whole[1])
@@ -160,7 +161,7 @@ def question_job(
         council = councils.council(request, ceiling)
         return council if store else council.without_history(councils.history)
 
-    async def hold(council: "Council", listener: Listener, _: SessionReservation) -> Session:
+    async def run(council: "Council", listener: Listener, _: SessionReservation) -> Session:
         return await council.ask(
             request.question,
             conversation=conversation,
@@ -174,7 +175,7 @@ def question_job(
     def plan(council: "Council") -> Plan:
         return council.plan(request.question, conversation=conversation, files=request.files)
 
-    return SessionJob(seat, hold, plan, hops, store, written="none")
+    return SessionJob(seat, run, plan, hops, store, answers_written="none")
 
 
 def resume_job(
@@ -183,10 +184,10 @@ def resume_job(
     take_up: Callable[[], Awaitable[Session]],
     max_cost_usd: float | None = None,
 ) -> SessionJob:
-    """Resume an interrupted session, which `take_up` returns."""
+    """Resume an interrupted session, as returned by `take_up`."""
     own = session.opening.procedure.limits.max_cost_usd
 
-    async def hold(council: "Council", listener: Listener, account: SessionReservation) -> Session:
+    async def run(council: "Council", listener: Listener, account: SessionReservation) -> Session:
         taken_up = await take_up()
         account.before_usd = taken_up.cost.committed_usd
         return await council.resume(taken_up, listener=listener)
@@ -195,47 +196,47 @@ def resume_job(
         return plan_rest(session)
 
     bounds = [None if own is None else max(0.0, own - session.cost.committed_usd), max_cost_usd]
-    left = min((each for each in bounds if each is not None), default=None)
+    left_usd = min((each for each in bounds if each is not None), default=None)
     seat = partial(councils.council_of, session, max_cost_usd=max_cost_usd)
-    return SessionJob(seat, hold, plan, left_usd=left)
+    return SessionJob(seat, run, plan, left_usd=left_usd)
 
 
 def retry_job(
     councils: Seating, session: Session, seats: Sequence[str], max_cost_usd: float | None = None
 ) -> SessionJob:
     """Ask failed seats once more; none named: all of them."""
-    again = tuple(seats) or None
+    retry_seats = tuple(seats) or None
 
-    async def hold(council: "Council", listener: Listener, _: SessionReservation) -> Session:
-        return await council.retry(session, again, listener=listener)
+    async def run(council: "Council", listener: Listener, _: SessionReservation) -> Session:
+        return await council.retry(session, retry_seats, listener=listener)
 
     def plan(council: "Council") -> Plan:
-        return plan_retry(session, again, council.procedure.limits)
+        return plan_retry(session, retry_seats, council.procedure.limits)
 
     seat = partial(councils.council_of, session, max_cost_usd=max_cost_usd)
-    return SessionJob(seat, hold, plan)
+    return SessionJob(seat, run, plan)
 
 
 def rejudge_job(
     councils: Seating, session: Session, request: CouncilRequest, hops: tuple[str, ...] = ()
 ) -> SessionJob:
-    """Put the stored answers of a session before another jury."""
+    """Put a session's stored answers before another jury, in a new session."""
 
-    async def hold(council: "Council", listener: Listener, _: SessionReservation) -> Session:
+    async def run(council: "Council", listener: Listener, _: SessionReservation) -> Session:
         return await council.rejudge(session, seed=request.seed, listener=listener)
 
     def plan(council: "Council") -> Plan:
         return plan_rejudgment(session, council.reviewers, council.chairmen, council.procedure)
 
     seat = partial(councils.council_of_jurors, request)
-    return SessionJob(seat, hold, plan, hops, written="all")
+    return SessionJob(seat, run, plan, hops, answers_written="all")
 
 
 def judge_job(councils: Seating, request: JudgeRequest, hops: tuple[str, ...] = ()) -> SessionJob:
     """Put texts before a jury."""
     question = own_question(request.texts) if request.question is None else request.question
 
-    async def hold(council: "Council", listener: Listener, _: SessionReservation) -> Session:
+    async def run(council: "Council", listener: Listener, _: SessionReservation) -> Session:
         return await council.judge(
             request.texts,
             question,
@@ -250,7 +251,9 @@ def judge_job(councils: Seating, request: JudgeRequest, hops: tuple[str, ...] = 
     def plan(council: "Council") -> Plan:
         return council.plan_judge(request.texts, question, files=request.sources)
 
-    return SessionJob(partial(councils.council_of_jurors, request), hold, plan, hops, written="all")
+    return SessionJob(
+        partial(councils.council_of_jurors, request), run, plan, hops, answers_written="all"
+    )
 
 
 _log = logging.getLogger("witan.service")
@@ -260,18 +263,18 @@ RETENTION_SECONDS = 3600.0
 
 
 class Service:
-    """Sessions under way, and those that are kept.
+    """Running and stored sessions.
 
     Open it with `Service.open`.
 
     Attributes
     ----------
     history
-        Where sessions are recorded; None: nowhere, and they are gone with the process.
+        Where sessions are recorded; with None they end with the process.
     config
         What is configured, apart from any profile.
     name
-        What it calls itself in calls that its members make; unless given, as no other server does.
+        Its name in the calls of its members, by default unique.
     draining
         It begins no more sessions.
     """
@@ -293,7 +296,7 @@ class Service:
         self._client_limits = client_limits
         self._observers = tuple(observers)
         self._clock = SystemClock()
-        self._held: set[RunningSession] = set()
+        self._running_sessions: set[RunningSession] = set()
         self._registry = SessionRegistry(councils.history, sessions)
         self.is_draining = False
         self._tasks: TaskGroup
@@ -313,14 +316,14 @@ class Service:
     ) -> "AsyncGenerator[Service, None]":
         """Seat the councils, and hold sessions while the block lasts.
 
-        Sessions that are under way at its end are interrupted, and left to be resumed.
+        Running sessions at its end are interrupted and can be resumed.
 
         Parameters
         ----------
         ledger
-            What clients have spent; None: it is forgotten with the process.
+            Spending of clients; with None it is forgotten with the process.
         most
-            Sessions under way at once.
+            Maximum number of concurrent sessions.
         local
             It is no server: calls do not say that they came through it, and sessions beyond their
             age are deleted after a session alone, not hourly.
@@ -356,17 +359,17 @@ class Service:
 
     @property
     def profiles(self) -> "Mapping[str, CouncilProfile]":
-        """Name to council; empty: the configured one; ``demo``: the demonstration."""
+        """Councils by name: empty is the configured one, ``demo`` the demonstration."""
         return self._seatings.profiles
 
     @property
     def under_way(self) -> tuple[RunningSession, ...]:
-        """The sessions that go on now, the earliest first."""
+        """Running sessions, earliest first."""
         return self._registry.under_way
 
     @property
-    def recent(self) -> tuple[RunningSession, ...]:
-        """The sessions that go on now, or ended lately, the earliest first."""
+    def recent_sessions(self) -> tuple[RunningSession, ...]:
+        """Running and recently ended sessions, earliest first."""
         return self._registry.sessions
 
     @property
@@ -377,7 +380,7 @@ class Service:
         return HistoryReports(self.history, self._seatings.config)
 
     def find_running(self, session: str) -> RunningSession | None:
-        """Return a session that is under way or has ended lately, by its whole name."""
+        """Return a running or recently ended session, by full name."""
         return self._registry.get(session)
 
     async def plan(self, request: QuestionRequest) -> tuple[Plan, float | None]:
@@ -402,25 +405,25 @@ class Service:
         parent: str | None = None,
         store: bool = True,
     ) -> RunningSession:
-        """Put a question to a council; it goes on whether or not anybody follows it.
+        """Ask a council a question; the session runs without any reader.
 
         Parameters
         ----------
         parent
-            The session that the conversation of the request goes on from, where it names none.
+            Session to continue, if the request names none.
         store
-            False: the history never has it, and nobody finds it once it has ended.
+            With False the history never gets it, so it is lost once it has ended.
 
         Raises
         ------
         WitanError
             If it cannot be asked so.
         Busy
-            If too many sessions are under way, or the client has spent what it may.
+            If too many sessions are running, or the client has reached its limit.
         """
-        conversation, named = await self._read_conversation(request)
+        conversation, conversation_name = await self._read_conversation(request)
         job = question_job(
-            self._seatings, request, conversation, named or parent, hops, store=store
+            self._seatings, request, conversation, conversation_name or parent, hops, store=store
         )
         return await self._start(client, job)
 
@@ -432,12 +435,12 @@ class Service:
         max_cost_usd: float | None = None,
         client: Client = LOCAL,
     ) -> RunningSession:
-        """Take up an interrupted session at its last finished seat."""
+        """Resume an interrupted session after its last finished seat."""
         whole = await self.resolve_session(session)
         with self._registry.claim_session(whole):
             record = await self._registry.session(whole)
             if record.status != "interrupted":
-                problem = f"the session {record.id} is over: there is nothing to take up"
+                problem = f"the session {record.id} has ended: there is nothing to resume"
                 raise NothingToCount(problem)
 
             async def take_up() -> Session:
@@ -468,7 +471,7 @@ class Service:
         client: Client = LOCAL,
         hops: tuple[str, ...] = (),
     ) -> RunningSession:
-        """Put the stored answers of a session before another jury, in a session of its own."""
+        """Put a session's stored answers before another jury, in a new session."""
         record = await self._registry.session(session)
         return await self._start(client, rejudge_job(self._seatings, record, request, hops))
 
@@ -487,7 +490,7 @@ class Service:
     async def plan_retry(
         self, session: str, seats: Sequence[str] = (), max_cost_usd: float | None = None
     ) -> tuple[Plan, float | None]:
-        """Plan a retry by the record alone: nobody is seated; return its ceiling as well."""
+        """Plan a retry from the record alone; return its ceiling too."""
         record = await self.record_at_rest(session)
         limits = with_ceiling(record.opening.procedure, max_cost_usd).limits
         return plan_retry(record, tuple(seats) or None, limits), limits.max_cost_usd
@@ -514,7 +517,7 @@ class Service:
         return await self._registry.resolve_session(name)
 
     async def forget(self, session: str) -> str | None:
-        """Delete a session wholly; return what may still be read of it, and until when."""
+        """Delete a session completely; return remains and their expiry."""
         whole = await self.resolve_session(session)
         with self._registry.claim_session(whole):
             note = None
@@ -525,15 +528,15 @@ class Service:
         return note
 
     async def drain(self, seconds: float) -> None:
-        """Begin no more sessions; let those under way end, and break off what lasts longer."""
+        """Start no more sessions; wait for running ones, then cancel them."""
         self.is_draining = True
         with anyio.move_on_after(seconds):
-            for running_session in [*self._held]:
+            for running_session in [*self._running_sessions]:
                 await running_session.wait_for_end()
         with anyio.CancelScope(shield=True):
-            for running_session in [*self._held]:
+            for running_session in [*self._running_sessions]:
                 running_session.cancel()
-            for running_session in [*self._held]:
+            for running_session in [*self._running_sessions]:
                 await running_session.wait_for_end()
 
     async def _forget_expired_hourly(self, scope: anyio.CancelScope) -> None:
@@ -541,19 +544,19 @@ class Service:
         with scope:
             while history is not None and history.keep_days is not None:
                 with contain_errors(_log, "older sessions could not be deleted"):
-                    forgotten = await anyio.to_thread.run_sync(forget_expired, history)
-                    for session in forgotten.sessions:
+                    deletion = await anyio.to_thread.run_sync(forget_expired, history)
+                    for session in deletion.sessions:
                         self._registry.drop(session)
                 await anyio.sleep(RETENTION_SECONDS)
 
     async def record_at_rest(self, name: str) -> Session:
-        """Return a session as it is recorded; one that is under way is refused."""
+        """Return a recorded session; refuse a running one."""
         whole = await self.resolve_session(name)
         self._registry.check_at_rest(whole)
         return await self._registry.session(whole)
 
     async def _take_over(self, session: Session) -> Session:
-        """Return a session as whoever was at it has left it, and writes to it no longer."""
+        """Return a session as left by its former process, which stopped writing."""
         if self.history is None:
             return session
         take_up = partial(self.history.claim, session.id, force=True)
@@ -565,23 +568,23 @@ class Service:
     async def _read_conversation(
         self, request: QuestionRequest
     ) -> tuple[tuple[Message, ...], str | None]:
-        """Return the conversation so far, and the session that it is from, if it is from one."""
+        """Return the conversation so far, and its session, if any."""
         if request.parent is None:
             return tuple(Message(turn.role, turn.content) for turn in request.conversation), None
-        before = await self._registry.session(request.parent)
-        check_continued(request.parent, before)
-        return before.conversation, before.id
+        parent_session = await self._registry.session(request.parent)
+        check_continued(request.parent, parent_session)
+        return parent_session.conversation, parent_session.id
 
     async def _start(self, client: Client, job: SessionJob) -> RunningSession:
         self._check_places()
         running_session = RunningSession(client, Stream(self._clock.seconds), store=job.store)
-        self._held.add(running_session)
+        self._running_sessions.add(running_session)
         with ExitStack() as undo:
             undo.callback(running_session.close)
-            undo.callback(self._held.discard, running_session)
+            undo.callback(self._running_sessions.discard, running_session)
             council, account = await self._admit(client, job)
             undo.pop_all()
-        self._tasks.start_soon(self._hold, running_session, council, job, account)
+        self._tasks.start_soon(self._run_session, running_session, council, job, account)
         self._tasks.start_soon(running_session.stream.pace)
         with ExitStack() as undo:
             undo.callback(running_session.cancel)
@@ -609,11 +612,11 @@ class Service:
     def _check_places(self) -> None:
         if self.is_draining:
             raise Busy("the server is about to stop", "ask again when it is back", RETRY_SECONDS)
-        if len(self._held) >= self.most:
-            problem = f"{len(self._held)} sessions are under way, as many as are held at once"
+        if len(self._running_sessions) >= self.most:
+            problem = f"the limit of {count_noun(self.most, 'concurrent session')} is reached"
             raise Busy(problem, "ask again when one has ended", RETRY_SECONDS)
 
-    async def _hold(
+    async def _run_session(
         self,
         running_session: RunningSession,
         council: "Council",
@@ -624,11 +627,11 @@ class Service:
         session: Session | None = None
         failure: Exception | None = None
         try:
-            guard = contain_errors(_log, "a session failed within", reraise=WitanError)
+            guard = contain_errors(_log, "internal error in a session", reraise=WitanError)
             with guard as mishap, running_session.scope:
                 async with council:
                     listener = self._listener(running_session, account)
-                    session = await job.hold(council, listener, account)
+                    session = await job.run(council, listener, account)
             failure = mishap.failure
         except HistoryError as error:
             if len(running_session.stream) and running_session.stream.is_closed:
@@ -642,7 +645,7 @@ class Service:
             try:
                 await account.settle((session or running_session.record) if any_event else None)
             finally:
-                self._held.discard(running_session)
+                self._running_sessions.discard(running_session)
                 running_session.close(session, failure)
                 notify_over(self._observers, running_session)
                 if job.store:
@@ -661,7 +664,7 @@ class Service:
 
 
 class _SessionListener:
-    """Tells all who hear of a session; and its account, before something is called."""
+    """Notifies observers of a session, and its account before each call."""
 
     def __init__(
         self,
@@ -673,12 +676,12 @@ class _SessionListener:
         self._listeners = listeners
 
     def __call__(self, event: Event) -> None:
-        """Tell of an event."""
+        """Pass an event on."""
         for listener in self._listeners:
             listener(event)
 
     async def before_call(self, *, is_recorded: bool) -> None:
-        """Say that something is called."""
+        """Record that a call is about to start."""
         await self._account.await_record(self._running.id, is_recorded=is_recorded)
 
 
@@ -699,7 +702,7 @@ def make_councils(
 
 
 def spent_path(settings: "ServeSettings") -> Path | None:
-    """Return the file of clients' spending; None: no client has a limit."""
+    """Return the file of clients' spending, or None without limits."""
     from platformdirs import user_state_path
 
     spending = any(token.daily_usd is not None for token in settings.tokens.values())
@@ -714,12 +717,12 @@ async def open_service(
     *,
     spending_path: Path | None = None,
 ) -> AsyncGenerator[Service, None]:
-    """Open the service that a server serves; it sends spans where the environment says so.
+    """Open a server's service, with tracing if the environment configures it.
 
     Parameters
     ----------
     spending_path
-        Where it is kept what clients have spent; None: nowhere.
+        File of clients' spending, or None.
     """
     from witan.service.telemetry import SpanExport, Spans, is_configured
 

@@ -1,4 +1,4 @@
-"""Sessions that run, or ended lately: tasks, observers, registry."""
+"""Running and recently ended sessions: tasks, observers, registry."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from witan.history import History
 
 
-NOTHING: Mapping[str, object] = MappingProxyType({})
+NO_FIELDS: Mapping[str, object] = MappingProxyType({})
 
 
 @dataclass(slots=True)
 class ContainedError:
-    """The error of a guarded block; None: there was none."""
+    """The error of a guarded block, or None."""
 
     failure: Exception | None = None
 
@@ -38,15 +38,15 @@ def contain_errors(
     log: Logger,
     words: str,
     *arguments: object,
-    fields: Mapping[str, object] = NOTHING,
+    fields: Mapping[str, object] = NO_FIELDS,
     reraise: type[Exception] | tuple[type[Exception], ...] = (),
 ) -> Iterator[ContainedError]:
-    """Write what nobody foresaw in this block into the log, and go on after it.
+    """Log unexpected errors of this block, and continue after it.
 
     Parameters
     ----------
     words, arguments, fields
-        What the log says of it.
+        Message of the log.
     reraise
         What is raised on.
     """
@@ -61,12 +61,12 @@ def contain_errors(
 
 
 class RunningSession:
-    """A session, from when it is asked for until nobody asks for it any more.
+    """A session in the registry, from its request until its removal.
 
     Parameters
     ----------
     client
-        On whose behalf it is held.
+        Its client.
     stream
         Its events.
     store
@@ -77,7 +77,7 @@ class RunningSession:
     scope
         What its task runs in.
     unkept
-        Why its record is not in the history, and where it is; None: it is there.
+        Why its record is not in the history, and its place; None if it is.
     """
 
     def __init__(self, client: Client, stream: Stream, *, store: bool = True) -> None:
@@ -91,7 +91,7 @@ class RunningSession:
         self._public_session: Session | None = None
         self._failure: Exception | None = None
         self._opening_event = anyio.Event()
-        self._over = anyio.Event()
+        self._end_event = anyio.Event()
 
     @property
     def has_name(self) -> bool:
@@ -100,7 +100,7 @@ class RunningSession:
 
     @property
     def failure(self) -> Exception | None:
-        """The error that ended it; None: there is none yet."""
+        """The error that ended it, if any."""
         return self._failure
 
     @property
@@ -120,21 +120,21 @@ class RunningSession:
 
     @property
     def record(self) -> Session:
-        """The same as it is recorded, with all that its seats are written by."""
+        """The session as recorded, with the private words of its seats."""
         return self._session if self._session is not None else Session.of(self.stream.events)
 
     @property
     def problem(self) -> str | None:
-        """Problem of the record, for clients; None: the history has it."""
+        """Problem of the record, for clients, or None."""
         return None if self.record_failure is None else public_error(self.record_failure)
 
     @property
     def under_way(self) -> bool:
         """True while it runs."""
-        return not self._over.is_set()
+        return not self._end_event.is_set()
 
     def cancel(self) -> None:
-        """Stop: every call is cancelled, what came in is kept."""
+        """Cancel every call; keep all replies so far."""
         self.scope.cancel()
 
     async def wait_for_name(self) -> None:
@@ -144,15 +144,15 @@ class RunningSession:
             raise self._failure
 
     async def wait_for_session(self) -> Session:
-        """Wait until nothing follows; return the session, which may have been interrupted."""
-        await self._over.wait()
+        """Wait for the end; return the session, which may be interrupted."""
+        await self._end_event.wait()
         if self._failure is not None:
             raise self._failure
         return self.session
 
     async def wait_for_end(self) -> None:
         """Wait until nothing follows, however it ended."""
-        await self._over.wait()
+        await self._end_event.wait()
 
     def take(self, event: Event) -> None:
         """Hear of an event."""
@@ -163,25 +163,25 @@ class RunningSession:
             self._opening_event.set()
 
     def close(self, session: Session | None = None, failure: Exception | None = None) -> None:
-        """End it, with its session or the failure that ended it."""
+        """End with a session or a failure."""
         self._session, self._failure = session, failure
         if session is None and failure is None and self._id is None:
-            # Cancelled before anything was told.
+            # Cancelled before any event was published.
             self._failure = NothingToCount("the session was interrupted before it was opened")
         self.stream.end(None if failure is None else public_error(failure))
         self._opening_event.set()
-        self._over.set()
+        self._end_event.set()
 
 
 class Observer(Protocol):
-    """Hears of every session: to count them, to write them down, to trace them."""
+    """Observes every session: for metrics, logs and traces."""
 
     def watch(self, running_session: RunningSession, /) -> Listener:
-        """Return a listener for a session that is about to be held."""
+        """Return a listener for a new session."""
         ...
 
     def end_session(self, running_session: RunningSession, /) -> None:
-        """Hear that nothing follows in it, whether or not it was closed."""
+        """Note the end of a session, closed or not."""
         ...
 
 
@@ -189,7 +189,7 @@ _log = logging.getLogger("witan.service")
 
 
 def watch_session(observer: Observer, running_session: RunningSession) -> Listener:
-    """Make the listener of an observer; once it fails, the session goes on without it."""
+    """Create an observer's listener; after a failure the session continues without it."""
     hearing: list[Listener] = []
     with _contain(observer):
         hearing.append(observer.watch(running_session))
@@ -206,53 +206,53 @@ def watch_session(observer: Observer, running_session: RunningSession) -> Listen
 
 
 def notify_over(observers: Iterable[Observer], running_session: RunningSession) -> None:
-    """Tell every observer that nothing follows in a session."""
+    """Notify every observer of the end of a session."""
     for observer in observers:
         with _contain(observer):
             observer.end_session(running_session)
 
 
 def _contain(observer: Observer) -> AbstractContextManager[ContainedError]:
-    words = "%s failed; the session goes on without it"
+    words = "%s failed; the session continues without it"
     return contain_errors(_log, words, type(observer).__name__)
 
 
 LATELY, LATELY_ALONE = 64, 256
-"""Sessions at hand after they have ended, with a history to find the others in, and without."""
+"""Ended sessions to keep in memory, with a history for the others, and without one."""
 
 LATELY_BYTES, LATELY_ALONE_BYTES = 16 * 1024 * 1024, 64 * 1024 * 1024
 """Bytes that their records may have together; the latest always stays."""
 
 
 class SessionRegistry:
-    """Sessions by name, and by a beginning of it.
+    """Sessions by name, or by an unambiguous prefix.
 
-    Any thread may read; only that of the event loop changes what is at hand, by putting a new
-    mapping in place of the old, so that whoever goes through the old one goes on undisturbed.
+    Any thread may read. Only the thread of the event loop writes, by replacing the mapping, so
+    that iteration over the old one is undisturbed.
 
     Parameters
     ----------
     history
-        Where the others are; None: there are no others.
+        History of other sessions, or None.
     """
 
     def __init__(self, history: "History | None", sessions: Iterable[Session] = ()) -> None:
         self._history = history
         self._of_files = {session.id: session for session in sessions}
         self._by_id: Mapping[str, RunningSession] = {}
-        self._over: dict[RunningSession, int] = {}
+        self._bytes_by_ended_session: dict[RunningSession, int] = {}
         self._sessions_taken: set[str] = set()
 
     @property
     def under_way(self) -> tuple[RunningSession, ...]:
-        """The sessions that go on now, the earliest first."""
+        """Running sessions, earliest first."""
         return tuple(
             running_session for running_session in self._by_id.values() if running_session.under_way
         )
 
     @property
     def sessions(self) -> tuple[RunningSession, ...]:
-        """The sessions that go on now, or ended lately, the earliest first."""
+        """Running and recently ended sessions, earliest first."""
         return tuple(self._by_id.values())
 
     def get(self, session: str) -> RunningSession | None:
@@ -260,38 +260,39 @@ class SessionRegistry:
         return self._by_id.get(session)
 
     def keep_session(self, running_session: RunningSession) -> None:
-        """Keep a session at hand, in place of what it was before it was taken up again."""
-        before = self._by_id.get(running_session.id)
-        if before is not running_session:
-            if before is not None:
-                self._over.pop(before, None)
+        """Add a session, in place of its earlier run."""
+        earlier_run = self._by_id.get(running_session.id)
+        if earlier_run is not running_session:
+            if earlier_run is not None:
+                self._bytes_by_ended_session.pop(earlier_run, None)
             self._by_id = {**self._by_id, running_session.id: running_session}
 
     def retire_session(self, running_session: RunningSession) -> None:
-        """Let go of the sessions that ended first, beyond those that are held at hand."""
+        """Drop the sessions that ended first, beyond the limits."""
         if (
             not running_session.has_name
             or self._by_id.get(running_session.id) is not running_session
         ):
             return
-        self._over[running_session] = running_session.stream.n_bytes
-        alone = self._history is None
-        most = LATELY_ALONE if alone else LATELY
-        most_bytes = LATELY_ALONE_BYTES if alone else LATELY_BYTES
-        while len(self._over) > most or (
-            sum(self._over.values()) > most_bytes and len(self._over) > 1
+        self._bytes_by_ended_session[running_session] = running_session.stream.n_bytes
+        has_no_history = self._history is None
+        most = LATELY_ALONE if has_no_history else LATELY
+        most_bytes = LATELY_ALONE_BYTES if has_no_history else LATELY_BYTES
+        while len(self._bytes_by_ended_session) > most or (
+            sum(self._bytes_by_ended_session.values()) > most_bytes
+            and len(self._bytes_by_ended_session) > 1
         ):
-            self.drop(next(iter(self._over)).id)
+            self.drop(next(iter(self._bytes_by_ended_session)).id)
 
     def drop(self, session: str) -> None:
-        """Have a session at hand no longer."""
+        """Remove a session from memory."""
         running_session = self._by_id.get(session)
         if running_session is not None:
-            self._over.pop(running_session, None)
-            self._by_id = {name: known for name, known in self._by_id.items() if name != session}
+            self._bytes_by_ended_session.pop(running_session, None)
+            self._by_id = {name: run for name, run in self._by_id.items() if name != session}
 
     def check_at_rest(self, session: str) -> None:
-        """Refuse a session that is under way."""
+        """Refuse a running session."""
         running_session = self._by_id.get(session)
         if session in self._sessions_taken or (
             running_session is not None and running_session.under_way
@@ -301,7 +302,7 @@ class SessionRegistry:
 
     @contextmanager
     def claim_session(self, session: str) -> Iterator[None]:
-        """Let nobody else take up, or delete, a session at the same time."""
+        """Prevent others from resuming or deleting a session meanwhile."""
         self.check_at_rest(session)
         self._sessions_taken.add(session)
         try:
@@ -310,18 +311,18 @@ class SessionRegistry:
             self._sessions_taken.discard(session)
 
     async def session(self, name: str) -> Session:
-        """Return a session as it is recorded, whole or as far as it came."""
-        whole = await self.resolve_session(name)
-        running_session = self._by_id.get(whole)
+        """Return a session as recorded, complete or partial."""
+        session_name = await self.resolve_session(name)
+        running_session = self._by_id.get(session_name)
         if running_session is not None and not (
             self._history and running_session.stream.is_interrupted
         ):
             return running_session.record
-        if whole in self._of_files:
-            return self._of_files[whole]
+        if session_name in self._of_files:
+            return self._of_files[session_name]
         assert self._history is not None  # noqa: S101 - what is not at hand is in it
         try:
-            record = await anyio.to_thread.run_sync(self._history.session, whole)
+            record = await anyio.to_thread.run_sync(self._history.session, session_name)
         except HistoryError:
             if running_session is None:
                 raise
@@ -331,19 +332,19 @@ class SessionRegistry:
             or running_session.record.events[-1].seq >= record.events[-1].seq
         ):
             return record if running_session is None else running_session.record
-        self.drop(whole)  # another process took it up
+        self.drop(session_name)  # another process took it up
         return record
 
     async def resolve_session(self, name: str) -> str:
         """Return the whole name of a session; ``last`` is the latest."""
-        known = self._by_id
-        if name in known or name in self._of_files:
+        running_by_id = self._by_id
+        if name in running_by_id or name in self._of_files:
             return name
         if self._history is not None:
             return await anyio.to_thread.run_sync(self._history.resolve_name, name)
-        if name == "last" and known:
-            return next(reversed([*known]))
-        result = [whole for whole in known if name and whole.startswith(name)]
+        if name == "last" and running_by_id:
+            return next(reversed([*running_by_id]))
+        result = [whole for whole in running_by_id if name and whole.startswith(name)]
         if len(result) != 1:
-            raise UnknownName("session", name, [*known])
+            raise UnknownName("session", name, [*running_by_id])
         return result[0]

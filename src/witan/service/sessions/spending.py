@@ -1,4 +1,4 @@
-"""Limits of clients: how often they ask, and what they spend in a day."""
+"""Limits of clients: request rates and daily spending."""
 
 import json
 import logging
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
 DAY = timedelta(hours=24)
 
 MOST_STALE = 1_000
-"""Lines of the file that say nothing any more, beyond which it is written anew."""
+"""Outdated lines in the file, beyond which it is rewritten."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReservedAmount:
-    """Dollars that a session may cost, held back until it is known what it did.
+    """Dollars reserved for a session until its cost is known.
 
     Parameters
     ----------
     session
-        The session whose record tells what it was held back for came to; None: none was called.
+        The session whose record states the actual cost; None before any call.
     before_usd
-        What that had cost, on whoever's account, before it was taken up.
+        Cost of that session before it was resumed, on any account.
     """
 
     number: str
@@ -76,7 +76,7 @@ class Ledger:
     Parameters
     ----------
     path
-        Where it is kept; None: in memory, until the process ends.
+        The file; None stays in memory until the process ends.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class Ledger:
         self._path = path
         self._lines: dict[str, _Line] = {}
         self._under_way: set[str] = set()
-        self._unwritten: dict[str, _Line] = {}
+        self._unwritten_lines: dict[str, _Line] = {}
         self._n_written = 0
         self._is_torn = False
         self._write_lock = anyio.Lock()
@@ -119,7 +119,7 @@ class Ledger:
         return sum(line.usd for line in self._lines.values() if line.client == client)
 
     def reserved_usd(self, client: str) -> tuple[float, int]:
-        """Return the dollars reserved for sessions under way, and their number."""
+        """Return the dollars reserved for running sessions, and their number."""
         self._forget()
         numbers = self._under_way & self._lines.keys()
         reservations = [
@@ -135,15 +135,17 @@ class Ledger:
         return reservation
 
     def name(self, reservation: ReservedAmount, session: str | None, before_usd: float) -> None:
-        """Say, before anything is called, whose record will tell what it came to; None: nobody's.
+        """Name the session with the actual cost, before any call.
 
         Parameters
         ----------
         before_usd
             What that session had cost before it was taken up.
         """
-        named = replace(reservation, session=session, before_usd=before_usd)
-        self._write_line(reservation, reservation.usd, None if session is None else named)
+        reservation_of_session = replace(reservation, session=session, before_usd=before_usd)
+        self._write_line(
+            reservation, reservation.usd, None if session is None else reservation_of_session
+        )
 
     def settle(self, reservation: ReservedAmount, usd: float, at: datetime | None = None) -> None:
         """Settle a reservation at its cost, by default as of now."""
@@ -151,10 +153,10 @@ class Ledger:
         self._write_line(reservation, usd, at=at)
 
     def drop(self, reservation: ReservedAmount) -> None:
-        """Drop a reservation that came to nothing."""
+        """Drop a reservation without a cost."""
         self._under_way.discard(reservation.number)
         self._lines.pop(reservation.number, None)
-        self._unwritten.pop(reservation.number, None)
+        self._unwritten_lines.pop(reservation.number, None)
 
     async def flush(self, reservation: ReservedAmount | None = None) -> None:
         """Wait until all lines, or those of a reservation, are on disk.
@@ -166,29 +168,35 @@ class Ledger:
             return
         async with self._write_lock:
             if self._waits(reservation):
-                await self._write(self._path, dict(self._unwritten))
+                await self._write(self._path, dict(self._unwritten_lines))
 
     def _waits(self, reservation: ReservedAmount | None) -> bool:
         return (
-            bool(self._unwritten) if reservation is None else reservation.number in self._unwritten
+            bool(self._unwritten_lines)
+            if reservation is None
+            else reservation.number in self._unwritten_lines
         )
 
     async def _write(self, path: Path, lines: Mapping[str, _Line]) -> None:
         self._forget()
         stale = self._n_written + len(lines) - len(self._lines)
-        anew = stale > MOST_STALE
-        written = self._lines if anew else lines
-        text = _text(written) if anew or not self._is_torn else "\n" + _text(written)
+        rewrites_file = stale > MOST_STALE
+        lines_to_write = self._lines if rewrites_file else lines
+        text = (
+            _text(lines_to_write)
+            if rewrites_file or not self._is_torn
+            else "\n" + _text(lines_to_write)
+        )
         try:
-            await anyio.to_thread.run_sync(_replace if anew else _append, path, text)
+            await anyio.to_thread.run_sync(_replace if rewrites_file else _append, path, text)
         except OSError as error:
             self._is_torn = True
             raise _unusable(path, error) from error
         self._is_torn = False
-        self._n_written = len(written) if anew else self._n_written + len(lines)
+        self._n_written = len(lines_to_write) if rewrites_file else self._n_written + len(lines)
         # What was said meanwhile is not on the disk.
-        later = self._unwritten.items()
-        self._unwritten = {n: line for n, line in later if line is not lines.get(n)}
+        unwritten_lines = self._unwritten_lines.items()
+        self._unwritten_lines = {n: line for n, line in unwritten_lines if line is not lines.get(n)}
 
     def _write_line(
         self,
@@ -202,14 +210,14 @@ class Ledger:
         )
         self._lines[reservation.number] = line
         if self._path is not None:
-            self._unwritten[reservation.number] = line
+            self._unwritten_lines[reservation.number] = line
 
     def _forget(self) -> None:
         since = self._clock.now() - DAY
         self._lines = {n: line for n, line in self._lines.items() if line.at > since}
 
     def _open(self, path: Path) -> None:
-        """Take up what is there, and write it anew without what is too old."""
+        """Read the file, and rewrite it without outdated lines."""
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not self._file_lock.enter_context(lock_file(path.with_name(f"{path.name}.lock"), 0)):
             self._file_lock.close()
@@ -234,7 +242,7 @@ def _append(path: Path, text: str) -> None:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Have this in the file alone: whenever the machine stops, it is there, or what was before."""
+    """Replace the file atomically, even if the machine stops."""
     anew = path.with_name(f"{path.name}.new")
     with anew.open("w", encoding="utf-8") as file:
         anew.chmod(0o600)
@@ -267,9 +275,11 @@ def _object(number: str, line: _Line) -> dict[str, object]:
 
 
 def _lines(text: str) -> Iterator[tuple[str, _Line]]:
-    """Yield the lines that are whole; the last may have been cut off when the machine stopped.
+    """Yield the complete lines.
 
-    One that somebody wrote is whole if its time is of a zone, and its dollars are a number.
+    The last one may be cut off, if the machine stopped.
+
+    A line is valid if its time has a zone, and its dollars are a number.
     """
     for line in text.splitlines():
         try:
@@ -285,7 +295,7 @@ def _lines(text: str) -> Iterator[tuple[str, _Line]]:
 def _read_reservation(
     number: str, client: str, usd: float, line: Mapping[str, object]
 ) -> ReservedAmount | None:
-    """Read the reservation of a line; None: its amount is final."""
+    """Read the reservation of a line; None if its amount is final."""
     session, before_usd = line.get("session"), line.get("before_usd")
     if line.get("held") is not True or not isinstance(before_usd, int | float):
         return None
@@ -308,13 +318,13 @@ class Client:
     name
         Of its token, or ``local``.
     per_minute
-        Sessions it may begin in a minute; None: as many as it likes.
+        Sessions it may start per minute, or None without a limit.
     max_cost_usd
-        The ceiling of each of its sessions; None: that of the configuration.
+        Ceiling of each of its sessions, by default the configured one.
     daily_usd
-        What its sessions may cost in any 24 hours; None: as much as they like.
+        Cost limit of its sessions in any 24 hours, or None.
     by_token
-        It is known by a token; else nobody knows who it is, and it is taken at its word.
+        Whether it has a token; without one its name is only a claim.
     """
 
     name: str
@@ -325,7 +335,7 @@ class Client:
 
 
 LOCAL = Client("local")
-"""Whoever reaches a server that listens on this machine alone, and has no tokens."""
+"""Every client of a local server without tokens."""
 
 
 _log = logging.getLogger("witan.service")
@@ -337,12 +347,12 @@ class SessionReservation:
     Parameters
     ----------
     reservation
-        None: nothing is held back.
+        None reserves nothing.
 
     Attributes
     ----------
     before_usd
-        What the session had cost, on whoever's account, before it is taken up.
+        Cost of the session before it is resumed, on any account.
     """
 
     def __init__(self, ledger: Ledger, reservation: ReservedAmount | None) -> None:
@@ -353,7 +363,7 @@ class SessionReservation:
         self.before_usd = 0.0
 
     async def await_record(self, session: str, *, is_recorded: bool) -> None:
-        """Wait until it outlives the process that something is called, and whose record tells what.
+        """Wait until the reservation, its calls and its session are durable.
 
         Parameters
         ----------
@@ -370,7 +380,7 @@ class SessionReservation:
         await flush_ledger(self._ledger, self._reservation)
 
     async def settle(self, session: Session | None) -> None:
-        """Settle the reservation at the session's cost; None: there was no session.
+        """Settle the reservation at the session's cost, else at 0.
 
         What is unknown counts for all that it may have been: nothing is called at an unknown price
         where there is a ceiling, and there is one where anything is held back.
@@ -386,8 +396,8 @@ class SessionReservation:
 
 
 async def flush_ledger(ledger: Ledger, reservation: ReservedAmount | None = None) -> None:
-    """Flush a ledger despite cancellation, which takes effect afterwards."""
-    # What is written of somebody who is cancelled meanwhile is known, too.
+    """Flush a ledger despite cancellation, which then takes effect."""
+    # The write of a caller that is cancelled meanwhile also counts.
     with anyio.CancelScope(shield=True):
         await ledger.flush(reservation)
 
@@ -410,7 +420,7 @@ class ClientLimits:
         self._begin_times: dict[str, deque[float]] = defaultdict(deque)
 
     def begin(self, client: Client) -> None:
-        """Count a session that is about to begin.
+        """Count the start of a session.
 
         Raises
         ------
@@ -419,33 +429,33 @@ class ClientLimits:
         """
         if client.per_minute is None:
             return
-        now, begun = self._clock.seconds(), self._begin_times[client.name]
-        while begun and begun[0] <= now - MINUTE_SECONDS:
-            begun.popleft()
-        if len(begun) >= client.per_minute:
-            wait = begun[0] + MINUTE_SECONDS - now
+        now, begin_times = self._clock.seconds(), self._begin_times[client.name]
+        while begin_times and begin_times[0] <= now - MINUTE_SECONDS:
+            begin_times.popleft()
+        if len(begin_times) >= client.per_minute:
+            wait = begin_times[0] + MINUTE_SECONDS - now
             most = count_noun(ceil(client.per_minute), "session")
-            problem = f"{client.name} may begin {most} in a minute"
+            problem = f"{client.name} may start {most} per minute"
             raise Busy(problem, f"ask again in {ceil(wait)} s", wait)
-        begun.append(now)
+        begin_times.append(now)
 
     def session_ceiling(self, client: Client) -> float | None:
-        """Return the most that a session of this client may cost; None: as much as it likes.
+        """Return the client's ceiling for a session; None without a limit.
 
         Raises
         ------
         Busy
-            If it has spent what it may, or the rest is held back.
+            If its limit is spent, or the rest is reserved.
         """
         if client.daily_usd is None:
             return client.max_cost_usd
-        left = client.daily_usd - self._ledger.spent_usd(client.name)
-        if left <= 0:
+        left_usd = client.daily_usd - self._ledger.spent_usd(client.name)
+        if left_usd <= 0:
             raise self._refusal(client, client.daily_usd)
-        return left if client.max_cost_usd is None else min(left, client.max_cost_usd)
+        return left_usd if client.max_cost_usd is None else min(left_usd, client.max_cost_usd)
 
     def check(self, client: Client, least_usd: float) -> None:
-        """Refuse a session of which no call could be made with what its client has left.
+        """Refuse a session whose first call exceeds the remaining budget.
 
         Parameters
         ----------
@@ -459,31 +469,33 @@ class ClientLimits:
         """
         if client.daily_usd is None:
             return
-        left = client.daily_usd - self._ledger.spent_usd(client.name)
-        if left + ROUNDING_USD < least_usd:
+        left_usd = client.daily_usd - self._ledger.spent_usd(client.name)
+        if left_usd + ROUNDING_USD < least_usd:
             raise self._refusal(client, client.daily_usd, least_usd)
 
     def _refusal(self, client: Client, daily_usd: float, least_usd: float | None = None) -> Busy:
-        """Sum what is spent and reserved, and say when to try again."""
+        """Return the refusal: sums spent and reserved, and when to retry."""
         reserved, n_held = self._ledger.reserved_usd(client.name)
-        spent = self._ledger.spent_usd(client.name) - reserved
-        problem = f"{client.name} has spent ${spent:.4f} of the ${daily_usd:g} of its last 24 hours"
+        spent_usd = self._ledger.spent_usd(client.name) - reserved
+        problem = (
+            f"{client.name} has spent ${spent_usd:.4f} of the ${daily_usd:g} of its last 24 hours"
+        )
         if n_held:
             under_way = count_noun(n_held, "session")
-            problem += f", and ${reserved:.4f} is held back for {under_way} under way"
+            problem += f", and ${reserved:.4f} is reserved for {under_way} in progress"
         if least_usd is not None:
             problem += f"; this one needs at least ${least_usd:.4f}"
         if (
             n_held
-            and daily_usd - spent > 0
-            and daily_usd - spent + ROUNDING_USD >= (least_usd or 0)
+            and daily_usd - spent_usd > 0
+            and daily_usd - spent_usd + ROUNDING_USD >= (least_usd or 0)
         ):
-            over = "it has ended" if n_held == 1 else "one of them has ended"
-            return Busy(problem, f"ask again when {over}", RETRY_SECONDS)
-        return Busy(problem, "ask again tomorrow, or have its limit raised", TOMORROW_SECONDS)
+            end_text = "it has ended" if n_held == 1 else "one of them has ended"
+            return Busy(problem, f"ask again when {end_text}", RETRY_SECONDS)
+        return Busy(problem, "ask again tomorrow, or ask for a higher limit", TOMORROW_SECONDS)
 
     async def hold_back(self, client: Client, usd: float | None) -> SessionReservation:
-        """Hold back what a session may cost, such that it outlives the process; None: nothing.
+        """Reserve a session's highest cost durably; None reserves nothing.
 
         It counts at once: two who ask at the same moment do not both get what is left. A session is
         to have it for its ceiling: what retries cost beyond it would be nobody's.
@@ -492,7 +504,7 @@ class ClientLimits:
             return SessionReservation(self._ledger, None)
         reserved = self._ledger.reserve(client.name, usd)
         with ExitStack() as undo:
-            # Whoever is cancelled meanwhile: it may be written down already.
+            # If the caller is cancelled meanwhile, it may be written already.
             undo.callback(self._ledger.settle, reserved, 0.0)
             try:
                 await flush_ledger(self._ledger, reserved)
@@ -509,25 +521,25 @@ class ClientLimits:
         Nothing was called for what names no session. What names one counts whole where no history
         tells of it.
         """
-        for left in self._ledger.reservations_left:
-            if left.session is None:
-                self._ledger.settle(left, 0.0)
+        for reservation in self._ledger.reservations_left:
+            if reservation.session is None:
+                self._ledger.settle(reservation, 0.0)
                 continue
-            session = await _recorded_session(history, left.session)
+            session = await _recorded_session(history, reservation.session)
             if session is None:
                 continue
-            usd = max(0.0, session.cost.committed_usd - left.before_usd)
-            self._ledger.settle(left, min(left.usd, usd), session.events[-1].at)
+            usd = max(0.0, session.cost.committed_usd - reservation.before_usd)
+            self._ledger.settle(reservation, min(reservation.usd, usd), session.events[-1].at)
         await flush_ledger(self._ledger)
 
 
 async def _recorded_session(history: "History | None", name: str) -> Session | None:
-    """Return a session as a history has it; None: it does not."""
+    """Return a session from a history, or None."""
     if history is None:
         return None
     try:
         session = await anyio.to_thread.run_sync(history.session, name)
     except WitanError as error:
-        _log.warning("the cost of %s is unknown and counts as reserved: %s", name, error)
+        _log.warning("the cost of %s is unknown; the reserved amount counts: %s", name, error)
         return None
     return session if session.id == name else None

@@ -22,7 +22,7 @@ Piece: TypeAlias = e.AnswerDelta | e.SynthesisDelta
 
 
 class StreamMessage:
-    """An event as readers are told of it.
+    """An event as readers receive it.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class StreamMessage:
 
     @property
     def seq(self) -> int:
-        """The number of the event; of pieces told together, that of the last."""
+        """Number of the event; the last one's for merged pieces."""
         return self.event.seq
 
     @property
@@ -54,14 +54,14 @@ class StreamMessage:
 
     @property
     def n_bytes(self) -> int:
-        """The length of its JSON, which is not held for that."""
+        """Length of its JSON, which is not stored for that."""
         if self._json is not None:
             return len(self._json)
         return len(event_to_json(self.event, is_simulated=self._is_simulated))
 
     @property
     def mark(self) -> str:
-        """A mark that differs from that of another event with the same number."""
+        """A mark to distinguish events with the same number."""
         if self._mark is None:
             payload = self.json
             if self.event.provisional:  # an event is the same one once it is kept
@@ -72,7 +72,7 @@ class StreamMessage:
 
     @property
     def id(self) -> str:
-        """Its number and its mark: by these a reader says what it heard last."""
+        """Number and mark, by which a reader names its last event."""
         return f"{self.seq}-{self.mark}"
 
     def part_after(self, after: int) -> "StreamMessage":
@@ -82,7 +82,7 @@ class StreamMessage:
 
 
 class TextRun(StreamMessage):
-    """Pieces of a text that were told one by one long ago, kept as one.
+    """Old pieces of a text, merged into one.
 
     Its mark is its own: to have heard it is not to have heard the pieces of other texts that lie
     between its own, as those are told after it.
@@ -121,7 +121,7 @@ class TextRun(StreamMessage):
 
 
 def resume_point(messages: Sequence[StreamMessage], last: str, mark: str | None = None) -> int:
-    """Return the number of the last event a reader has; 0: none surely.
+    """Return the number of a reader's last event; 0 if unsure.
 
     Parameters
     ----------
@@ -132,23 +132,23 @@ def resume_point(messages: Sequence[StreamMessage], last: str, mark: str | None 
     mark
         That of the pieces which were told along with these events.
     """
-    number, dash, given = last.partition("-")
+    number, dash, mark_text = last.partition("-")
     if not (number.isascii() and number.isdecimal()):
         return 0
     seq = int(number[:MOST_DIGITS])
-    if not dash or given == mark:
+    if not dash or mark_text == mark:
         return seq
     at = bisect_right(messages, seq, key=lambda each: each.seq)
     if not at or isinstance(messages[at - 1], TextRun):
         return 0
-    return seq if messages[at - 1].seq == seq and messages[at - 1].mark == given else 0
+    return seq if messages[at - 1].seq == seq and messages[at - 1].mark == mark_text else 0
 
 
 PACE_SECONDS = 0.04
 """Seconds for which pieces of a text are gathered into one message."""
 
-RECENT = 128
-"""Pieces of a text under way that stay as they were told, at least; twice as many at most."""
+MAX_RECENT_PIECES = 128
+"""Least pieces of a growing text to keep separate; twice as many at most."""
 
 _Text = tuple[str, str | None, int]
 """The text that a piece belongs to: answer or synthesis, seat, round."""
@@ -156,7 +156,7 @@ _Text = tuple[str, str | None, int]
 
 @dataclass(slots=True)
 class _PendingText:
-    """A text under way: its unsent piece, and its number of separate pieces."""
+    """A growing text: its unsent piece, and its number of separate pieces."""
 
     told_at: float = 0.0
     pending: Piece | None = None
@@ -174,7 +174,7 @@ class Stream:
     Attributes
     ----------
     mark
-        Of the pieces that it tells; no other stream has it.
+        Mark of its pieces, unique to this stream.
     """
 
     def __init__(self, seconds: Callable[[], float]) -> None:
@@ -192,7 +192,7 @@ class Stream:
         self.failure: str | None = None
 
     def take(self, event: e.Event) -> None:
-        """Tell an event, or keep it for a moment where it is a piece of a text."""
+        """Publish an event; buffer pieces of texts briefly."""
         if isinstance(event, e.AnswerDelta | e.SynthesisDelta):
             self._gather(event)
             return
@@ -204,7 +204,7 @@ class Stream:
         self._tell(event)
 
     def end(self, failure: str | None = None) -> None:
-        """Say that nothing follows: the session is closed, was interrupted, or failed."""
+        """End the stream of a closed, interrupted or failed session."""
         if self.has_ended:
             return
         self.flush()
@@ -233,25 +233,25 @@ class Stream:
 
     @property
     def events(self) -> tuple[e.Event, ...]:
-        """The same as it happened: readers are not told how seats are written."""
+        """The events as they happened, with private words of seats."""
         return tuple(self._kept_events)
 
     @property
     def n_bytes(self) -> int:
-        """The length of all that was told so far, as JSON."""
+        """Length of all published events, as JSON."""
         return sum(entry.n_bytes for entry in self._log)
 
     def __len__(self) -> int:
         return len(self._log)
 
     async def follow(self, after: int = 0) -> AsyncGenerator[StreamMessage, None]:
-        """Yield what was told with a number above `after`, then what is, until nothing follows.
+        """Yield published messages after number `after`, then new ones, until the end.
 
         Between two of them anything may have been told; a text that was completed meanwhile comes
         whole.
         """
         while True:
-            for entry in self._since(after):
+            for entry in self._messages_since(after):
                 after = entry.seq
                 yield entry
             if self._log and self._log[-1].seq > after:
@@ -261,19 +261,19 @@ class Stream:
             await self.wait_for_change()
 
     def resume_point(self, last: str) -> int:
-        """Return the number after which to go on for whoever received this last."""
+        """Return the number for a reader to continue after."""
         return resume_point(self._log, last, self.mark)
 
     async def wait_for_change(self) -> None:
-        """Wait until something is told, or nothing follows any more."""
+        """Wait for a published message or the end of the stream."""
         await self._wake.wait()
 
     def messages_after(self, after: int) -> tuple[StreamMessage, ...]:
         """Return the messages so far with a number above `after`."""
-        return tuple(self._since(after))
+        return tuple(self._messages_since(after))
 
     async def pace(self) -> None:
-        """Tell what is gathered, again and again, until nothing follows."""
+        """Publish buffered pieces at intervals, until the end."""
         while not self.has_ended:
             await self._gather_event.wait()
             if not self.has_ended:
@@ -281,20 +281,23 @@ class Stream:
             self.flush()
 
     def flush(self) -> None:
-        """Tell at once what was to wait."""
+        """Publish buffered pieces now."""
         if not self._is_waiting:
             return
         self._is_waiting, self._gather_event = False, anyio.Event()
         now = self._seconds()
-        ready = [gathering for gathering in self._texts.values() if gathering.pending is not None]
+        texts_to_send = [
+            gathering for gathering in self._texts.values() if gathering.pending is not None
+        ]
         for gathering in sorted(
-            ready, key=lambda text_state: text_state.pending.seq if text_state.pending else 0
+            texts_to_send,
+            key=lambda text_state: text_state.pending.seq if text_state.pending else 0,
         ):
             if gathering.pending is not None:
                 self._tell_piece(gathering, gathering.pending)
             gathering.told_at, gathering.pending = now, None
 
-    def _since(self, after: int) -> Iterator[StreamMessage]:
+    def _messages_since(self, after: int) -> Iterator[StreamMessage]:
         # Sliced, as the log may change between two readings.
         rest = self._log[bisect_right(self._log, after, key=lambda entry: entry.seq) :]
         return (entry.part_after(after) for entry in rest)
@@ -312,44 +315,44 @@ class Stream:
             gathering.told_at = self._seconds()
             self._tell_piece(gathering, piece)
             return
-        before = gathering.pending
+        pending_piece = gathering.pending
         gathering.pending = (
-            piece if before is None else replace(piece, text=before.text + piece.text)
+            piece if pending_piece is None else replace(piece, text=pending_piece.text + piece.text)
         )
         if not self._is_waiting:
             self._is_waiting = True
             self._gather_event.set()
 
     def _tell_piece(self, text_state: _PendingText, piece: Piece) -> None:
-        """Tell a piece; what was told long ago of a long text is kept as one."""
+        """Publish a piece; merge old pieces of long texts."""
         self._tell(piece)
         text_state.n_single += 1
-        if text_state.n_single < 2 * RECENT:
+        if text_state.n_single < 2 * MAX_RECENT_PIECES:
             return
         text = _text_of(piece)
         own = [each for each in self._log if _is_of(each.event, text)]
-        passage = TextRun(own[:-RECENT], is_simulated=self._is_simulated)
-        last, recent = own[-RECENT - 1], {id(each) for each in own[-RECENT:]}
+        passage = TextRun(own[:-MAX_RECENT_PIECES], is_simulated=self._is_simulated)
+        last, recent = own[-MAX_RECENT_PIECES - 1], {id(each) for each in own[-MAX_RECENT_PIECES:]}
         self._log = [
             passage if each is last else each
             for each in self._log
             if each is last or id(each) in recent or not _is_of(each.event, text)
         ]
-        text_state.n_single = RECENT
+        text_state.n_single = MAX_RECENT_PIECES
 
     def _forget_pieces(self, event: e.Event) -> None:
-        """Drop the pieces of a text that is whole, or void."""
-        over = _ended_by(event)
-        if over is None:
+        """Drop the pieces of a complete or void text."""
+        ended_part = _ended_by(event)
+        if ended_part is None:
             return
-        stage, whose = over
-        for text in [t for t in self._texts if t[0] == stage and t[1] == whose]:
+        stage, seat = ended_part
+        for text in [t for t in self._texts if t[0] == stage and t[1] == seat]:
             del self._texts[text]
         self._log = [
             entry
             for entry in self._log
             if not isinstance(entry.event, e.AnswerDelta | e.SynthesisDelta)
-            or _text_of(entry.event)[:2] != over
+            or _text_of(entry.event)[:2] != ended_part
         ]
 
     def _tell(self, event: e.Event) -> None:
@@ -374,7 +377,7 @@ def _text_of(piece: Piece) -> _Text:
 
 
 def _ended_by(event: e.Event) -> tuple[str, str | None] | None:
-    """The stage and seat whose text this event completes or makes void."""
+    """Return the stage and seat of a text that this event ends."""
     match event:
         case e.AnswerDone() | e.AnswerFailed():
             return "answer", event.seat

@@ -612,7 +612,7 @@ def _find_session(
         return read_session(file), False
     assert place is not None  # noqa: S101 - refused before
     name = whole_name(place.history, request.session, or_file=True)
-    own = place.own and not place.history.summary(name).imported
+    own = place.is_own and not place.history.summary(name).imported
     # Whoever is at it is said before anybody is seated.
     return place.history.claim(name, force=request.take_over), own
 

@@ -265,8 +265,8 @@ def _option(parameter: Parameter, words: str) -> Decorator[Any]:
     if parameter.doc.positional:
         return _argument(parameter)
     name = parameter.option
-    if parameter.usual is not None and parameter.default is None:
-        words = f"{words}  [default: {parameter.usual}]"
+    if parameter.default_text is not None and parameter.default is None:
+        words = f"{words}  [default: {parameter.default_text}]"
     if parameter.kind is bool:
         flag = f"{name}/--no-{name[2:]}" if parameter.nullable or parameter.default else name
         switch = None if "/" in flag else True

@@ -158,7 +158,7 @@ def _choose_providers(dialogue: _Dialogue) -> "tuple[SeatSpec, ...]":
     from witan.models.providers import PROVIDERS, find_key
     from witan.models.seats import name_seats
     from witan.service.council_discovery import (
-        FEWEST,
+        MIN_SEATS,
         NOTHING_HERE,
         deal,
         find_sources,
@@ -194,7 +194,7 @@ def _choose_providers(dialogue: _Dialogue) -> "tuple[SeatSpec, ...]":
     sources = sort_by_known_price(sources)
     offers = [spec for source in sources for spec in source[:OFFERED]]
     seats = deal(sources)
-    seats = seats * FEWEST if len(seats) == 1 else seats
+    seats = seats * MIN_SEATS if len(seats) == 1 else seats
     offers += [seat for seat in seats if seat not in offers]
     return name_seats(_pick(offers, seats, dialogue))
 

@@ -241,7 +241,7 @@ class LiveSession:
                 return f"{reason}; {history_problem}nothing was saved: {place.failure}"
             history_problem = f"{place.failure}; "
         resume_name = place.session.id if place.file is None else shlex.quote(str(place.file))
-        own = place.in_history and self.place is not None and self.place.own
+        own = place.in_history and self.place is not None and self.place.is_own
         trust = (
             ""
             if own or not any(map(describe_risk, place.session.opening.callable_seats))
@@ -279,7 +279,7 @@ class LiveSession:
 
     def _unkept_text(self, problem: str) -> str:
         unkept = f"the session was not recorded: {problem}"
-        rescued = self.recorder.rescued
+        rescued = self.recorder.rescue_result
         if not isinstance(rescued, Path):
             return f"{unkept}; nor could its record be written: {clean(str(rescued))}"
         again = f"witan import {shlex.quote(str(rescued))}{self._history_option}"

@@ -124,7 +124,9 @@ def read_earlier(
     from witan.service.stored_sessions import check_continued
     from witan.surfaces.cli.stored_sessions import council_session
 
-    session, _ = council_session(name, config, history, ", and has no final answer to go on from")
+    session, _ = council_session(
+        name, config, history, ", and has no final answer to continue from"
+    )
     check_continued(name, session)
     return session
 

@@ -50,7 +50,7 @@ with --show first; a vote is cast under the name of your login unless --as gives
 @click.option(
     "--ranking",
     metavar="TEXT",
-    help="Every label, best first: > between better and worse, = between equals; or names.",
+    help="Ranking of all labels, best first: > for better, = for equal; names also work.",
 )
 @click.option("--show", is_flag=True, help="Print the answers under their labels, and exit.")
 @config_option

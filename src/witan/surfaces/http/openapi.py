@@ -114,7 +114,7 @@ DETAILS: Mapping[int, str] = {
     409: "the session 20261122-043640-acfc3ee97f is under way; let it end, or cancel it, first",
     413: "the request is longer than 4,194,304 bytes; send less, or raise serve.body_bytes",
     422: "question: Field required",
-    429: "ada may begin 60 sessions in a minute; ask again in 12 s",
+    429: "ada may start 60 sessions per minute; ask again in 12 s",
     501: "the server needs an extra: pip install 'witan[serve]'",
     502: "the session produced no text: ada: the call failed",
     503: "the server is about to stop; ask again when it is back",

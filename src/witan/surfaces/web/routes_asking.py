@@ -167,7 +167,7 @@ def _name_seat(seat: Seat) -> str:
 
 def _latest(service: Service) -> list[ListedSession]:
     if service.history is None:
-        return latest_sessions([], service.recent, most=LATEST)
+        return latest_sessions([], service.recent_sessions, most=LATEST)
     summaries, _ = service.history.page(Search(has_events=True), LATEST)
     return latest_sessions(summaries, service.under_way, most=LATEST)
 

@@ -154,8 +154,14 @@ def _address(link: Link, site: Site, values: Mapping[str, str]) -> str:
     return f"{site.at(link.operation)}{'?' if query else ''}{query}"
 
 
-def _draw(chart: Chart) -> str:
-    return trusted_html(draw_chart(chart))
+def _draw(chart: Chart, site: Site, values: Mapping[str, str]) -> str:
+    """Draw a chart for a desktop and for a phone."""
+
+    def address(link: Link) -> str:
+        return "" if site.is_file else _address(link, site, values)
+
+    drawn = (draw_chart(chart, narrow=narrow, address=address) for narrow in (False, True))
+    return trusted_html("".join(drawn))
 
 
 def _kind(value: object) -> str:

@@ -153,6 +153,7 @@ async def leaderboard_page(
     rules = tuple(name for name in session_rules() if name != AUTO)
     values = {
         "fields": form_fields(leaderboard.parameters, query, choices={"rule": rules}),
+        "filtered": any(query.values()),
         "trend": trend,
         "with_trend": f"?{urlencode({**page_query, 'trend': '1'})}#h-trend",
     }
@@ -180,6 +181,7 @@ async def audit_page(
         "kept": {name: query[name] for name in KEPT if query[name]},
         "back": _back(reviewer, criterion),
         "fields": form_fields(audit.parameters, query),
+        "filtered": any(value for name, value in query.items() if name != "reviewer"),
     }
     title = audit_title(reviewer, criterion)
     report = ReportPage("audit", "parts/audit.html", title, values)

@@ -377,6 +377,8 @@ class SessionSummary:
         It has the record of a council; else it was imported as ballots.
     imported
         It was imported from a file, with a record or as ballots.
+    p_best
+        The probability that another draw of reviewers would place the leader best; None: unknown.
     """
 
     session: str
@@ -394,6 +396,7 @@ class SessionSummary:
     leader_seat: str | None = None
     has_events: bool = True
     imported: bool = False
+    p_best: float | None = None
 
 
 def find(database: Database, search: Search) -> list[SessionSummary]:
@@ -401,7 +404,7 @@ def find(database: Database, search: Search) -> list[SessionSummary]:
     wheres, params = build_conditions(search)
     sql = (
         "SELECT session, at_us, status, category, simulated, question, rule, cost_usd, source,"  # noqa: S608
-        f" parent, relation, {HAS_EVENTS}, holder FROM sessions"
+        f" parent, relation, {HAS_EVENTS}, holder, agreement FROM sessions"
     )
     if search.status == "interrupted" and (running := _read_running(database)):
         names = {f"running{k}": name for k, name in enumerate(running)}
@@ -427,7 +430,7 @@ def _read_running(database: Database) -> list[str]:
 
 def _line(row: tuple[Any, ...], leader: str | None, seat: str | None) -> SessionSummary:
     session, at_us, status, category, simulated, question, rule, cost_usd, *beside = row
-    source, parent, relation, has_events, holder = beside
+    source, parent, relation, has_events, holder, p_best = beside
     if status == "interrupted" and is_running(holder):
         status = "running"
     return SessionSummary(
@@ -446,6 +449,7 @@ def _line(row: tuple[Any, ...], leader: str | None, seat: str | None) -> Session
         leader_seat=seat,
         has_events=bool(has_events),
         imported=source != COUNCIL,
+        p_best=p_best,
     )
 
 

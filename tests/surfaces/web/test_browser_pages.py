@@ -69,6 +69,23 @@ class TestNavigation:
         page.get_by_role("link", name="The latest").click()
         expect(page.locator(".sessions a").first).to_have_text(first)
 
+    def test_the_history_is_read_day_by_day_and_names_leaders_on_request(self, window):
+        """How sure a leader is stands beside its question; other filters open on request."""
+        page = window().open("/history")
+        day = page.locator("section.day", has=page.get_by_role("heading", name="20 November 2026"))
+        outcome = day.locator("li", has_text="Which of the five?").first.locator(".outcome")
+        expect(outcome).to_contain_text("likely to be best")
+        expect(outcome).not_to_contain_text("leads")
+
+        page.get_by_role("link", name="Name them").click()
+        expect(outcome).to_contain_text("leads, ")
+        expect(page.get_by_label("Status")).to_be_hidden()
+        page.get_by_text("More filters").click()
+        page.get_by_label("Status").select_option("complete")
+        page.get_by_role("button", name="Search").click()
+        expect(page.get_by_label("Status")).to_have_value("complete")
+        expect(outcome).to_contain_text("leads, ")
+
     def test_the_leaderboard_is_sorted_by_its_form(self, window):
         """The address contains the order, and every chart has its numbers as a table."""
         page = window().open("/leaderboard")

@@ -94,12 +94,19 @@ class PendingReport:
 @router.get("/history")
 @takes_query(sessions)
 async def history_page(
-    request: Request, service: ServiceOf, client: ClientOf, **query: str
+    request: Request,
+    service: ServiceOf,
+    client: ClientOf,
+    *,
+    reveal: bool = False,
+    **query: str,
 ) -> Response:
-    """List sessions, and search them."""
+    """List sessions day by day, and search them; `reveal` names leaders."""
     site, failure = site_of(request), None
     summaries, following = tuple[SessionSummary, ...](), None
     filters = {name: value for name, value in query.items() if value and name != "after"}
+    after = {"after": query["after"]} if query["after"] else {}
+    names = {"reveal": "1"} if reveal else {}
     try:
         parameters = read_query(sessions, query)
         answer = await dispatch(sessions, service, client, parameters, lambda result: result)
@@ -111,10 +118,15 @@ async def history_page(
         site=site,
         fields=form_fields(sessions.parameters, query, exclude=["after"]),
         rows=list_sessions(summaries, service.under_way),
-        older="" if following is None else _link(site, {**filters, "after": following}),
-        latest=_link(site, filters),
-        paged=bool(query["after"]),
+        reveal=reveal,
+        hides=not reveal and any(each.has_events and each.leader for each in summaries),
+        named=_link(site, {**filters, **after, "reveal": "1"}),
+        older="" if following is None else _link(site, {**filters, **names, "after": following}),
+        latest=_link(site, {**filters, **names}),
+        unnamed=_link(site, {**filters, **after}),
+        paged=bool(after),
         searched=bool(filters),
+        filtered=any(name != "text" for name in filters),
         problem="" if failure is None else clean(word_error(request, failure)),
     )
     return HtmlPage(html, 200 if failure is None else status_of(failure))

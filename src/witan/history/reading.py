@@ -378,7 +378,8 @@ class SessionSummary:
     imported
         It was imported from a file, with a record or as ballots.
     p_best
-        The probability that another draw of reviewers would place the leader best; None: unknown.
+        The probability that another draw of reviewers would place the leader best; None: unknown,
+        as with imported ballots, which may be counted by several rules.
     """
 
     session: str
@@ -449,7 +450,7 @@ def _line(row: tuple[Any, ...], leader: str | None, seat: str | None) -> Session
         leader_seat=seat,
         has_events=bool(has_events),
         imported=source != COUNCIL,
-        p_best=p_best,
+        p_best=None if rule is None else p_best,
     )
 
 

@@ -586,7 +586,7 @@ class TestDeleting:
         session = ask_and_wait(browser)
         hidden = page(browser.get("/history?limit=30"))
         [row] = [row for row in session_rows(hidden) if session in row.all("a")[0].attrs["href"]]
-        assert re.search(r"the leader is (over )?\d+% likely to be best", row.text)
+        assert re.search(r"The leader is (over )?\d+% likely to be best", row.text)
         [to] = [a.attrs["href"] for a in hidden.all("a") if a.text == "Name them"]
 
         named = page(browser.get(to))

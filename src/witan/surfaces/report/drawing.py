@@ -336,7 +336,7 @@ def _ticks(
     for most in (6, 5, 4, 3, 2, 1):
         ticks = axis.ticks(most)
         gaps = [abs(place(b) - place(a)) for (a, _), (b, _) in pairwise(ticks)]
-        if not gaps or min(gaps) >= max(room(words) for _, words in ticks):
+        if gaps and min(gaps) >= max(room(words) for _, words in ticks):
             return ticks
     apart: list[tuple[float, str]] = []
     for value, words in reversed(axis.ticks(4)):

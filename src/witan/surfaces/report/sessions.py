@@ -90,10 +90,10 @@ def outcome_text(line: SessionSummary, *, with_names: bool) -> str:
     sure = "" if line.p_best is None else f"{_percent(line.p_best)} likely to be best"
     leader = line.leader_seat or line.leader
     if leader is None:
-        return f"several lead, the likeliest {sure}" if sure else "several lead"
+        return f"Several lead, the likeliest {sure}" if sure else "Several lead"
     if with_names or not line.has_events:
         return f"{leader} leads{f', {sure}' * bool(sure)}"
-    return f"the leader is {sure}" if sure else "one answer leads"
+    return f"The leader is {sure}" if sure else "One answer leads"
 
 
 def _percent(probability: float) -> str:

@@ -3,6 +3,8 @@
 import pytest
 
 from browsers import NEEDS
+from lessons import lessons
+from witan import write_ballots
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -88,6 +90,29 @@ class TestWords:
             whole = cut.first.locator("title").text_content()
             cut.first.hover()
             expect(page.locator(".tip")).to_have_text(whole)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_check_of_probabilities_is_drawn_with_its_diagonal(window, tmp_path, width):
+    """Found against stated, each dot with its interval in words; the form is folded away."""
+    ballots = [ballot for lesson in lessons(40, people=40) for ballot in lesson.ballots]
+    here = window(viewport={"width": width, "height": 900})
+    page = here.open("/calibrate")
+    write_ballots(ballots, tmp_path / "lessons.jsonl")
+    page.set_input_files("#file", tmp_path / "lessons.jsonl")
+    page.get_by_role("button", name="Check them").click()
+    page.get_by_text("Other ballots or settings").wait_for()
+    page.wait_for_load_state()
+
+    chart = page.locator("figure.chart").first.locator("svg:visible")
+    expect(chart).to_contain_text("found as stated")
+    expect(chart).to_contain_text("expected")
+    expect(page.get_by_role("button", name="Check them")).to_be_hidden()
+    here.shoot(f"calibration-{width}")
+    page.locator(".chart-box").first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".tip")).to_contain_text("found")
+    expect(page.locator(".tip")).to_contain_text("interval")
 
 
 @pytest.mark.parametrize("width", [1280, 390])

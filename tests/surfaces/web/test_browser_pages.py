@@ -98,10 +98,10 @@ class TestNavigation:
         expect(page.locator("figure.chart").first).to_contain_text("logits")
         page.get_by_role("link", name="Show scores over time").click()
         assert "order_by=rating" in page.url
-        expect(page.locator("figure")).to_have_count(4)
+        expect(page.locator("figure:visible")).to_have_count(4)
         expect(page.locator("#h-trend")).to_be_in_viewport()
         for section in page.locator("section:has(figure)").all():
-            section.locator("summary", has_text="The numbers").first.click()
+            section.locator(":scope > details > summary", has_text="The numbers").first.click()
             expect(section.locator("table").first).to_be_visible()
 
     def test_a_reviewer_has_a_page_of_details(self, window):

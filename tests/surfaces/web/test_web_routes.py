@@ -746,7 +746,7 @@ class TestReports:
         """Tiers with intervals, pairwise wins, cost, and history over time."""
         root = report(browser, "/leaderboard?trend=1")
 
-        bars, beats, costs, trend = (figure.one("svg", class_="wide") for figure in
+        bars, beats, with_unranked, costs, trend = (figure.one("svg", class_="wide") for figure in
                                      root.all("figure", class_="chart"))  # fmt: skip
         numbers, unranked = root.one("section", aria_labelledby="h-board").all("table")
         names = [each.text for each in numbers.all("th", scope="row")]
@@ -756,6 +756,8 @@ class TestReports:
         labels = [each.text for each in bars.all("text") if each.text.startswith("group")]
         assert [label[:7] for label in labels] == ["group 1", "group 2"]
         assert beats.all("rect", class_="s3")
+        assert len(beats.all("rect", class_="own")) == len(names)
+        assert len(with_unranked.all("rect", class_="own")) == len(names) + 1
         assert costs.all("circle")
         assert {*names} <= {each.text for each in trend.all("text")}
 

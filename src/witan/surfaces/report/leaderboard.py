@@ -396,21 +396,27 @@ def _strength(board: Leaderboard) -> Iterator[Block]:
     if n_models < 2 or not any(p is not None for row in board.p_beats for p in row):
         return
     yield Heading("Head-to-head probability", "beats")
-    yield strength_chart(board, FIRST)
-    if n_models > FIRST:
+    first = min(FIRST, len(board.lines) if len(board.lines) > 1 else n_models)
+    yield strength_chart(board, first)
+    if n_models > first:
         yield replace(strength_chart(board), fold=f"All {n_models} models")
 
 
-def cost_chart(board: Leaderboard) -> Chart:
+def cost_chart(board: Leaderboard, *, with_unranked: bool = True) -> Chart:
     """Chart each model's number against its cost per answer.
+
+    Parameters
+    ----------
+    with_unranked
+        Draw the models without a rank, too; else their number is said.
 
     Raises
     ------
     NothingToCount
         If no answer has a known cost.
     """
-    lines = (*board.lines, *board.provisional)
-    known = _prices(board)
+    lines = (*board.lines, *(board.provisional if with_unranked else ()))
+    known = _prices(board, lines)
     if not known:
         raise NothingToCount(f"no answer has a known cost {board.terms.window}")
     points = tuple(
@@ -438,7 +444,7 @@ def cost_chart(board: Leaderboard) -> Chart:
     return Chart(
         Scatter(across, up, points, corners),
         "Cost against quality",
-        f"{_marks(board)}{steps}{left_out}",
+        f"{_marks(board, rings=with_unranked)}{steps}{left_out}",
         board.interpretation,
         _describe_basis(board),
         table_of(
@@ -478,19 +484,19 @@ def _fronts(known: Sequence[Priced], up: Axis) -> list[list[Priced]]:
     return fronts
 
 
-def _prices(board: Leaderboard) -> list[Priced]:
+def _prices(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> list[Priced]:
     """List the models with both a number and a cost."""
-    dots = ((line, line.effort.cost_usd, _dot(board, line)) for line in
-            (*board.lines, *board.provisional))  # fmt: skip
+    dots = ((line, line.effort.cost_usd, _dot(board, line)) for line in lines)
     return [(line, cost, dot) for line, cost, dot in dots if cost is not None and dot is not None]
 
 
 def _costs(board: Leaderboard) -> Iterator[Block]:
     """Draw the number against the cost, where two models have both."""
-    known = _prices(board)
+    ranked = _prices(board, board.lines)
+    known = ranked if len(ranked) > 1 else _prices(board, (*board.lines, *board.provisional))
     if len(known) > 1 and any(cost > 0 for _, cost, _ in known):
         yield Heading("Cost against quality", "costs")
-        yield cost_chart(board)
+        yield cost_chart(board, with_unranked=known is not ranked)
 
 
 def _trend(board: Leaderboard, parts: Parts) -> Iterator[Block]:
@@ -506,9 +512,11 @@ def _trend(board: Leaderboard, parts: Parts) -> Iterator[Block]:
     axis = Axis.of_numbers(
         "", ((line.score, line.interval) for line in lines_with_score), is_reversed=turned
     )
-    more = f" Not drawn: {count_noun(len(models) - FIRST, 'more model')}." * (len(models) > FIRST)
+    n_drawn = min(FIRST, len(board.lines) or len(models))
+    left_out = count_noun(len(models) - n_drawn, "more model")
+    more = f" Not drawn: {left_out}." * (len(models) > n_drawn)
     days = [_day(window.since) for window, _ in parts]
-    series = tuple(_series(model, days, lines[model]) for model in models[:FIRST])
+    series = tuple(_series(model, days, lines[model]) for model in models[:n_drawn])
     columns = [
         (Column("model", "left", heads=True), models),
         *(

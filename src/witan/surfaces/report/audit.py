@@ -353,7 +353,8 @@ def audit_chart(report: AuditReport) -> Chart:
     ]
     if not words:
         raise NothingToCount("no measure of these reviewers has enough data to be drawn")
-    rows = tuple(_draw(each.reviewer, line, words) for each, line in lines)
+    drawn = [_draw(each.reviewer, line, words) for each, line in lines]
+    rows = tuple(row for row in drawn if any(row.dots))
     about = (count_noun(report.sessions, "session"), str(report.window))
     return _measure_chart("Reviewers", report, words, rows, finding=finding, about=about)
 

@@ -617,9 +617,9 @@ def _draw_facets(drawing: Facets, view: _View) -> _Body:
         low = max(drawing.across.low, drawing.up.low)
         parts.append(draw_rule(run(low), rise(low), run(1.0), rise(1.0), "join"))
         slope = degrees(atan2(rise(low) - rise(1.0), run(1.0) - run(low)))
-        above = sum(dot.value - x for x, dot in facet.dots if x > UPPER) <= 0
-        side_of = -8 if above else 10
-        parts.append(_along(drawing.diagonal, run(1.0) - 4, rise(1.0), -slope, side_of))
+        below = sum(dot.value - x for x, dot in facet.dots if x > UPPER) > 0
+        end = 1.0 - (0.08 if below else 0.02) * (1.0 - low)
+        parts.append(_along(drawing.diagonal, run(end), rise(end), -slope, 10 if below else -8))
         places = [(run(x), rise(y)) for x, y in facet.dashes]
         parts += [draw_rule(*one, *following, "edge") for one, following in pairwise(places)]
         if places:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from browsers import NEEDS
+from browsers import AXE, NEEDS
 from lessons import lessons
 from witan import write_ballots
 
@@ -138,3 +138,13 @@ def test_every_chart_has_its_numbers_in_a_table(window):
             table = chart.locator("xpath=following-sibling::details[1]")
             expect(table.locator("summary").first).to_have_text("The numbers")
             expect(table.locator("table").first).to_be_hidden()
+
+
+@pytest.mark.skipif(not AXE, reason="TEST_AXE names no axe.min.js of axe-core")
+def test_axe_finds_no_problem_in_what_is_folded(window):
+    """Tables, charts and filters, all of them opened."""
+    here = window(bypass_csp=True)
+    for path in ("/leaderboard?trend=1", "/audit", "/audit?reviewer=r1", "/history?reveal=1"):
+        page = here.open(path)
+        page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+        assert here.violations() == [], path

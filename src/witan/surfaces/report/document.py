@@ -227,7 +227,14 @@ class Table:
     def folds(self) -> "tuple[tuple[str, Table], ...]":
         """What a reader opens, and the table of that group."""
         return tuple(
-            (group.fold, replace(self, groups=(replace(group, label=""),)))
+            (
+                group.fold,
+                replace(
+                    self,
+                    title=f"{self.title}, {group.fold}",
+                    groups=(replace(group, label=""),),
+                ),
+            )
             for group in self.groups
             if group.fold
         )

@@ -399,7 +399,11 @@ def _strength(board: Leaderboard) -> Iterator[Block]:
     first = min(FIRST, len(board.lines) if len(board.lines) > 1 else n_models)
     yield strength_chart(board, first)
     if n_models > first:
-        yield replace(strength_chart(board), fold=f"All {n_models} models")
+        everybody, fold = strength_chart(board), f"All {n_models} models"
+        numbers = everybody.numbers and replace(
+            everybody.numbers, title=f"{everybody.name}, all models"
+        )
+        yield replace(everybody, name=f"{everybody.name}, all models", numbers=numbers, fold=fold)
 
 
 def cost_chart(board: Leaderboard, *, with_unranked: bool = True) -> Chart:

@@ -353,8 +353,8 @@ def audit_chart(report: AuditReport) -> Chart:
     ]
     if not words:
         raise NothingToCount("no measure of these reviewers has enough data to be drawn")
-    drawn = [_draw(each.reviewer, line, words) for each, line in lines]
-    rows = tuple(row for row in drawn if any(row.dots))
+    all_rows = [_draw(each.reviewer, line, words) for each, line in lines]
+    rows = tuple(row for row in all_rows if any(row.dots))
     about = (count_noun(report.sessions, "session"), str(report.window))
     return _measure_chart("Reviewers", report, words, rows, finding=finding, about=about)
 
@@ -519,9 +519,9 @@ def _comparison(
     for word in words:
         cells = [_cell(word, of) for _, of in ordered]
         columns.append((Column(word.title, keep=word.keep, meaning=word.meaning), cells))
-    drawn = [word for word in words if any(word.of(of).value is not None for _, of in ordered)]
+    drawable = [word for word in words if any(word.of(of).value is not None for _, of in ordered)]
     rows = tuple(
-        _draw(line.reviewer, of, drawn, _link(line, criterion))
+        _draw(line.reviewer, of, drawable, _link(line, criterion))
         for line, of in ordered[:first_with_few]
     )
     yield table_of(
@@ -531,7 +531,7 @@ def _comparison(
         labels=labels,
         folds=folds,
         form="measured",
-        chart=(lambda: _measure_chart(title, report, drawn, rows)) if len(rows) > 1 else None,
+        chart=(lambda: _measure_chart(title, report, drawable, rows)) if len(rows) > 1 else None,
     )
     cells = [cell for _, group in columns for cell in group]
     legend = ["7/20: not enough data, 7 of the 20 needed."] * any(

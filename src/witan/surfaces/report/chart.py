@@ -300,15 +300,15 @@ class Facets:
 
     Parameters
     ----------
-    diagonal, dashed
+    diagonal_name, dash_name
         What the diagonal and the dashed line are called.
     """
 
     across: Axis
     up: Axis
     facets: tuple[Facet, ...]
-    diagonal: str
-    dashed: str = ""
+    diagonal_name: str
+    dash_name: str = ""
 
 
 Drawing: TypeAlias = Grid | DotPlot | Scatter | Strips | Facets

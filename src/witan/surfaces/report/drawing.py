@@ -150,7 +150,7 @@ class _Columns:
 
     Parameters
     ----------
-    stacked
+    is_stacked
         Names stand above the dots, as on a phone.
     """
 
@@ -160,7 +160,7 @@ class _Columns:
     plot: float
     cells: Sequence[float]
     width: float
-    stacked: bool = False
+    is_stacked: bool = False
 
     @classmethod
     def of(cls, rows: DotPlot, view: _View) -> "_Columns":
@@ -177,7 +177,7 @@ class _Columns:
                 wide.pop()
             cells = [right - sum(wide[at + 1 :]) for at in range(len(wide))]
             room, plot = right - sum(wide) - name, right - GAP
-            return cls(name, room, [GAP], plot, cells, view.room, stacked=True)
+            return cls(name, room, [GAP], plot, cells, view.room, is_stacked=True)
         below = [*(band.label for band in rows.bands), *(line.remark for line in lines)]
         names = _short_names([line.name for line in lines], view)
         room = min(max(widest(names), widest(below, NOTE_SIZE)), view.most_name)
@@ -196,7 +196,7 @@ class _Columns:
 
     def row_height(self, rows: DotPlot) -> float:
         """Height of a row without a remark."""
-        if self.stacked:
+        if self.is_stacked:
             return STACKED_ROW_HEIGHT
         n_rows = sum(len(band.lines) for band in rows.bands)
         return DENSE_ROW_HEIGHT if n_rows >= DENSE_FROM else ROW_HEIGHT
@@ -212,9 +212,9 @@ def _draw_rows(rows: DotPlot, view: _View) -> _Body:
     ]
     names = [line.name for band in rows.bands for line in band.lines]
     short = dict(zip(names, _short_names(names, view), strict=True))
-    drawn = _Rows(rows, columns, view, short, ground, parts)
+    canvas = _Rows(rows, columns, view, short, ground, parts)
     if len(rows.axes) == 1:
-        bottom = _draw_bands(drawn, 0, 20.0)
+        bottom = _draw_bands(canvas, 0, 20.0)
         title = rows.axes[0].title
         parts += _paragraph(title, columns.plots[0], bottom + 32, columns.width)
         ends = 0 if view.is_narrow else columns.plots[0] + text_width(title, NOTE_SIZE)
@@ -225,7 +225,7 @@ def _draw_rows(rows: DotPlot, view: _View) -> _Body:
         for axis, x in zip(rows.axes[first : first + across], columns.plots, strict=False):
             middle = x + columns.plot / 2
             parts.append(draw_text(middle, top - 11, axis.title, "ink", "middle", size=12))
-        top = 52 + _draw_bands(drawn, first, top)
+        top = 52 + _draw_bands(canvas, first, top)
     return _Body([*ground, *parts], columns.width, top - 32)
 
 
@@ -241,7 +241,7 @@ def _paragraph(words: str, x: float, y: float, width: float) -> Iterator[str]:
 
 
 class _Rows(NamedTuple):
-    """A chart of rows as far as it is drawn: what lies below, and what above it."""
+    """A chart of rows so far: what lies below, and what above it."""
 
     plot: DotPlot
     columns: _Columns
@@ -251,9 +251,9 @@ class _Rows(NamedTuple):
     parts: list[str]
 
 
-def _draw_bands(drawn: _Rows, first: int, top: float) -> float:
+def _draw_bands(canvas: _Rows, first: int, top: float) -> float:
     """Draw all bands with the axes from `first`; return where they end."""
-    rows, columns, ground, parts = drawn.plot, drawn.columns, drawn.ground, drawn.parts
+    rows, columns, ground, parts = canvas.plot, canvas.columns, canvas.ground, canvas.parts
     axes = rows.axes[first : first + len(columns.plots)]
     height, start = columns.row_height(rows), top
     for band in rows.bands:
@@ -262,10 +262,10 @@ def _draw_bands(drawn: _Rows, first: int, top: float) -> float:
             parts.append(draw_text(columns.name, began + 9, band.label, "quiet", size=NOTE_SIZE))
         for line in band.lines:
             dots = line.dots[first : first + len(axes)]
-            if drawn.view.is_narrow and len(rows.axes) > 1 and not any(dots):
+            if canvas.view.is_narrow and len(rows.axes) > 1 and not any(dots):
                 continue
             parts += _draw_line(
-                drawn, line, zip(axes, columns.plots[: len(axes)], dots, strict=True), top
+                canvas, line, zip(axes, columns.plots[: len(axes)], dots, strict=True), top
             )
             top += height + 13 * bool(line.remark)
         _box(band, columns, began, top, ground)
@@ -283,14 +283,14 @@ def _box(band: Band, columns: _Columns, top: float, bottom: float, ground: list[
 
 
 def _draw_line(
-    drawn: _Rows, line: DotLine, dots: Iterable[tuple[Axis, float, Dot | None]], top: float
+    canvas: _Rows, line: DotLine, dots: Iterable[tuple[Axis, float, Dot | None]], top: float
 ) -> Iterator[str]:
     """Draw a row; `dots` are those of its axes, each with the place of its axis."""
-    columns, view = drawn.columns, drawn.view
-    height = columns.row_height(drawn.plot)
-    y = top + (13 if columns.stacked else height / 2)
-    shown = line.name if columns.stacked else drawn.names.get(line.name, line.name)
-    name = draw_text(columns.name, y, shown, room=columns.room)
+    columns, view = canvas.columns, canvas.view
+    height = columns.row_height(canvas.plot)
+    y = top + (13 if columns.is_stacked else height / 2)
+    visible_name = line.name if columns.is_stacked else canvas.names.get(line.name, line.name)
+    name = draw_text(columns.name, y, visible_name, room=columns.room)
     href = line.link if isinstance(line.link, str) else view.address and view.address(line.link)
     yield f'<a href="{safe(href)}">{name}</a>' if href else name
     yield f'<g role="img"><title>{safe(line.alt_text)}</title>' if line.alt_text else "<g>"
@@ -299,11 +299,11 @@ def _draw_line(
     if line.remark:
         ink = "bad" if any(dot and dot.mark == "cross" for dot in line.dots) else "quiet"
         room = columns.width - columns.name - GAP
-        below = top + height + 4 if columns.stacked else y + 16
+        below = top + height + 4 if columns.is_stacked else y + 16
         yield draw_text(columns.name, below, line.remark, ink, size=NOTE_SIZE, room=room)
     for x, cell in zip(columns.cells, line.cells, strict=False):
         yield draw_text(x, y, cell, anchor="end")
-    if columns.stacked:
+    if columns.is_stacked:
         y = top + 31
     for axis, x, dot in dots:
         if dot is not None:
@@ -354,9 +354,9 @@ def _short_names(names: Sequence[str], view: _View) -> Sequence[str]:
 def _draw_matrix(matrix: Grid, view: _View) -> _Body:
     """Draw printed cells; the names of columns slant, or are numbers, unless they fit."""
     known = [square for row in matrix.squares for square in row if square is not None]
-    numbered = view.is_narrow and matrix.rows == matrix.columns and len(matrix.rows) > 1
+    has_numbers = view.is_narrow and matrix.rows == matrix.columns and len(matrix.rows) > 1
     rows, columns = matrix.rows, matrix.columns
-    if numbered:
+    if has_numbers:
         columns = tuple(str(at) for at, _ in enumerate(rows, 1))
         rows = tuple(f"{at} {name}" for at, name in enumerate(_short_names(rows, view), 1))
     side = max(28.0 if view.is_narrow else 30.0, widest(square.text for square in known) + 10)
@@ -420,8 +420,8 @@ def _draw_scatter(scatter: Scatter, view: _View) -> _Body:
     for wide in (view.room - left - GAP, view.room - left - 2 * GAP - column):
         run = _scale_axis(scatter.across, left, wide)
         places = [(run(point.x), rise(point.dot.value)) for point in scatter.points]
-        taken = [*_bars(scatter, run, rise), *_steps(scatter, run, rise, left + wide)]
-        labels = _place_names(names, places, taken, (left, 24, view.room, 24 + tall))
+        obstacles = [*_bars(scatter, run, rise), *_steps(scatter, run, rise, left + wide)]
+        labels = _place_names(names, places, obstacles, (left, 24, view.room, 24 + tall))
         if labels is not None:
             break
     parts = [*_paragraph(scatter.up.title, 0, 9, WIDE)]
@@ -433,14 +433,16 @@ def _draw_scatter(scatter: Scatter, view: _View) -> _Body:
     if labels is None:
         labels = _column_of_names(scatter, rise, left + wide + 2 * GAP, tall)
     for (x, y), label in zip(places, labels, strict=True):
-        if label.joined:
+        if label.has_line:
             parts.append(draw_rule(x, y, label.x - 4 * label.side, label.y, "join"))
-    for point, shown, (x, _), label in zip(scatter.points, names, places, labels, strict=True):
+    for point, visible_name, (x, _), label in zip(
+        scatter.points, names, places, labels, strict=True
+    ):
         parts.append(f'<g role="img"><title>{safe(point.alt_text)}</title>')
         parts += _draw_dot(point.dot, rise, x, upright=True)
         anchor = "start" if label.side > 0 else "end"
         room = max(24.0, view.room - label.x) if label.side > 0 else None
-        name = draw_text(label.x, label.y, shown, "ink", anchor, size=LABEL_SIZE, room=room)
+        name = draw_text(label.x, label.y, visible_name, "ink", anchor, size=LABEL_SIZE, room=room)
         parts.append(f"{name}</g>")
     parts += _paragraph(scatter.across.title, left, tall + 54, view.room)
     return _Body(
@@ -464,11 +466,11 @@ class _Label(NamedTuple):
     x: float
     y: float
     side: int
-    joined: bool
+    has_line: bool
 
 
 _Rect: TypeAlias = tuple[float, float, float, float]
-"""Left, top, right and bottom of what is taken."""
+"""Left, top, right and bottom of what is obstacles."""
 
 
 def _bars(scatter: Scatter, run: Scale, rise: Scale) -> Iterator[_Rect]:
@@ -497,26 +499,26 @@ def _place_names(
     A name covers no dot and no name; that it covers one of the `lines` is avoided.
     """
     left, top, right, bottom = box
-    taken = [(x - 6, y - 6, x + 6, y + 6) for x, y in places]
+    obstacles = [(x - 6, y - 6, x + 6, y + 6) for x, y in places]
     labels: dict[int, _Label] = {}
     for at in sorted(range(len(places)), key=lambda at: places[at][1]):
         x, y = places[at]
         wide = text_width(clean(names[at]), LABEL_SIZE)
-        found: list[tuple[int, int, _Label, _Rect]] = []
+        options: list[tuple[int, int, _Label, _Rect]] = []
         for rank, (down, out, side) in enumerate(_OFFSETS):
             start = x + side * out
             ends = (start, start + wide) if side > 0 else (start - wide, start)
             rect = (ends[0], y + down - 8, ends[1], y + down + 8)
             inside = left <= rect[0] and rect[2] <= right and top <= rect[1] and rect[3] <= bottom
-            others = (each for other, each in enumerate(taken) if other != at)
+            others = (each for other, each in enumerate(obstacles) if other != at)
             if inside and not any(_overlap(rect, each) for each in others):
                 crossed = sum(_overlap(rect, line) for line in lines)
                 label = _Label(start, y + down, side, abs(down) > 12)
-                found.append((6 * crossed + rank, rank, label, rect))
-        if not found:
+                options.append((6 * crossed + rank, rank, label, rect))
+        if not options:
             return None
-        _, _, labels[at], rect = min(found, key=lambda each: each[:2])
-        taken.append(rect)
+        _, _, labels[at], rect = min(options, key=lambda each: each[:2])
+        obstacles.append(rect)
     return [labels[at] for at in range(len(places))]
 
 
@@ -538,7 +540,7 @@ def _column_of_names(scatter: Scatter, rise: Scale, x: float, tall: float) -> li
     order = sorted(range(len(heights)), key=lambda at: (heights[at], scatter.points[at].name))
     spread = _spread([heights[at] for at in order], 24 + LABEL / 2, 24 + tall)
     place = dict(zip(order, spread, strict=True))
-    return [_Label(x, place[at], 1, joined=True) for at in range(len(heights))]
+    return [_Label(x, place[at], 1, has_line=True) for at in range(len(heights))]
 
 
 def _spread(positions: Sequence[float], least: float, most: float) -> list[float]:
@@ -554,10 +556,12 @@ def _spread(positions: Sequence[float], least: float, most: float) -> list[float
 
 def _draw_strips(strips: Strips, view: _View) -> _Body:
     """Draw a strip for each series, joining its dots; on a phone below its name."""
-    stacked = view.is_narrow
-    room = view.room if stacked else min(widest(each.name for each in strips.series), NAME)
+    is_stacked = view.is_narrow
+    room = view.room if is_stacked else min(widest(each.name for each in strips.series), NAME)
     ticks = _ticks(strips.axis, _scale_axis(strips.axis, 0, 36), lambda _: 13)
-    left = (0 if stacked else room + GAP) + GAP + widest((words for _, words in ticks), NOTE_SIZE)
+    left = (
+        (0 if is_stacked else room + GAP) + GAP + widest((words for _, words in ticks), NOTE_SIZE)
+    )
     last = GAP + widest(["last", *(each.last for each in strips.series)])
     plot = view.room - left - last
     right = view.room
@@ -566,10 +570,10 @@ def _draw_strips(strips: Strips, view: _View) -> _Body:
         draw_text(left + plot, 9, strips.last, "quiet", "end", size=NOTE_SIZE),
         draw_text(right, 9, "last", "quiet", "end", size=NOTE_SIZE),
     ]
-    step, above = (66, 18) if stacked else (48, 0)
+    step, above = (66, 18) if is_stacked else (48, 0)
     for at, each in enumerate(strips.series):
         top = 20 + step * at
-        parts.append(draw_text(0, top + (10 if stacked else 22), each.name, room=room))
+        parts.append(draw_text(0, top + (10 if is_stacked else 22), each.name, room=room))
         top += above
         rise = _scale_axis(strips.axis, top + 40, -36)
         for value, words in ticks:
@@ -619,13 +623,15 @@ def _draw_facets(drawing: Facets, view: _View) -> _Body:
         slope = degrees(atan2(rise(low) - rise(1.0), run(1.0) - run(low)))
         below = sum(dot.value - x for x, dot in facet.dots if x > UPPER) > 0
         end = 1.0 - (0.08 if below else 0.02) * (1.0 - low)
-        parts.append(_along(drawing.diagonal, run(end), rise(end), -slope, 10 if below else -8))
+        parts.append(
+            _along(drawing.diagonal_name, run(end), rise(end), -slope, 10 if below else -8)
+        )
         places = [(run(x), rise(y)) for x, y in facet.dashes]
         parts += [draw_rule(*one, *following, "edge") for one, following in pairwise(places)]
         if places:
             x, y = places[-1]
-            end = min(x + 6, left + side - text_width(drawing.dashed, NOTE_SIZE))
-            parts.append(draw_text(end, y + 10, drawing.dashed, "quiet", size=NOTE_SIZE))
+            end = min(x + 6, left + side - text_width(drawing.dash_name, NOTE_SIZE))
+            parts.append(draw_text(end, y + 10, drawing.dash_name, "quiet", size=NOTE_SIZE))
         for x, dot in facet.dots:
             parts += _mark_dot(dot, rise, run(x), upright=True)
         title = drawing.across.title

@@ -366,15 +366,16 @@ def strength_chart(board: Leaderboard, most: int | None = None) -> Chart:
 
 
 def _strength_table(names: Sequence[str], p_beats: Sequence[Sequence[float | None]]) -> Table:
-    """Write the probabilities of a grid, whose columns are numbered."""
+    """Write the probabilities of a grid, whose columns are names_with_numbers."""
     columns = [
         (Column(f"over {at + 1}", meaning=name),
          [UNKNOWN if at == row else number(p_beats[row][at]) for row in range(len(names))])
         for at, name in enumerate(names)
     ]  # fmt: skip
-    numbered = [f"{at} {name}" for at, name in enumerate(names, 1)]
+    names_with_numbers = [f"{at} {name}" for at, name in enumerate(names, 1)]
     return table_of(
-        "Head-to-head probability", [(Column("model", "left", heads=True), numbered), *columns]
+        "Head-to-head probability",
+        [(Column("model", "left", heads=True), names_with_numbers), *columns],
     )
 
 

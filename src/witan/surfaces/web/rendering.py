@@ -167,8 +167,8 @@ def _draw(chart: Chart, site: Site, values: Mapping[str, str]) -> str:
     def address(link: Link) -> str:
         return "" if site.is_file else _address(link, site, values)
 
-    drawn = (draw_chart(chart, narrow=narrow, address=address) for narrow in (False, True))
-    return trusted_html("".join(drawn))
+    drawings = (draw_chart(chart, narrow=narrow, address=address) for narrow in (False, True))
+    return trusted_html("".join(drawings))
 
 
 def _kind(value: object) -> str:

@@ -120,13 +120,13 @@ async def history_page(
         rows=list_sessions(summaries, service.under_way),
         reveal=reveal,
         hides=not reveal and any(each.has_events and each.leader for each in summaries),
-        named=_link(site, {**filters, **after, "reveal": "1"}),
+        with_names=_link(site, {**filters, **after, "reveal": "1"}),
         older="" if following is None else _link(site, {**filters, **names, "after": following}),
         latest=_link(site, {**filters, **names}),
-        unnamed=_link(site, {**filters, **after}),
+        without_names=_link(site, {**filters, **after}),
         paged=bool(after),
         searched=bool(filters),
-        filtered=any(name != "text" for name in filters),
+        has_filters=any(name != "text" for name in filters),
         problem="" if failure is None else clean(word_error(request, failure)),
     )
     return HtmlPage(html, 200 if failure is None else status_of(failure))
@@ -165,7 +165,7 @@ async def leaderboard_page(
     rules = tuple(name for name in session_rules() if name != AUTO)
     values = {
         "fields": form_fields(leaderboard.parameters, query, choices={"rule": rules}),
-        "filtered": any(query.values()),
+        "has_filters": any(query.values()),
         "trend": trend,
         "with_trend": f"?{urlencode({**page_query, 'trend': '1'})}#h-trend",
     }
@@ -193,7 +193,7 @@ async def audit_page(
         "kept": {name: query[name] for name in KEPT if query[name]},
         "back": _back(reviewer, criterion),
         "fields": form_fields(audit.parameters, query),
-        "filtered": any(value for name, value in query.items() if name != "reviewer"),
+        "has_filters": any(value for name, value in query.items() if name != "reviewer"),
     }
     title = audit_title(reviewer, criterion)
     report = ReportPage("audit", "parts/audit.html", title, values)

@@ -7,6 +7,7 @@
   const GAP = 10;
   const EDGE = 6;
   let tip = null;
+  let coming = 0;
 
   // The words become the name of the mark, so that the browser's own tooltip does not come as well.
   function wordsOf(mark) {
@@ -20,6 +21,12 @@
 
   function hide() {
     if (tip) tip.hidden = true;
+  }
+
+  // What is about to be shown is not shown either.
+  function dismiss() {
+    cancelAnimationFrame(coming);
+    hide();
   }
 
   function show(mark, x, y) {
@@ -57,7 +64,7 @@
     if (mark) show(mark, event.clientX, event.clientY);
   });
   document.addEventListener("scroll", hide, { capture: true, passive: true });
-  document.addEventListener("focusout", hide);
+  document.addEventListener("focusout", dismiss);
 
   const DIRECTIONS = {
     ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1],
@@ -87,7 +94,7 @@
   }
 
   document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") hide();
+    if (event.key === "Escape") dismiss();
     const box = event.target.closest?.(".chart-box");
     if (!box || !DIRECTIONS[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
     const marks = [...box.querySelectorAll('[role="img"]')].filter((each) => each.checkVisibility());
@@ -98,7 +105,12 @@
     mark.setAttribute("tabindex", "-1");
     mark.focus({ preventScroll: true });
     mark.scrollIntoView({ block: "nearest", inline: "nearest" });
-    const { x, top } = middle(mark);
-    requestAnimationFrame(() => requestAnimationFrame(() => show(mark, x, top)));
+    // Scrolling hides the words, and is told of in the next frame.
+    coming = requestAnimationFrame(() => {
+      coming = requestAnimationFrame(() => {
+        const { x, top } = middle(mark);
+        show(mark, x, top);
+      });
+    });
   });
 })();

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from witan import read_ballots, tally
-from witan.surfaces.report.drawing import save_chart
+from witan.surfaces.report.chart_files import save_chart
 from witan.surfaces.report.standings import standings_chart
 
 HERE = Path(__file__).resolve().parent

@@ -176,9 +176,9 @@ GATES = {
     },
     "html": {
         "witan.surfaces.notebook",
-        "witan.surfaces.report.drawing",
+        "witan.surfaces.report.svg",
     },
-    "resvg_py": {"witan.surfaces.report.drawing"},
+    "resvg_py": {"witan.surfaces.report.chart_files"},
 }
 """A way out of the program to the modules that alone may use it."""
 

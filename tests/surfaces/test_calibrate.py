@@ -180,5 +180,5 @@ class TestServer:
         }
         page = parsed(answer.text)
         assert page.one("h1").text.startswith("With 3 reviewers, leaders stated at")
-        assert len(page.all("svg")) == 2
+        assert len(page.all("svg", class_="wide")) == 2
         assert "no ballot was sent" not in without.text

@@ -6,7 +6,7 @@ import struct
 import subprocess
 import sys
 from dataclasses import replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, combinations, pairwise
 from types import MappingProxyType
 from xml.parsers import expat
 
@@ -26,15 +26,20 @@ from witan.surfaces.report.chart import (
     Dot,
     DotLine,
     DotPlot,
+    Facet,
+    Facets,
+    LogAxis,
     Point,
     Scatter,
     Series,
     Strips,
 )
+from witan.surfaces.report.chart_files import save_chart
 from witan.surfaces.report.comparison import comparison_chart, comparison_report
 from witan.surfaces.report.document import Chart
-from witan.surfaces.report.drawing import INKS, draw_chart, save_chart
+from witan.surfaces.report.drawing import draw_chart
 from witan.surfaces.report.standings import matchup_chart, standings_chart
+from witan.surfaces.report.svg import INKS, text_width
 
 HOSTILE = '"]; alert(1)//<b>'
 
@@ -141,6 +146,15 @@ def lines_of(chart):
     """Each line of a chart of rows: its name, what is spoken of it, and its element."""
     root = file_of(chart)
     return [(each.all("title")[0].text, each) for each in root.all("g", role="img")]
+
+
+def box_of(text):
+    """Left, top, right and bottom of a text."""
+    size = float(text.attrs.get("font-size", 13))
+    words = "".join(each for each in text.children if isinstance(each, str))
+    x, y, wide = float(text.attrs["x"]), float(text.attrs["y"]), text_width(words, size)
+    left = x - wide if text.attrs.get("text-anchor") == "end" else x
+    return left, y - 0.36 * size - 8, left + wide, y - 0.36 * size + 8
 
 
 def squares(chart):
@@ -575,16 +589,106 @@ class TestComparison:
 class TestScatter:
     """Names beside a plot, each joined to its dot."""
 
-    @given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
-    def test_names_do_not_overlap(self, values):
-        """However many dots share a height, names are a line apart and inside."""
-        points = tuple(Point(f"m{k}", "", 0.1, Dot(v)) for k, v in enumerate(values))
-        axis = Axis.of_numbers("", [(value, None) for value in values])
-        root = file_of(Chart(Scatter(Axis("", 0.0, 1.0), axis, points), "Costs"))
+    @given(st.lists(st.tuples(st.floats(0.001, 1), st.floats(0, 1)), min_size=1, max_size=40))
+    def test_no_name_covers_another(self, places):
+        """However many dots share a place; all are inside the drawing, whole or cut."""
+        points = tuple(Point(f"m{k}", f"m{k}", x, Dot(y)) for k, (x, y) in enumerate(places))
+        up = Axis.of_numbers("", [(y, None) for _, y in places])
+        across = LogAxis.of_amounts("", [x for x, _ in places], zero="free")
+        for narrow in (False, True):
+            root = parsed(draw_chart(Chart(Scatter(across, up, points), "Costs"), narrow=narrow))
+            boxes = [box_of(each) for g in root.one("svg").all("g", role="img")
+                     for each in g.all("text")]  # fmt: skip
+            wide, tall = (float(root.one("svg").attrs[side]) for side in ("width", "height"))
+            assert all(x >= 0 and y2 <= tall and x2 <= wide + 1 for x, _, x2, y2 in boxes)
+            assert not [
+                (one, other)
+                for one, other in combinations(boxes, 2)
+                if one[0] < other[2] and other[0] < one[2] and one[1] < other[3] - 0.2
+                and other[1] < one[3] - 0.2
+            ]  # fmt: skip
 
-        names = [float(e.attrs["y"]) for g in root.all("g", role="img") for e in g.all("text")]
-        assert all(b - a >= 16.9 for a, b in pairwise(names))
-        assert max(names) < float(root.attrs["height"])
+    def test_a_name_stands_beside_its_dot(self):
+        """Where there is room for it, no line is needed to find it."""
+        points = (Point("cheap", "", 0.01, Dot(0.1)), Point("dear", "", 1.0, Dot(0.9)))
+        across = LogAxis.of_amounts("", [0.01, 1.0], zero="free")
+        root = file_of(Chart(Scatter(across, Axis("", 0.0, 1.0), points), "Costs"))
+
+        assert root.all("line", class_="join") == []
+        for group in root.all("g", role="img"):
+            x, _, x2, _ = box_of(group.one("text"))
+            assert min(abs(x - float(group.one("circle").attrs["cx"])),
+                       abs(x2 - float(group.one("circle").attrs["cx"]))) < 12  # fmt: skip
+
+    def test_the_best_at_each_price_are_joined_by_steps(self):
+        """From the cheapest to the right edge, never downward."""
+        points = tuple(Point(f"{x}", "", x, Dot(y)) for x, y in ((0.01, 0.2), (0.1, 0.6)))
+        across = LogAxis.of_amounts("", [0.01, 0.1], zero="free")
+        scatter = Scatter(across, Axis("", 0.0, 1.0), points, (((0.01, 0.2), (0.1, 0.6)),))
+        root = file_of(Chart(scatter, "Costs"))
+
+        first, second = (each.attrs for each in root.all("circle"))
+        path = root.one("path", class_="front").attrs["d"]
+        assert path.startswith(f"M{first['cx']} {first['cy']}H{second['cx']}V{second['cy']}H")
+
+
+class TestLogAxis:
+    """Prices from thousandths of a cent to dollars on one axis."""
+
+    @given(st.lists(st.floats(1e-6, 1e3), min_size=1, max_size=20), st.integers(1, 8))
+    def test_ticks_are_round_and_within_the_axis(self, amounts, most):
+        """Each is a power of ten times 1, 2, 3 or 5, printed as it is."""
+        axis = LogAxis.of_amounts("", amounts, zero="free")
+
+        for value, words in axis.ticks(most):
+            assert float(words) == pytest.approx(value, rel=1e-9)
+            assert f"{value:e}"[0] in "1235"
+            assert -1e-9 <= axis.share(value) <= 1 + 1e-9
+
+    @given(st.lists(st.floats(1e-6, 1e3), min_size=2, max_size=20))
+    def test_dearer_stands_further_along_and_free_before_all(self, amounts):
+        """Free has a place and a name of its own, since no logarithm has one for it."""
+        axis = LogAxis.of_amounts("", [0.0, *amounts], zero="free")
+
+        shares = [axis.share(amount) for amount in sorted([0.0, *amounts])]
+        assert shares == sorted(shares)
+        assert axis.share(0.0) < axis.share(min(amounts))
+        assert axis.ticks(4)[0] == (0.0, "free")
+
+    def test_equal_ratios_have_equal_lengths(self):
+        axis = LogAxis.of_amounts("", [0.001, 0.01, 0.1], zero="free")
+
+        first, second, third = (axis.share(amount) for amount in (0.001, 0.01, 0.1))
+        assert second - first == pytest.approx(third - second)
+
+
+class TestPhone:
+    """The same chart, drawn to the width of a phone."""
+
+    def test_every_form_fits_and_says_the_same(self):
+        """No line or dot is left out of it."""
+        axis = Axis("axis", 0.0, 1.0)
+        row = DotLine("a model of some name", "", tuple(Dot(0.1 * k) for k in range(7)))
+        drawings = [
+            CHART.drawing,
+            DotPlot((axis,) * 7, (), (Band((row,)),)),
+            Strips(axis, "Monday", "Friday", (Series("ada", (Dot(0.1), Dot(0.2)), "0.2"),)),
+            Facets(axis, axis, (Facet("3", ((0.5, Dot(0.5)),), ()),) * 3, "equal"),
+        ]
+        for drawing in drawings:
+            wide, narrow = (
+                parsed(draw_chart(Chart(drawing, "chart"), narrow=phone)).one("svg")
+                for phone in (False, True)
+            )
+            assert float(narrow.attrs["width"]) <= 352
+            assert len(narrow.all("circle")) == len(wide.all("circle"))
+
+    def test_a_wide_grid_has_numbered_columns(self):
+        """Whose names stand before the rows, without the provider where they differ."""
+        lines = (standing("one:ada"), standing("two:bob", 2), standing("three:cyd", 3))
+        drawn = parsed(draw_chart(matchup_chart(outcome(*lines)), narrow=True))
+
+        assert [each.text for each in drawn.all("text")][:4] == ["1", "2", "3", "1 ada"]
 
 
 class TestStrips:
@@ -596,8 +700,8 @@ class TestStrips:
         axis = Axis.of_numbers("", [(1.0, None), (2.0, None)])
 
         def strips(dot):
-            series = Series("ada", "ada", (dot,), "2")
-            return lines_of(Chart(Strips(axis, "Monday", "Friday", (series,)), "Time"))[0][1]
+            series = Series("ada", (dot,), "2")
+            return file_of(Chart(Strips(axis, "Monday", "Friday", (series,)), "Time"))
 
         circle = strips(Dot(1.5)).one("circle").attrs
         assert middle(strips(Dot(1.5, mark=mark)).one("path").attrs["d"]) == pytest.approx(
@@ -606,11 +710,12 @@ class TestStrips:
 
     def test_a_gap_has_no_dot(self):
         """The line passes over it."""
-        series = Series("ada", "ada: 1, 2", (Dot(1.0), None, Dot(2.0)), "2")
+        dots = (Dot(1.0, alt_text="Monday: 1"), None, Dot(2.0, alt_text="Friday: 2"))
         axis = Axis.of_numbers("", [(1.0, None), (2.0, None)])
-        [(spoken, drawn)] = lines_of(Chart(Strips(axis, "Monday", "Friday", (series,)), "Time"))
+        strips = Strips(axis, "Monday", "Friday", (Series("ada", dots, "2"),))
+        drawn = file_of(Chart(strips, "Time"))
 
-        assert spoken == "ada: 1, 2"
+        assert [words for words, _ in lines_of(Chart(strips, "Time"))] == ["Monday: 1", "Friday: 2"]
         assert len(drawn.all("circle")) == 2
         assert len(drawn.all("line", class_="join")) == 1
 
@@ -771,7 +876,7 @@ class TestExtra:
         code = (
             "import sys\n"
             "from witan import tally, Ballot\n"
-            "from witan.surfaces.report.drawing import save_chart\n"
+            "from witan.surfaces.report.chart_files import save_chart\n"
             "from witan.surfaces.report.standings import standings_chart\n"
             "chart = standings_chart(tally([Ballot('r', grades={'a': 9, 'b': 2})]))\n"
             f"save_chart(chart, {str(tmp_path / 'chart.svg')!r})\n"
@@ -786,7 +891,7 @@ class TestExtra:
             "import sys; sys.modules['resvg_py'] = None\n"
             "from witan import tally, Ballot\n"
             "from witan.errors import MissingExtra\n"
-            "from witan.surfaces.report.drawing import save_chart\n"
+            "from witan.surfaces.report.chart_files import save_chart\n"
             "from witan.surfaces.report.standings import standings_chart\n"
             "chart = standings_chart(tally([Ballot('r', grades={'a': 9, 'b': 2})]))\n"
             f"save_chart(chart, {str(tmp_path / 'chart.svg')!r})\n"

@@ -176,9 +176,10 @@ def test_an_inverted_window_is_reported_by_its_options(witan):
 
 @pytest.mark.usefixtures("place")
 def test_the_leader_has_one_name(witan, tmp_path):
-    """List and session show the same seat name."""
+    """List and session show the same seat name, and how likely it is to be best."""
     asked = witan("ask", "Is it so?", "--json", *write_council(tmp_path))
-    [leader] = session_from_json(asked.out).outcome.leaders
+    outcome = session_from_json(asked.out).outcome
+    [leader] = outcome.leaders
     [line] = [
         line
         for line in witan("sessions", "--json").json["sessions"]
@@ -186,4 +187,6 @@ def test_the_leader_has_one_name(witan, tmp_path):
     ]
 
     assert line["leader_seat"] == leader
+    [standing] = [each for each in outcome.standings if each.candidate == leader]
+    assert line["p_best"] == standing.p_best > 0
     assert f" {leader} " in witan("sessions").out

@@ -380,6 +380,9 @@ class SessionSummary:
         True if it has a council's events; else it was imported as ballots.
     imported
         True if it was imported from a file, with events or as ballots.
+    p_best
+        The probability that another draw of reviewers would place the leader best; None if
+        unknown, as for imported ballots, which several rules may count.
     """
 
     session: str
@@ -397,6 +400,7 @@ class SessionSummary:
     leader_seat: str | None = None
     has_events: bool = True
     imported: bool = False
+    p_best: float | None = None
 
 
 def find(database: Database, search: Search) -> list[SessionSummary]:
@@ -404,7 +408,7 @@ def find(database: Database, search: Search) -> list[SessionSummary]:
     conditions, params = build_conditions(search)
     sql = (
         "SELECT session, at_us, status, category, simulated, question, rule, cost_usd, source,"  # noqa: S608
-        f" parent, relation, {HAS_EVENTS}, holder FROM sessions"
+        f" parent, relation, {HAS_EVENTS}, holder, agreement FROM sessions"
     )
     if search.status == "interrupted" and (running_sessions := _read_running(database)):
         names = {f"running{k}": name for k, name in enumerate(running_sessions)}
@@ -430,7 +434,7 @@ def _read_running(database: Database) -> list[str]:
 
 def _line(row: tuple[Any, ...], leader: str | None, seat: str | None) -> SessionSummary:
     session, at_us, status, category, simulated, question, rule, cost_usd, *others = row
-    source, parent, relation, has_events, holder = others
+    source, parent, relation, has_events, holder, p_best = others
     if status == "interrupted" and is_running(holder):
         status = "running"
     return SessionSummary(
@@ -449,6 +453,7 @@ def _line(row: tuple[Any, ...], leader: str | None, seat: str | None) -> Session
         leader_seat=seat,
         has_events=bool(has_events),
         imported=source != COUNCIL,
+        p_best=None if rule is None else p_best,
     )
 
 

@@ -69,25 +69,45 @@ class TestNavigation:
         page.get_by_role("link", name="The latest").click()
         expect(page.locator(".sessions a").first).to_have_text(first)
 
+    def test_the_history_is_read_day_by_day_and_names_leaders_on_request(self, window):
+        """How sure a leader is stands beside its question; other filters open on request."""
+        page = window().open("/history")
+        day = page.locator("section.day", has=page.get_by_role("heading", name="20 November 2026"))
+        outcome = day.locator("li", has_text="Which of the five?").first.locator(".outcome")
+        expect(outcome).to_contain_text("likely to be best")
+        expect(outcome).not_to_contain_text("leads")
+
+        page.get_by_role("link", name="Name them").click()
+        expect(outcome).to_contain_text("leads, ")
+        expect(page.get_by_label("Status")).to_be_hidden()
+        page.get_by_text("More filters").click()
+        page.get_by_label("Status").select_option("complete")
+        page.get_by_role("button", name="Search").click()
+        expect(page.get_by_label("Status")).to_have_value("complete")
+        expect(outcome).to_contain_text("leads, ")
+
     def test_the_leaderboard_is_sorted_by_its_form(self, window):
         """The address contains the order, and every chart has its numbers as a table."""
         page = window().open("/leaderboard")
+        page.get_by_text("Filter and order").click()
         page.get_by_label("Order by").select_option("rating")
         page.get_by_role("button", name="Show").click()
 
         assert "order_by=rating" in page.url
+        expect(page.get_by_label("Order by")).to_be_visible()
         expect(page.locator("figure.chart").first).to_contain_text("logits")
         page.get_by_role("link", name="Show scores over time").click()
         assert "order_by=rating" in page.url
-        expect(page.locator("figure")).to_have_count(4)
+        expect(page.locator("figure:visible")).to_have_count(4)
         expect(page.locator("#h-trend")).to_be_in_viewport()
-        page.locator("section[aria-labelledby=h-trend] summary").click()
-        expect(page.locator("section[aria-labelledby=h-trend] table")).to_be_visible()
+        for section in page.locator("section:has(figure)").all():
+            section.locator(":scope > details > summary", has_text="The numbers").first.click()
+            expect(section.locator("table").first).to_be_visible()
 
     def test_a_reviewer_has_a_page_of_details(self, window):
-        """Linked from its row in the audit."""
+        """Linked from its row of the chart."""
         page = window().open("/audit")
-        page.get_by_role("link", name="r1").last.click()
+        page.locator("svg.wide").get_by_role("link", name="r1", exact=True).first.click()
         expect(page.locator("h1")).to_have_text("How r1 judges")
 
 

@@ -515,7 +515,7 @@ class TestSession:
         assert said in root.one(role="alert").text
 
     def test_without_a_history_the_first_page_lists_recent_sessions(self, unsaved):
-        """The latest first with its status; leaders are hidden before the reveal."""
+        """The latest first, with any status but complete; leaders are hidden before the reveal."""
         first = ask_and_wait(unsaved)
         second = ask_and_wait(unsaved, question="So (fail)?")
         rows = page(unsaved.get("/")).one("ol", class_="sessions").all("li")
@@ -525,7 +525,7 @@ class TestSession:
             f"/sessions/{first}",
         ]
         assert ["degraded" in row.text for row in rows] == [True, False]
-        assert "complete" in rows[1].text
+        assert "under way" not in rows[1].text
         assert not [row for row in rows if "bob" in row.text]
 
     def test_an_unsaved_session_is_shown_without_a_vote(self, unsaved):
@@ -535,6 +535,11 @@ class TestSession:
 
         assert "Vote blind" not in text
         assert "Reveal names" in text
+
+
+def session_rows(root):
+    """The sessions of a list, on whichever day."""
+    return [row for rows in root.all("ol", class_="sessions") for row in rows.all("li")]
 
 
 class TestDeleting:
@@ -566,7 +571,7 @@ class TestDeleting:
     def test_the_history_hides_leaders_and_links_to_a_vote(self, browser):
         """A blind vote starts there, with the answers alone."""
         session = ask_and_wait(browser)
-        rows = page(browser.get("/history")).one("ol", class_="sessions").all("li")
+        rows = session_rows(page(browser.get("/history")))
         [links] = [
             links
             for links in ([a.attrs["href"] for a in row.all("a")] for row in rows)
@@ -574,7 +579,38 @@ class TestDeleting:
         ]
 
         assert links[1:] == [f"/sessions/{session}/vote"]
-        assert not [row for row in rows if re.search(r"led by|bob", row.text)]
+        assert not [row for row in rows if re.search(r"bob", row.text)]
+
+    def test_the_history_names_leaders_on_request(self, browser):
+        """With how sure it is; a page that is reached from there shows names as well."""
+        session = ask_and_wait(browser)
+        hidden = page(browser.get("/history?limit=30"))
+        [row] = [row for row in session_rows(hidden) if session in row.all("a")[0].attrs["href"]]
+        assert re.search(r"The leader is (over )?\d+% likely to be best", row.text)
+        [to] = [a.attrs["href"] for a in hidden.all("a") if a.text == "Name them"]
+
+        named = page(browser.get(to))
+        [row] = [row for row in session_rows(named) if session in row.all("a")[0].attrs["href"]]
+        assert re.search(r"bob leads, (over )?\d+% likely to be best", row.text)
+        assert row.all("a")[0].attrs["href"] == f"/sessions/{session}?reveal=1"
+        assert "limit=30" in to
+        back = {a.text: a.attrs["href"] for a in named.all("a")}
+        assert back["Hide their names"] == "/history?limit=30"
+        assert "reveal=1" in back.get("Older sessions", "reveal=1")
+
+    def test_the_history_is_grouped_by_day(self, browser):
+        """The latest first, each day once with its sessions."""
+        root = page(browser.get("/history?limit=100"))
+        days = [day.one("h2").text for day in root.all("section", class_="day")]
+
+        assert "Saturday, 21 November 2026" not in days
+        assert "Friday, 20 November 2026" in days
+        assert len({*days}) == len(days) > 10
+        for day in root.all("section", class_="day"):
+            on = datetime.strptime(day.one("h2").text, "%A, %d %B %Y").replace(tzinfo=UTC)
+            times = [time.attrs["datetime"] for time in day.all("time")]
+            assert times == sorted(times, reverse=True)
+            assert all(time.startswith(f"{on:%Y-%m-%d}") for time in times)
 
     def test_a_vote_after_seeing_the_session_is_marked(self, browser, at_desk):
         """By a note that the voter knew the panel's outcome."""
@@ -644,11 +680,11 @@ class TestReports:
 
     def test_sessions_are_found_by_words(self, browser):
         """And by status, category, time and simulation."""
-        rows = page(browser.get("/history?text=which+tree")).one("ol", class_="sessions").all("li")
+        rows = session_rows(page(browser.get("/history?text=which+tree")))
 
         assert [row.one("a").attrs["href"] for row in rows] == ["/sessions/q00"]
         law = page(browser.get("/history?category=law&simulated=no"))
-        assert len(law.one("ol", class_="sessions").all("li")) == 4
+        assert len(session_rows(law)) == 4
         assert "No matching sessions" in browser.get("/history?text=nothinglikeit").text
         for wrong in ("since=soon", "status=lost", "simulated=perhaps"):
             assert page(browser.get(f"/history?{wrong}"), 422).one(role="alert").text
@@ -677,7 +713,7 @@ class TestReports:
         with desk(tmp_path, filled=False) as here:
             root = page(httpx2.get(f"{here.url}/history", headers=HTML))
 
-        cast, held = root.one("ol", class_="sessions").all("li")
+        cast, held = session_rows(root)
         assert "imported from" in held.text
         assert held.all("a")[-1].attrs["href"] == "/sessions/held/vote"
         assert [a.attrs["href"] for a in cast.all("a")] == ["/sessions/q"]
@@ -697,7 +733,7 @@ class TestReports:
             seen, where = [], "/history"
             while where:
                 root = page(client.get(where, headers=HTML))
-                rows = root.one("ol", class_="sessions").all("li")
+                rows = session_rows(root)
                 seen += [row.all("a")[0].attrs["href"] for row in rows]
                 where = next((a.attrs["href"] for a in root.all("a", rel="next")), "")
             with History.open(place) as history:
@@ -710,18 +746,20 @@ class TestReports:
         """Tiers with intervals, pairwise wins, cost, and history over time."""
         root = report(browser, "/leaderboard?trend=1")
 
-        bars, beats, costs, trend = root.all("figure", class_="chart")
-        names = [
-            each.text for each in root.all("table", class_="numbers")[0].all("th", scope="row")
-        ]
+        bars, beats, with_unranked, costs, trend = (figure.one("svg", class_="wide") for figure in
+                                     root.all("figure", class_="chart"))  # fmt: skip
+        numbers, unranked = root.one("section", aria_labelledby="h-board").all("table")
+        names = [each.text for each in numbers.all("th", scope="row")]
         assert len(bars.all("g", role="img")) == len(names) > 4
-        numbers = root.all("table", class_="numbers")[0]
+        assert len(unranked.all("th", scope="row")) == 1
         assert [h.text for h in numbers.all("th")[:4]] == ["group", "rank", "model", "score"]
         labels = [each.text for each in bars.all("text") if each.text.startswith("group")]
         assert [label[:7] for label in labels] == ["group 1", "group 2"]
         assert beats.all("rect", class_="s3")
+        assert len(beats.all("rect", class_="own")) == len(names)
+        assert len(with_unranked.all("rect", class_="own")) == len(names) + 1
         assert costs.all("circle")
-        assert len(trend.all("g", role="img")) == len(names)
+        assert {*names} <= {each.text for each in trend.all("text")}
 
     @pytest.mark.parametrize(
         "query", ["order_by=rating", "order_by=elo", "rule=mean_rank", "kind=model"]
@@ -768,7 +806,8 @@ class TestReports:
 
         rows = {row.one("a").text: row for row in agree.all("tr")[1:]}
         assert {"r1", "r4"} <= rows.keys()
-        assert "r1" in prefer.text.split("not enough data yet")[1]
+        few = [x for x in prefer.all("details") if "without enough data" in x.text][-1]
+        assert "r1" in few.text
         assert re.search(r"n \d+", rows["r1"].text)
         assert "not enough data" in root.text
         one = report(browser, rows["r1"].one("a").attrs["href"])
@@ -777,7 +816,7 @@ class TestReports:
         assert narrow.one("main").all("a")[-1].attrs["href"] == (
             "/audit?until=2026-12-01&category=coding"
         )
-        assert len(one.one("tbody").all("tr")) == 20
+        assert sum(len(body.all("tr")) for body in one.all("tbody")) == 20
         assert "unknown reviewer" in report(browser, "/audit?reviewer=x", 422).text
 
     @pytest.mark.parametrize(

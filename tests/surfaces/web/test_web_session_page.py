@@ -305,7 +305,7 @@ class TestRanking:
     def test_a_tie_shares_one_box_without_a_clear_leader(self):
         """The box says that its candidates are too close to call."""
         root = page(closed())
-        drawn = root.one("figure", class_="chart").one("svg")
+        drawn = root.one("figure", class_="chart").one("svg", class_="wide")
 
         words = [each.text for each in drawn.all("text")]
         assert words.count("too close to call") == len(drawn.all("rect", class_="box")) == 1
@@ -321,7 +321,7 @@ class TestRanking:
             story.casts(f"{name}: best > {rest} > worst")
         root = page(Session.of(story.closed()))
 
-        first, *others = root.one("figure", class_="chart").all("g", role="img")
+        first, *others = root.one("svg", class_="wide").all("g", role="img")
         assert "leads clearly" in first.text
         assert not any("leads clearly" in each.text for each in others)
 
@@ -336,7 +336,7 @@ class TestRanking:
         """Each line is named with score and interval; a table repeats them."""
         root = page(closed())
 
-        drawn = root.one("figure", class_="chart").all("g", role="img")
+        drawn = root.one("svg", class_="wide").all("g", role="img")
         table = root.one(id="ranking").one("table", class_="numbers")
         titles = [each.text for each in table.one("thead").all("th")]
         rows = [[cell.text for cell in row.all()] for row in table.all("tr")[1:]]

@@ -131,7 +131,8 @@ class TestSettings:
 
         assert rankings(root) == [["elm", "oak"]]
         assert "90% interval" in root.one("table", class_="numbers").text
-        assert "open" in root.one("details", class_="more").attrs
+        _, settings = root.all("details", class_="more")
+        assert "open" in settings.attrs
         held = {x.attrs["name"]: x.text for x in root.one("main").all("textarea")}
         held |= {x.attrs["name"]: x.attrs["value"] for x in root.one("main").all("input")
                  if "value" in x.attrs}  # fmt: skip

@@ -21,12 +21,8 @@ ORDERS: tuple[OrderBy, ...] = ("score", "rating", "elo")
 NUMBERS = {"score": "mean score", "rating": "rating", "elo": "Elo rating"}
 
 
-MOST = 5
+MOST = 3
 """More names than this are counted instead of listed."""
-
-
-TOLD = 3
-"""Groups beyond these are counted and not told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,9 +231,9 @@ class Leaderboard(NotebookDisplay, FrameSource):
 
 
 def conclusion(board: Leaderboard) -> str:
-    """Name the leader, and the models too close to call against it.
+    """Name the leader, and how many models are too close to call against it.
 
-    Of models that fall into groups that never met it is said group by group.
+    Of models that fall into groups that never met, the largest group is named.
     """
     groups = board.groups
     if not groups:
@@ -247,18 +243,21 @@ def conclusion(board: Leaderboard) -> str:
     if len(groups) == 1:
         sentence = _describe_leaders(board, groups[0])
     else:
-        clauses = [
-            f"in group {lines[0].group}, {_describe_leaders(board, lines)}"
-            for lines in groups[:TOLD]
-        ]
-        if len(groups) > TOLD:
-            more = len(groups) - TOLD
-            clauses.append(f"{more} more group{'' if more == 1 else 's'} likewise")
-        group_text = f"{len(groups)} groups that never met, each ranked by itself"
-        sentence = f"Models with a rank fall into {group_text}: {'; '.join(clauses)}"
+        first = [line.model for line in max(groups, key=len) if line.rank == 1]
+        verb = "lead" if len(first) > 1 else "leads"
+        sentence = (
+            f"{len(groups)} groups of models never met; {_join_models(first)} {verb} the largest"
+        )
     if board.terms.order_by == "elo" and len(board.lines) > 1:
         return f"{sentence}; Elo states no noise, so whether that is chance is unknown."
     return f"{sentence}."
+
+
+def group_conclusions(board: Leaderboard) -> tuple[str, ...]:
+    """Name the leader of each group of models that never met another."""
+    return tuple(
+        f"Group {lines[0].group}: {_describe_leaders(board, lines)}." for lines in board.groups
+    )
 
 
 def _describe_leaders(board: Leaderboard, lines: tuple[LeaderboardLine, ...]) -> str:
@@ -278,7 +277,8 @@ def _describe_certainty(board: Leaderboard, lines: tuple[LeaderboardLine, ...], 
         return f"but all models are too close to call at {level}"
     contender_names = {*board.contenders}
     if contenders := [line.model for line in lines if line.model in contender_names]:
-        return f"but too close to call against {_join_models(contenders)} at {level}"
+        others = contenders[0] if len(contenders) == 1 else f"{len(contenders)} others"
+        return f"but too close to call against {others} at {level}"
     if shared:
         return f"and are too close to call at {level}"
     return f"above every other model beyond noise ({level})"

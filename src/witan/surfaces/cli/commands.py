@@ -139,7 +139,7 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
             print_result(result, as_json=as_json)
         charts_and_paths = [(charts[name][1](result), path) for name, path in paths.items()]
         for chart, path in charts_and_paths:
-            from witan.surfaces.report.drawing import save_chart
+            from witan.surfaces.report.chart_files import save_chart
 
             save_chart(chart, path)
         return status(result)

@@ -159,7 +159,7 @@ def chart_option(name: str, words: str) -> Decorator[Any]:
 
     def check(_: click.Context, __: click.Parameter, path: str | None) -> str | None:
         if path is not None:
-            from witan.surfaces.report.drawing import check_chart
+            from witan.surfaces.report.chart_files import check_chart
 
             check_chart(path)
         return path

@@ -191,7 +191,7 @@ class _Count:
         """Write the charts of the options."""
         for option in ("plot", "matchups"):
             if self.options[option] and self.first is not None:
-                from witan.surfaces.report.drawing import save_chart
+                from witan.surfaces.report.chart_files import save_chart
                 from witan.surfaces.report.standings import matchup_chart, standings_chart
 
                 draw = standings_chart if option == "plot" else matchup_chart

@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Literal
+from typing import Any, Literal
 
 from witan.analytics.audits import AuditReport, CriterionReport, Grader
 from witan.core.ballot import PEOPLE
-from witan.core.outcome import Interval
 from witan.core.stats.audit import CHECKS, CriterionAudit, PanelAudit, concern_of
 from witan.core.stats.audit_gradings import GradingAudit
 from witan.core.stats.audit_reviewers import ReviewerAudit
@@ -15,7 +14,7 @@ from witan.core.stats.calibration import Calibration
 from witan.core.stats.measures import Measure
 from witan.errors import NothingToCount
 from witan.service.text import UNKNOWN, count_noun, list_text, number
-from witan.surfaces.report.chart import Axis, Band, Dot, DotLine, DotPlot, ends, signed_number
+from witan.surfaces.report.chart import Axis, Band, Dot, DotLine, DotPlot, Facet, Facets
 from witan.surfaces.report.document import (
     Block,
     Cell,
@@ -281,12 +280,14 @@ GRADING_WORDS = (
 
 SIGNED = ("difference of shares", "difference of correlations", "grade points")
 
+FEW = "not enough data yet"
+
 TABLES = {"prefer": "What they prefer", "agree": "How they grade and agree"}
 
 Audited = ReviewerAudit | Grader
 
-Measures = Sequence[tuple[str, ReviewerAudit | GradingAudit]]
-"""Reviewers, and what is drawn of each."""
+Measures = Sequence[tuple[Audited, ReviewerAudit | GradingAudit]]
+"""Reviewers, and what is measured of each."""
 
 
 def audit_title(reviewer: str | None, criterion: str | None) -> str:
@@ -340,11 +341,11 @@ def audit_chart(report: AuditReport) -> Chart:
     """
     known_words: Sequence[Word] = REVIEWER_WORDS
     finding = _list_outliers(report)
-    lines: Measures = [(line.reviewer, line) for line in report.overview]
+    lines: Measures = [(line, line) for line in report.overview]
     if (on := report.criterion) is not None:
         known_words = GRADING_WORDS
         finding = f"How {report.only or 'reviewers'} graded {on.criterion}"
-        lines = [(grader.reviewer, grader.grading) for grader in on.graders]
+        lines = [(grader, grader.grading) for grader in on.graders]
     words = [
         word
         for word in known_words
@@ -352,18 +353,33 @@ def audit_chart(report: AuditReport) -> Chart:
     ]
     if not words:
         raise NothingToCount("no measure of these reviewers has enough data to be drawn")
+    all_rows = [_draw(each.reviewer, line, words) for each, line in lines]
+    rows = tuple(row for row in all_rows if any(row.dots))
+    about = (count_noun(report.sessions, "session"), str(report.window))
+    return _measure_chart("Reviewers", report, words, rows, finding=finding, about=about)
+
+
+def _measure_chart(
+    title: str,
+    report: AuditReport,
+    words: Sequence[Word],
+    rows: tuple[DotLine, ...],
+    **texts: Any,
+) -> Chart:
+    """Draw each measure on an axis of its own."""
     axes = tuple(
-        Axis.of_numbers(word.strip, (_value(word.of(line)) for _, line in lines), line=word.line)
-        for word in words
+        Axis.of_numbers(
+            word.strip or word.title,
+            ((dot.value, dot.interval) for row in rows if (dot := row.dots[at]) is not None),
+            line=word.line if word.strip else None,
+        )
+        for at, word in enumerate(words)
     )
-    return Chart(
-        DotPlot(axes, (), (Band(tuple(_draw(name, line, words) for name, line in lines)),)),
-        "Reviewers",
-        f"Bars: {100 * report.level:.4g}% intervals; diamonds stand out; each measure has its own "
-        "scale.",
-        finding,
-        (count_noun(report.sessions, "session"), str(report.window)),
+    caption = (
+        f"Bars: {100 * report.level:.4g}% intervals; dashes: no effect, or chance; diamonds stand "
+        "out; each measure has its own scale, and no mark where there is not enough data."
     )
+    return Chart(DotPlot(axes, (), (Band(rows),)), title, caption, **texts)
 
 
 def _list_outliers(report: AuditReport) -> str:
@@ -378,21 +394,27 @@ def _list_outliers(report: AuditReport) -> str:
     return f"Something stands out in {list_text(names)}"
 
 
-def _value(measure: Measure) -> tuple[float | None, Interval | None]:
-    return measure.value, None if measure.value is None else measure.interval
-
-
-def _draw(name: str, line: ReviewerAudit | GradingAudit, words: Sequence[Word]) -> DotLine:
-    dots, measure_texts = [], []
+def _draw(name: str, line: Measured, words: Sequence[Word], link: Link | None = None) -> DotLine:
+    """Draw a reviewer, or a criterion, in one row."""
+    dots: list[Dot | None] = []
     for word in words:
-        value, interval = _value(word.of(line))
-        mark: Literal["circle", "diamond"] = "diamond" if word.stands_out(line) else "circle"
-        dots.append(None if value is None else Dot(value, interval, mark))
-        if value is not None:
-            measure_texts.append(
-                f"{word.strip} {signed_number(value)}, interval {ends(interval, 2)}"
-            )
-    return DotLine(name, f"{name}: {'; '.join(measure_texts) or 'no data'}", tuple(dots))
+        measure = word.of(line)
+        if measure.value is None:
+            dots.append(None)
+            continue
+        stands_out = word.stands_out(line)
+        text = (
+            f"{name}, {word.strip or word.title}: {_signed(measure, measure.value)}, interval "
+            f"{_interval(measure).replace('-', '−') or UNKNOWN}, {measure.n:,} {measure.of}"
+            f"{', stands out' * stands_out}"
+        )
+        mark: Literal["circle", "diamond"] = "diamond" if stands_out else "circle"
+        dots.append(Dot(measure.value, measure.interval, mark, text))
+    return DotLine(name, "", tuple(dots), link=link or "")
+
+
+def _signed(measure: Measure, value: float) -> str:
+    return _value_text(measure, value).replace("-", "−")
 
 
 def _kind(line: Audited) -> str:
@@ -421,7 +443,7 @@ def _whole_report(
     yield _measure_list("The panel", PANEL_WORDS, panel)
     if any(line.criterion is not None for line in panel.criteria):
         yield Heading("Criteria", "criteria")
-        yield _criteria(panel)
+        yield _criteria(report, panel)
     yield Heading("Reliability", "reliable")
     yield from _reliability(calibration)
 
@@ -466,7 +488,7 @@ def _comparison(
     report: AuditReport,
     title: str,
     words: Sequence[Word],
-    lines: Sequence[tuple[Audited, ReviewerAudit | GradingAudit]],
+    lines: Measures,
     criterion: str = "",
 ) -> Iterator[Block]:
     """Compare reviewers: models first, those without enough data last."""
@@ -480,7 +502,11 @@ def _comparison(
     first_with_few = next(
         (at for at, (first_with_few, _) in enumerate(places) if first_with_few), None
     )
-    labels = {} if first_with_few is None else {first_with_few: "not enough data yet"}
+    labels, folds = {}, {}
+    if first_with_few is not None:
+        few = count_noun(len(ordered) - first_with_few, "reviewer")
+        labels = {first_with_few: FEW}
+        folds = {first_with_few: f"{few} without enough data"} if first_with_few else {}
     columns: list[tuple[Column, list[Cell]]] = [
         (
             Column("reviewer", "left", fit="middle", heads=True),
@@ -493,7 +519,20 @@ def _comparison(
     for word in words:
         cells = [_cell(word, of) for _, of in ordered]
         columns.append((Column(word.title, keep=word.keep, meaning=word.meaning), cells))
-    yield table_of(title, columns, breaks=breaks, labels=labels, form="measured")
+    drawable = [word for word in words if any(word.of(of).value is not None for _, of in ordered)]
+    rows = tuple(
+        _draw(line.reviewer, of, drawable, _link(line, criterion))
+        for line, of in ordered[:first_with_few]
+    )
+    yield table_of(
+        title,
+        columns,
+        breaks=breaks,
+        labels=labels,
+        folds=folds,
+        form="measured",
+        chart=(lambda: _measure_chart(title, report, drawable, rows)) if len(rows) > 1 else None,
+    )
     cells = [cell for _, group in columns for cell in group]
     legend = ["7/20: not enough data, 7 of the 20 needed."] * any(
         "/" in cell.short and cell.text is None for cell in cells
@@ -505,9 +544,13 @@ def _comparison(
 
 
 def _name(line: Audited, criterion: str) -> Cell:
-    only = {"reviewer": line.reviewer} | ({"criterion": criterion} if criterion else {})
     basis = _kind(line) if line.human else ""
-    return Cell(line.reviewer, basis=basis, link=Link("audit", only))
+    return Cell(line.reviewer, basis=basis, link=_link(line, criterion))
+
+
+def _link(line: Audited, criterion: str) -> Link:
+    only = {"reviewer": line.reviewer} | ({"criterion": criterion} if criterion else {})
+    return Link("audit", only)
 
 
 def _cell(word: Word, line: Measured) -> Cell:
@@ -554,8 +597,12 @@ def _measure_list(
     title: str, words: Sequence[Word], line: Measured, *, every: bool = False
 ) -> Table:
     """List measures one per row; empty ones only under `every`."""
-    words = words if every else [word for word in words if word.of(line).n or
-                                 word.of(line).value is not None]  # fmt: skip
+    if not every:
+        words = [word for word in words if word.of(line).n or word.of(line).value is not None]
+    words = sorted(words, key=lambda word: word.of(line).value is None)
+    first_with_few = sum(word.of(line).value is not None for word in words)
+    few = len(words) - first_with_few
+    folds = {first_with_few: f"{count_noun(few, 'measure')} without enough data"}
     cells = [_cell(word, line) for word in words]
     return table_of(
         title,
@@ -572,11 +619,13 @@ def _measure_list(
             ),
             (Column("is", "left", keep=60), [word.meaning for word in words]),
         ],
+        labels={first_with_few: FEW} if few and first_with_few else {},
+        folds=folds if few and first_with_few else {},
         form="measures",
     )
 
 
-def _criteria(panel: PanelAudit) -> Table:
+def _criteria(report: AuditReport, panel: PanelAudit) -> Table:
     """Put criteria side by side, the overall grade among them."""
     names = [
         Cell("overall")
@@ -584,6 +633,16 @@ def _criteria(panel: PanelAudit) -> Table:
         else Cell(line.criterion, link=Link("audit", {"criterion": line.criterion}))
         for line in panel.criteria
     ]
+    rows = tuple(
+        _draw(
+            line.criterion or "overall",
+            line,
+            CRITERION_WORDS,
+            None if line.criterion is None else Link("audit", {"criterion": line.criterion}),
+        )
+        for line in panel.criteria
+    )
+    has_values = any(dot is not None for row in rows for dot in row.dots)
     return table_of(
         "Criteria",
         [
@@ -597,6 +656,9 @@ def _criteria(panel: PanelAudit) -> Table:
             ),
         ],
         form="measured",
+        chart=(lambda: _measure_chart("Criteria", report, CRITERION_WORDS, rows))
+        if has_values
+        else None,
     )
 
 
@@ -621,9 +683,37 @@ def _reliability(calibration: Calibration) -> Iterator[Block]:
             ),
             (Column("interval", "left"), [_interval(m) or UNKNOWN for m in matched]),
         ],
+        chart=(lambda: _reliability_chart(calibration))
+        if any(m.value is not None for m in matched)
+        else None,
     )
     yield Sentence(
         f"Of {count_noun(calibration.pairs, 'pair')} that people decided: how often a panel this "
         "sure of a pair sided with them.",
         quiet=True,
+    )
+
+
+def _reliability_chart(calibration: Calibration) -> Chart:
+    """Chart how often a panel matched people against how sure it was."""
+    dots = []
+    for block in calibration.blocks:
+        measure = block.reliability
+        if measure.value is None:
+            continue
+        text = (
+            f"sure at {number(block.low)} to {number(block.high)}: matched people in "
+            f"{_value_text(measure, measure.value)}, interval {_interval(measure) or UNKNOWN}, "
+            f"{count_noun(block.pairs, 'pair')}"
+        )
+        dot = Dot(measure.value, measure.interval, alt_text=text)
+        dots.append(((block.low + block.high) / 2, dot))
+    least = min(dot.interval.low if dot.interval else dot.value for _, dot in dots)
+    up = Axis("Share of pairs in which it sided with people", min(0.5, least), 1.0)
+    across = Axis("Panel's confidence in the pair", 0.5, 1.0)
+    return Chart(
+        Facets(across, up, (Facet("", tuple(dots), ()),), "as often right as sure"),
+        "Reliability",
+        "Bars: intervals; on the diagonal the panel is right as often as it is sure; below it, it "
+        "is too sure.",
     )

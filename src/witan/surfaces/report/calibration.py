@@ -62,14 +62,14 @@ def calibration_chart(check: CalibrationCheck, field: str = "p_best") -> Chart:
     facets = tuple(
         Facet(
             f"{panel.reviewers} reviewers",
-            tuple((tenth.probability, _dot(tenth), _alt_text(tenth)) for tenth in each),
+            tuple((tenth.probability, _dot(tenth)) for tenth in each),
             tuple((tenth.probability, tenth.expectation) for tenth in each),
         )
         for panel, each in drawn_tenths
         if each
     )
     return Chart(
-        Facets(axis, up, facets),
+        Facets(axis, up, facets, "found as stated", "expected"),
         f"{KINDS[field][0]}, stated and found",
         f"Bars: {100 * check.level:.4g}% intervals; dashes: expected if the probabilities hold; "
         "diamonds differ beyond chance.",
@@ -100,7 +100,7 @@ def _low(share: Measure) -> float:
 
 def _dot(tenth: Tenth) -> Dot:
     mark: Literal["diamond", "circle"] = "diamond" if tenth.deviates else "circle"
-    return Dot(tenth.share.value or 0.0, tenth.share.interval, mark)
+    return Dot(tenth.share.value or 0.0, tenth.share.interval, mark, _alt_text(tenth))
 
 
 def _alt_text(tenth: Tenth) -> str:

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 from witan.core.outcome import Interval
 from witan.service.text import interval_text, number
+from witan.surfaces.report.document import Link
 
 SCORES = {
     "borda": "Borda score: share of rivals beaten",
@@ -96,6 +97,55 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
+class LogAxis:
+    """A logarithmic axis of amounts; a place before it is for zero.
+
+    Parameters
+    ----------
+    zero
+        What zero is called there; empty: no amount is zero.
+    """
+
+    title: str
+    low: float
+    high: float
+    zero: str = ""
+    line: None = None
+
+    @classmethod
+    def of_amounts(cls, title: str, amounts: Iterable[float], *, zero: str) -> "LogAxis":
+        """Return the axis of amounts, at least a decade long; one must be positive."""
+        values = [*amounts]
+        positive = [value for value in values if value > 0]
+        low, high = log10(min(positive)), log10(max(positive))
+        margin = max((1 - (high - low)) / 2, 2 * MARGIN * (high - low))
+        name = zero if len(positive) < len(values) else ""
+        return cls(title, 10 ** (low - margin), 10 ** (high + margin), name)
+
+    def share(self, value: float) -> float:
+        """Place an amount between 0 and 1."""
+        if value <= 0:
+            return MARGIN
+        start = 3 * MARGIN if self.zero else 0.0
+        return start + (1 - start) * log10(value / self.low) / log10(self.high / self.low)
+
+    def ticks(self, most: int) -> list[tuple[float, str]]:
+        """List round amounts, as many as come close to `most`, and print them."""
+        powers = range(floor(log10(self.low)), ceil(log10(self.high)) + 1)
+        zero = [(0.0, self.zero)] if self.zero else []
+        for digits in ((1, 2, 5), (1, 3), (1,)):
+            amounts = [(digit, power) for power in powers for digit in digits
+                       if self.low <= digit * 10.0**power <= self.high]  # fmt: skip
+            if len(amounts) <= most:
+                break
+        step = ceil(len(amounts) / most)
+        return zero + [
+            (digit * 10.0**power, f"{digit * 10.0**power:.{max(0, -power)}f}")
+            for digit, power in amounts[::step]
+        ]
+
+
+@dataclass(frozen=True, slots=True)
 class Dot:
     """A value on an axis, and its interval.
 
@@ -103,11 +153,14 @@ class Dot:
     ----------
     mark
         A cross: it failed; a diamond: it stands out; a ring: it has no rank.
+    alt_text
+        The value in words, its interval included; empty: whatever holds the dot says it.
     """
 
     value: float
     interval: Interval | None = None
     mark: Literal["circle", "cross", "diamond", "ring"] = "circle"
+    alt_text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +170,11 @@ class DotLine:
     Parameters
     ----------
     alt_text
-        The line in words, its interval included.
+        The line in words, its interval included; empty: its dots say it.
     remark
         A few words below the name.
     link
-        Where its name leads on a page; empty: nowhere.
+        Where its name leads on a page: a report, or a place on the same page; empty: nowhere.
     """
 
     name: str
@@ -130,7 +183,7 @@ class DotLine:
     rank: str = ""
     cells: tuple[str, ...] = ()
     remark: str = ""
-    link: str = ""
+    link: Link | str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,11 +243,19 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Scatter:
-    """Named dots with intervals over two axes."""
+    """Named dots with intervals over two axes.
 
-    across: Axis
+    Parameters
+    ----------
+    fronts
+        Places across and up of the points that none beats on both axes, cheapest first: a stepped
+        line joins them.
+    """
+
+    across: Axis | LogAxis
     up: Axis
     points: tuple[Point, ...]
+    fronts: tuple[tuple[tuple[float, float], ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +263,6 @@ class Series:
     """One line over time, with a dot or None per period."""
 
     name: str
-    alt_text: str
     dots: tuple[Dot | None, ...]
     last: str
 
@@ -224,23 +284,31 @@ class Facet:
     Parameters
     ----------
     dots
-        Place across, the dot, and both in words.
+        Place across, and the dot.
     dashes
         Places across and up that a dashed line joins.
     """
 
     title: str
-    dots: tuple[tuple[float, Dot, str], ...]
+    dots: tuple[tuple[float, Dot], ...]
     dashes: tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Facets:
-    """Diagrams side by side, each with its diagonal."""
+    """Diagrams side by side, each with its diagonal.
+
+    Parameters
+    ----------
+    diagonal_name, dash_name
+        What the diagonal and the dashed line are called.
+    """
 
     across: Axis
     up: Axis
     facets: tuple[Facet, ...]
+    diagonal_name: str
+    dash_name: str = ""
 
 
 Drawing: TypeAlias = Grid | DotPlot | Scatter | Strips | Facets

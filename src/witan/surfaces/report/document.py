@@ -168,10 +168,17 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Rows under an optional label, separated from the next group."""
+    """Rows under an optional label, separated from the next group.
+
+    Parameters
+    ----------
+    fold
+        What a reader of a page opens to see it; empty: it is in sight.
+    """
 
     rows: tuple[Row, ...]
     label: str = ""
+    fold: str = ""
 
 
 Form = Literal["numbers", "measured", "measures", "heat"]
@@ -224,6 +231,26 @@ class Table:
 
         groups = tuple(replace(each, rows=tuple(map(pick, each.rows))) for each in self.groups)
         return replace(self, columns=tuple(self.columns[at] for at in indices), groups=groups)
+
+    def in_sight(self) -> "Table":
+        """Return the table without the groups that a reader opens."""
+        return replace(self, groups=tuple(group for group in self.groups if not group.fold))
+
+    @property
+    def folds(self) -> "tuple[tuple[str, Table], ...]":
+        """What a reader opens, and the table of that group."""
+        return tuple(
+            (
+                group.fold,
+                replace(
+                    self,
+                    title=f"{self.title}, {group.fold}",
+                    groups=(replace(group, label=""),),
+                ),
+            )
+            for group in self.groups
+            if group.fold
+        )
 
     @property
     def density(self) -> str:
@@ -657,6 +684,7 @@ def table_of(
     breaks: Collection[int] = (),
     labels: Mapping[int, str] = NO_LABELS,
     strong: Collection[int] = (),
+    folds: Mapping[int, str] = NO_LABELS,
     chart: "Callable[[], Chart] | None" = None,
     form: Form = "numbers",
 ) -> Table:
@@ -668,6 +696,8 @@ def table_of(
         Rows with which a group begins, and the labels of groups by their first row.
     strong
         Rows that lead.
+    folds
+        What a reader of a page opens to see a group, by its first row.
     """
     n_rows = len(columns[0][1])
     rows = [
@@ -680,9 +710,10 @@ def table_of(
         )
         for at in range(n_rows)
     ]
-    starts = sorted({0, n_rows, *breaks, *labels} & set(range(n_rows + 1)))
+    starts = sorted({0, n_rows, *breaks, *labels, *folds} & set(range(n_rows + 1)))
     groups = (
-        Group(tuple(rows[start:end]), labels.get(start, "")) for start, end in pairwise(starts)
+        Group(tuple(rows[start:end]), labels.get(start, ""), folds.get(start, ""))
+        for start, end in pairwise(starts)
     )
     return Table(title, tuple(column for column, _ in columns), tuple(groups), chart, form)
 

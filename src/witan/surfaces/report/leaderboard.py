@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from witan.core.outcome import Interval
 from witan.core.rules import RULES
-from witan.core.stats.leaderboard import Leaderboard, LeaderboardLine
+from witan.core.stats.leaderboard import Leaderboard, LeaderboardLine, group_conclusions
 from witan.core.window import Window
 from witan.errors import NothingToCount
 from witan.service.text import UNKNOWN, count_noun, decimals, interval_text, number
@@ -19,6 +19,7 @@ from witan.surfaces.report.chart import (
     DotLine,
     DotPlot,
     Grid,
+    LogAxis,
     Point,
     Scatter,
     Series,
@@ -71,7 +72,7 @@ def leaderboard_report(board: Leaderboard, parts: Parts | None = None) -> Report
         board.interpretation,
         (
             Heading("Standings", "board"),
-            leaderboard_chart(board),
+            *(map(Sentence, group_conclusions(board)) if len(board.groups) > 1 else ()),
             _standings(board),
             *(Note(warning, "warning") for warning in board.warnings),
             *_strength(board),
@@ -88,7 +89,17 @@ def _standings(board: Leaderboard) -> Table:
     strong = [at for at, line in enumerate(lines) if line.rank_low == 1]
     breaks = _breaks(board.lines)
     columns = [*_numbers(board, lines), *_details(board, lines)]
-    return table_of("Standings", columns, breaks=breaks, labels=labels, strong=strong)
+    return table_of(
+        "Standings",
+        columns,
+        breaks=breaks,
+        labels=labels,
+        strong=strong,
+        chart=lambda: leaderboard_chart(board, with_unranked=not ranked),
+        folds={ranked: f"{count_noun(len(board.provisional), 'model')} without a rank"}
+        if ranked and board.provisional
+        else {},
+    )
 
 
 def _explain_unranked(board: Leaderboard) -> str:
@@ -235,6 +246,10 @@ def _value_text(board: Leaderboard, line: LeaderboardLine) -> str:
     return signed_number(_number(board, line)[0], digits)
 
 
+def _interval_text(board: Leaderboard, line: LeaderboardLine) -> str:
+    return ends(_number(board, line)[1], 3 if board.terms.order_by == "score" else 2)
+
+
 def _dot(board: Leaderboard, line: LeaderboardLine) -> Dot | None:
     value, interval = _number(board, line)
     if value is None:
@@ -259,7 +274,7 @@ def _describe_basis(board: Leaderboard) -> tuple[str, ...]:
     return (f"rule {board.terms.rule}", ballot_text, str(board.terms.window))
 
 
-def _marks(board: Leaderboard, *, boxes: bool = False) -> str:
+def _marks(board: Leaderboard, *, boxes: bool = False, rings: bool = True) -> str:
     """Explain bars, boxes and rings, and say what cannot be compared."""
     notes = ["Elo states no noise"]
     if board.terms.order_by != "elo":
@@ -270,19 +285,28 @@ def _marks(board: Leaderboard, *, boxes: bool = False) -> str:
         notes.append("groups of models that never met cannot be compared")
     if board.provisional:
         few = count_noun(board.terms.min_sessions, "scored session")
-        notes.append(f"rings: unranked, with fewer than {few}")
+        what = "rings: unranked" if rings else f"not drawn: {len(board.provisional):,} unranked"
+        notes.append(f"{what}, with fewer than {few}")
     return f"{'; '.join(notes)}."
 
 
-def leaderboard_chart(board: Leaderboard) -> Chart:
-    """Chart each model's number with its interval, boxing similar neighbours."""
-    axis = _axis(board, (*board.lines, *board.provisional), " →")
-    rows = DotPlot((axis,), ("value", "may rank", "sessions"), tuple(_bands(board)))
-    marks = _marks(board, boxes=True)
+def leaderboard_chart(board: Leaderboard, *, with_unranked: bool = True) -> Chart:
+    """Chart each model's number with its interval, boxing similar neighbours.
+
+    Parameters
+    ----------
+    with_unranked
+        Draw the models without a rank, too; else their number is said.
+    """
+    lines = (*board.lines, *(board.provisional if with_unranked else ()))
+    axis = _axis(board, lines, " →")
+    bands = tuple(_bands(board, with_unranked=with_unranked))
+    rows = DotPlot((axis,), ("value", "may rank", "sessions"), bands)
+    marks = _marks(board, boxes=True, rings=with_unranked)
     return Chart(rows, "Standings", marks, board.interpretation, _describe_basis(board))
 
 
-def _bands(board: Leaderboard) -> Iterator[Band]:
+def _bands(board: Leaderboard, *, with_unranked: bool) -> Iterator[Band]:
     """Group neighbours too close to call; unranked models come last."""
     for lines in board.groups:
         label = [f"group {lines[0].group}"] * (len(board.groups) > 1)
@@ -293,17 +317,17 @@ def _bands(board: Leaderboard) -> Iterator[Band]:
                 label += ["too close to call"] * (len(band) > 1)
                 yield Band(tuple(_row(board, each) for each in band), " · ".join(label))
                 band, label = [], []
-    if board.provisional:
+    if board.provisional and with_unranked:
         provisional_rows = tuple(_row(board, line) for line in board.provisional)
         yield Band(provisional_rows, "without a rank", has_box=False)
 
 
 def _row(board: Leaderboard, line: LeaderboardLine) -> DotLine:
     value_text, may = _value_text(board, line), _ranks_text(line)
-    interval = ends(_number(board, line)[1], 3 if board.terms.order_by == "score" else 2)
     return DotLine(
         line.model,
-        f"{line.model}: {value_text}, interval {interval}, may rank {may}",
+        f"{line.model}: {value_text}, interval {_interval_text(board, line)}, may rank {may}, "
+        f"{count_noun(line.sessions, 'session')}",
         (_dot(board, line),),
         _integer_text(line.rank),
         (value_text, may, f"{line.sessions:,}"),
@@ -337,6 +361,21 @@ def strength_chart(board: Leaderboard, most: int | None = None) -> Chart:
         "column.",
         board.interpretation,
         _describe_basis(board),
+        _strength_table(names, board.p_beats),
+    )
+
+
+def _strength_table(names: Sequence[str], p_beats: Sequence[Sequence[float | None]]) -> Table:
+    """Write the probabilities of a grid, whose columns are names_with_numbers."""
+    columns = [
+        (Column(f"over {at + 1}", meaning=name),
+         [UNKNOWN if at == row else number(p_beats[row][at]) for row in range(len(names))])
+        for at, name in enumerate(names)
+    ]  # fmt: skip
+    names_with_numbers = [f"{at} {name}" for at, name in enumerate(names, 1)]
+    return table_of(
+        "Head-to-head probability",
+        [(Column("model", "left", heads=True), names_with_numbers), *columns],
     )
 
 
@@ -358,28 +397,38 @@ def _strength(board: Leaderboard) -> Iterator[Block]:
     if n_models < 2 or not any(p is not None for row in board.p_beats for p in row):
         return
     yield Heading("Head-to-head probability", "beats")
-    yield strength_chart(board, FIRST)
-    if n_models > FIRST:
-        yield replace(strength_chart(board), fold=f"All {n_models} models")
+    first = min(FIRST, len(board.lines) if len(board.lines) > 1 else n_models)
+    yield strength_chart(board, first)
+    if n_models > first:
+        everybody, fold = strength_chart(board), f"All {n_models} models"
+        numbers = everybody.numbers and replace(
+            everybody.numbers, title=f"{everybody.name}, all models"
+        )
+        yield replace(everybody, name=f"{everybody.name}, all models", numbers=numbers, fold=fold)
 
 
-def cost_chart(board: Leaderboard) -> Chart:
+def cost_chart(board: Leaderboard, *, with_unranked: bool = True) -> Chart:
     """Chart each model's number against its cost per answer.
+
+    Parameters
+    ----------
+    with_unranked
+        Draw the models without a rank, too; else their number is said.
 
     Raises
     ------
     NothingToCount
         If no answer has a known cost.
     """
-    lines = (*board.lines, *board.provisional)
-    known = _prices(board)
+    lines = (*board.lines, *(board.provisional if with_unranked else ()))
+    known = _prices(board, lines)
     if not known:
         raise NothingToCount(f"no answer has a known cost {board.terms.window}")
-    most = max(cost for _, cost, _ in known) or 1.0
     points = tuple(
         Point(
             line.model,
-            f"{line.model}: {_value_text(board, line)}, {number(cost, 4)} US$ an answer",
+            f"{line.model}: {_value_text(board, line)}, interval "
+            f"{_interval_text(board, line)}; {_price(cost)} an answer",
             cost,
             dot,
         )
@@ -388,10 +437,19 @@ def cost_chart(board: Leaderboard) -> Chart:
     unknown = len(lines) - len(known)
     left_out = f" Left out, without a known cost: {count_noun(unknown, 'model')}." * bool(unknown)
     up = _axis(board, [line for line, _, _ in known], " ↑")
+    title = "← cheaper · mean cost of an answer, US$"
+    costs = [cost for _, cost, _ in known]
+    across: Axis | LogAxis = Axis(title, 0.0, 1.0)
+    if max(costs) > 0:
+        across = LogAxis.of_amounts(f"{title}, logarithmic", costs, zero="free")
+    fronts = _fronts(known, up)
+    best = {line.model for front in fronts for line, _, _ in front}
+    steps = " The stepped line: no other ranked model is both as cheap and better." * bool(fronts)
+    corners = tuple(tuple((cost, dot.value) for _, cost, dot in front) for front in fronts)
     return Chart(
-        Scatter(Axis("← cheaper · mean cost of an answer, US$", 0.0, 1.05 * most), up, points),
+        Scatter(across, up, points, corners),
         "Cost against quality",
-        _marks(board) + left_out,
+        f"{_marks(board, rings=with_unranked)}{steps}{left_out}",
         board.interpretation,
         _describe_basis(board),
         table_of(
@@ -399,25 +457,51 @@ def cost_chart(board: Leaderboard) -> Chart:
             [
                 (Column("model", "left", heads=True), [line.model for line, _, _ in known]),
                 (Column("number"), [_value_text(board, line) for line, _, _ in known]),
-                (Column("$/answer"), [number(cost, 4) for _, cost, _ in known]),
+                (Column("interval", "left"), [_interval_text(board, line) for line, _, _ in known]),
+                (Column("$/answer"), [number(cost, 4) for cost in costs]),
+                (
+                    Column("best at its price", "left"),
+                    ["yes" if line.model in best else "" for line, _, _ in known],
+                ),
             ],
         ),
     )
 
 
-def _prices(board: Leaderboard) -> list[tuple[LeaderboardLine, float, Dot]]:
+def _price(cost: float) -> str:
+    return f"{number(cost, 4)} US$" if cost else "free"
+
+
+Priced = tuple[LeaderboardLine, float, Dot]
+
+
+def _fronts(known: Sequence[Priced], up: Axis) -> list[list[Priced]]:
+    """Find in each group the ranked models than which none is as cheap and better."""
+    fronts = []
+    for group in dict.fromkeys(line.group for line, _, _ in known):
+        members = [each for each in known if each[0].group == group and not each[0].provisional]
+        front: list[Priced] = []
+        for each in sorted(members, key=lambda each: (each[1], -up.share(each[2].value))):
+            if not front or up.share(each[2].value) > up.share(front[-1][2].value):
+                front.append(each)
+        if len(members) > 1:
+            fronts.append(front)
+    return fronts
+
+
+def _prices(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> list[Priced]:
     """List the models with both a number and a cost."""
-    dots = ((line, line.effort.cost_usd, _dot(board, line)) for line in
-            (*board.lines, *board.provisional))  # fmt: skip
+    dots = ((line, line.effort.cost_usd, _dot(board, line)) for line in lines)
     return [(line, cost, dot) for line, cost, dot in dots if cost is not None and dot is not None]
 
 
 def _costs(board: Leaderboard) -> Iterator[Block]:
     """Draw the number against the cost, where two models have both."""
-    known = _prices(board)
+    ranked = _prices(board, board.lines)
+    known = ranked if len(ranked) > 1 else _prices(board, (*board.lines, *board.provisional))
     if len(known) > 1 and any(cost > 0 for _, cost, _ in known):
         yield Heading("Cost against quality", "costs")
-        yield cost_chart(board)
+        yield cost_chart(board, with_unranked=known is not ranked)
 
 
 def _trend(board: Leaderboard, parts: Parts) -> Iterator[Block]:
@@ -433,8 +517,11 @@ def _trend(board: Leaderboard, parts: Parts) -> Iterator[Block]:
     axis = Axis.of_numbers(
         "", ((line.score, line.interval) for line in lines_with_score), is_reversed=turned
     )
-    more = f" Not drawn: {count_noun(len(models) - FIRST, 'more model')}." * (len(models) > FIRST)
-    series = tuple(_series(model, lines[model]) for model in models[:FIRST])
+    n_drawn = min(FIRST, len(board.lines) or len(models))
+    left_out = count_noun(len(models) - n_drawn, "more model")
+    more = f" Not drawn: {left_out}." * (len(models) > n_drawn)
+    days = [_day(window.since) for window, _ in parts]
+    series = tuple(_series(model, days, lines[model]) for model in models[:n_drawn])
     columns = [
         (Column("model", "left", heads=True), models),
         *(
@@ -459,14 +546,20 @@ def _scored_line(part: Leaderboard | None, model: str) -> LeaderboardLine | None
     return line if line is not None and line.score is not None else None
 
 
-def _series(model: str, lines: Sequence[LeaderboardLine | None]) -> Series:
+def _series(model: str, days: Sequence[str], lines: Sequence[LeaderboardLine | None]) -> Series:
     scores = [signed_number(line.score) for line in lines if line is not None]
-    dots = (
-        None if line is None or line.score is None else Dot(line.score, line.interval)
-        for line in lines
+    dots = tuple(
+        None
+        if line is None or line.score is None
+        else Dot(
+            line.score,
+            line.interval,
+            alt_text=f"{model} from {day}: {signed_number(line.score)}, interval "
+            f"{ends(line.interval, 2)}, {count_noun(line.sessions, 'session')}",
+        )
+        for day, line in zip(days, lines, strict=True)
     )
-    description = f"{model}: {', '.join(scores) or 'no score'}"
-    return Series(model, description, tuple(dots), scores[-1] if scores else UNKNOWN)
+    return Series(model, dots, scores[-1] if scores else UNKNOWN)
 
 
 def _mean_score(line: LeaderboardLine | None) -> str:

@@ -7,7 +7,7 @@ from witan.deliberation.costs import Cost
 from witan.history import SessionSummary
 from witan.service.operations.sessions import Deletion, SessionList
 from witan.service.text import UNKNOWN, count_noun, list_text
-from witan.service.trust import cost_text
+from witan.service.trust import cost_text, p_best_text
 from witan.surfaces.report.document import Block, Column, Note, Report, Table, table_of
 
 AS_CHILD: Mapping[str | None, str] = {
@@ -49,6 +49,10 @@ def _table(listing: SessionList) -> Table:
             Column("leader", "left", keep=60, fit="middle"),
             [s.leader_seat or s.leader or UNKNOWN for s in lines],
         ),
+        (
+            Column("p_best", keep=35),
+            [p_best_text(s.p_best) for s in lines],
+        ),
         (Column("cost", keep=50), [cost_of(s) or UNKNOWN for s in lines]),
     ]
     origins = [origin_text(s, short.get(s.parent or "")) for s in lines]
@@ -71,6 +75,32 @@ def question_beginning(question: str, most: int = BEGINNING) -> str:
     """Shorten a question to one line."""
     plain = " ".join(question.split())
     return plain if len(plain) <= most else f"{plain[: most - 1]}…"
+
+
+def outcome_text(line: SessionSummary, *, with_names: bool) -> str:
+    """Say who leads a session, and how sure that is; empty: nothing was counted.
+
+    Parameters
+    ----------
+    with_names
+        Name the leader of a session whose page hides names; that of imported ballots is named.
+    """
+    if line.rule is None and line.leader is None:
+        return ""
+    sure = "" if line.p_best is None else f"{_percent(line.p_best)} likely to be best"
+    leader = line.leader_seat or line.leader
+    if leader is None:
+        return f"Several lead, the likeliest {sure}" if sure else "Several lead"
+    if with_names or not line.has_events:
+        return f"{leader} leads{f', {sure}' * bool(sure)}"
+    return f"The leader is {sure}" if sure else "One answer leads"
+
+
+def _percent(probability: float) -> str:
+    """Write a probability in percent that never claims certainty."""
+    if probability < 0.005:
+        return "less than 1%"
+    return "over 99%" if probability >= 0.995 else f"{100 * probability:.0f}%"
 
 
 def cost_of(line: SessionSummary) -> str:

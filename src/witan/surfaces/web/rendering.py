@@ -17,12 +17,17 @@ from witan.service.requests import QuestionRequest
 from witan.service.text import clean
 from witan.surfaces.report.document import Block, Chart, FinalAnswer, Link, Note, Report
 from witan.surfaces.report.drawing import draw_chart
-from witan.surfaces.report.sessions import cost_of, origin_text, question_beginning
+from witan.surfaces.report.sessions import (
+    cost_of,
+    origin_text,
+    outcome_text,
+    question_beginning,
+)
 from witan.surfaces.web.assets import STYLES, asset_href, style_source, styles
 from witan.surfaces.web.escaping import exact_html, finalize, trusted_html
 from witan.surfaces.web.forms import BLANK, FilledForm, council_sections, form_fields
 from witan.surfaces.web.markdown import render_html
-from witan.surfaces.web.session_list import ListedSession
+from witan.surfaces.web.session_list import ListedSession, group_by_day
 from witan.surfaces.web.session_page import session_page
 
 if TYPE_CHECKING:
@@ -97,6 +102,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "address": _address,
         "beginning": _excerpt,
+        "by_day": group_by_day,
         "clean": clean,
         "cost": cost_of,
         "draw": _draw,
@@ -104,6 +110,7 @@ def _environment() -> Environment:
         "kind": _kind,
         "minus": _with_minus,
         "origin": origin_text,
+        "outcome": outcome_text,
         "overlong": _is_overlong,
         "prose": _render_prose,
         "runs": _runs,
@@ -154,8 +161,14 @@ def _address(link: Link, site: Site, values: Mapping[str, str]) -> str:
     return f"{site.at(link.operation)}{'?' if query else ''}{query}"
 
 
-def _draw(chart: Chart) -> str:
-    return trusted_html(draw_chart(chart))
+def _draw(chart: Chart, site: Site, values: Mapping[str, str]) -> str:
+    """Draw a chart for a desktop and for a phone."""
+
+    def address(link: Link) -> str:
+        return "" if site.is_file else _address(link, site, values)
+
+    drawings = (draw_chart(chart, narrow=narrow, address=address) for narrow in (False, True))
+    return trusted_html("".join(drawings))
 
 
 def _kind(value: object) -> str:

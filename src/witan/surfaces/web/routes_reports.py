@@ -94,12 +94,19 @@ class PendingReport:
 @router.get("/history")
 @takes_query(sessions)
 async def history_page(
-    request: Request, service: ServiceOf, client: ClientOf, **query: str
+    request: Request,
+    service: ServiceOf,
+    client: ClientOf,
+    *,
+    reveal: bool = False,
+    **query: str,
 ) -> Response:
-    """List sessions, and search them."""
+    """List sessions day by day, and search them; `reveal` names leaders."""
     site, failure = site_of(request), None
     summaries, following = tuple[SessionSummary, ...](), None
     filters = {name: value for name, value in query.items() if value and name != "after"}
+    after = {"after": query["after"]} if query["after"] else {}
+    names = {"reveal": "1"} if reveal else {}
     try:
         parameters = read_query(sessions, query)
         answer = await dispatch(sessions, service, client, parameters, lambda result: result)
@@ -111,10 +118,15 @@ async def history_page(
         site=site,
         fields=form_fields(sessions.parameters, query, exclude=["after"]),
         rows=list_sessions(summaries, service.under_way),
-        older="" if following is None else _link(site, {**filters, "after": following}),
-        latest=_link(site, filters),
-        paged=bool(query["after"]),
+        reveal=reveal,
+        hides=not reveal and any(each.has_events and each.leader for each in summaries),
+        with_names=_link(site, {**filters, **after, "reveal": "1"}),
+        older="" if following is None else _link(site, {**filters, **names, "after": following}),
+        latest=_link(site, {**filters, **names}),
+        without_names=_link(site, {**filters, **after}),
+        paged=bool(after),
         searched=bool(filters),
+        has_filters=any(name != "text" for name in filters),
         problem="" if failure is None else clean(word_error(request, failure)),
     )
     return HtmlPage(html, 200 if failure is None else status_of(failure))
@@ -153,6 +165,7 @@ async def leaderboard_page(
     rules = tuple(name for name in session_rules() if name != AUTO)
     values = {
         "fields": form_fields(leaderboard.parameters, query, choices={"rule": rules}),
+        "has_filters": any(query.values()),
         "trend": trend,
         "with_trend": f"?{urlencode({**page_query, 'trend': '1'})}#h-trend",
     }
@@ -180,6 +193,7 @@ async def audit_page(
         "kept": {name: query[name] for name in KEPT if query[name]},
         "back": _back(reviewer, criterion),
         "fields": form_fields(audit.parameters, query),
+        "has_filters": any(value for name, value in query.items() if name != "reviewer"),
     }
     title = audit_title(reviewer, criterion)
     report = ReportPage("audit", "parts/audit.html", title, values)

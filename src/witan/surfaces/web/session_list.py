@@ -1,6 +1,8 @@
 """Sessions as a list: their summaries, and whether they are under way."""
 
 from collections.abc import Sequence
+from datetime import UTC, date
+from itertools import groupby
 from typing import TypeAlias
 
 from witan.history import SessionSummary
@@ -10,8 +12,15 @@ from witan.service.sessions import RunningSession
 ListedSession: TypeAlias = tuple[SessionSummary, bool]
 """A session, and whether it is under way here.
 
-Nobody is told who leads: who is to read and vote without knowing who wrote what begins here.
+Its leader is not named unless asked for: who is to read and vote without knowing who wrote what
+begins here.
 """
+
+
+def group_by_day(rows: Sequence[ListedSession]) -> list[tuple[date, list[ListedSession]]]:
+    """Group sessions by the day of their question, in UTC."""
+    days = groupby(rows, key=lambda row: row[0].at.astimezone(UTC).date())
+    return [(day, list(members)) for day, members in days]
 
 
 def list_sessions(

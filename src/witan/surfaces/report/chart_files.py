@@ -1,0 +1,83 @@
+"""Charts as files: SVG, PNG and HTML."""
+
+import os
+from pathlib import Path
+
+from witan.errors import InvalidParameter, MissingExtra
+from witan.surfaces.report.document import Chart
+from witan.surfaces.report.drawing import draw_chart
+from witan.surfaces.report.svg import FONTS, safe
+
+KINDS = (".svg", ".png", ".html")
+"""The kinds of file that a chart can be drawn to."""
+
+ZOOM = 2
+"""Pixels of a PNG file for one of the drawing, so that it stays sharp in print."""
+
+
+def check_chart(path: str | os.PathLike[str]) -> str:
+    """Return the kind of chart file that a name stands for.
+
+    Raises
+    ------
+    InvalidParameter
+        If it stands for none.
+    """
+    kind = Path(path).suffix.lower()
+    if kind not in KINDS:
+        expected = f"a name that ends in {', '.join(KINDS[:-1])} or {KINDS[-1]}"
+        raise InvalidParameter("a chart file", os.fspath(path), expected)
+    return kind
+
+
+def save_chart(chart: Chart, path: str | os.PathLike[str]) -> Path:
+    """Draw a chart to a file; return its path.
+
+    Raises
+    ------
+    MissingExtra
+        If PNG is asked for without the extra ``plot``.
+    InvalidParameter
+        If the file cannot be written, or no font can draw the text of a PNG.
+    """
+    kind, target = check_chart(path), Path(path)
+    drawn = draw_chart(chart, with_frame=True)
+    if kind == ".png":
+        content = _rasterise(drawn, target)
+    elif kind == ".html":
+        head = f"<!doctype html>\n<html lang=en><meta charset=utf-8><title>{safe(chart.name)}"
+        content = f"{head}</title>\n<body>\n{drawn}</body></html>\n".encode()
+    else:
+        content = drawn.encode()
+    _write(target, content)
+    return target
+
+
+def _rasterise(svg: str, target: Path) -> bytes:
+    try:
+        from resvg_py import svg_to_bytes
+    except ImportError as error:
+        raise MissingExtra("drawing PNG files (.svg needs none)", "plot") from error
+    probe = f'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9" font-family="{FONTS}">'
+    with_text, without = (svg_to_bytes(svg_string=f"{probe}{text}</svg>") for text in
+                          ('<text y="9">M</text>', ""))  # fmt: skip
+    if with_text == without:
+        problem = "an .svg file: no font for a PNG is installed (one of fonts-dejavu will do)"
+        raise InvalidParameter("a chart file", str(target), problem)
+    png: bytes = svg_to_bytes(svg_string=svg, zoom=ZOOM)
+    return png
+
+
+def _write(target: Path, content: bytes) -> None:
+    """Write beside the target, then rename, so that readers see whole files."""
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        try:
+            part.write_bytes(content)
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        expected = f"a file that can be written ({reason})"
+        raise InvalidParameter("a chart file", str(target), expected) from error

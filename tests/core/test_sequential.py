@@ -1,5 +1,6 @@
 """Looks at a session: their level, how often they err together, and the chance of an end."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -41,7 +42,7 @@ def at_a_look(profile: Profile, unit: str) -> Uncertainty:
     values = adjusted_grades(profile) if unit == "grades" else -profile.ranks
     prior = public_prior(unit, profile.n_candidates)
     own = moderate_pairs(plain.pair_variances, values, prior)
-    return Uncertainty(plain.fit, plain.variance, plain.df, plain.votes, plain.shared_variance, own)
+    return replace(plain, pair_variances=own)
 
 
 def share_declared(profile: Profile, unit: str, first: int) -> float:

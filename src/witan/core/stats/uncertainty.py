@@ -14,6 +14,7 @@ from witan.core.outcome import MIN_VOTES, Prior
 from witan.core.profile import Floats
 from witan.core.stats.additive import AdditiveFit
 from witan.core.stats.distributions import t_quantile
+from witan.core.stats.priors import belief_prior
 
 MIN_DF = 2.0
 """Under two degrees of freedom nothing is told apart."""
@@ -35,6 +36,8 @@ class Uncertainty:
         Ballots that the fit has for each candidate.
     shared_variance : float array, shape (S,)
         Variance over s² that the shared error of the reviewers adds to each effect.
+    belief_variance, belief_df : float array, shape (S,)
+        s² and its degrees of freedom for probabilities, moderated by `belief_prior`.
     pair_variances : float array, shape (C, C, S), optional
         `pair_variances`: a contrast's variance is not taken to be less than its own ballots show.
         Not used with the prior of a history, which knows the noise better than two or three of
@@ -46,6 +49,8 @@ class Uncertainty:
     df: Floats
     votes: NDArray[np.integer[Any]]
     shared_variance: Floats
+    belief_variance: Floats
+    belief_df: Floats
     pair_variances: Floats | None = None
 
     @classmethod
@@ -84,15 +89,23 @@ class Uncertainty:
         """
         variance, df = fit.residual_variance, fit.df
         df = np.where(np.asarray(design) > 1, np.floor(4 * df / design) / 4, df)
-        if prior is not None:
-            known = np.where(df > 0, df * variance, 0.0)
-            df = np.maximum(df, 0.0) + prior.noise_df
-            noise = np.fmax(prior.noise_variance, fit.least_variance)
-            variance = (prior.noise_df * noise + known) / df
+        belief_variance, belief_df = _moderate(
+            variance, df, fit.least_variance, belief_prior(prior)
+        )
+        variance, df = _moderate(variance, df, fit.least_variance, prior)
         learned = prior is not None and prior.source != "public"
         # What all get wrong together does not depend on who of them counts for more.
         extra = np.broadcast_to(np.asarray(shared, dtype=np.float64) / design, df.shape)
-        return cls(fit, variance * design, df, votes, extra, None if learned else own)
+        return cls(
+            fit=fit,
+            variance=variance * design,
+            df=df,
+            votes=votes,
+            shared_variance=extra,
+            belief_variance=belief_variance * design,
+            belief_df=belief_df,
+            pair_variances=None if learned else own,
+        )
 
     @property
     def enough_votes(self) -> NDArray[np.bool_]:
@@ -141,6 +154,17 @@ class Uncertainty:
             sure = (difference > 0) & (difference**2 > bar**2 * variance)
         apart: NDArray[np.bool_] = sure & enough[:, np.newaxis] & enough
         return apart
+
+
+def _moderate(
+    variance: Floats, df: Floats, least: Floats, prior: Prior | None
+) -> tuple[Floats, Floats]:
+    """Moderate s² by a prior: the mean of both by their degrees of freedom, and their sum."""
+    if prior is None:
+        return variance, df
+    known = np.where(df > 0, df * variance, 0.0)
+    total = np.maximum(df, 0.0) + prior.noise_df
+    return (prior.noise_df * np.fmax(prior.noise_variance, least) + known) / total, total
 
 
 def moderate_pairs(own: Floats, values: Floats, prior: Prior) -> Floats:

@@ -300,6 +300,31 @@ class TestVotes:
         assert ("a", "c") in outcome.unresolved
         assert outcome.interpretation.endswith("; c has not enough votes.")
 
+    @pytest.mark.parametrize("rule", sorted(RULES))
+    @given(data=st.data())
+    def test_one_vote_never_leads_where_two_have_more(self, rule, data):
+        """Under every rule it comes after them, without p_best and not among the tied for best."""
+        names = "abc"[: data.draw(st.integers(2, 3))]
+        rows = data.draw(
+            st.lists(st.permutations(range(2, 2 + len(names))), min_size=2, max_size=5)
+        )
+        z = data.draw(st.integers(1, 10))
+        cast = [
+            Ballot(
+                str(n),
+                grades=dict(zip(names, map(float, row), strict=True)) | ({} if n else {"z": z}),
+                candidates=(*names, *([] if n else "z")),
+            )
+            for n, row in enumerate(rows)
+        ]
+
+        outcome = tally(cast, rule, flips=False)
+
+        assert outcome["z"].votes == 1
+        assert outcome["z"].rank == len(names) + 1
+        assert outcome["z"].p_best is None
+        assert "z" not in (*outcome.leaders, *outcome.tied_for_best)
+
     def test_a_single_ballot_orders_its_candidates(self):
         """There are no probabilities."""
         outcome = tally([graded("x", a=9, b=5)])

@@ -9,10 +9,10 @@ from simulation import council
 from witan.core.outcome import Prior
 from witan.core.profile import Profile
 from witan.core.rules import RULES
-from witan.core.stats.additive import adjusted_grades, fit_grades, fit_ranks, pair_variances
+from witan.core.stats.additive import adjusted_grades, fit_grades, fit_ranks
 from witan.core.stats.posterior import beliefs, ratios
 from witan.core.stats.priors import PUBLIC_RHO, learn_prior, public_prior
-from witan.core.stats.uncertainty import Uncertainty, design_effect
+from witan.core.stats.uncertainty import PairEvidence, Uncertainty, design_effect
 
 TIED_AT_THE_TOP = (1.0, 1.0, -1.0, -2.0, -2.0)
 CLEAR_LEADER = (3.0, 0.0, 0.0, 0.0, 0.0)
@@ -79,6 +79,7 @@ def uncertainty_of(
     *,
     prior: Prior | str | None = "public",
     rho: float | None = None,
+    is_repeated: bool = False,
 ) -> Uncertainty:
     """What a count makes of these ballots, by default or with something else borrowed."""
     fit = fit_grades(profile) if unit == "grades" else fit_ranks(profile)
@@ -92,7 +93,7 @@ def uncertainty_of(
         ballots,
         shared=rho / (1 - rho),
         prior=prior,
-        own=pair_variances(values),
+        own=PairEvidence.of(values, prior, is_repeated=is_repeated),
         design=design_effect(profile.weights),
     )
 

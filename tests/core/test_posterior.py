@@ -63,22 +63,18 @@ class TestSimulated:
         "reviewers", [pytest.param(3, marks=SLOW), 5, pytest.param(8, marks=SLOW)]
     )
     def test_probabilities_match_frequencies(self, reviewers, recused):
-        """Within .07 in every tenth over a mix of spreads, and within .12 at any one of them.
-
-        Three authors who review each other leave one residual degree of freedom a candidate; what
-        is said of these is up to .09 too modest.
-        """
-        rng = np.random.default_rng(reviewers)
+        """Within .05 in every tenth over a mix of spreads, and within .11 at any one of them."""
+        rng = np.random.default_rng(100 + reviewers)
         parts = []
         for spread in SPREADS:
             quality, profile = simulate(
-                rng, reviewers=reviewers, spread=spread, sessions=3000, recused=recused
+                rng, reviewers=reviewers, spread=spread, sessions=20_000, recused=recused
             )
             parts.append(stated_and_right(profile, quality.argmax(axis=0)))
-            assert largest_gap(*parts[-1]) <= 0.13
+            assert largest_gap(*parts[-1], least=1000) <= 0.11, spread
         stated, right = (np.concatenate(column) for column in zip(*parts, strict=True))
 
-        assert largest_gap(stated, right) <= (0.09 if recused and reviewers == 3 else 0.07)
+        assert largest_gap(stated, right) <= 0.05
 
     def test_probabilities_with_a_history_match_frequencies(self):
         """Noise and spread estimated from fifty sessions do not make it overconfident."""
@@ -113,7 +109,7 @@ class TestHeldOut:
         """Over five documents of a query, the mean of 20 judges and more names the same best.
 
         The public prior was estimated on these judges, but not what is tested: that the posterior
-        finds what it states. Within .13 in the tenths from .6 up.
+        finds what it states. Within .10 in every tenth from .5 up.
         """
         scores = defaultdict(lambda: defaultdict(dict))
         with gzip.open(LLMJUDGE, "rt", encoding="utf-8", newline="") as lines:
@@ -121,23 +117,22 @@ class TestHeldOut:
                 if row["score"]:
                     scores[row["prompt_id"]][row["judge"]][row["candidate"]] = row["score"]
         rng = np.random.default_rng(reviewers)
-        stated, right = [], []
+        panels, best = [], []
         for judges in scores.values():
             names = sorted(set.intersection(*(set(given) for given in judges.values())))
             table = np.array([[float(given[n]) for n in names] for given in judges.values()])
             table = 1 + 3 * np.clip(table, 0, 3)
-            for _ in range(120):
+            for _ in range(400):
                 order = rng.permutation(len(table))
                 some = rng.choice(len(names), 5, replace=False)
-                truth = table[order[reviewers:]][:, some].mean(axis=0)
-                grades = table[order[:reviewers]][:, some][:, :, np.newaxis]
-                profile = Profile.from_ranks(mean_ranks(-grades), grades=grades)
-                said, hit = stated_and_right(profile, np.array([truth.argmax()]))
-                stated.append(said[0])
-                right.append(bool(hit[0]))
-        sure = np.array(stated) >= 0.6
+                best.append(table[order[reviewers:]][:, some].mean(axis=0).argmax())
+                panels.append(table[order[:reviewers]][:, some])
+        grades = np.stack(panels, axis=2)
+        profile = Profile.from_ranks(mean_ranks(-grades), grades=grades)
 
-        assert largest_gap(np.array(stated)[sure], np.array(right)[sure], least=40) <= 0.13
+        stated, right = stated_and_right(profile, np.array(best))
+
+        assert largest_gap(stated, right, least=200) <= 0.10
 
 
 class TestOneSession:
@@ -170,10 +165,10 @@ class TestOneSession:
 
         # The same posterior by plain Monte Carlo: λ by its weight, noise from chi-square.
         fit, among = uncertainty.fit, ratios(None)
-        k, n = 1 / 3, uncertainty.df[0] + 4
+        k, n = 1 / 3, uncertainty.belief_df[0] + 4
         for session in range(30):
             effects = fit.effects[:, session]
-            squares = uncertainty.df[0] * uncertainty.variance[session]
+            squares = uncertainty.belief_df[0] * uncertainty.belief_variance[session]
             squares = squares + (effects**2).sum() / (k + among)
             weight = -2 * np.log(k + among) - n / 2 * np.log(squares)
             weight = np.exp(weight - weight.max())

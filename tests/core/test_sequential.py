@@ -20,9 +20,8 @@ from witan.core.sequential import (
     plan_looks,
 )
 from witan.core.settings import Settings
-from witan.core.stats.additive import adjusted_grades
-from witan.core.stats.priors import PUBLIC_RHO, public_prior
-from witan.core.stats.uncertainty import Uncertainty, moderate_pairs
+from witan.core.stats.priors import PUBLIC_RHO
+from witan.core.stats.uncertainty import Uncertainty
 from witan.core.tally import tally_sessions
 from witan.core.verdict import judge_texts
 
@@ -37,11 +36,7 @@ def first_ballots(profile: Profile, n: int) -> Profile:
 
 def at_a_look(profile: Profile, unit: str) -> Uncertainty:
     """What a count under looks makes of these ballots."""
-    plain = uncertainty_of(profile, unit)
-    values = adjusted_grades(profile) if unit == "grades" else -profile.ranks
-    prior = public_prior(unit, profile.n_candidates)
-    own = moderate_pairs(plain.pair_variances, values, prior)
-    return Uncertainty(plain.fit, plain.variance, plain.df, plain.votes, plain.shared_variance, own)
+    return uncertainty_of(profile, unit, is_repeated=True)
 
 
 def share_declared(profile: Profile, unit: str, first: int) -> float:
@@ -108,20 +103,15 @@ class TestSize:
         ],
     )
     def test_two_equals_are_seldom_told_apart(self, reviewers, unit):
-        """In at most 6 % of sessions in ordinary worlds, and in 8 % of hostile ones.
-
-        Coins that decide two points count on ranks alone, as they do where there is one look: three
-        who agree on grades that far apart have to be believed.
-        """
+        """In at most 6 % of sessions in ordinary worlds, and in 8 % of hostile ones."""
         sessions = 600 if reviewers == 5 and unit == "grades" else 2_000
         slack = 3 * np.sqrt(0.05 * 0.95 / sessions)
         sizes = {}
         for name, hostile, profile in worlds_of_equals(
             reviewers, sessions, np.random.default_rng(reviewers)
         ):
-            if name != "coin flips above a fixed order" or unit == "ranks":
-                limit = 0.08 if hostile else 0.06
-                sizes[name] = share_declared(profile, unit, FEWEST_VOTES + 1) - limit
+            limit = 0.08 if hostile else 0.06
+            sizes[name] = share_declared(profile, unit, FEWEST_VOTES + 1) - limit
 
         assert max(sizes.values()) <= slack, sizes
 
@@ -197,7 +187,7 @@ class TestEnd:
     def test_a_recount_is_as_strict_as_the_looks_were(self):
         """The same ballots, looked at once and as the first of seven looks."""
         cast = [
-            Ballot(name, grades={"a": 8.0, "b": 5.5}, session="s", scale="1-10") for name in "xyz"
+            Ballot(name, grades={"a": 8.0, "b": 5.0}, session="s", scale="1-10") for name in "xyz"
         ]
         looks = plan_looks(3, 9)
         [strict] = tally_sessions(cast, Settings(looks=looks))

@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 from elections import ballots, mean_ranks
 from simulation import council
 from sizes import declared_and_found, first_is_told_apart, uncertainty_of, worlds_of_equals
-from witan import Ballot, tally
+from witan import Ballot, explain, tally
 from witan.core.outcome import Prior
 from witan.core.outcome_builder import pooled_errors
 from witan.core.profile import Profile
@@ -136,19 +136,14 @@ class TestSize:
         """In at most 6 % of sessions in ordinary worlds, and in 8 % of hostile ones.
 
         Three authors who review each other share one ballot on the first two, which cannot show
-        that these alone are judged with much noise: up to 11 % there. Coins that decide two points
-        count on ranks alone: three reviewers who agree on grades that far apart have to be
-        believed, and one time in four three coins agree.
+        that these alone are judged with much noise; and three coins agree one time in four.
         """
         sizes = {}
         for name, hostile, profile in worlds_of_equals(
             reviewers, SESSIONS, np.random.default_rng(reviewers)
         ):
-            if name != "coin flips above a fixed order" or unit == "ranks":
-                limit = 0.08 if hostile else 0.06
-                if reviewers == 3 and name == "noise at the top alone":
-                    limit = 0.11
-                sizes[name] = first_is_told_apart(profile, unit)[0].mean() - limit
+            limit = 0.08 if hostile else 0.06
+            sizes[name] = first_is_told_apart(profile, unit)[0].mean() - limit
 
         assert max(sizes.values()) <= SLACK, sizes
 
@@ -214,7 +209,7 @@ class TestSize:
 class TestPower:
     """How often a clear leader is found."""
 
-    @pytest.mark.parametrize(("reviewers", "least"), [(3, 0.12), (5, 0.38), (7, 0.65)])
+    @pytest.mark.parametrize(("reviewers", "least"), [(3, 0.09), (5, 0.37), (7, 0.65)])
     def test_a_clear_leader_is_found(self, reviewers, least):
         """A leader three noise deviations ahead is declared the more often, the more reviewers."""
         rng = np.random.default_rng(reviewers)
@@ -255,6 +250,19 @@ class TestPower:
         assert tally(cast).clear_leader == "a"
         assert tally(cast).prior.source == "public"
 
+    @pytest.mark.parametrize(("reviewers", "gap"), [(3, 3.0), (4, 2.5)])
+    def test_unanimous_ballots_need_a_wider_gap(self, reviewers, gap):
+        """They may agree by chance and show no noise; the explanation says how often."""
+        wide, narrow = (
+            [graded(str(r), a=5 + each, b=5, c=2, d=1) for r in range(reviewers)]
+            for each in (gap, gap - 0.5)
+        )
+
+        assert tally(wide).clear_leader == "a"
+        assert tally(narrow).clear_leader is None
+        said = " ".join(word for step in explain(wide).steps for word in step.sentences)
+        assert f"{reviewers} would agree in" in said
+
     @pytest.mark.parametrize("reviewers", [3, 5, 9])
     def test_the_interval_of_a_difference_covers_it(self, reviewers):
         """The 95 % interval of a difference of effects covers it 93–97 % of the time."""
@@ -291,6 +299,31 @@ class TestVotes:
         assert "c" not in outcome.tied_for_best
         assert ("a", "c") in outcome.unresolved
         assert outcome.interpretation.endswith("; c has not enough votes.")
+
+    @pytest.mark.parametrize("rule", sorted(RULES))
+    @given(data=st.data())
+    def test_one_vote_never_leads_where_two_have_more(self, rule, data):
+        """Under every rule it comes after them, without p_best and not among the tied for best."""
+        names = "abc"[: data.draw(st.integers(2, 3))]
+        rows = data.draw(
+            st.lists(st.permutations(range(2, 2 + len(names))), min_size=2, max_size=5)
+        )
+        z = data.draw(st.integers(1, 10))
+        cast = [
+            Ballot(
+                str(n),
+                grades=dict(zip(names, map(float, row), strict=True)) | ({} if n else {"z": z}),
+                candidates=(*names, *([] if n else "z")),
+            )
+            for n, row in enumerate(rows)
+        ]
+
+        outcome = tally(cast, rule, flips=False)
+
+        assert outcome["z"].votes == 1
+        assert outcome["z"].rank == len(names) + 1
+        assert outcome["z"].p_best is None
+        assert "z" not in (*outcome.leaders, *outcome.tied_for_best)
 
     def test_a_single_ballot_orders_its_candidates(self):
         """There are no probabilities."""

@@ -684,7 +684,7 @@ def _difference(count: BatchCount, outcome: Outcome, top: Sequence[int]) -> Step
     i, j = top if places is None else places[top]
     difference = float(uncertainty.fit.effects[i, 0] - uncertainty.fit.effects[j, 0])
     error = float(uncertainty.contrast_variances()[i, j, 0]) ** 0.5
-    df = float(uncertainty.df[0])
+    df = float(uncertainty.contrast_df()[i, j, 0])
     if not error > 0:
         return Step(title, ("The two were never compared, not even through others.",))
     t = difference / error
@@ -697,6 +697,13 @@ def _difference(count: BatchCount, outcome: Outcome, top: Sequence[int]) -> Step
     if outcome.rho is not None:
         words.insert(
             1, f"The error includes what all reviewers get wrong together, ρ = {outcome.rho:g}."
+        )
+    pairs = uncertainty.pairs
+    if pairs is not None and pairs.is_unanimous[i, j, 0]:
+        n_ballots = int(pairs.n_ballots[i, j, 0])
+        words.append(
+            "Every ballot states the same difference, so none shows its noise: only the prior does."
+            f" By chance alone {n_ballots} would agree in {2 ** (1 - n_ballots):.1%} of sessions."
         )
     header = ("first", "second", "difference", "error", "t", "df", "p")
     row = (*names, difference, error, t, df, p)

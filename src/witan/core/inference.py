@@ -17,11 +17,10 @@ from witan.core.stats.additive import (
     adjusted_grades,
     fit_grades,
     fit_ranks,
-    pair_variances,
 )
 from witan.core.stats.posterior import beliefs, ratios
 from witan.core.stats.priors import prior_of, rho_of
-from witan.core.stats.uncertainty import Uncertainty, design_effect, moderate_pairs
+from witan.core.stats.uncertainty import PairEvidence, Uncertainty, design_effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,9 +230,7 @@ def _fit_sessions(
     if values is None:
         design = design_effect(profile.weights)
         values = adjusted_grades(profile) if unit == "grades" else -profile.ranks
-    own = pair_variances(values)
-    if settings.looks and prior is not None:  # the earliest of several looks sees few ballots
-        own = moderate_pairs(own, values, prior)
+    own = PairEvidence.of(values, prior, is_repeated=bool(settings.looks))
     uncertainty = Uncertainty.of(
         evidence.fit,
         present.sum(axis=0),

@@ -123,10 +123,9 @@ def place(
     chosen = rule.tie_break if tie_break is None else tie_break
     if chosen not in ("none", "wins", "borda"):
         raise InvalidParameter("tie_break", chosen, "'none', 'wins' or 'borda'")
-    if rule.needs == "history":
-        level = (~np.isnan(scores.score)).astype(np.int8)
-    else:
-        level = vote_levels(votes(profile, rule), min_votes)
+    level = vote_levels(votes(profile, rule), min_votes)
+    if rule.needs == "history":  # votes without a match rate nobody
+        level = np.where(np.isnan(scores.score), np.int8(0), level)
     if failed is not None:
         level = np.where(failed, np.int8(-1), level)
     key = _round_noise(-scores.score if rule.lower_is_better else scores.score)

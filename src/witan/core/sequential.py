@@ -12,7 +12,7 @@ from math import erfc, pi, sqrt
 
 import numpy as np
 
-from witan.core.stats.distributions import half_cauchy_ratios, t_cdf, t_quantile
+from witan.core.stats.distributions import quality_ratios, t_cdf, t_quantile
 
 FEWEST_VOTES = 3
 """Votes of each candidate before the first look: two agree too often by chance."""
@@ -151,7 +151,7 @@ def p_asked(
 ) -> tuple[float, ...]:
     """Simulate the probability of a request for each ballot, in order.
 
-    Sessions differ in λ, the variance of quality over that of noise, as `half_cauchy_ratios` has
+    Sessions differ in λ, the variance of quality over that of noise, as `quality_ratios` has
     it. Grades are normal with a known variance, and the two best candidates are compared, or the
     only one with its pass mark.
 
@@ -163,7 +163,7 @@ def p_asked(
         Variance over that of the noise that the error of all reviewers adds.
     """
     rng = np.random.default_rng(len(looks))
-    ratios = np.resize(half_cauchy_ratios(), N_SIMULATED)
+    ratios = np.resize(quality_ratios(), N_SIMULATED)
     rows = (n_candidates, N_SIMULATED)
     truth = np.sqrt(ratios) * rng.normal(size=rows) + sqrt(shared) * rng.normal(size=rows)
     noise = np.cumsum(rng.normal(size=(looks[-1], *rows)), axis=0)

@@ -175,7 +175,7 @@ def adjusted_grades(profile: Profile) -> Floats:
     return adjusted
 
 
-def pair_variances(values: Floats) -> Floats:
+def pair_variances(values: Floats) -> tuple[Floats, NDArray[np.integer[Any]]]:
     """Variance of a pair's mean difference, from its own ballots.
 
     The pooled variance of the fit takes all candidates to be judged with one noise. Where a pair is
@@ -188,12 +188,15 @@ def pair_variances(values: Floats) -> Floats:
 
     Returns
     -------
-    float array, shape (C, C, S)
+    variances : float array, shape (C, C, S)
         Sample variance of values[r, i] − values[r, j] over their number; 0 where fewer than two
         ballots have both.
+    n_ballots : int array, shape (C, C, S)
+        Ballots that have both; 0 on the diagonal.
     """
     n_candidates, n_sessions = values.shape[1:]
     variances = np.zeros((n_candidates, n_candidates, n_sessions))
+    n_ballots = np.zeros(variances.shape, dtype=np.int32)
     for i in range(n_candidates - 1):  # one candidate at a time bounds the memory
         difference = values[:, i, np.newaxis] - values[:, i + 1 :]
         both = ~np.isnan(difference)
@@ -203,7 +206,8 @@ def pair_variances(values: Floats) -> Floats:
         away = np.where(both, difference - mean, 0.0)
         variance = (away**2).sum(axis=0) / np.maximum(n - 1, 1) / np.maximum(n, 1)
         variances[i, i + 1 :] = variances[i + 1 :, i] = np.where(n >= 2, variance, 0.0)
-    return variances
+        n_ballots[i, i + 1 :] = n_ballots[i + 1 :, i] = n
+    return variances, n_ballots
 
 
 def _fit(

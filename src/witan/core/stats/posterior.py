@@ -6,7 +6,7 @@ of noise,
     fitted effects ~ N(effects, σ²·K),    effects ~ N(0, λ·σ²),    σ² as the moderated variance.
 
 Given λ, the effects have a multivariate t distribution in closed form. λ is averaged over ten
-points of a half-Cauchy prior by how likely each makes the ballots; a history fixes it instead. The
+points of a log-normal prior by how likely each makes the ballots; a history fixes it instead. The
 error that all reviewers share is left out: "probability" means of another draw of reviewers like
 these, which would share it too.
 """
@@ -23,8 +23,8 @@ from witan.core.profile import Floats
 from witan.core.stats.additive import AdditiveFit
 from witan.core.stats.distributions import (
     chi_square_quantiles,
-    half_cauchy_ratios,
     normal_quantiles,
+    quality_ratios,
     t_cdf,
 )
 from witan.core.stats.uncertainty import Uncertainty
@@ -50,10 +50,10 @@ POINTS_AT_ONCE = 1 << 15
 def ratios(prior: Prior | None) -> Floats:
     """Choose the λ to average over.
 
-    A history knows one; else they are those of the half-Cauchy prior.
+    A history knows one; else they are those of the log-normal prior.
     """
     if prior is None or prior.quality_variance is None:
-        return half_cauchy_ratios()
+        return quality_ratios()
     return np.array([max(prior.quality_variance / prior.noise_variance, LEAST_RATIO)])
 
 
@@ -94,13 +94,14 @@ def beliefs(
     fit, shape = uncertainty.fit, uncertainty.fit.effects.shape
     p_beats, p_best = np.full((shape[0], *shape), np.nan), np.full(shape, np.nan)
     enough, can_tell = uncertainty.enough_votes, uncertainty.can_tell
+    freedom = uncertainty.belief_df
     pattern, beyond = fit.pattern, np.zeros((1, *fit.inverses.shape[1:]))
     if others is not None:
         beyond = others.inverses
         pattern = pattern * len(beyond) + others.pattern
     for number in sorted(set(pattern[can_tell].tolist())):
-        for df in set(uncertainty.df[(pattern == number) & can_tell].tolist()):
-            chosen = np.flatnonzero((pattern == number) & can_tell & (uncertainty.df == df))
+        for df in set(freedom[(pattern == number) & can_tell].tolist()):
+            chosen = np.flatnonzero((pattern == number) & can_tell & (freedom == df))
             own, extra = divmod(number, len(beyond))
             posterior = _Posterior(uncertainty, own, chosen, df, among, beyond[extra])
             p_beats[:, :, chosen] = posterior.p_beats(enough[:, chosen])
@@ -125,7 +126,7 @@ class _Posterior:
         among: Floats | None,
         beyond: Floats,
     ) -> None:
-        fit, grid = uncertainty.fit, half_cauchy_ratios() if among is None else among
+        fit, grid = uncertainty.fit, quality_ratios() if among is None else among
         self.beyond = beyond
         self.components, self.covariance = fit.components[number], fit.inverses[number]
         self.effects = np.nan_to_num(fit.effects[:, sessions])
@@ -134,7 +135,9 @@ class _Posterior:
         self.noise, self.axes = noise[compared], axes[:, compared]
         self.along = _product(self.axes.T, self.effects)
         total = self.noise[:, np.newaxis] + grid
-        squares = df * uncertainty.variance[sessions] + _product((1 / total).T, self.along**2)
+        squares = df * uncertainty.belief_variance[sessions] + _product(
+            (1 / total).T, self.along**2
+        )
         self.df = df + len(self.noise)
         log_weight = -0.5 * np.log(total).sum(axis=0)[:, np.newaxis]
         log_weight = log_weight - 0.5 * self.df * np.log(squares)

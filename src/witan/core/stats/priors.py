@@ -1,6 +1,7 @@
 """Priors of reviewers' noise: from judges elsewhere, or from a history."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -27,6 +28,12 @@ panels of four out of the 33 judges of the LLMJudge benchmark, grades of 0 to 3 
 on 3. This is the cautious end of these.
 """
 
+BELIEF_DF = 5.0
+"""What the noise of a grade is worth in probabilities: between the two sets above.
+
+A test is to err seldom and takes the cautious end; a probability is to be right on average.
+"""
+
 RANK_NOISE, RANK_SHARE, RANK_DF = 0.35, 0.25, 4.0
 """Noise of a rank among C candidates: .35 + .25·(C² − 1)/12, where (C² − 1)/12 is pure chance.
 
@@ -42,6 +49,13 @@ def public_prior(unit: Unit, n_candidates: int) -> Prior:
     else:
         noise, df = RANK_NOISE + RANK_SHARE * (n_candidates**2 - 1) / 12, RANK_DF
     return Prior(noise, df, None, unit, 0, source="public")
+
+
+def belief_prior(prior: Prior | None) -> Prior | None:
+    """Adapt the prior of tests to probabilities: `BELIEF_DF` for public noise of grades."""
+    if prior is None or prior.source != "public" or prior.unit != "grades":
+        return prior
+    return replace(prior, noise_df=BELIEF_DF)
 
 
 def prior_of(

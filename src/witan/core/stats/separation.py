@@ -88,8 +88,9 @@ def separation(
 
         E Φ((g − t·√variance) / (σ·√(v + 2·ρ/(1 − ρ)))) = 0.8.
 
-    With the prior of a history, its noise and freedom stand in place of these, and s_own² is not
-    used.
+    Under a public prior, a pair that fewer than two ballots have keeps d·2/C of d, as in
+    `Uncertainty.contrast_df`. With the prior of a history, its noise and freedom stand in place of
+    these, and s_own² is not used.
 
     Parameters
     ----------
@@ -163,6 +164,8 @@ def _gap(reviewers: int, candidates: int, terms: _Terms) -> float | None:
             N_QUANTILES // 2 :: N_QUANTILES
         ]
     together = 2 * rho / (1 - rho)
+    if prior is not None and not learned and shared < MIN_VOTES:
+        df = prior.noise_df + free * 2 / candidates
     bars = np.sqrt(variance + together * pooled) * t_quantile((1 + terms.level) / 2, df)
     return _smallest_gap(bars, math.sqrt((factor + together) * noise))
 

@@ -4,6 +4,7 @@ They come from the additive fit. "Beyond noise" means: another draw of reviewers
 same answers, would hardly show the reverse. Probabilities come from `witan.core.stats.posterior`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +13,56 @@ from numpy.typing import NDArray
 
 from witan.core.outcome import MIN_VOTES, Prior
 from witan.core.profile import Floats
-from witan.core.stats.additive import AdditiveFit
+from witan.core.stats.additive import AdditiveFit, pair_variances
 from witan.core.stats.distributions import t_quantile
+from witan.core.stats.priors import belief_prior
 
 MIN_DF = 2.0
 """Under two degrees of freedom nothing is told apart."""
+
+
+UNANIMITY = 1e-6
+"""Standard deviation, in grades, up to which differences are the same but for rounding in floats.
+
+Where the other candidates' grades vary, so do the reviewers' scales, and s² holds the test.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PairEvidence:
+    """Evidence of each pair's own ballots on the noise of its difference.
+
+    Parameters
+    ----------
+    variances : float array, shape (C, C, S)
+        `pair_variances`; moderated by the prior where the pair is unanimous, or everywhere.
+    n_ballots : int array, shape (C, C, S)
+        Ballots that have both candidates.
+    is_unanimous : bool array, shape (C, C, S)
+        Two ballots or more, all with the same difference in grades. Three agree by chance one time
+        in four. Ranks are protected by their least variance.
+    """
+
+    variances: Floats
+    n_ballots: NDArray[np.integer[Any]]
+    is_unanimous: NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls, values: Floats, prior: Prior | None, *, is_repeated: bool = False
+    ) -> "PairEvidence":
+        """Compute the evidence of values (R, C, S); NaN: absent.
+
+        `is_repeated`: the first of several looks sees few ballots, and every pair is moderated.
+        """
+        variances, n = pair_variances(values)
+        unanimous = (n >= MIN_VOTES) & (variances <= UNANIMITY**2 / np.maximum(n, 1))
+        if prior is None or prior.unit == "ranks":
+            unanimous &= False
+        if prior is not None:
+            moderated = _moderate_pairs(variances, n, prior)
+            variances = moderated if is_repeated else np.where(unanimous, moderated, variances)
+        return cls(variances, n, unanimous)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +81,13 @@ class Uncertainty:
         Ballots that the fit has for each candidate.
     shared_variance : float array, shape (S,)
         Variance over s² that the shared error of the reviewers adds to each effect.
-    pair_variances : float array, shape (C, C, S), optional
-        `pair_variances`: a contrast's variance is not taken to be less than its own ballots show.
-        Not used with the prior of a history, which knows the noise better than two or three of
-        them.
+    belief_variance, belief_df : float array, shape (S,)
+        s² and its degrees of freedom for probabilities, moderated by `belief_prior`.
+    pairs
+        A contrast's variance is not taken to be less than its own ballots show. None with the prior
+        of a history, which knows the noise better than two or three of them.
+    prior_df
+        Degrees of freedom that a public prior is worth; 0: none.
     """
 
     fit: AdditiveFit
@@ -46,7 +95,10 @@ class Uncertainty:
     df: Floats
     votes: NDArray[np.integer[Any]]
     shared_variance: Floats
-    pair_variances: Floats | None = None
+    belief_variance: Floats
+    belief_df: Floats
+    pairs: PairEvidence | None = None
+    prior_df: float = 0.0
 
     @classmethod
     def of(
@@ -56,7 +108,7 @@ class Uncertainty:
         *,
         shared: Floats | float = 0.0,
         prior: Prior | None = None,
-        own: Floats | None = None,
+        own: PairEvidence | None = None,
         design: Floats | float = 1.0,
     ) -> "Uncertainty":
         """Add the prior's knowledge and the error shared by all reviewers.
@@ -71,7 +123,8 @@ class Uncertainty:
         votes : int array, shape (C, S)
         shared : float or float array, shape (S,)
             Variance over s² that the shared error adds, ≥ 0.
-        own : float array, shape (C, C, S), optional
+        own
+            Of the same ballots.
         design : float or float array, shape (S,)
             `design_effect` of the ballots' weights, ≥ 1: variances grow by it, and what is left of
             the freedom, in quarters, shrinks by it. A weight says how much a ballot is to count,
@@ -84,15 +137,24 @@ class Uncertainty:
         """
         variance, df = fit.residual_variance, fit.df
         df = np.where(np.asarray(design) > 1, np.floor(4 * df / design) / 4, df)
-        if prior is not None:
-            known = np.where(df > 0, df * variance, 0.0)
-            df = np.maximum(df, 0.0) + prior.noise_df
-            noise = np.fmax(prior.noise_variance, fit.least_variance)
-            variance = (prior.noise_df * noise + known) / df
+        belief_variance, belief_df = _moderate(
+            variance, df, fit.least_variance, belief_prior(prior)
+        )
+        variance, df = _moderate(variance, df, fit.least_variance, prior)
         learned = prior is not None and prior.source != "public"
         # What all get wrong together does not depend on who of them counts for more.
         extra = np.broadcast_to(np.asarray(shared, dtype=np.float64) / design, df.shape)
-        return cls(fit, variance * design, df, votes, extra, None if learned else own)
+        return cls(
+            fit=fit,
+            variance=variance * design,
+            df=df,
+            votes=votes,
+            shared_variance=extra,
+            belief_variance=belief_variance * design,
+            belief_df=belief_df,
+            pairs=None if learned else own,
+            prior_df=0.0 if prior is None or learned else prior.noise_df,
+        )
 
     @property
     def enough_votes(self) -> NDArray[np.bool_]:
@@ -119,12 +181,36 @@ class Uncertainty:
         """Variance of effect[i] − effect[j], (C, C, S); NaN: incomparable."""
         factors = np.moveaxis(self.fit.variance_factors()[self.fit.pattern], 0, 2)
         own = self.variance * factors
-        if self.pair_variances is not None:
-            own = np.where(np.isnan(own), np.nan, np.fmax(own, self.pair_variances))
+        if self.pairs is not None:
+            own = np.where(np.isnan(own), np.nan, np.fmax(own, self.pairs.variances))
         together = 2 * self.shared_variance * self.variance
         different = ~np.eye(len(factors), dtype=np.bool_)
         total: Floats = own + together * different[:, :, np.newaxis]
         return total
+
+    def contrast_df(self) -> Floats:
+        """Degrees of freedom of each contrast, (C, C, S).
+
+        All of `df`, unless a public prior is used and the pair's own ballots do not show its noise.
+        Of d, what the residuals add to the d₀ of the prior, a pair that fewer than two ballots have
+        keeps its share d·2/C; a unanimous one keeps nothing.
+        """
+        n_candidates, n_sessions = self.votes.shape
+        df = self._by_pair(lambda df: df)
+        return np.broadcast_to(df, (n_candidates, n_candidates, n_sessions))
+
+    def _by_pair(self, function: Callable[[Floats], Floats]) -> Floats:
+        """Apply a function of degrees of freedom by session to those of each contrast."""
+        usual = function(self.df)
+        if self.pairs is None or not self.prior_df:
+            return usual
+        n_candidates = np.maximum((self.votes > 0).sum(axis=0), 2)
+        share = self.prior_df + np.maximum(self.df - self.prior_df, 0.0) * 2 / n_candidates
+        prior_alone = function(np.minimum(self.prior_df, self.df))
+        alone = np.where(
+            self.pairs.n_ballots < MIN_VOTES, function(np.minimum(share, self.df)), usual
+        )
+        return np.where(self.pairs.is_unanimous, prior_alone, alone)
 
     def separate_pairs(self, level: float) -> NDArray[np.bool_]:
         """Find pairs with i above j beyond noise, (C, C, S).
@@ -132,9 +218,7 @@ class Uncertainty:
         The test is a two-sided Student's t, for candidates of two votes or more.
         """
         effects, enough = self.fit.effects, self.enough_votes
-        bar = np.full(self.df.shape, np.inf)
-        for df in set(self.df[self.df >= MIN_DF].tolist()):
-            bar[self.df == df] = t_quantile((1 + level) / 2, df)
+        bar = self._by_pair(lambda df: _bars(df, level))
         with np.errstate(invalid="ignore"):
             difference = effects[:, np.newaxis] - effects
             variance = self.contrast_variances()
@@ -143,25 +227,35 @@ class Uncertainty:
         return apart
 
 
-def moderate_pairs(own: Floats, values: Floats, prior: Prior) -> Floats:
+def _bars(df: Floats, level: float) -> Floats:
+    """Two-sided quantiles of Student's t; ∞ under `MIN_DF`."""
+    bars = np.full(df.shape, np.inf)
+    for each in set(df[df >= MIN_DF].tolist()):
+        bars[df == each] = t_quantile((1 + level) / 2, each)
+    return bars
+
+
+def _moderate(
+    variance: Floats, df: Floats, least: Floats, prior: Prior | None
+) -> tuple[Floats, Floats]:
+    """Moderate s² by a prior: the mean of both by their degrees of freedom, and their sum."""
+    if prior is None:
+        return variance, df
+    known = np.where(df > 0, df * variance, 0.0)
+    total = np.maximum(df, 0.0) + prior.noise_df
+    return (prior.noise_df * np.fmax(prior.noise_variance, least) + known) / total, total
+
+
+def _moderate_pairs(own: Floats, n_ballots: NDArray[np.integer[Any]], prior: Prior) -> Floats:
     """Moderate the variances of pairs by a prior, shape (C, C, S).
 
     Two or three ballots that agree by chance show no variance of a pair. With n of them on it, and
     s₀² and d₀ of the prior,
 
         variance = (d₀·2·s₀² / n + (n − 1)·own) / (d₀ + n − 1).
-
-    Parameters
-    ----------
-    own : float array, shape (C, C, S)
-        `pair_variances` of the values.
-    values : float array, shape (R, C, S)
-        NaN where a ballot has none.
     """
-    present = (~np.isnan(values)).astype(np.float64)
-    shared = np.einsum("ris,rjs->ijs", present, present)
-    freedom = np.maximum(shared - 1, 0.0)
-    borrowed = prior.noise_df * 2 * prior.noise_variance / np.maximum(shared, 1.0)
+    freedom = np.maximum(n_ballots - 1, 0)
+    borrowed = prior.noise_df * 2 * prior.noise_variance / np.maximum(n_ballots, 1)
     moderated: Floats = (borrowed + freedom * own) / (prior.noise_df + freedom)
     return moderated
 

@@ -46,7 +46,7 @@ class TestWatching:
         submit_form(page, "Is it so (slowly)?")
         page.evaluate("window.same = true")
 
-        expect(page.locator(".lane .raw").first).to_contain_text("and so")
+        expect(page.locator(".lane .growing").first).to_contain_text("and so")
         here.shoot("live-answers")
         expect(page.locator("#ballots tbody tr")).to_have_count(3)
         expect(page.locator("#ballots td.s1").first).to_be_visible()

@@ -7,15 +7,17 @@ from importlib.resources import files
 
 from witan.errors import UnknownName
 
-STYLES = ("base.css", "session.css", "figures.css", "reports.css")
+STYLES = ("base.css", "text.css", "session.css", "figures.css", "reports.css")
 """In the order in which they are read."""
 
 ASSETS = {
     "base.css": "text/css; charset=utf-8",
+    "text.css": "text/css; charset=utf-8",
     "session.css": "text/css; charset=utf-8",
     "figures.css": "text/css; charset=utf-8",
     "reports.css": "text/css; charset=utf-8",
     "page.js": "text/javascript; charset=utf-8",
+    "text.js": "text/javascript; charset=utf-8",
     "htmx.min.js": "text/javascript; charset=utf-8",
     "hx-sse.min.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",

@@ -1,8 +1,8 @@
 """Pages of sessions under way: their state, and patches of it.
 
 A page is rendered at some event and patched from there on, so that a lost connection is taken up
-again at the last patch that came through. A text grows by what is new of it; it is rendered once
-it is whole.
+again at the last patch that came through. A text grows by its Markdown blocks; it is rendered once
+more when it is whole.
 """
 
 from collections import deque
@@ -20,13 +20,14 @@ from witan.deliberation import events as e
 from witan.deliberation.session import Session
 from witan.service.session_records import CouncilSession
 from witan.service.sessions.stream import Stream
-from witan.service.text import clean, count_noun, readable
+from witan.service.text import clean, count_noun
 from witan.surfaces.live_board import Board, LiveLine
 from witan.surfaces.report.ballots import ballot_matrix
 from witan.surfaces.report.document import BallotMatrix
 from witan.surfaces.report.names import CHAIRMAN, SeatNames
 from witan.surfaces.report.outcome import ranking_blocks
 from witan.surfaces.web.escaping import to_html
+from witan.surfaces.web.growing_text import NOTHING_WRITTEN, GrowingText
 from witan.surfaces.web.markdown import render_html
 from witan.surfaces.web.rendering import SITE, Site, part, render
 from witan.surfaces.web.session_page import SessionPage, session_page
@@ -75,7 +76,7 @@ class Lane:
     elapsed_seconds: float | None
     note: str
     writes: bool = True
-    partial: str = ""
+    partial: GrowingText = NOTHING_WRITTEN
     text: Markup | None = None
 
 
@@ -117,7 +118,7 @@ class LivePage:
         self._texts: dict[str, str] = {}
         self._answers: dict[str, Markup] = {}
         self._n_counts = 0
-        self._visible: dict[str, str | None] = {}
+        self._visible: dict[str, GrowingText | None] = {}
         self._states: dict[str, object] = {}
         self._seat_names: SeatNames | None = None
         self.seq = 0
@@ -147,7 +148,8 @@ class LivePage:
             case e.AnswerDelta():
                 self._texts[event.seat] = self._texts.get(event.seat, "") + event.text
             case e.AnswerDone():
-                self._answers[event.seat] = render_html(self.seat_names.quote(event.text))
+                source = self.seat_names.quote(event.text)
+                self._answers[event.seat] = render_html(source, key=f"text-{event.seq}")
             case (
                 e.AnswerStarted()
                 | e.AnswerFailed()
@@ -251,7 +253,7 @@ class LivePage:
             replace(
                 self._lane(key, line),
                 writes=line.name in authors,
-                partial=readable(self.seat_names.quote_partial(self._texts.get(line.name, ""))),
+                partial=self._growing(line.name),
                 text=self._answers.get(line.name),
             )
             for key, line in enumerate(self._lines())
@@ -277,9 +279,13 @@ class LivePage:
         lane = self._lane(-1, line)
         return replace(lane, name=CHAIRMAN) if self.seat_names.hides_names else lane
 
-    def verdict_text(self) -> str:
+    def verdict_text(self) -> GrowingText:
         """Return the final answer so far."""
-        return readable(self.seat_names.quote_partial(self._texts.get(CLOSING, "")))
+        return self._growing(CLOSING)
+
+    def _growing(self, of: str) -> GrowingText:
+        text = self.seat_names.quote_partial(self._texts.get(of, ""))
+        return (self._visible.get(of) or NOTHING_WRITTEN).grow(text)
 
     def patch(self) -> str:
         """Return what changed since the last patch, as partials."""
@@ -313,8 +319,8 @@ class LivePage:
             yield "ballots", "innerMorph", lambda: _part("matrix", self.matrix(), self._site, True)
         if self._differs("writer", writer and writer.at_rest):
             yield "writer", "innerHTML", lambda: part(LIVE, "writer", self.writer())
-        if self._differs(f"text of {CLOSING}", text := self._texts.get(CLOSING, "")):
-            yield from self._text_changes("verdict-text", CLOSING, text)
+        if self._differs(f"text of {CLOSING}", self._texts.get(CLOSING, "")):
+            yield from self._text_changes("verdict-text", CLOSING)
         board = self.board
         if self._differs("status", (board.stage_text, board.news, board.provisional)):
             yield "status", "innerHTML", lambda: part(LIVE, "status", board, self.news)
@@ -339,21 +345,22 @@ class LivePage:
         if answer is not None:
             yield target, "outerHTML", lambda: f'<div id="{target}" class="prose">{answer}</div>'
             return
-        yield from self._text_changes(target, name, text)
+        yield from self._text_changes(target, name)
         if text:
             amount = to_html(count_noun(line.words, "word"))
             yield f"lane-{key}-amount", "textContent", lambda: amount
 
-    def _text_changes(self, target: str, of: str, text: str) -> Iterator[Change]:
-        """Yield the part of a growing text that was not sent."""
-        old_text, new_text = self._visible.get(of, ""), self.seat_names.quote_partial(text)
-        self._visible[of] = new_text
-        if old_text is None or not new_text.startswith(
-            old_text
-        ):  # what was sent is void, or a name
-            yield target, "outerHTML", lambda: part(LIVE, "stream", target, new_text)
-        elif len(new_text) > len(old_text):
-            yield target, "beforeend", lambda: to_html(new_text[len(old_text) :])
+    def _text_changes(self, target: str, of: str) -> Iterator[Change]:
+        """Yield the finished blocks of a growing text that were not sent, and its last one."""
+        old, new = self._visible.get(of, NOTHING_WRITTEN), self._growing(of)
+        self._visible[of] = new
+        if old is None or not new.continues(old):  # what was sent is void, or a name
+            yield target, "outerHTML", lambda: part(LIVE, "stream", target, new)
+            return
+        if new.tail_start > old.tail_start:
+            yield f"{target}-tail", "beforebegin", lambda: new.blocks(old.tail_start)
+        if new != old:
+            yield f"{target}-tail", "innerMorph", lambda: new.tail
 
 
 def _part(name: str, *values: object) -> str:

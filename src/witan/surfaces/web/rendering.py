@@ -136,12 +136,13 @@ def _is_overlong(text: str) -> bool:
     return sum(lines) > CARD_LINES
 
 
-def _render_prose(text: str, final: FinalAnswer | None = None) -> Markup:
-    """Render a model's text, linking the citations of final answers."""
+def _render_prose(text: str, key: str = "", final: FinalAnswer | None = None) -> Markup:
+    """Render a model's text at a place, linking the citations of final answers."""
     if final is None:
-        return render_html(text)
+        return render_html(text, key=key)
     anchor_by_label = {label: anchor for label, anchor, _ in final.citations}
-    return render_html(text, anchor_by_label, final.unresolved_labels)
+    unresolved = final.unresolved_labels
+    return render_html(text, anchor_by_label, unresolved, key=key, top_heading=3)
 
 
 def _address(link: Link, site: Site, values: Mapping[str, str]) -> str:
@@ -306,7 +307,7 @@ def render_vote(
     person comes from the page of the session.
     """
     places = values or {}
-    texts = [(label, render_html(text)) for label, text in paper.texts.items()]
+    texts = [(label, render_html(text, key=f"vote-{label}")) for label, text in paper.texts.items()]
     words = clean(problem)
     return render(
         "vote.html", site=site, paper=paper, texts=texts, problem=words, given=places, seen=seen

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 from witan.errors import UnknownName
 
-STYLES = ("base.css", "text.css", "session.css", "figures.css", "reports.css")
+STYLES = ("base.css", "text.css", "session.css", "figures.css", "reports.css", "composer.css")
 """In the order in which they are read."""
 
 ASSETS = {
@@ -16,8 +16,10 @@ ASSETS = {
     "session.css": "text/css; charset=utf-8",
     "figures.css": "text/css; charset=utf-8",
     "reports.css": "text/css; charset=utf-8",
+    "composer.css": "text/css; charset=utf-8",
     "page.js": "text/javascript; charset=utf-8",
     "text.js": "text/javascript; charset=utf-8",
+    "composer.js": "text/javascript; charset=utf-8",
     "htmx.min.js": "text/javascript; charset=utf-8",
     "hx-sse.min.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",

@@ -78,8 +78,11 @@ class Site:
 
 SITE = Site()
 
-ELSEWHERE = ("question", "profile", "conversation", "files", "category", "parent")
-"""Parameters of a question that stand apart from the options."""
+IN_SIGHT = ("question", "profile", "members", "rule", "max_cost_usd")
+"""Parameters of a question that its form shows without being opened."""
+
+ABOUT_QUESTION = ("category", "files", "parent", "conversation")
+"""Parameters that belong to the question, in the first group behind *Advanced*."""
 
 
 @lru_cache(maxsize=1)
@@ -228,15 +231,21 @@ class Choice:
         What it is called on the page: who sits in it.
     problem
         Why it cannot be asked; empty: it can.
-    seats, chairmen
-        Name and words of whom it can be asked to seat, jurors among the former.
+    members, jury, chairmen
+        Name and words of whom it can be asked to seat.
     """
 
     name: str
     words: str
     problem: str = ""
-    seats: tuple[tuple[str, str], ...] = ()
+    members: tuple[tuple[str, str], ...] = ()
+    jury: tuple[tuple[str, str], ...] = ()
     chairmen: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def seats(self) -> tuple[tuple[str, str], ...]:
+        """Everybody who can judge."""
+        return (*self.members, *self.jury)
 
 
 def render_ask(
@@ -254,13 +263,21 @@ def render_ask(
     ]
     open_ = [each for each in councils if not each.problem]
     writers = dict(pair for each in open_ for pair in (*each.chairmen, *each.seats))
-    members = [(each.words, each.seats) for each in open_ if each.seats]
+    jurors = [(each.words, each.seats) for each in open_ if each.seats]
+    by_hand = form_fields(QuestionRequest, {}, unchosen="as configured")
+    chosen = form.value("profile")
+    shown = next((each for each in open_ if each.name == chosen), open_[0] if open_ else None)
     return render(
         "ask.html",
         site=site,
         profiles=councils,
-        sections=council_sections(QuestionRequest, members, writers.items(), exclude=ELSEWHERE),
-        by_hand={each.name: each for each in form_fields(QuestionRequest, {})},
+        councils=[each for each in open_ if each.members],
+        shown=shown,
+        sections=council_sections(
+            QuestionRequest, jurors, writers.items(), exclude=(*IN_SIGHT, *ABOUT_QUESTION)
+        ),
+        by_hand={each.name: each for each in by_hand},
+        about_question=ABOUT_QUESTION,
         filled=form,
         demo_question=demo_question,
         planned=plan,

@@ -6,7 +6,7 @@ from dataclasses import replace
 import anyio
 from fastapi import Request
 from pydantic import ValidationError
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from witan.deliberation.ports import Seat
 from witan.deliberation.session import Session
@@ -40,7 +40,7 @@ from witan.surfaces.http.endpoints import ClientOf, Hops, ServiceOf
 from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.report.document import Note, Report
 from witan.surfaces.report.names import find_seat
-from witan.surfaces.report.plan import plan_report
+from witan.surfaces.report.plan import estimate_text, plan_report
 from witan.surfaces.web.forms import FilledForm, Form, council_sections, read_form
 from witan.surfaces.web.rendering import Choice, render, render_ask
 from witan.surfaces.web.responses import HtmlPage, page_router, redirect, site_of
@@ -61,6 +61,8 @@ KNOWN_FIELDS = {*FIELDS, *(each.name for each in parameters_of(JudgeRequest))}
 
 BY_HAND = ("files", "conversation")
 """Fields that are no text of a parameter."""
+
+UNKEPT = {"Cache-Control": "no-store"}
 
 ROLES = ("system", "user", "assistant")
 
@@ -96,6 +98,18 @@ async def plan(request: Request, service: ServiceOf, client: ClientOf) -> Respon
         note = Note("The estimate includes the files; choose them again before you ask.", "hint")
         report = replace(report, blocks=(note, *report.blocks))
     return await _form(request, service, FilledForm(values), plan=report)
+
+
+@router.post("/plan/estimate")
+async def estimate(request: Request, service: ServiceOf, client: ClientOf) -> Response:
+    """Say in a line what the question would cost, while it is written."""
+    try:
+        question = read_question(await read_form(request))
+        planned = await planning.plan.handler(planning.Planner(service, client), question)
+    except (WitanError, ValidationError) as error:
+        refused = refuse_form(request, {}, error)
+        return PlainTextResponse(refused.problem, refused.status, UNKEPT)
+    return PlainTextResponse(clean(estimate_text(planned)), headers=UNKEPT)
 
 
 @router.post("/sessions")
@@ -143,11 +157,8 @@ def _councils(service: Service) -> list[Choice]:
         about = profile.about or seats
         words = ": ".join(filter(None, [name, about])) or "the configured council"
         if name != DEMO:
-            reviewers, writers = (
-                _name_seats((*profile.seats, *profile.jury)),
-                _name_seats(profile.chairmen),
-            )
-            result.append(Choice(name, words, profile.problem or "", reviewers, writers))
+            named = map(_name_seats, (profile.seats, profile.jury, profile.chairmen))
+            result.append(Choice(name, words, profile.problem or "", *named))
     return result
 
 

@@ -3,6 +3,13 @@
 
 document.documentElement.classList.add("scripted");
 
+// The draft of a question is given up once the page of its session is there.
+const sent = sessionStorage.getItem("draft that was sent");
+if (sent && location.pathname.includes("/sessions/")) {
+  sessionStorage.removeItem(sent);
+  sessionStorage.removeItem("draft that was sent");
+}
+
 const SHOWN_MS = 2000;
 
 const copied = document.createElement("span");

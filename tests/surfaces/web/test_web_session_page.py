@@ -185,7 +185,7 @@ class TestFollowUp:
         site = Site(
             councils=(CouncilProfile(DEMO, seats=(SOMEBODY,)), CouncilProfile("fine", seats=here))
         )
-        [link] = [a for a in page(session, site=site).all("a") if a.text == "Ask a follow-up"]
+        [link] = [a for a in page(session, site=site).all("a") if a.text == "With options and cost"]
 
         asked = parse_qs(urlsplit(link.attrs["href"]).query)
 

@@ -26,6 +26,7 @@ from witan.surfaces.report.ballots import ballot_matrix
 from witan.surfaces.report.document import BallotMatrix
 from witan.surfaces.report.names import CHAIRMAN, SeatNames
 from witan.surfaces.report.outcome import ranking_blocks
+from witan.surfaces.web.conversation import conversation_of
 from witan.surfaces.web.escaping import to_html
 from witan.surfaces.web.growing_text import NOTHING_WRITTEN, GrowingText
 from witan.surfaces.web.markdown import render_html
@@ -184,6 +185,11 @@ class LivePage:
             pass
 
     @property
+    def shows_names(self) -> bool:
+        """True if it shows who is who."""
+        return self._show_names
+
+    @property
     def is_closed(self) -> bool:
         """True if the session was closed."""
         return self.board.phase == "closed"
@@ -298,7 +304,10 @@ class LivePage:
     def final_patch(self, problem: str = "") -> str:
         """Return a patch that replaces the live page by the final one."""
         page = session_page(self.session, show_names=self._show_names, councils=self._site.councils)
-        body = render("parts/session.html", site=self._site, page=page, problem=clean(problem))
+        councils = self._site.councils
+        talk = conversation_of(self.session, show_names=self._show_names, councils=councils)
+        words = clean(problem)
+        body = render("parts/session.html", site=self._site, page=page, problem=words, talk=talk)
         ending = to_html(f"The session is over: {page.status}.")
         announced = _partial("announced", "textContent", ending)
         return f"{announced}\n{_partial('session', 'innerHTML', body)}"

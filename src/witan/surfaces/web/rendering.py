@@ -19,6 +19,7 @@ from witan.surfaces.report.document import Block, Chart, FinalAnswer, Link, Note
 from witan.surfaces.report.drawing import draw_chart
 from witan.surfaces.report.sessions import cost_of, origin_text, question_beginning
 from witan.surfaces.web.assets import STYLES, asset_href, style_source, styles
+from witan.surfaces.web.conversation import Conversation, FollowUp, conversation_of
 from witan.surfaces.web.escaping import exact_html, finalize, trusted_html
 from witan.surfaces.web.forms import BLANK, FilledForm, council_sections, form_fields
 from witan.surfaces.web.markdown import render_html
@@ -199,6 +200,7 @@ def render_session(
     site: Site = SITE,
     problem: str = "",
     misnamed: str = "",
+    follow_ups: Sequence[FollowUp] = (),
 ) -> str:
     """Render a finished, interrupted or imported session.
 
@@ -210,6 +212,8 @@ def render_session(
         What became of it beside what its record says.
     misnamed
         What was written in place of its name, to delete it; empty: nothing was.
+    follow_ups
+        The sessions that go on from it.
     """
     page = session_page(
         result,
@@ -218,7 +222,25 @@ def render_session(
         without=without,
         councils=site.councils,
     )
-    return render("session.html", site=site, page=page, problem=clean(problem), misnamed=misnamed)
+    talk = _conversation(result, show_names=show_names, site=site, follow_ups=follow_ups)
+    words = clean(problem)
+    return render("session.html", site=site, page=page, problem=words, misnamed=misnamed, talk=talk)
+
+
+def _conversation(
+    result: "Session | CouncilSession | ImportedSession",
+    *,
+    show_names: bool,
+    site: Site = SITE,
+    follow_ups: Sequence[FollowUp] = (),
+) -> Conversation | None:
+    """Return the conversation around a session; None: it came in as ballots."""
+    session = getattr(result, "session", result)
+    if not isinstance(session, Session):
+        return None
+    return conversation_of(
+        session, show_names=show_names, councils=site.councils, follow_ups=follow_ups
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,9 +277,10 @@ def render_ask(
     form: FilledForm = BLANK,
     plan: Report | None = None,
     latest: Sequence[ListedSession] = (),
+    talk: Conversation | None = None,
     site: Site = SITE,
 ) -> str:
-    """Render the form for a question, with any planned cost."""
+    """Render the form for a question, with any planned cost, and what it continues."""
     councils = [
         replace(each, words=clean(each.words), problem=clean(each.problem)) for each in profiles
     ]
@@ -282,12 +305,14 @@ def render_ask(
         demo_question=demo_question,
         planned=plan,
         latest=latest,
+        talk=talk,
     )
 
 
 def render_live(live: "LivePage", *, site: Site = SITE) -> str:
     """Render a session under way, whose page follows the rest."""
-    return render("live.html", site=site, page=live.page(), live=live)
+    talk = conversation_of(live.session, show_names=live.shows_names)
+    return render("live.html", site=site, page=live.page(), live=live, talk=talk)
 
 
 def export_html(
@@ -295,7 +320,8 @@ def export_html(
 ) -> str:
     """Render a session as one self-contained file without scripts."""
     page = session_page(result, show_names=show_names)
-    return _render_file("session.html", page=page, problem="")
+    talk = _conversation(result, show_names=show_names)
+    return _render_file("session.html", page=page, problem="", talk=talk)
 
 
 def export_report_html(report: Report) -> str:

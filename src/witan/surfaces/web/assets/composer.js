@@ -1,5 +1,5 @@
-// The form that asks: the members of the chosen council, Ctrl+Enter, the cost as one writes, and a
-// draft that outlasts a reload.
+// The form that asks: the members of the chosen council, the cost as one writes, and a draft that
+// outlasts a reload.
 "use strict";
 
 const composer = document.querySelector("form.composer");
@@ -78,11 +78,6 @@ function start() {
     showMembers();
     saveDraft();
     estimateSoon();
-  });
-  question.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.repeat) return;
-    event.preventDefault();
-    composer.requestSubmit(composer.querySelector("button.strong"));
   });
   composer.addEventListener("submit", ({ submitter }) => {
     if (!submitter?.hasAttribute("formaction")) sessionStorage.setItem(SENT, DRAFT);

@@ -1,4 +1,5 @@
-// Buttons that copy: the code they stand above, or the text whose id they name, as it was written.
+// Texts: buttons that copy the code they stand above, or the text whose id they name, as it was
+// written; fields that Ctrl+Enter sends.
 "use strict";
 
 document.documentElement.classList.add("scripted");
@@ -59,4 +60,12 @@ document.addEventListener("click", async ({ target }) => {
     delete button.dataset.state;
     copied.textContent = "";
   }, SHOWN_MS);
+});
+
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.repeat) return;
+  const form = event.target.closest?.("[data-sends]")?.form;
+  if (!form) return;
+  event.preventDefault();
+  form.requestSubmit(form.querySelector("button[type=submit]"));
 });

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from witan.deliberation.ports import Message
 from witan.deliberation.session import Session
 from witan.errors import WitanError
 from witan.service.dispatch import dispatch, keep_typed
@@ -21,14 +22,6 @@ MOST_FOLLOW_UPS = 20
 
 CONTINUED = "continued"
 """The relation of a follow-up to its session."""
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """What was said by whom: ``user``, ``assistant`` or ``system``."""
-
-    role: str
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +57,19 @@ class Conversation:
     """
 
     session: str
-    turns: tuple[Turn, ...] = ()
+    turns: tuple[Message, ...] = ()
     parent: str = ""
     follow_ups: tuple[FollowUp, ...] = ()
     council: str = ""
     can_continue: bool = False
 
     @property
-    def last_turns(self) -> tuple[Turn, ...]:
+    def last_turns(self) -> tuple[Message, ...]:
         """The question and the answer that the session goes on from."""
         return self.turns[-2:]
 
     @property
-    def earlier_turns(self) -> tuple[Turn, ...]:
+    def earlier_turns(self) -> tuple[Message, ...]:
         """What was said before those."""
         return self.turns[:-2]
 
@@ -94,7 +87,7 @@ def conversation_of(
         return Conversation(session.id)
     names = SeatNames.of(session, hides_names=not show_names)
     turns = tuple(
-        Turn(each.role, names.quote(each.text) if each.role == "assistant" else each.text)
+        Message(each.role, names.quote(each.text) if each.role == "assistant" else each.text)
         for each in opened.conversation
     )
     return Conversation(

@@ -8,7 +8,7 @@ from fastapi import Request
 from pydantic import ValidationError
 from starlette.responses import PlainTextResponse, Response
 
-from witan.deliberation.ports import Seat
+from witan.deliberation.ports import Message, Seat
 from witan.deliberation.session import Session
 from witan.errors import (
     ConfigError,
@@ -41,7 +41,7 @@ from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.report.document import Note, Report
 from witan.surfaces.report.names import SeatNames, find_seat
 from witan.surfaces.report.plan import estimate_text, plan_report
-from witan.surfaces.web.conversation import Conversation, Turn, question_again
+from witan.surfaces.web.conversation import Conversation, question_again
 from witan.surfaces.web.forms import FilledForm, Form, council_sections, read_form
 from witan.surfaces.web.rendering import Choice, render, render_ask
 from witan.surfaces.web.responses import HtmlPage, page_router, redirect, site_of
@@ -163,7 +163,7 @@ async def _continued(service: Service, parent: str) -> Conversation | None:
     except WitanError:  # which the form says once it is sent
         return None
     names = SeatNames.of(before, hides_names=True)
-    turns = (Turn(turn.role, names.quote(turn.text)) for turn in before.conversation)
+    turns = (Message(turn.role, names.quote(turn.text)) for turn in before.conversation)
     return Conversation(before.id, tuple(turns), parent=before.id)
 
 

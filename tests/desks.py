@@ -22,6 +22,33 @@ MARKUP = (
 """What a member says that tries everything."""
 
 
+RICH = r"""## What it takes
+
+The sum $\sum_{i=1}^{n} i$ is \(\frac{n(n+1)}{2}\), for **all** $n \ge 1$.[^1]
+
+\[
+\begin{aligned} S &= 1 + 2 + \dots + n \\ 2S &= n(n+1) \end{aligned}
+\]
+
+```python
+def total(n: int) -> int:
+    "Sum the numbers up to n, which is a long line that goes on beyond the edge of any phone."
+    return n * (n + 1) // 2  # exact
+```
+
+- [x] proved
+- [ ] applied
+
+| n | sum |
+|--:|----:|
+| 1 | 1 |
+| 10 | 55 |
+
+[^1]: By induction. <script>alert(1)</script>
+"""
+"""What a member writes with everything that models use."""
+
+
 @dataclass(frozen=True, slots=True)
 class Desk:
     """A running server, and the history that it keeps."""
@@ -50,9 +77,16 @@ def write_desk(folder: Path) -> Path:
             review.insert(0, {"contains": "(fail)", "error": "is overloaded", "status": 400})
         path = write_script(
             folder / f"{name}.toml",
-            answer=[{**slowly, "text": f"{text} {'and so on ' * 12}"}, {"text": text}],
+            answer=[
+                {"contains": "(rich)", "tokens_per_second": 150, "text": RICH + text},
+                {**slowly, "text": f"{text} {'and so on ' * 12}"},
+                {"text": text},
+            ],
             review=[*review, {"prefers": order}],
-            synthesis=[{"prefers": order, "text": "All told: so, as [{1}] has it, not [{2}]."}],
+            synthesis=[
+                {"contains": "(rich)", "tokens_per_second": 150, "text": RICH},
+                {"prefers": order, "text": "All told: so, as [{1}] has it, not [{2}]."},
+            ],
         )
         seats.append(f'"script:{path}"')
     file = folder / "council.toml"

@@ -40,18 +40,20 @@ class TestForm:
         form = page().all("form")[0]
 
         assert (form.attrs["method"], form.attrs["action"]) == ("post", "/sessions")
-        assert [x.attrs["name"] for x in visible_controls(form)] == ["question", "profile"]
+        in_sight = [x.attrs["name"] for x in visible_controls(form)]
+        assert in_sight == ["question", "profile", "rule", "max_cost_usd"]
         labels = {label.attrs["for"] for label in form.all("label") if "for" in label.attrs}
         assert labels == {x.attrs["id"] for x in controls(form)}
 
     def test_the_form_has_every_parameter_of_the_request(self):
-        """Each once, and no other, under its declared heading."""
-        form = page().all("form")[0]
+        """Each once, and no other; what is behind Advanced is grouped as it is declared."""
+        seated = [Choice("", "ada and bob", members=(("ada", "ada"),))]
+        form = parsed(render_ask(seated, demo_question="Which zone?")).all("form")[0]
 
         assert sorted(x.attrs["name"] for x in controls(form)) == sorted(FIELDS)
-        titles = [legend.text for legend in form.all("legend")]
+        titles = [group.one("summary").text for group in form.all("details", class_="group")]
         sections = [each.doc.section for each in parameters_of(CouncilRequest)]
-        assert titles[: len({*sections})] == [*dict.fromkeys(sections)]
+        assert titles == ["Question", *dict.fromkeys(sections)]
 
     def test_a_council_that_cannot_be_seated_says_why(self):
         """It is listed, disabled, with its problem beside it."""
@@ -68,18 +70,28 @@ class TestForm:
 
         assert fields == {"profile": "demo", "question": "Which zone?"}
 
-    def test_members_of_a_council_can_be_selected(self):
-        """Each council lists its seats; a name in two of them is selected once."""
-        two = [Choice(name, name, seats=(("ada", "ada"), (name, name))) for name in ("bob", "cyd")]
-        filled = FilledForm({"members": "ada\ncyd"})
+    def test_members_of_the_chosen_council_can_be_selected(self):
+        """They stand below it by name, its jurors beside them; those of others are hidden."""
+        two = [
+            Choice(
+                name, name, members=(("ada", "ada"), (name, f"{name} (m)")), jury=(("pat", "pat"),)
+            )
+            for name in ("bob", "cyd")
+        ]
+        filled = FilledForm({"profile": "cyd", "members": "ada\ncyd", "jury": "ada\npat"})
         root = parsed(render_ask(two, demo_question="Which zone?", form=filled))
 
-        boxes = root.one("fieldset", id="members").all("input")
-        ticked = ["checked" in box.attrs for box in boxes]
-        assert [box.attrs["value"] for box in boxes] == ["ada", "bob", "ada", "cyd"]
-        assert ticked == [True, False, False, True]
+        hidden, shown = root.all("fieldset", class_="chips")
+        assert ("hidden" in hidden.attrs, "hidden" in shown.attrs) == (True, False)
+        assert [label.text for label in shown.all("label")] == ["ada", "cyd (m)"]
+        assert shown.one("span", class_="juror").text == "pat judges"
+        ticked = [box.attrs["value"] for box in root.all("input", name="members", checked="")]
+        assert ticked == ["ada", "cyd"]
+        judges = root.one("fieldset", id="jury").all("input")
+        assert [box.attrs["value"] for box in judges] == ["ada", "bob", "pat", "ada", "cyd", "pat"]
+        assert ["checked" in box.attrs for box in judges] == [1, 0, 1, 0, 0, 0]
         writers = [o.attrs["value"] for o in root.one("select", id="chairman").all("option")]
-        assert writers == ["", "ada", "bob", "cyd"]
+        assert writers == ["", "ada", "bob", "pat", "cyd"]
 
     def test_a_refused_form_keeps_its_values(self):
         """The error is shown, and the question is not lost."""

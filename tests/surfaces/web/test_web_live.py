@@ -78,10 +78,10 @@ class TestPage:
         assert not any(lane.all(class_="mark") for lane in lanes)
 
     def test_complete_answers_are_rendered(self):
-        """As markdown; incomplete ones are plain text."""
-        root = parsed(render_live(after(6)))
-
-        assert root.one(id="lane-0-text").one("em").text == "so"
+        """As Markdown, and so are incomplete ones as far as they came."""
+        for n in (5, 6):
+            root = parsed(render_live(after(n)))
+            assert root.one(id="lane-0-text").one("em").text == "so"
         assert root.one(id="lane-1-text").text == ""
 
     def test_patches_start_after_the_page(self):
@@ -125,16 +125,37 @@ class TestPage:
 
 
 class TestPatches:
-    def test_a_piece_of_text_is_sent_alone(self):
-        """Pieces are merged; text that is already shown is not sent again."""
+    def test_a_piece_of_text_is_sent_with_its_block(self):
+        """Pieces are merged and rendered; nothing is sent again while nothing is added."""
         live = after(3)
 
         patch = apply_patches(live, EVENTS[3], EVENTS[4])
 
-        assert patch["#lane-0-text beforeend"].text == "Ada <says> *so*"
+        assert patch["#lane-0-text-tail innerMorph"].text == "Ada <says> so"
+        assert patch["#lane-0-text-tail innerMorph"].one("em").text == "so"
         assert patch["#lane-0-amount textContent"].text == "3 words"
-        assert set(patch) == {"#lane-0-text beforeend", "#lane-0-amount textContent"}
+        assert set(patch) == {"#lane-0-text-tail innerMorph", "#lane-0-amount textContent"}
         assert live.patch() == ""
+
+    def test_a_finished_block_is_sent_once(self):
+        """It goes before the block that is still being written."""
+        live = after(3)
+        pieces = ["# Title\n\nOne", " two.\n\n", "- three", "\n- four"]
+
+        patches = [
+            apply_patches(live, e.AnswerDelta(seq=9 + n, at=BEGAN, seat="ada", text=piece))
+            for n, piece in enumerate(pieces)
+        ]
+
+        finished = [patch.get("#lane-0-text-tail beforebegin") for patch in patches]
+        assert [each and each.text for each in finished] == ["Title", None, "One two.", None]
+        tails = [patch.get("#lane-0-text-tail innerMorph") for patch in patches]
+        assert [[li.text for li in tail.all("li")] for tail in tails[2:]] == [
+            ["three"],
+            ["three", "four"],
+        ]
+        whole = parsed(render_live(live)).one(id="lane-0-text")
+        assert whole.text.split() == ["Title", "One", "two.", "three", "four"]
 
     def test_a_complete_text_shrinks_its_lane_to_a_line(self):
         """It is sent once, as markdown, in a lane that is closed and marked as answered."""
@@ -144,7 +165,7 @@ class TestPatches:
         assert "open" not in lane.attrs
         assert lane.one("em").text == "so"
         assert "answered" in lane.one("summary").text
-        assert "#lane-0-text beforeend" not in patch
+        assert "#lane-0-text-tail innerMorph" not in patch
         assert "answers: 1 of 2" in patch["#status innerHTML"].text
         assert patch["#announced textContent"].text == "answers: 1 of 2"
 
@@ -204,7 +225,7 @@ class TestPatches:
         start = next(i for i, x in enumerate(EVENTS) if isinstance(x, e.SynthesisStarted))
         patch = apply_patches(after(start), *EVENTS[start : start + 2])
 
-        assert patch["#final-text beforeend"].text == "All told"
+        assert patch["#final-text-tail innerMorph"].text == "All told"
         assert "writing" in patch["#writer innerHTML"].text
 
     def test_the_last_patch_is_the_whole_page(self):
@@ -299,7 +320,7 @@ class TestStream:
 
         found = partials("\n".join(x[6:] for x in patch.splitlines() if x[:6] == "data: "))
         assert found["#final-text outerHTML"].text == "All told"
-        assert found["#lane-0 outerHTML"].one(id="lane-0-text").text == "Ada <says> *so*"
+        assert found["#lane-0 outerHTML"].one(id="lane-0-text").text == "Ada <says> so"
 
     async def test_an_interrupted_session_ends_as_interrupted(self):
         """The page neither waits for ever nor looks complete."""

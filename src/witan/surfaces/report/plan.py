@@ -28,6 +28,22 @@ def plan_report(result: "Plan | PlanSummary") -> Report:
     )
 
 
+def estimate_text(plan: "PlanSummary") -> str:
+    """Say in a line how many calls a plan makes, and what they cost."""
+    parts = [count_noun(plan.calls, "call")]
+    if plan.worst_usd is None:
+        parts.append("unknown cost")
+    elif plan.expected_usd is None or not plan.worst_usd:
+        parts.append(f"at most {_dollars(plan.worst_usd)}")
+    else:
+        parts.append(f"about {_dollars(plan.expected_usd)}, at most {_dollars(plan.worst_usd)}")
+    if plan.refusal is not None:
+        parts.append(plan.refusal)
+    elif plan.max_cost_usd is not None:
+        parts.append(f"never above {_dollars(plan.max_cost_usd)}")
+    return " · ".join(parts)
+
+
 def _summarize(plan: Plan) -> "PlanSummary":
     from witan.service.operations.plan import summarize_plan
 

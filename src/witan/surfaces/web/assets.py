@@ -7,18 +7,30 @@ from importlib.resources import files
 
 from witan.errors import UnknownName
 
-STYLES = ("base.css", "session.css", "figures.css", "charts.css", "reports.css")
+STYLES = (
+    "base.css",
+    "text.css",
+    "session.css",
+    "figures.css",
+    "charts.css",
+    "reports.css",
+    "composer.css",
+)
 """In the order in which they are read."""
 
 ASSETS = {
     "base.css": "text/css; charset=utf-8",
+    "text.css": "text/css; charset=utf-8",
     "session.css": "text/css; charset=utf-8",
     "figures.css": "text/css; charset=utf-8",
     "charts.css": "text/css; charset=utf-8",
     "reports.css": "text/css; charset=utf-8",
+    "composer.css": "text/css; charset=utf-8",
     "page.js": "text/javascript; charset=utf-8",
     "session.js": "text/javascript; charset=utf-8",
     "charts.js": "text/javascript; charset=utf-8",
+    "text.js": "text/javascript; charset=utf-8",
+    "composer.js": "text/javascript; charset=utf-8",
     "htmx.min.js": "text/javascript; charset=utf-8",
     "hx-sse.min.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",

@@ -1,8 +1,8 @@
 """Pages of sessions under way: their state, and patches of it.
 
 A page is rendered at some event and patched from there on, so that a lost connection is taken up
-again at the last patch that came through. A text grows by what is new of it; it is rendered once
-it is whole.
+again at the last patch that came through. A text grows by its Markdown blocks; it is rendered once
+more when it is whole.
 """
 
 from collections import deque
@@ -20,14 +20,16 @@ from witan.deliberation import events as e
 from witan.deliberation.session import Session
 from witan.service.session_records import CouncilSession
 from witan.service.sessions.stream import Stream
-from witan.service.text import clean, count_noun, readable
+from witan.service.text import clean, count_noun
 from witan.surfaces.live_board import Board, LiveLine
 from witan.surfaces.report.ballots import ballot_matrix
 from witan.surfaces.report.banner import session_banner
 from witan.surfaces.report.document import BallotMatrix, Banner, Block, Shortfall
 from witan.surfaces.report.names import CHAIRMAN, SeatNames
 from witan.surfaces.report.session import outcome_parts
+from witan.surfaces.web.conversation import conversation_of
 from witan.surfaces.web.escaping import to_html
+from witan.surfaces.web.growing_text import NOTHING_WRITTEN, GrowingText
 from witan.surfaces.web.markdown import render_html
 from witan.surfaces.web.rendering import SITE, Site, part, render
 from witan.surfaces.web.session_page import SessionPage, session_page
@@ -80,7 +82,7 @@ class Lane:
     elapsed_seconds: float | None
     note: str
     writes: bool = True
-    partial: str = ""
+    partial: GrowingText = NOTHING_WRITTEN
     text: Markup | None = None
     is_open: bool = False
     is_marked: bool = False
@@ -124,7 +126,7 @@ class LivePage:
         self._texts: dict[str, str] = {}
         self._answers: dict[str, Markup] = {}
         self._n_counts = 0
-        self._visible: dict[str, str | None] = {}
+        self._visible: dict[str, GrowingText | None] = {}
         self._states: dict[str, object] = {}
         self._seat_names: SeatNames | None = None
         self.seq = 0
@@ -154,7 +156,8 @@ class LivePage:
             case e.AnswerDelta():
                 self._texts[event.seat] = self._texts.get(event.seat, "") + event.text
             case e.AnswerDone():
-                self._answers[event.seat] = render_html(self.seat_names.quote(event.text))
+                source = self.seat_names.quote(event.text)
+                self._answers[event.seat] = render_html(source, key=f"text-{event.seq}")
             case (
                 e.AnswerStarted()
                 | e.AnswerFailed()
@@ -187,6 +190,11 @@ class LivePage:
         """Mark everything so far as shown."""
         for _ in self._changes():
             pass
+
+    @property
+    def shows_names(self) -> bool:
+        """True if it shows who is who."""
+        return self._show_names
 
     @property
     def is_closed(self) -> bool:
@@ -285,11 +293,10 @@ class LivePage:
         return tuple(self._whole_lane(key, line) for key, line in enumerate(self._lines()))
 
     def _whole_lane(self, key: int, line: LiveLine) -> Lane:
-        text = self._texts.get(line.name, "")
         return replace(
             self._lane(key, line),
             writes=line.name in self.authors,
-            partial=readable(self.seat_names.quote_partial(text)),
+            partial=self._growing(line.name),
             text=self._answers.get(line.name),
             is_open=self._is_open(line),
         )
@@ -317,9 +324,13 @@ class LivePage:
         lane = self._lane(-1, line)
         return replace(lane, name=CHAIRMAN) if self.seat_names.hides_names else lane
 
-    def final_text(self) -> str:
+    def final_text(self) -> GrowingText:
         """Return the final answer so far."""
-        return readable(self.seat_names.quote_partial(self._texts.get(CLOSING, "")))
+        return self._growing(CLOSING)
+
+    def _growing(self, of: str) -> GrowingText:
+        text = self.seat_names.quote_partial(self._texts.get(of, ""))
+        return (self._visible.get(of) or NOTHING_WRITTEN).grow(text)
 
     def patch(self) -> str:
         """Return what changed since the last patch, as partials."""
@@ -332,7 +343,10 @@ class LivePage:
     def final_patch(self, problem: str = "") -> str:
         """Return a patch that replaces the live page by the final one."""
         page = session_page(self.session, show_names=self._show_names, councils=self._site.councils)
-        body = render("parts/session.html", site=self._site, page=page, problem=clean(problem))
+        councils = self._site.councils
+        talk = conversation_of(self.session, show_names=self._show_names, councils=councils)
+        words = clean(problem)
+        body = render("parts/session.html", site=self._site, page=page, problem=words, talk=talk)
         ending = to_html(f"The session is over: {page.status}.")
         announced = _partial("announced", "textContent", ending)
         return f"{announced}\n{_partial('session', 'innerMorph', body)}"
@@ -357,8 +371,8 @@ class LivePage:
             yield "gaps", "innerHTML", lambda: part(LIVE, "gaps", gaps)
         if self._differs("writer", writer and writer.at_rest):
             yield "writer", "innerHTML", lambda: part(LIVE, "writer", self.writer())
-        if self._differs(f"text of {CLOSING}", text := self._texts.get(CLOSING, "")):
-            yield from self._text_changes("final-text", CLOSING, text)
+        if self._differs(f"text of {CLOSING}", self._texts.get(CLOSING, "")):
+            yield from self._text_changes("final-text", CLOSING)
         board = self.board
         if self._differs("status", (board.stage_text, board.news, board.provisional)):
             yield "status", "innerHTML", lambda: part(LIVE, "status", board, self.news)
@@ -378,7 +392,7 @@ class LivePage:
         has_new_head = self._differs(f"head of {name}", line.at_rest)
         has_new_text = self._differs(f"text of {name}", text if answer is None else answer)
         if self._differs(f"lane of {name}", self._is_open(line)):
-            self._visible[name] = self.seat_names.quote_partial(text)
+            self._visible[name] = self._growing(name)
             lane = partial(part, LIVE, "lane")
             yield f"lane-{key}", "outerHTML", lambda: lane(self._whole_lane(key, line))
             return
@@ -390,21 +404,22 @@ class LivePage:
         if answer is not None:
             yield target, "outerHTML", lambda: f'<div id="{target}" class="prose">{answer}</div>'
             return
-        yield from self._text_changes(target, name, text)
+        yield from self._text_changes(target, name)
         if text:
             amount = to_html(count_noun(line.words, "word"))
             yield f"lane-{key}-amount", "textContent", lambda: amount
 
-    def _text_changes(self, target: str, of: str, text: str) -> Iterator[Change]:
-        """Yield the part of a growing text that was not sent."""
-        old_text, new_text = self._visible.get(of, ""), self.seat_names.quote_partial(text)
-        self._visible[of] = new_text
-        if old_text is None or not new_text.startswith(
-            old_text
-        ):  # what was sent is void, or a name
-            yield target, "outerHTML", lambda: part(LIVE, "stream", target, new_text)
-        elif len(new_text) > len(old_text):
-            yield target, "beforeend", lambda: to_html(new_text[len(old_text) :])
+    def _text_changes(self, target: str, of: str) -> Iterator[Change]:
+        """Yield the finished blocks of a growing text that were not sent, and its last one."""
+        old, new = self._visible.get(of, NOTHING_WRITTEN), self._growing(of)
+        self._visible[of] = new
+        if old is None or not new.continues(old):  # what was sent is void, or a name
+            yield target, "outerHTML", lambda: part(LIVE, "stream", target, new)
+            return
+        if new.tail_start > old.tail_start:
+            yield f"{target}-tail", "beforebegin", lambda: new.blocks(old.tail_start)
+        if new != old:
+            yield f"{target}-tail", "innerMorph", lambda: new.tail
 
 
 def _part(name: str, *values: object) -> str:

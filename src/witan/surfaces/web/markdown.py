@@ -9,47 +9,135 @@ from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markupsafe import Markup
+from mdit_py_plugins.footnote import footnote_plugin
 
 from witan.service.text import readable
+from witan.surfaces.web.code_blocks import MAX_TEXT_CHARS, write_code
 from witan.surfaces.web.escaping import trusted_html
+from witan.surfaces.web.maths import add_maths
 
 _CITATION = re.compile(r"\[([A-Z]{1,3}\d{0,3})\]")
 
-_SAFE_LINK = re.compile(r"(?:https?://|mailto:)[^\s]", re.IGNORECASE)
+_TASK = re.compile(r"\[([ xX])\]\s+")
 
-_SHIFT = 3
-"""Levels by which headings of a text are lowered below ours."""
+_SAFE_LINK = re.compile(r"(?:https?://|mailto:)[^\s]", re.IGNORECASE)
 
 
 def render_html(
-    text: str, anchors: Mapping[str, str] | None = None, unresolved_labels: Collection[str] = ()
+    text: str,
+    anchors: Mapping[str, str] | None = None,
+    unresolved_labels: Collection[str] = (),
+    *,
+    key: str = "",
+    top_heading: int = 4,
 ) -> Markup:
     """Render a text as HTML, with the labels in `anchors` as links.
 
-    Labels in `unresolved_labels` are marked as naming no answer.
+    Parameters
+    ----------
+    unresolved_labels
+        Labels that are marked as naming no answer.
+    key
+        The id of its place on the page, from which its footnotes have theirs; empty: it has none,
+        and neither footnotes nor colours in code.
+    top_heading
+        The level of its first headings, one below those of the page around it.
     """
-    parser = _parser()
-    tokens = parser.parse(readable(text))
+    parser = _parser(has_footnotes=bool(key))
+    env = {"docId": key, "code_chars": MAX_TEXT_CHARS if key else 0}
+    tokens = parser.parse(readable(text), env)
+    _mark_tasks(tokens)
+    _nest_headings(tokens, top_heading)
     for token in tokens:
-        if token.type in ("heading_open", "heading_close"):
-            token.tag = f"h{min(int(token.tag[1]) + _SHIFT, 6)}"
-        elif token.type in ("th_open", "td_open"):
+        if token.type in ("th_open", "td_open"):
             _align(token)
         if token.children:
             token.children = _link_citations(token.children, anchors or {}, unresolved_labels)
-    html: str = parser.renderer.render(tokens, parser.options, {})
+    html: str = parser.renderer.render(tokens, parser.options, env)
     return trusted_html(html)
 
 
-@lru_cache(maxsize=1)
-def _parser() -> MarkdownIt:
+def last_block(text: str) -> int:
+    """Return where the last block of a text begins, to which more text may belong.
+
+    Blocks before it are final. Line ends have to be single line feeds.
+    """
+    tokens = list[Token]()
+    parser = _parser(has_footnotes=False)
+    parser.block.parse(readable(text), parser, {}, tokens)
+    starts = [token.map[0] for token in tokens if token.map and not token.level]
+    lines = text.split("\n")[: starts[-1] if starts else 0]
+    return sum(len(line) + 1 for line in lines)
+
+
+@lru_cache(maxsize=2)
+def _parser(*, has_footnotes: bool) -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
     # A definition such as "[A]: http://…" would turn every citation into a link of its own.
     parser.disable("reference")
     parser.validateLink = _may_link  # type: ignore[method-assign]
+    if has_footnotes:
+        footnote_plugin(parser, inline=False)
+    add_maths(parser)
     parser.add_render_rule("link_open", _link_open)
     parser.add_render_rule("image", _image)
+    parser.add_render_rule("fence", write_code)
+    parser.add_render_rule("code_block", write_code)
+    parser.add_render_rule("table_open", _table_open)
+    parser.add_render_rule("table_close", _table_close)
+    parser.add_render_rule("task", _task)
+    parser.add_render_rule("footnote_anchor", _footnote_anchor)
     return parser
+
+
+def _mark_tasks(tokens: Sequence[Token]) -> None:
+    """Turn the box that begins an item of a list into a sign that is read out."""
+    for item, _, inline in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if item.type != "list_item_open" or not inline.children:
+            continue
+        first = inline.children[0]
+        box = _TASK.match(first.content) if first.type == "text" else None
+        if box is None:
+            continue
+        first.content = first.content[box.end() :]
+        item.attrs["class"] = "task"
+        state = "to do" if box[1] == " " else "done"
+        inline.children.insert(0, Token("task", "span", 0, meta={"state": state}))
+
+
+def _nest_headings(tokens: Sequence[Token], top: int) -> None:
+    """Set headings of a text below those of the page, and skip no level."""
+    headings = [token for token in tokens if token.type in ("heading_open", "heading_close")]
+    levels = sorted({token.tag for token in headings})
+    last = top - 1
+    for token in headings:
+        if token.nesting > 0:
+            last = min(top + levels.index(token.tag), last + 1, 6)
+        token.tag = f"h{last}"
+
+
+def _task(_renderer: Any, tokens: Sequence[Token], at: int, *_others: Any) -> str:
+    state = tokens[at].meta["state"]
+    sign = "☐" if state == "to do" else "☑"
+    return f'<span role="img" aria-label="{state}">{sign}</span> '
+
+
+def _footnote_anchor(
+    renderer: RendererHTML, tokens: Sequence[Token], at: int, options: Any, env: Any
+) -> str:
+    rules: Any = renderer.rules
+    name = rules["footnote_anchor_name"](tokens, at, options, env)
+    again = tokens[at].meta.get("subId", 0)
+    place = f"fnref{name}{f':{again}' if again else ''}"
+    return f' <a href="#{place}" class="footnote-backref" aria-label="Back to the text">↩︎</a>'
+
+
+def _table_open(*_others: Any) -> str:
+    return '<div class="table-box" tabindex="0" role="group" aria-label="Table"><table>\n'
+
+
+def _table_close(*_others: Any) -> str:
+    return "</table></div>\n"
 
 
 def _may_link(url: str) -> bool:

@@ -24,6 +24,7 @@ from witan.surfaces.report.sessions import (
     question_beginning,
 )
 from witan.surfaces.web.assets import STYLES, asset_href, style_source, styles
+from witan.surfaces.web.conversation import Conversation, FollowUp, conversation_of
 from witan.surfaces.web.escaping import exact_html, finalize, trusted_html
 from witan.surfaces.web.forms import BLANK, FilledForm, council_sections, form_fields
 from witan.surfaces.web.markdown import render_html
@@ -83,8 +84,11 @@ class Site:
 
 SITE = Site()
 
-ELSEWHERE = ("question", "profile", "conversation", "files", "category", "parent")
-"""Parameters of a question that stand apart from the options."""
+IN_SIGHT = ("question", "profile", "members", "rule", "max_cost_usd")
+"""Parameters of a question that its form shows without being opened."""
+
+ABOUT_QUESTION = ("category", "files", "parent", "conversation")
+"""Parameters that belong to the question, in the first group behind *Advanced*."""
 
 
 @lru_cache(maxsize=1)
@@ -143,12 +147,13 @@ def _is_overlong(text: str) -> bool:
     return sum(lines) > CARD_LINES
 
 
-def _render_prose(text: str, final: FinalAnswer | None = None) -> Markup:
-    """Render a model's text, linking the citations of final answers."""
+def _render_prose(text: str, key: str = "", final: FinalAnswer | None = None) -> Markup:
+    """Render a model's text at a place, linking the citations of final answers."""
     if final is None:
-        return render_html(text)
+        return render_html(text, key=key)
     anchor_by_label = {label: anchor for label, anchor, _ in final.citations}
-    return render_html(text, anchor_by_label, final.unresolved_labels)
+    unresolved = final.unresolved_labels
+    return render_html(text, anchor_by_label, unresolved, key=key, top_heading=3)
 
 
 def _address(link: Link, site: Site, values: Mapping[str, str]) -> str:
@@ -208,6 +213,7 @@ def render_session(
     site: Site = SITE,
     problem: str = "",
     misnamed: str = "",
+    follow_ups: Sequence[FollowUp] = (),
 ) -> str:
     """Render a finished, interrupted or imported session.
 
@@ -219,6 +225,8 @@ def render_session(
         What became of it beside what its record says.
     misnamed
         What was written in place of its name, to delete it; empty: nothing was.
+    follow_ups
+        The sessions that go on from it.
     """
     page = session_page(
         result,
@@ -227,7 +235,25 @@ def render_session(
         without=without,
         councils=site.councils,
     )
-    return render("session.html", site=site, page=page, problem=clean(problem), misnamed=misnamed)
+    talk = _conversation(result, show_names=show_names, site=site, follow_ups=follow_ups)
+    words = clean(problem)
+    return render("session.html", site=site, page=page, problem=words, misnamed=misnamed, talk=talk)
+
+
+def _conversation(
+    result: "Session | CouncilSession | ImportedSession",
+    *,
+    show_names: bool,
+    site: Site = SITE,
+    follow_ups: Sequence[FollowUp] = (),
+) -> Conversation | None:
+    """Return the conversation around a session; None: it came in as ballots."""
+    session = getattr(result, "session", result)
+    if not isinstance(session, Session):
+        return None
+    return conversation_of(
+        session, show_names=show_names, councils=site.councils, follow_ups=follow_ups
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,15 +266,21 @@ class Choice:
         What it is called on the page: who sits in it.
     problem
         Why it cannot be asked; empty: it can.
-    seats, chairmen
-        Name and words of whom it can be asked to seat, jurors among the former.
+    members, jury, chairmen
+        Name and words of whom it can be asked to seat.
     """
 
     name: str
     words: str
     problem: str = ""
-    seats: tuple[tuple[str, str], ...] = ()
+    members: tuple[tuple[str, str], ...] = ()
+    jury: tuple[tuple[str, str], ...] = ()
     chairmen: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def seats(self) -> tuple[tuple[str, str], ...]:
+        """Everybody who can judge."""
+        return (*self.members, *self.jury)
 
 
 def render_ask(
@@ -258,31 +290,42 @@ def render_ask(
     form: FilledForm = BLANK,
     plan: Report | None = None,
     latest: Sequence[ListedSession] = (),
+    talk: Conversation | None = None,
     site: Site = SITE,
 ) -> str:
-    """Render the form for a question, with any planned cost."""
+    """Render the form for a question, with any planned cost, and what it continues."""
     councils = [
         replace(each, words=clean(each.words), problem=clean(each.problem)) for each in profiles
     ]
     open_ = [each for each in councils if not each.problem]
     writers = dict(pair for each in open_ for pair in (*each.chairmen, *each.seats))
-    members = [(each.words, each.seats) for each in open_ if each.seats]
+    jurors = [(each.words, each.seats) for each in open_ if each.seats]
+    by_hand = form_fields(QuestionRequest, {}, unchosen="as configured")
+    chosen = form.value("profile")
+    shown = next((each for each in open_ if each.name == chosen), open_[0] if open_ else None)
     return render(
         "ask.html",
         site=site,
         profiles=councils,
-        sections=council_sections(QuestionRequest, members, writers.items(), exclude=ELSEWHERE),
-        by_hand={each.name: each for each in form_fields(QuestionRequest, {})},
+        councils=[each for each in open_ if each.members],
+        shown=shown,
+        sections=council_sections(
+            QuestionRequest, jurors, writers.items(), exclude=(*IN_SIGHT, *ABOUT_QUESTION)
+        ),
+        by_hand={each.name: each for each in by_hand},
+        about_question=ABOUT_QUESTION,
         filled=form,
         demo_question=demo_question,
         planned=plan,
         latest=latest,
+        talk=talk,
     )
 
 
 def render_live(live: "LivePage", *, site: Site = SITE) -> str:
     """Render a session under way, whose page follows the rest."""
-    return render("live.html", site=site, page=live.page(), live=live)
+    talk = conversation_of(live.session, show_names=live.shows_names)
+    return render("live.html", site=site, page=live.page(), live=live, talk=talk)
 
 
 def export_html(
@@ -290,7 +333,8 @@ def export_html(
 ) -> str:
     """Render a session as one self-contained file without scripts."""
     page = session_page(result, show_names=show_names)
-    return _render_file("session.html", page=page, problem="")
+    talk = _conversation(result, show_names=show_names)
+    return _render_file("session.html", page=page, problem="", talk=talk)
 
 
 def export_report_html(report: Report) -> str:
@@ -319,7 +363,7 @@ def render_vote(
     person comes from the page of the session.
     """
     places = values or {}
-    texts = [(label, render_html(text)) for label, text in paper.texts.items()]
+    texts = [(label, render_html(text, key=f"vote-{label}")) for label, text in paper.texts.items()]
     words = clean(problem)
     return render(
         "vote.html", site=site, paper=paper, texts=texts, problem=words, given=places, seen=seen

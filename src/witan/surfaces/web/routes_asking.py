@@ -6,9 +6,9 @@ from dataclasses import replace
 import anyio
 from fastapi import Request
 from pydantic import ValidationError
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
-from witan.deliberation.ports import Seat
+from witan.deliberation.ports import Message, Seat
 from witan.deliberation.session import Session
 from witan.errors import (
     ConfigError,
@@ -34,13 +34,14 @@ from witan.service.requests import (
     RetryRequest,
 )
 from witan.service.sessions import DEMO, Service
-from witan.service.stored_sessions import ClientService
+from witan.service.stored_sessions import ClientService, check_continued
 from witan.service.text import clean, list_text
 from witan.surfaces.http.endpoints import ClientOf, Hops, ServiceOf
 from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.report.document import Note, Report
-from witan.surfaces.report.names import find_seat
-from witan.surfaces.report.plan import plan_report
+from witan.surfaces.report.names import SeatNames, find_seat
+from witan.surfaces.report.plan import estimate_text, plan_report
+from witan.surfaces.web.conversation import Conversation, question_again
 from witan.surfaces.web.forms import FilledForm, Form, council_sections, read_form
 from witan.surfaces.web.rendering import Choice, render, render_ask
 from witan.surfaces.web.responses import HtmlPage, page_router, redirect, site_of
@@ -62,6 +63,8 @@ KNOWN_FIELDS = {*FIELDS, *(each.name for each in parameters_of(JudgeRequest))}
 BY_HAND = ("files", "conversation")
 """Fields that are no text of a parameter."""
 
+UNKEPT = {"Cache-Control": "no-store"}
+
 ROLES = ("system", "user", "assistant")
 
 AT_A_FIELD = (ConfigError, InvalidParameter, TooLarge, UnknownName, ValidationError)
@@ -73,10 +76,14 @@ _FIELD_OF = {"session": "parent", "seat": "members"}
 
 @router.get("/")
 async def show_question_form(
-    request: Request, service: ServiceOf, parent: str = "", profile: str = ""
+    request: Request, service: ServiceOf, parent: str = "", profile: str = "", again: str = ""
 ) -> Response:
-    """Ask for a question."""
-    return await _form(request, service, FilledForm({"parent": parent, "profile": profile}))
+    """Ask for a question: a new one, a follow-up, or one to edit and ask again."""
+    values = {"parent": parent, "profile": profile}
+    if again:
+        councils = site_of(request).councils
+        values = question_again(await service.session(again), councils)
+    return await _form(request, service, FilledForm(values))
 
 
 @router.post("/plan")
@@ -96,6 +103,18 @@ async def plan(request: Request, service: ServiceOf, client: ClientOf) -> Respon
         note = Note("The estimate includes the files; choose them again before you ask.", "hint")
         report = replace(report, blocks=(note, *report.blocks))
     return await _form(request, service, FilledForm(values), plan=report)
+
+
+@router.post("/plan/estimate")
+async def estimate(request: Request, service: ServiceOf, client: ClientOf) -> Response:
+    """Say in a line what the question would cost, while it is written."""
+    try:
+        question = read_question(await read_form(request))
+        planned = await planning.plan.handler(planning.Planner(service, client), question)
+    except (WitanError, ValidationError) as error:
+        refused = refuse_form(request, {}, error)
+        return PlainTextResponse(refused.problem, refused.status, UNKEPT)
+    return PlainTextResponse(clean(estimate_text(planned)), headers=UNKEPT)
 
 
 @router.post("/sessions")
@@ -128,9 +147,24 @@ async def _form(
         form=form,
         plan=plan,
         latest=await anyio.to_thread.run_sync(_latest, service),
+        talk=await _continued(service, form.value("parent")),
         site=site_of(request),
     )
     return HtmlPage(html, form.status)
+
+
+async def _continued(service: Service, parent: str) -> Conversation | None:
+    """Return the conversation that a question would continue; None: there is none."""
+    if not parent:
+        return None
+    try:
+        before = await service.session(parent)
+        check_continued(parent, before)
+    except WitanError:  # which the form says once it is sent
+        return None
+    names = SeatNames.of(before, hides_names=True)
+    turns = (Message(turn.role, names.quote(turn.text)) for turn in before.conversation)
+    return Conversation(before.id, tuple(turns), parent=before.id)
 
 
 def _councils(service: Service) -> list[Choice]:
@@ -143,11 +177,8 @@ def _councils(service: Service) -> list[Choice]:
         about = profile.about or seats
         words = ": ".join(filter(None, [name, about])) or "the configured council"
         if name != DEMO:
-            reviewers, writers = (
-                _name_seats((*profile.seats, *profile.jury)),
-                _name_seats(profile.chairmen),
-            )
-            result.append(Choice(name, words, profile.problem or "", reviewers, writers))
+            named = map(_name_seats, (profile.seats, profile.jury, profile.chairmen))
+            result.append(Choice(name, words, profile.problem or "", *named))
     return result
 
 

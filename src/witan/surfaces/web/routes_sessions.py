@@ -23,13 +23,14 @@ from witan.service.operations.sessions import forget as forget_session
 from witan.service.operations.sessions import show as show_session
 from witan.service.operations.voting import cast_vote, check_unvoted, paper_for, reveal_paper
 from witan.service.redaction import public_error
-from witan.service.session_records import ImportedSession
+from witan.service.session_records import CouncilSession, ImportedSession
 from witan.service.sessions import LOCAL, RunningSession, Service
 from witan.service.stored_sessions import SessionStore
 from witan.surfaces.http.endpoints import ClientOf, ServiceOf
 from witan.surfaces.http.events import AFTER, stream_response
 from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.report.names import find_seat
+from witan.surfaces.web.conversation import FollowUp, read_follow_ups
 from witan.surfaces.web.forms import read_form
 from witan.surfaces.web.live import LIVE_SECONDS, LivePage, follow_live, last_patch
 from witan.surfaces.web.rendering import (
@@ -285,6 +286,10 @@ async def _show_session(
     if not isinstance(result, ImportedSession):
         # It runs no longer here where another process took the session up.
         running_session = service.find_running(session_id)
+    follow_ups: Sequence[FollowUp] = ()
+    if isinstance(result, CouncilSession):
+        children, reveal = result.children, query.reveal
+        follow_ups = await read_follow_ups(service, LOCAL, children, show_names=reveal)
     write = partial(
         render_session,
         result,
@@ -294,6 +299,7 @@ async def _show_session(
         site=site,
         problem=_word_failure(request, failure) or _running_problem(running_session),
         misnamed=query.misnamed,
+        follow_ups=follow_ups,
     )
     html = await anyio.to_thread.run_sync(write)
     return HtmlPage(html, 200 if failure is None else status_of(failure), UNKEPT)

@@ -1,0 +1,71 @@
+// Texts: buttons that copy the code they stand above, or the text whose id they name, as it was
+// written; fields that Ctrl+Enter sends.
+"use strict";
+
+document.documentElement.classList.add("scripted");
+
+// The draft of a question is given up once the page of its session is there.
+const sent = sessionStorage.getItem("draft that was sent");
+if (sent && location.pathname.includes("/sessions/")) {
+  sessionStorage.removeItem(sent);
+  sessionStorage.removeItem("draft that was sent");
+}
+
+const SHOWN_MS = 2000;
+
+const copied = document.createElement("span");
+copied.className = "hear";
+copied.setAttribute("role", "status");
+document.body.append(copied);
+
+// Without a secure connection browsers have no clipboard for scripts, but still obey the command.
+function copyByCommand(text) {
+  const field = document.createElement("textarea");
+  field.className = "hear";
+  field.value = text;
+  document.body.append(field);
+  field.select();
+  const done = document.execCommand("copy");
+  field.remove();
+  return done;
+}
+
+async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return copyByCommand(text);
+  }
+}
+
+function sourceOf(button) {
+  const code = button.closest(".code")?.querySelector("code");
+  return code ? code.textContent : document.getElementById(button.dataset.copies)?.dataset.source;
+}
+
+document.addEventListener("click", async ({ target }) => {
+  const button = target.closest?.(".copy");
+  const text = button && sourceOf(button);
+  if (typeof text !== "string") return;
+  const done = await copyText(text);
+  copied.textContent = done ? "Copied." : "The browser does not allow copying.";
+  button.focus();
+  if (button.dataset.state) return;
+  const words = [...button.childNodes];
+  button.dataset.state = done ? "done" : "refused";
+  button.replaceChildren(done ? "Copied" : "Not allowed");
+  setTimeout(() => {
+    button.replaceChildren(...words);
+    delete button.dataset.state;
+    copied.textContent = "";
+  }, SHOWN_MS);
+});
+
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.repeat) return;
+  const form = event.target.closest?.("[data-sends]")?.form;
+  if (!form) return;
+  event.preventDefault();
+  form.requestSubmit(form.querySelector("button[type=submit]"));
+});

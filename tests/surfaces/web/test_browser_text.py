@@ -1,0 +1,118 @@
+"""A person reads and copies what models write: while it is written, and afterwards."""
+
+import pytest
+from test_browser_sessions import OVER, submit_form
+
+from browsers import AXE, NEEDS
+from desks import RICH
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+expect = sync_api.expect
+
+pytestmark = [*NEEDS, pytest.mark.slow]
+
+PASTED = "navigator.clipboard.readText()"
+
+
+@pytest.fixture(scope="module")
+def rich(at_desk):
+    """A session whose texts have formulas, code, tasks, tables and footnotes."""
+    from witan.service.requests import QuestionRequest
+
+    running = at_desk.server.portal.call(at_desk.server.service.ask, QuestionRequest("Why (rich)?"))
+    at_desk.server.portal.call(running.wait_for_session)
+    return running.id
+
+
+class TestWriting:
+    def test_markdown_is_rendered_while_it_is_written(self, window):
+        """Formulas and code appear before the answer is whole, and nothing is lost on the way."""
+        here = window()
+        page = here.open("/")
+        submit_form(page, "How (rich)?")
+
+        growing = page.locator(".growing").first
+        expect(growing.locator("h4")).to_have_text("What it takes")
+        expect(growing.locator("math").first).to_be_visible()
+        here.shoot("live-markdown")
+        expect(growing.locator("pre code")).to_contain_text("def total")
+        page.wait_for_selector(OVER, timeout=30_000)
+        expect(page.locator(".closing .prose math")).to_have_count(4)
+
+
+class TestCopying:
+    def test_an_answer_is_copied_as_it_was_written(self, window, rich):
+        """Each answer has a button, and the final answer has one; both give Markdown."""
+        here = window(permissions=["clipboard-read", "clipboard-write"])
+        page = here.open(f"/sessions/{rich}?reveal=1")
+        page.get_by_role("button", name="Copy the final answer").click()
+        assert page.evaluate(PASTED).strip() == RICH.strip()
+        page.get_by_role("button", name="Copy answer").first.click()
+        expect(page.get_by_role("status").filter(has_text="Copied.")).to_have_count(1)
+
+        assert page.evaluate(PASTED).startswith(RICH)
+
+    def test_code_is_copied_without_its_colours(self, window, rich):
+        """With the keyboard alone; the focus stays."""
+        here = window(permissions=["clipboard-read", "clipboard-write"])
+        page = here.open(f"/sessions/{rich}")
+        button = page.get_by_role("button", name="Copy the code").first
+        button.focus()
+        page.keyboard.press("Enter")
+        expect(page.locator(":focus")).to_have_text("Copied")
+
+        assert page.evaluate(PASTED).startswith("def total(n: int) -> int:")
+
+    def test_copying_works_without_a_clipboard_for_scripts(self, window, rich):
+        """As on a page that came over plain HTTP from another machine."""
+        here = window(permissions=["clipboard-read", "clipboard-write"])
+        page = here.open(f"/sessions/{rich}")
+        page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject() }")
+        page.get_by_role("button", name="Copy the code").first.click()
+
+        expect(page.get_by_role("status").filter(has_text="Copied.")).to_have_count(1)
+        assert page.evaluate(PASTED).startswith("def total(n: int) -> int:")
+
+    def test_without_a_script_there_is_no_button(self, window, rich):
+        page = window(java_script_enabled=False).open(f"/sessions/{rich}")
+
+        assert not [each for each in page.locator(".copy").all() if each.is_visible()]
+
+
+DRAWN = """() => [...document.querySelectorAll("math")].map(math => math.getBoundingClientRect())
+    .filter(box => box.width < 4 || box.height < 8).length"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_rich_text_fits_the_page(window, rich, width, theme):
+    """Formulas are drawn, and long code scrolls in its own box."""
+    here = window(viewport={"width": width, "height": 900}, color_scheme=theme)
+    page = here.open(f"/sessions/{rich}")
+    here.shoot(f"rich-{width}-{theme}")
+
+    assert page.evaluate(DRAWN) == 0
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    if width == 390:
+        assert page.locator(".closing .code pre").evaluate("e => e.scrollWidth > e.clientWidth")
+
+
+def test_a_footnote_leads_there_and_back(window, rich):
+    """Within its own answer."""
+    page = window().open(f"/sessions/{rich}")
+    final = page.locator(".closing .prose")
+    final.locator(".footnote-ref a").click()
+    expect(final.locator(".footnote-item:target")).to_contain_text("By induction.")
+    final.locator(".footnote-backref").click()
+    expect(final.locator(".footnote-ref a:target")).to_have_count(1)
+
+
+@pytest.mark.skipif(not AXE, reason="TEST_AXE names no axe.min.js of axe-core")
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_no_problem_in_rich_text(window, rich, theme):
+    """Contrast of colours in code, names of what scrolls, and signs of tasks."""
+    here = window(color_scheme=theme, bypass_csp=True)
+    here.open(f"/sessions/{rich}?reveal=1")
+
+    assert here.violations() == []

@@ -130,5 +130,5 @@ def test_judges_agree_more_often_than_they_are_right():
     among = check_calibration(cast, reviewers=[3], draws=4).panels[0].p_beats
     beside = check_calibration([*cast, *known], reviewers=[3], draws=4, against="truth")
 
-    assert among.gap.interval.low > 0.01
+    assert among.gap.interval.low > 0
     assert beside.panels[0].p_beats.gap.interval.high < -0.05

@@ -1,5 +1,6 @@
 """Duplicates: identical answers are recognised before reviews, judged once, and tied."""
 
+import re
 from dataclasses import replace
 from typing import ClassVar
 
@@ -131,7 +132,7 @@ class TestSomeAreTheSame:
 
         assert all(fact in session_trust(session) for fact in ("ann and bob", "the same answer"))
         assert "gave the same answer" in render_session(session)
-        assert "ann" not in render_session(session).replace("cannot", "").replace("planned", "")
+        assert not re.search(r"\bann\b", render_session(session))
 
     async def test_who_measures_self_preference_judges_all(self):
         """With self_review every answer stands for itself."""
@@ -176,7 +177,7 @@ class TestAllAreTheSame:
 
         said = "all 3 answers are the same, so none was reviewed"
         assert said in session_trust(session)
-        assert said in render_session(session)
+        assert "All answers are the same." in render_session(session)
         reasons = {ballot.reason for ballot in session.ballots}
         assert reasons == {"had nothing to review: all answers are the same"}
 

@@ -142,7 +142,7 @@ class _Posterior:
         log_weight = -0.5 * np.log(total).sum(axis=0)[:, np.newaxis]
         log_weight = log_weight - 0.5 * self.df * np.log(squares)
         weight = np.exp(log_weight - log_weight.max(axis=0))
-        self.weight = weight / weight.sum(axis=0)
+        self.weight = weight / _total(weight)
         self.tau2 = squares / self.df
         self.shrink = grid / total
         self.spread = self.noise[:, np.newaxis] * self.shrink
@@ -269,7 +269,7 @@ class _Posterior:
             alike = np.abs(self.effects - self.effects[c]) <= ALIKE * scale
             alike &= eligible & eligible[c] & exchangeable[c, :, np.newaxis]
             number = alike.sum(axis=0)
-            mean = (alike * shares).sum(axis=0) / np.maximum(number, 1)
+            mean = _total(alike * shares) / np.maximum(number, 1)
             levelled[c] = np.where(number > 1, mean, shares[c])
         return levelled
 
@@ -296,6 +296,12 @@ def _exchangeable(covariance: bytes, n: int) -> NDArray[np.bool_]:
         pairs[i] = np.abs(values[i] - swapped).max(axis=1) <= most
     pairs.setflags(write=False)
     return pairs
+
+
+def _total(rows: Floats) -> Floats:
+    """Sum over the first axis in order; NumPy adds up a single column pairwise."""
+    total: Floats = np.add.accumulate(rows)[-1]
+    return total
 
 
 def _product(matrix: Floats, columns: Floats) -> Floats:

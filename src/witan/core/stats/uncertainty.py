@@ -28,6 +28,10 @@ Where the other candidates' grades vary, so do the reviewers' scales, and s² ho
 """
 
 
+UNANIMITY_BALLOTS = 5
+"""Ballots up to which the same difference may be chance: five agree one time in 16, six in 32."""
+
+
 @dataclass(frozen=True, slots=True)
 class PairEvidence:
     """Evidence of each pair's own ballots on the noise of its difference.
@@ -39,8 +43,8 @@ class PairEvidence:
     n_ballots : int array, shape (C, C, S)
         Ballots that have both candidates.
     is_unanimous : bool array, shape (C, C, S)
-        Two ballots or more, all with the same difference in grades. Three agree by chance one time
-        in four. Ranks are protected by their least variance.
+        Two to `UNANIMITY_BALLOTS` ballots, all with the same difference in grades. Three agree by
+        chance one time in four. Ranks are protected by their least variance.
     """
 
     variances: Floats
@@ -56,7 +60,8 @@ class PairEvidence:
         `is_repeated`: the first of several looks sees few ballots, and every pair is moderated.
         """
         variances, n = pair_variances(values)
-        unanimous = (n >= MIN_VOTES) & (variances <= UNANIMITY**2 / np.maximum(n, 1))
+        unanimous = (n >= MIN_VOTES) & (n <= UNANIMITY_BALLOTS)
+        unanimous &= variances <= UNANIMITY**2 / np.maximum(n, 1)
         if prior is None or prior.unit == "ranks":
             unanimous &= False
         if prior is not None:

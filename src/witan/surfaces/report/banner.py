@@ -76,7 +76,7 @@ def _words_without_outcome(session: Session) -> tuple[str, str]:
     if session.status in ("interrupted", "running"):
         return "Not finished.", f"{session.progress} so far." if session.progress else ""
     if session.answers_agree:
-        return "All answers are the same.", "So none was reviewed."
+        return "All answers are the same.", "None was reviewed."
     if len(session.answers) == 1:
         return "One answer alone.", "There is nothing to compare it with."
     if not session.answers:

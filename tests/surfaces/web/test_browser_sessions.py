@@ -35,6 +35,43 @@ PROTOCOLS = "all => all.map(a => new URL(a.getAttribute('href'), document.baseUR
 """Where the links of a page lead, those in a drawing included."""
 
 
+class TestRecount:
+    """What would change an outcome, as a reader tries it."""
+
+    @pytest.mark.slow
+    def test_weights_and_ballots_move_ranking_and_verdict_at_once(self, window, session):
+        """The server counts, the address is a permalink, and setting all back is the session."""
+        here = window()
+        page = here.open(f"/sessions/{session}?reveal=1")
+        page.get_by_text("What would change this?").click()
+        before = page.locator("#counted").inner_text(), page.locator(".ruling").inner_text()
+        slider = page.get_by_role("slider").first
+        slider.focus()
+        page.keyboard.press("End")
+        expect(page.locator(".recounted")).to_contain_text("× 3")
+        expect(page.locator(".ballot-switches output").first).to_have_text("× 3")
+        expect(slider).to_be_focused()
+        page.locator(".ballot-switches li").nth(1).get_by_role("checkbox").check()
+        expect(page.locator(".recounted")).to_contain_text("without")
+        here.shoot("what-would-change-this")
+
+        seen = page.locator("#counted").inner_text(), page.locator(".ruling").inner_text()
+        assert seen[0] != before[0]
+        other = window().open(page.url.removeprefix(here.url))
+        assert other.locator("#counted").inner_text() == seen[0]
+        assert other.locator(".ruling").inner_text() == seen[1]
+        expect(other.get_by_role("checkbox", checked=True)).to_have_count(1)
+
+        page.locator(".ballot-switches li").nth(1).get_by_role("checkbox").uncheck()
+        slider.fill("1")
+        expect(page.locator(".recounted")).to_have_count(0)
+        assert (
+            page.locator("#counted").inner_text(),
+            page.locator(".ruling").inner_text(),
+        ) == before
+        assert page.url.endswith(f"{session}?reveal=1")
+
+
 class TestWatching:
     """From the question to the final answer."""
 

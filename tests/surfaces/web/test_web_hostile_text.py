@@ -61,9 +61,9 @@ OURS = {
     "a", "article", "b", "body", "button", "circle", "code", "dd", "desc", "details", "div", "dl",
     "dt", "em", "fieldset", "figcaption", "figure", "footer", "form", "g", "h1", "h2", "h3", "h4",
     "h5", "h6", "head", "header", "hr", "html", "hx-partial", "input", "label", "legend", "li",
-    "line", "link", "main", "meta", "nav", "noscript", "ol", "option", "p", "path", "pre", "rect",
-    "script", "section", "select", "span", "strong", "style", "summary", "sup", "svg", "table",
-    "tbody", "td", "text", "th", "thead", "title", "tr", "ul", *ELEMENTS,
+    "line", "link", "main", "meta", "nav", "noscript", "ol", "option", "output", "p", "path", "pre",
+    "rect", "script", "section", "select", "span", "strong", "style", "summary", "sup", "svg",
+    "table", "tbody", "td", "text", "th", "thead", "title", "tr", "ul", *ELEMENTS,
 }  # fmt: skip
 
 

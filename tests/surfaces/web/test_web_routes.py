@@ -263,7 +263,32 @@ class TestSession:
         without = page(browser.get(link.partition("#")[0].replace("&amp;", "&")))
         assert "without" in without.one("p", class_="recounted").text
 
-    @pytest.mark.parametrize("query", ["rule=nobody", "without=nobody", "rule=mean_rank&without=x"])
+    def test_an_address_weighs_ballots(self, browser):
+        """As `recount` does; a weight that the session has is no recount."""
+        session = ask_and_wait(browser)
+        address = f"/sessions/{session}"
+        plain = page(browser.get(address, params={"reveal": "1"}))
+        weighed = page(
+            browser.get(address, params={"reveal": "1", "reviewer": "bob", "weight": "3"})
+        )
+        counted = browser.post(f"/api/sessions/{session}/recount", json={"weights": {"bob": 3}})
+        same = page(
+            browser.get(address, params={"reveal": "1", "reviewer": "bob", "weight": "1.0"})
+        )
+
+        assert "weighing bob × 3" in weighed.one("p", class_="recounted").text
+        leader = counted.json()["sessions"][0]["standings"][0]
+        assert f"{leader['p_best']:.2f}" in weighed.one(id="counted").text
+        assert weighed.one(id="counted").text != plain.one(id="counted").text
+        assert not same.all("p", class_="recounted")
+
+    @pytest.mark.parametrize(
+        "query",
+        [
+            "rule=nobody", "without=nobody", "rule=mean_rank&without=x", "reviewer=bob&weight=much",
+            "reviewer=bob&weight=-1", "reviewer=nobody&weight=2",
+        ],
+    )  # fmt: skip
     def test_an_impossible_recount_is_reported_on_the_page(self, browser, query):
         """The session is shown under its own count."""
         session = ask_and_wait(browser)

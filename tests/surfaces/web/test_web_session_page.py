@@ -21,6 +21,7 @@ from witan.service.sessions import DEMO, CouncilProfile
 from witan.service.trust import session_trust
 from witan.surfaces.report.names import SeatNames, find_seat
 from witan.surfaces.report.outcome import agreement
+from witan.surfaces.report.session import RecountView
 from witan.surfaces.web.rendering import Site, render_problem, render_session
 
 SOMEBODY = Seat("eve", "test:eve", "test")
@@ -351,7 +352,7 @@ class TestRanking:
         session = closed()
         again = session.recount(without=["bob", "cyd"])
 
-        root = page(session, recount=again, without=("bob", "cyd"))
+        root = page(session, recount=RecountView(again, ("bob", "cyd")))
 
         said = root.one(class_="recounted")
         assert said.text.startswith("Another leader: bob leads")
@@ -361,7 +362,7 @@ class TestRanking:
 
     def test_a_recount_with_the_same_leader_says_so(self):
         session = closed()
-        root = page(session, recount=session.recount("schulze"))
+        root = page(session, recount=RecountView(session.recount("schulze")))
 
         assert root.one(class_="recounted").text.startswith("The same leader: ada leads")
 
@@ -370,7 +371,7 @@ class TestRanking:
         session = closed()
         again = session.recount(without=["bob", "cyd"])
         shown, counted = (
-            page(session, recount=again, without=("bob", "cyd")),
+            page(session, recount=RecountView(again, ("bob", "cyd"))),
             page(replace(session, outcome=again)),
         )
 
@@ -384,20 +385,21 @@ class TestRanking:
     def test_intervals_are_mentioned_only_where_they_exist(self):
         """Schulze has none, and its caption promises none."""
         session = closed()
-        drawn = page(session, recount=session.recount("borda"))
-        bare = page(session, recount=session.recount("schulze"))
+        drawn = page(session, recount=RecountView(session.recount("borda")))
+        bare = page(session, recount=RecountView(session.recount("schulze")))
 
         assert "Bars: 95% intervals" in drawn.one("figcaption").text
         assert "There are no intervals" in bare.one("figcaption").text
 
     def test_the_rule_is_selected_in_a_form(self):
         """Without a script; it keeps excluded reviewers and offers rules for rankings."""
-        root = page(closed(), recount=closed().recount(without=["bob"]), without=("bob",))
-        form = root.one("form", class_="switch")
+        root = page(closed(), recount=RecountView(closed().recount(without=["bob"]), ("bob",)))
+        form = root.one("form", id="recount")
 
         assert (form.attrs["method"], form.attrs["action"]) == ("get", "/sessions/s1#ranking")
-        kept = {i.attrs["name"]: i.attrs["value"] for i in form.all("input")}
-        assert kept == {"reveal": "1", "without": "bob"}
+        assert form.one("input", name="reveal").attrs["value"] == "1"
+        checks = form.all("input", type="checkbox")
+        assert [i.attrs["value"] for i in checks if "checked" in i.attrs] == ["bob"]
         rules = [option.text for option in form.all("option")]
         assert "schulze" in rules
         assert "elo" not in rules
@@ -499,7 +501,7 @@ class TestMatrix:
 
     def test_a_reviewer_can_be_left_out(self):
         """The link recounts without it, and an excluded one is marked."""
-        root = page(closed(), recount=closed().recount(without=["bob"]), without=("bob",))
+        root = page(closed(), recount=RecountView(closed().recount(without=["bob"]), ("bob",)))
         acts = [each.text for each in root.all(class_="row-act")]
 
         assert acts == ["without", "left out", "without"]
@@ -688,7 +690,7 @@ class TestRealSessions:
         session = closed()
         [outcome] = tally_sessions(session.ballots, Settings.of("borda"))
 
-        assert page(session, recount=outcome).all("tr", id="ballot-2")
+        assert page(session, recount=RecountView(outcome)).all("tr", id="ballot-2")
 
     @pytest.mark.parametrize(
         ("juries", "simulated", "offered"),

@@ -18,6 +18,7 @@ from witan.deliberation.ports import Seat
 from witan.deliberation.session import Session
 from witan.service.sessions.stream import Stream
 from witan.surfaces.report.names import SeatNames
+from witan.surfaces.report.session import RecountView
 from witan.surfaces.web.live import Feed, LivePage
 from witan.surfaces.web.rendering import export_html, render_live, render_session
 
@@ -92,7 +93,7 @@ class TestSeatOrder:
         for events in two:
             session = Session.of(events)
             again = session.recount(rule="schulze", without=["bob"])
-            pages.append(render_session(session, recount=again, without=("bob",)))
+            pages.append(render_session(session, recount=RecountView(again, ("bob",))))
 
         assert pages[0] == pages[1]
 

@@ -1,7 +1,7 @@
 """The report of a session: question, verdict, answer, ranking, ballots, answers, run."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -39,6 +39,24 @@ from witan.surfaces.report.verdict import grade_blocks, verdict_blocks
 if TYPE_CHECKING:
     from witan.service.session_records import CouncilSession
 
+
+@dataclass(frozen=True, slots=True)
+class RecountView:
+    """Ballots of a session counted again, and how.
+
+    Parameters
+    ----------
+    without
+        Reviewers whose ballots were left out.
+    weights
+        Weights of reviewers that differ from those of the session.
+    """
+
+    outcome: Outcome
+    without: tuple[str, ...] = ()
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+
 VOTES_SHOWN = 20
 """Votes of people on an imported session that are shown one by one."""
 
@@ -47,8 +65,7 @@ def session_report(
     result: "Session | CouncilSession",
     names: SeatNames | None = None,
     *,
-    recount: Outcome | None = None,
-    without: tuple[str, ...] = (),
+    recount: RecountView | None = None,
 ) -> Report:
     """Write the report of a session.
 
@@ -56,16 +73,16 @@ def session_report(
     ----------
     names
         Names of its seats, or their labels; None: names.
-    recount, without
-        The ballots counted again, and whose were left out; None: as the session counted them.
+    recount
+        The ballots counted again; None: as the session counted them.
     """
     council_session = None if isinstance(result, Session) else result
     session = result if isinstance(result, Session) else result.session
     names = names or SeatNames.of(session, hides_names=False)
     before, again = None, ""
     if recount is not None:  # one count all over the report
-        before, session = session.outcome, replace(session, outcome=recount)
-        again = recount_text(recount, without, names)
+        before, session = session.outcome, replace(session, outcome=recount.outcome)
+        again = recount_text(recount, names)
     closed = council_session is None or not council_session.under_way
     judges = session.opening.judging is not None
     blocks = [
@@ -79,7 +96,7 @@ def session_report(
     if session.outcome is None and closed:
         blocks += [Heading("Ranking", "ranking"), _no_outcome(session)]
     blocks += [
-        *_ballots(session, names, without, is_closed=closed),
+        *_ballots(session, names, recount.without if recount else (), is_closed=closed),
         *vote_blocks(() if council_session is None else council_session.votes, "members'", names),
         *_answers(session, names, is_closed=closed),
     ]
@@ -363,7 +380,14 @@ def _seats(session: Session, names: SeatNames) -> Iterator[Block]:
     yield Sentence(usage_note, quiet=True)
 
 
-def recount_text(outcome: Outcome, without: Sequence[str], names: SeatNames) -> str:
+def recount_text(recount: RecountView, names: SeatNames) -> str:
     """Say how ballots are counted again."""
-    left_out = f", without {names.name_list(without)}" if without else ""
-    return f"counted again by {outcome.rule}{left_out}"
+    weights = list_text(
+        [f"{names.name(seat)} × {recount.weights[seat]:g}" for seat in names.order(recount.weights)]
+    )
+    parts = (
+        f"counted again by {recount.outcome.rule}",
+        f"without {names.name_list(recount.without)}" if recount.without else "",
+        f"weighing {weights}" if weights else "",
+    )
+    return ", ".join(filter(None, parts))

@@ -11,7 +11,6 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from witan.core.outcome import Outcome
 from witan.deliberation.session import Session
 from witan.service.requests import QuestionRequest
 from witan.service.text import clean
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from witan.history.ballots import Paper, VoteResult
     from witan.service.session_records import CouncilSession, ImportedSession
     from witan.service.sessions import CouncilProfile
+    from witan.surfaces.report.session import RecountView
     from witan.surfaces.web.live import LivePage
 
 PAGE_POLICY = (
@@ -208,8 +208,7 @@ def render_session(
     result: "Session | CouncilSession | ImportedSession",
     *,
     show_names: bool = False,
-    recount: Outcome | None = None,
-    without: tuple[str, ...] = (),
+    recount: "RecountView | None" = None,
     site: Site = SITE,
     problem: str = "",
     misnamed: str = "",
@@ -219,7 +218,7 @@ def render_session(
 
     Parameters
     ----------
-    show_names, recount, without
+    show_names, recount
         As `session_page` takes them.
     problem
         What became of it beside what its record says.
@@ -232,7 +231,6 @@ def render_session(
         result,
         show_names=show_names,
         recount=recount,
-        without=without,
         councils=site.councils,
     )
     talk = _conversation(result, show_names=show_names, site=site, follow_ups=follow_ups)

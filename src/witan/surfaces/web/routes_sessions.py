@@ -30,6 +30,7 @@ from witan.surfaces.http.endpoints import ClientOf, ServiceOf
 from witan.surfaces.http.events import AFTER, stream_response
 from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.report.names import find_seat
+from witan.surfaces.report.session import RecountView
 from witan.surfaces.web.conversation import FollowUp, read_follow_ups
 from witan.surfaces.web.forms import read_form
 from witan.surfaces.web.live import LIVE_SECONDS, LivePage, follow_live, last_patch
@@ -47,7 +48,7 @@ PLACE = "place-"
 
 router = page_router()
 
-Without = Annotated[Sequence[str], Query()]
+Repeated = Annotated[Sequence[str], Query()]
 
 MOST_WITHOUT = 64
 
@@ -64,14 +65,15 @@ class SessionQuery:
 
     Parameters
     ----------
-    rule, without
-        What to count it by, and without whose ballots; empty: as it counted itself.
+    rule, without, weights
+        What to count it by, without whose ballots, and with which weights; empty: as the session.
     misnamed
         What was written in place of its name, to delete it.
     """
 
     rule: str = ""
     without: tuple[str, ...] = ()
+    weights: tuple[tuple[str, str], ...] = ()
     reveal: bool = False
     misnamed: str = ""
 
@@ -242,18 +244,29 @@ async def show_all(request: Request) -> Response:
 
 
 @router.get("/sessions/{session:path}")
-async def show(
+async def show(  # noqa: PLR0913 - parameters of an address
     request: Request,
     session: str,
     service: ServiceOf,
     *,
     rule: str = "",
-    without: Without = (),
+    without: Repeated = (),
+    reviewer: Repeated = (),
+    weight: Repeated = (),
     reveal: bool = False,
     misnamed: Annotated[str, Query(max_length=MOST_CALLED)] = "",
 ) -> Response:
-    """Show a session, running, finished or imported."""
-    query = SessionQuery(rule, tuple(without[:MOST_WITHOUT]), reveal=reveal, misnamed=misnamed)
+    """Show a session, running, finished or imported.
+
+    Each `reviewer` has the `weight` at the same place.
+    """
+    query = SessionQuery(
+        rule,
+        tuple(without[:MOST_WITHOUT]),
+        tuple(zip(reviewer, weight, strict=False))[:MOST_WITHOUT],
+        reveal=reveal,
+        misnamed=misnamed,
+    )
     return await _show_session(request, service, await service.resolve_session(session), query)
 
 
@@ -269,20 +282,11 @@ async def _show_session(
         )
         return HtmlPage(render_live(live, site=site), headers=UNKEPT)
     result = await dispatch(show_session, service, LOCAL, ShowParameters(session_id), keep_typed)
-    seats = query.without
-    if not isinstance(result, ImportedSession):
-        seats = tuple(find_seat(result.session, each) for each in seats)
-    recount_outcome, failure = None, None
+    recount_view, failure = None, None
     try:
-        if query.rule or seats:
-            parameters = RecountParameters(
-                session=session_id, rule=query.rule or None, without=seats
-            )
-            recount_outcome = (
-                await dispatch(recount, service, LOCAL, parameters, keep_typed)
-            ).outcome
+        recount_view = await _recount(service, session_id, result, query)
     except WitanError as error:
-        failure, seats = error, ()
+        failure = error
     if not isinstance(result, ImportedSession):
         # It runs no longer here where another process took the session up.
         running_session = service.find_running(session_id)
@@ -294,8 +298,7 @@ async def _show_session(
         render_session,
         result,
         show_names=query.reveal,
-        recount=recount_outcome,
-        without=seats,
+        recount=recount_view,
         site=site,
         problem=_word_failure(request, failure) or _running_problem(running_session),
         misnamed=query.misnamed,
@@ -303,6 +306,40 @@ async def _show_session(
     )
     html = await anyio.to_thread.run_sync(write)
     return HtmlPage(html, 200 if failure is None else status_of(failure), UNKEPT)
+
+
+async def _recount(
+    service: Service,
+    session_id: str,
+    result: CouncilSession | ImportedSession,
+    query: SessionQuery,
+) -> RecountView | None:
+    """Count a session as its address says; None: as the session counted."""
+    without, weights = query.without, {name: _read_weight(text) for name, text in query.weights}
+    own_weights: Mapping[str, float] = {}
+    if not isinstance(result, ImportedSession):
+        session = result.session
+        without = tuple(find_seat(session, each) for each in without)
+        weights = {find_seat(session, name): weight for name, weight in weights.items()}
+        own_weights = session.settings.weights
+    weights = {seat: each for seat, each in weights.items() if each != own_weights.get(seat, 1.0)}
+    if not (query.rule or without or weights):
+        return None
+    parameters = RecountParameters(
+        session=session_id,
+        rule=query.rule or None,
+        without=without,
+        weights={**own_weights, **weights} if weights else None,
+    )
+    recounted = await dispatch(recount, service, LOCAL, parameters, keep_typed)
+    return RecountView(recounted.outcome, without, weights)
+
+
+def _read_weight(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidParameter("the weight of a reviewer", text, "a number ≥ 0") from None
 
 
 def _word_failure(request: Request, error: WitanError | None) -> str:

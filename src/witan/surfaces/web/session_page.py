@@ -1,6 +1,6 @@
 """The page of a session: its report, and the controls beside it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import PurePath
@@ -17,13 +17,16 @@ from witan.surfaces.report.banner import failed_seats
 from witan.surfaces.report.document import Block, Quote, Report
 from witan.surfaces.report.imported import imported_report
 from witan.surfaces.report.names import SeatNames
-from witan.surfaces.report.session import recount_text, session_report, simulation_text
+from witan.surfaces.report.session import RecountView, recount_text, session_report, simulation_text
 from witan.surfaces.report.sessions import question_beginning
 
 if TYPE_CHECKING:
     from witan.service.sessions import CouncilProfile
 
 TITLE_CHARS = 80
+
+SWITCHES_SHOWN = 64
+"""Reviewers whose ballots a form for a recount can change."""
 
 PLACES = ("answer", "ranking", "ballots", "answers", "run")
 """Sections that the page can jump to."""
@@ -36,6 +39,30 @@ class RecountNote:
     how: str
     leader: str
     changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BallotSwitch:
+    """How a reviewer's ballot counts, as the form for a recount shows it.
+
+    Parameters
+    ----------
+    value
+        The reviewer in forms and addresses.
+    weight, session_weight
+        Its weight in this count, and as the session counted.
+    """
+
+    name: str
+    value: str
+    weight: float
+    session_weight: float
+    is_left_out: bool
+
+    @property
+    def step(self) -> float:
+        """A quarter, or a hundredth where the session's own weight needs it."""
+        return 0.25 if (4 * self.session_weight).is_integer() else 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +83,10 @@ class SessionPage:
         Names are hidden.
     recount
         The leader of another count beside that of the session's own; None: it is this.
-    rule, without
-        How it is counted, and without whose ballots, as forms and addresses have them.
+    rule, session_rule
+        How it is counted here, and how the session counted it.
+    ballots
+        How each ballot counts.
     retry
         Seats that failed: as forms have them, and their names.
     has_text
@@ -79,7 +108,8 @@ class SessionPage:
     hides_names: bool = False
     recount: "RecountNote | None" = None
     rule: str = ""
-    without: tuple[str, ...] = ()
+    session_rule: str = ""
+    ballots: tuple[BallotSwitch, ...] = ()
     retry: tuple[tuple[str, str], ...] = ()
     has_text: bool = False
     n_children: int = 0
@@ -123,8 +153,7 @@ def session_page(
     result: Session | CouncilSession | ImportedSession,
     *,
     show_names: bool = False,
-    recount: Outcome | None = None,
-    without: tuple[str, ...] = (),
+    recount: RecountView | None = None,
     councils: Sequence["CouncilProfile"] = (),
 ) -> SessionPage:
     """Return the page of a session.
@@ -133,20 +162,20 @@ def session_page(
     ----------
     show_names
         Names stand beside labels; they always do where it came in as ballots.
-    recount, without
-        The ballots counted again, and whose were left out; None: as the session counted them.
+    recount
+        The ballots counted again; None: as the session counted them.
     councils
         Those that the next question can be put to.
     """
     if isinstance(result, ImportedSession):
-        return _imported_page(result, recount, without)
+        return _imported_page(result, recount)
     record = CouncilSession(result) if isinstance(result, Session) else result
     session = record.session
     judges_texts = session.opening.judging is not None
     names = SeatNames.of(session, hides_names=not (show_names or judges_texts))
-    outcome = session.outcome if recount is None else recount
+    outcome = session.outcome if recount is None else recount.outcome
     return SessionPage(
-        session_report(record, names, recount=recount, without=without),
+        session_report(record, names, recount=recount),
         session.id,
         session.question,
         "under way" if record.under_way else session.status,
@@ -154,9 +183,10 @@ def session_page(
         len(session.answers),
         judges_texts=judges_texts,
         hides_names=names.hides_names,
-        recount=None if recount is None else _compare(session.outcome, recount, without, names),
+        recount=None if recount is None else _compare(session.outcome, recount, names),
         rule="" if outcome is None else outcome.rule,
-        without=tuple(map(names.value, without)),
+        session_rule="" if session.outcome is None else session.outcome.rule,
+        ballots=tuple(_switches(session, recount, names)),
         retry=_failed_seats(session, names),
         has_text=session.text is not None,
         n_children=len(record.children),
@@ -164,13 +194,20 @@ def session_page(
     )
 
 
-def _imported_page(
-    session: ImportedSession, recount: Outcome | None, without: tuple[str, ...]
-) -> SessionPage:
+def _imported_page(session: ImportedSession, recount: RecountView | None) -> SessionPage:
+    own_rule = "" if session.outcome is None else session.outcome.rule
+    without: tuple[str, ...] = ()
+    weights: Mapping[str, float] = {}
     if recount is not None:
-        session = replace(session, outcome=recount, not_counted=None)
+        without, weights = recount.without, recount.weights
+        session = replace(session, outcome=recount.outcome, not_counted=None)
     outcome = session.outcome
     how = f"Without {', '.join(without)}" if without else "Counted with other settings"
+    cast = dict.fromkeys(
+        each.reviewer
+        for each in session.session_import.ballots
+        if not each.abstained and each.kind == "model"
+    )
     return SessionPage(
         imported_report(session, without),
         session.about.session,
@@ -181,14 +218,30 @@ def _imported_page(
         imported=True,
         recount=None if recount is None else RecountNote(how, "", changed=False),
         rule="" if outcome is None else outcome.rule,
-        without=without,
+        session_rule=own_rule,
+        ballots=tuple(
+            BallotSwitch(name, name, weights.get(name, 1.0), 1.0, name in without)
+            for name in [*cast][:SWITCHES_SHOWN]
+        ),
     )
 
 
-def _compare(
-    before: Outcome | None, after: Outcome, without: Sequence[str], names: SeatNames
-) -> RecountNote:
-    how, now = recount_text(after, without, names), _leaders_text(after, names)
+def _switches(
+    session: Session, recount: RecountView | None, names: SeatNames
+) -> Iterator[BallotSwitch]:
+    """Yield how each ballot counts, in the order of the page."""
+    cast = [each.reviewer for each in session.ballots if not each.abstained]
+    own_weights = session.settings.weights
+    for seat in names.order(cast):
+        own_weight = float(own_weights.get(seat, 1))
+        weight = own_weight if recount is None else recount.weights.get(seat, own_weight)
+        is_out = recount is not None and seat in recount.without
+        yield BallotSwitch(names.name(seat), names.value(seat), weight, own_weight, is_out)
+
+
+def _compare(before: Outcome | None, recount: RecountView, names: SeatNames) -> RecountNote:
+    after = recount.outcome
+    how, now = recount_text(recount, names), _leaders_text(after, names)
     if before is not None and set(before.leaders) == set(after.leaders):
         return RecountNote(how, f"{now}, as before", changed=False)
     return RecountNote(

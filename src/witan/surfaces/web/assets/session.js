@@ -1,4 +1,5 @@
-// The page of a session: which section is read, and that it stays in place when the session ends.
+// The page of a session: which section is read, and that it stays in place when the session ends,
+// and what would change its outcome.
 "use strict";
 
 // A section is read from when its heading is this far below the bar until the next one's is.
@@ -51,4 +52,52 @@ document.addEventListener("htmx:after:swap", () => {
   if (read) scrollBy({ top: read.getBoundingClientRect().top - place.top, behavior: "instant" });
   place = null;
   markSoon();
+});
+
+// Weights and ballots: the server counts again, and the parts that depend on the count are replaced.
+const COUNTED = ["verdict", "problem", "counted", "ballots"];
+const SETTLE_MS = 150;
+let recounting = null;
+let soon = 0;
+
+function isOwn({ value, dataset: { own } }) {
+  return value === own || Number(value) === Number(own);
+}
+
+function countAddress(form) {
+  const query = new URLSearchParams(new FormData(form));
+  if (isOwn(form.elements.rule)) query.delete("rule");
+  for (const name of ["reviewer", "weight"]) query.delete(name);
+  for (const slider of form.querySelectorAll("input[type=range]")) {
+    if (isOwn(slider)) continue;
+    query.append("reviewer", slider.previousElementSibling.value);
+    query.append("weight", slider.value);
+  }
+  const address = new URL(form.action);
+  address.search = query;
+  address.hash = "";
+  return address;
+}
+
+async function recount(form) {
+  recounting?.abort();
+  recounting = new AbortController();
+  const { signal } = recounting;
+  const address = countAddress(form);
+  const response = await fetch(address, { signal });
+  const page = new DOMParser().parseFromString(await response.text(), "text/html");
+  if (signal.aborted || !page.getElementById("counted")) return;
+  for (const id of COUNTED) {
+    const fresh = page.getElementById(id);
+    if (fresh) document.getElementById(id)?.replaceWith(fresh);
+  }
+  history.replaceState(history.state, "", address);
+}
+
+document.addEventListener("input", ({ target }) => {
+  const form = target.closest("#recount");
+  if (!form) return;
+  if (target.type === "range") target.nextElementSibling.textContent = `× ${target.value}`;
+  clearTimeout(soon);
+  soon = setTimeout(() => recount(form).catch(() => null), SETTLE_MS);
 });

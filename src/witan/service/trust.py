@@ -189,6 +189,13 @@ def _circumstances(session: "Session") -> Iterator[str]:
         yield f"{seats_text} failed again; the result is unchanged"
 
 
+def leaders_text(leaders: Sequence[str]) -> str:
+    """Say who leads, by name."""
+    if not leaders:
+        return "nobody leads"
+    return f"{list_text(leaders)} {'share the lead' if len(leaders) > 1 else 'leads'}"
+
+
 def ending_text(event: "Decided", n_reviewers: int) -> str:
     """Describe why no more reviewers were asked."""
     n_uncalled = len(event.cancelled)

@@ -11,7 +11,7 @@ from witan.deliberation import events as e
 from witan.deliberation.ports import Expense
 from witan.deliberation.session import Answer
 from witan.service.text import clean, count_noun, list_text, number
-from witan.service.trust import duration_text, ending_text, p_best_text
+from witan.service.trust import duration_text, ending_text, leaders_text, p_best_text
 
 Phase = Literal["opening", "answers", "reviews", "synthesis", "closed"]
 
@@ -529,7 +529,7 @@ def _lead(outcome: Outcome) -> str:
     """Word the lead: its size, and its probability."""
     line = outcome.standings[0]
     if len(outcome.leaders) > 1:
-        return f"{list_text(outcome.leaders)} share the first place"
+        return leaders_text(outcome.leaders)
     interval_text = ""
     if line.interval is not None:
         low, high = number(line.interval.low), number(line.interval.high)
@@ -540,4 +540,4 @@ def _lead(outcome: Outcome) -> str:
     others = [name for name in outcome.tied_for_best if name != line.candidate]
     tied_text = f", too close to call against {list_text(others)}" if others else ""
     score = "" if line.score is None else f" with {number(line.score)}"
-    return f"{line.candidate} leads{score}{interval_text}{chance_text}{tied_text}"
+    return f"{leaders_text(outcome.leaders)}{score}{interval_text}{chance_text}{tied_text}"

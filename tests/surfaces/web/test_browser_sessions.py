@@ -85,7 +85,7 @@ class TestWatching:
 
         expect(page.locator(".lane .growing").first).to_contain_text("and so")
         here.shoot("live-answers")
-        expect(page.locator("#ballots tbody tr")).to_have_count(3)
+        expect(page.locator("#ballots .matrix > tbody > tr")).to_have_count(3)
         expect(page.locator("#ballots td.s1").first).to_be_visible()
         expect(page.locator("#ranking circle").first).to_be_attached()
         here.shoot("live-ballots")

@@ -21,8 +21,8 @@ from witan.service.operations.sessions import Deletion, SessionList
 from witan.service.operations.tally import Tally
 from witan.service.operations.voting import VotingPaper
 from witan.service.session_records import CouncilSession, ImportedSession
-from witan.service.text import clean, count_noun, list_text, readable
-from witan.service.trust import missing_text, session_trust, verdict_sentence
+from witan.service.text import clean, count_noun, readable
+from witan.service.trust import leaders_text, missing_text, session_trust, verdict_sentence
 from witan.surfaces.live_board import progress_lines
 from witan.surfaces.report import report_of
 from witan.surfaces.report.markdown import report_markdown
@@ -131,8 +131,7 @@ def progress_text(result: Found) -> str:
         f"{n_ballots} of {count_noun(len(opened.reviewers), 'ballot')}",
     ]
     if outcome is not None and outcome.leaders:
-        lead = "lead" if len(outcome.leaders) > 1 else "leads"
-        parts.append(f"{clean(list_text(outcome.leaders))} {lead}{' by now' if under_way else ''}")
+        parts.append(f"{clean(leaders_text(outcome.leaders))}{' so far' if under_way else ''}")
     next_step = "`result` waits for its end." if under_way else _next_step(session)
     return "\n".join([" · ".join(parts), "", progress_lines(session.events), next_step])
 

@@ -10,6 +10,7 @@ from witan.service.trust import (
     approval_text,
     ignores_chance,
     interval_percents,
+    leaders_text,
     outcome_details,
     percent_text,
     trust_details,
@@ -94,7 +95,7 @@ def verdict_words(outcome: Outcome, names: CandidateNames) -> tuple[str, str]:
         return "Nobody is ranked.", "No ballot counts."
     if sum(line.votes > 0 for line in outcome.standings) == 1:
         return f"{leaders[0]} alone has votes.", "There is nothing to compare it with."
-    leads = f"{list_text(leaders)} {'share the lead' if len(leaders) > 1 else 'leads'}"
+    leads = leaders_text(leaders)
     if outcome.clear_leader is not None and not ignores_chance(outcome):
         return f"{leads} clearly.", _support(outcome, "It is")
     return _open_words(outcome, leads, names)
@@ -110,7 +111,7 @@ def _open_words(outcome: Outcome, leads: str, names: CandidateNames) -> tuple[st
         fit = f"the fit of the same ballots places {above} above"
         return "Disputed.", f"{leads} by {outcome.rule}, yet {fit}, beyond noise."
     if all(line.p_best is None for line in outcome.standings):
-        return "Too few ballots.", f"{leads}, but nobody can be told apart."
+        return "Too few ballots.", f"{leads}, but the ballots are too few to say how surely."
     if len(tied) == 1:
         return "Not settled.", names.sentence(outcome.interpretation)
     if len(outcome.leaders) == 1:

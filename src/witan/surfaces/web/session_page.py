@@ -13,6 +13,7 @@ from witan.deliberation.ports import Seat
 from witan.deliberation.session import Session
 from witan.service.session_records import CouncilSession, ImportedSession
 from witan.service.text import clean
+from witan.service.trust import leaders_text
 from witan.surfaces.report.banner import failed_seats
 from witan.surfaces.report.document import Block, Quote, Report
 from witan.surfaces.report.imported import imported_report
@@ -250,15 +251,12 @@ def _compare(before: Outcome | None, recount: RecountView, names: SeatNames) -> 
 
 
 def _leaders_text(outcome: Outcome | None, names: SeatNames) -> str:
-    if outcome is None or not outcome.leaders:
-        return "nobody leads"
-    leaders = names.name_list(outcome.leaders)
-    if len(outcome.leaders) > 1:
-        return f"{leaders} share the first place"
-    tied = [name for name in outcome.tied_for_best if name not in outcome.leaders]
-    return (
-        f"{leaders} leads{f', too close to call against {names.name_list(tied)}' if tied else ''}"
-    )
+    leaders = () if outcome is None else outcome.leaders
+    text = leaders_text([*map(names.name, names.order(leaders))])
+    if outcome is None or len(leaders) != 1:
+        return text
+    tied = [name for name in outcome.tied_for_best if name not in leaders]
+    return f"{text}, too close to call against {names.name_list(tied)}" if tied else text
 
 
 @lru_cache(maxsize=1)

@@ -81,7 +81,7 @@ class TestForm:
         filled = FilledForm({"profile": "cyd", "members": "ada\ncyd", "jury": "ada\npat"})
         root = parsed(render_ask(two, demo_question="Which zone?", form=filled))
 
-        hidden, shown = root.all("fieldset", class_="chips")
+        hidden, shown = root.all("fieldset", class_="seat-chips")
         assert ("hidden" in hidden.attrs, "hidden" in shown.attrs) == (True, False)
         assert [label.text for label in shown.all("label")] == ["ada", "cyd (m)"]
         assert shown.one("span", class_="juror").text == "pat judges"

@@ -386,21 +386,25 @@ def known_answers(path: Path) -> Iterator[Ballot]:
 
 
 def weigh(path: Path) -> None:
-    """Print agreement with equal and with learned weights, and the difference."""
+    """Print agreement by equal weights, by learned ones and by the best reviewer alone."""
     judged = Judged.read(path)
     questions = [question for question in judged.people if judged.truth(question)]
     even = judged.count(questions, {})
     rng = np.random.default_rng(SEED)
 
     def split(times: Mapping[str, int]) -> Floats:
-        """Shares right by equal and by learned weights on the second half."""
+        """Shares of the second half that each of them orders as people do."""
         order = rng.permutation(sorted(times)).tolist()
         first, second = order[: len(order) // 2], order[len(order) // 2 :]
         weights = judged.learn([question for question in first for _ in range(times[question])])
-        learned = judged.count(second, weights)
+        best = max(weights, key=weights.__getitem__)
+        counts = (
+            even,
+            judged.count(second, weights),
+            judged.count(second, dict.fromkeys(weights, 0.0) | {best: 1.0}),
+        )
         sums = [
-            np.sum([times[question] * by[question] for question in second], axis=0)
-            for by in (even, learned)
+            np.sum([times[question] * by[question] for question in second], axis=0) for by in counts
         ]
         return np.array([right / pairs for right, pairs in sums])
 
@@ -408,14 +412,13 @@ def weigh(path: Path) -> None:
     splits = np.array([split(once) for _ in range(SPLITS)])
     draws = (rng.choice(questions, len(questions)).tolist() for _ in range(REPEATS))
     redrawn = np.array([split(Counter(drawn)) for drawn in draws])
-    equal, learned = splits.mean(axis=0)
-    low, high = np.quantile(redrawn[:, 1] - redrawn[:, 0], (0.025, 0.975))
     n_pairs = int(sum(pairs for _, pairs in even.values()))
-    print(
-        f"\n{path.parent.name}: {len(questions)} questions, {n_pairs} pairs; weights from half of "
-        f"them, measured on the other: equal {equal:.3f}, learned {learned:.3f}, "
-        f"difference {learned - equal:+.3f} [{low:+.3f}, {high:+.3f}]"
-    )
+    print(f"\n{path.parent.name}: {len(questions)} questions, {n_pairs} pairs")
+    means, spread = splits.mean(axis=0), redrawn - redrawn[:, :1]
+    for at, name in enumerate(("equal weights", "learned weights", "best reviewer alone")):
+        low, high = np.quantile(spread[:, at], (0.025, 0.975))
+        gain = f"  {means[at] - means[0]:+.3f} [{low:+.3f}, {high:+.3f}]" if at else ""
+        print(f"  {name:<28}{means[at]:.3f}{gain}")
 
 
 def main() -> None:

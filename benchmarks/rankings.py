@@ -1,6 +1,6 @@
 """Rules for ballots without grades: how often each finds the first, simulated and in real votes.
 
-    python benchmarks/rankings.py [--sessions N] [--pairs FILE] [--grades FILE]
+    python benchmarks/rankings.py [--sessions N] [--pairs FILE] [--grades FILE] [--weights FILE]
 
 Each table gives, of 100 sessions, how often the true first leads (a shared lead counts its share),
 Kendall's tau to the true order, how often the lead is shared, how often one ballot drawn anew
@@ -19,19 +19,21 @@ import argparse
 import csv
 import gzip
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from witan import RULES, read_ballots
+from witan import RULES, Ballot, Settings, read_ballots, tally_sessions
 from witan.core.placing import TieBreak, place
 from witan.core.profile import Profile
 from witan.core.rules import Scores
 from witan.core.stats.additive import fit_ranks
+from witan.stats import learn_weights_from_people
 
 Floats = NDArray[np.float64]
 
@@ -47,6 +49,7 @@ METHODS: Mapping[str, tuple[str, TieBreak]] = {
 }
 MEASURES = ("found", "tau", "shared", "changed", "not by the fit")
 SEED, RESAMPLES = 40, 2000
+SPLITS, REPEATS = 100, 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,12 +320,116 @@ def show(title: str, comparison: Comparison) -> None:
         print(f"  {method:<28}" + "".join(f"{cell:<23}" for cell in cells), flush=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Ballots of models and of people, by question."""
+
+    models: Mapping[str, Sequence[Ballot]]
+    people: Mapping[str, Sequence[Ballot]]
+
+    @classmethod
+    def read(cls, path: Path) -> "Judged":
+        """Read pairs; the column ``gold`` counts as the vote of one person."""
+        ballots = [*read_ballots(path), *known_answers(path)]
+        people: dict[str, list[Ballot]] = {b.session: [] for b in ballots if b.kind == "human"}
+        models: dict[str, list[Ballot]] = {question: [] for question in people}
+        for ballot in ballots:
+            if ballot.session in people:
+                kind = people if ballot.kind == "human" else models
+                kind[ballot.session].append(ballot)
+        return cls(models, people)
+
+    def learn(self, questions: Sequence[str]) -> Mapping[str, float]:
+        """Learn weights; a question that is named twice counts twice."""
+        copies = [
+            replace(ballot, session=f"{question}, {at}")
+            for at, question in enumerate(questions)
+            for ballot in (*self.models[question], *self.people[question])
+        ]
+        return learn_weights_from_people(copies)
+
+    def truth(self, question: str) -> dict[tuple[str, str], int]:
+        """Balance of people's votes per pair, in alphabetical order."""
+        balance: dict[tuple[str, str], int] = {}
+        for ballot in self.people[question]:
+            if len(ballot.groups) == 2:
+                [better], [worse] = ballot.groups
+                pair = (min(better, worse), max(better, worse))
+                balance[pair] = balance.get(pair, 0) + (1 if better == pair[0] else -1)
+        return {pair: side for pair, side in balance.items() if side}
+
+    def count(self, questions: Sequence[str], weights: Mapping[str, float]) -> dict[str, Floats]:
+        """Per question, pairs that the outcome orders as people do, ties half, and pairs."""
+        ballots = [ballot for question in questions for ballot in self.models[question]]
+        result = {}
+        for outcome in tally_sessions(ballots, Settings(weights=weights, flips=False, rho=None)):
+            rank = {line.candidate: line.rank for line in outcome.standings}
+            truth = self.truth(str(outcome.session))
+            right = [
+                0.5 + 0.5 * np.sign((rank[pair[1]] - rank[pair[0]]) * side)
+                for pair, side in truth.items()
+            ]
+            result[str(outcome.session)] = np.array([sum(right), len(right)])
+        return result
+
+
+def known_answers(path: Path) -> Iterator[Ballot]:
+    """Ballots that place the candidate of the column ``gold`` first."""
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+        named = {
+            r["prompt_id"]: (r["gold"], {r["first"], r["second"]}) for r in csv.DictReader(lines)
+        }
+    for question, (best, pair) in named.items():
+        if best:
+            [worse] = pair - {best}
+            yield Ballot("gold", ((best,), (worse,)), session=question, kind="human")
+
+
+def weigh(path: Path) -> None:
+    """Print agreement by equal weights, by learned ones and by the best reviewer alone."""
+    judged = Judged.read(path)
+    questions = [question for question in judged.people if judged.truth(question)]
+    even = judged.count(questions, {})
+    rng = np.random.default_rng(SEED)
+
+    def split(times: Mapping[str, int]) -> Floats:
+        """Shares of the second half that each of them orders as people do."""
+        order = rng.permutation(sorted(times)).tolist()
+        first, second = order[: len(order) // 2], order[len(order) // 2 :]
+        weights = judged.learn([question for question in first for _ in range(times[question])])
+        best = max(weights, key=weights.__getitem__)
+        counts = (
+            even,
+            judged.count(second, weights),
+            judged.count(second, dict.fromkeys(weights, 0.0) | {best: 1.0}),
+        )
+        sums = [
+            np.sum([times[question] * by[question] for question in second], axis=0) for by in counts
+        ]
+        return np.array([right / pairs for right, pairs in sums])
+
+    once = dict.fromkeys(questions, 1)
+    splits = np.array([split(once) for _ in range(SPLITS)])
+    draws = (rng.choice(questions, len(questions)).tolist() for _ in range(REPEATS))
+    redrawn = np.array([split(Counter(drawn)) for drawn in draws])
+    n_pairs = int(sum(pairs for _, pairs in even.values()))
+    print(f"\n{path.parent.name}: {len(questions)} questions, {n_pairs} pairs")
+    means, spread = splits.mean(axis=0), redrawn - redrawn[:, :1]
+    for at, name in enumerate(("equal weights", "learned weights", "best reviewer alone")):
+        low, high = np.quantile(spread[:, at], (0.025, 0.975))
+        gain = f"  {means[at] - means[0]:+.3f} [{low:+.3f}, {high:+.3f}]" if at else ""
+        print(f"  {name:<28}{means[at]:.3f}{gain}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sessions", type=int, default=200)
     parser.add_argument("--pairs", type=Path)
     parser.add_argument("--grades", type=Path)
+    parser.add_argument("--weights", type=Path)
     options = parser.parse_args()
+    if options.weights:
+        weigh(options.weights)
     if options.pairs:
         both = {"both orders": (True, False), "one order": (True,), "the other": (False,)}
         for n, (title, orders) in product((3, 4, 5), both.items()):
@@ -332,7 +439,7 @@ def main() -> None:
         for n in REVIEWERS:
             panels = in_grades(options.grades, n, options.sessions)
             show(f"grades as rankings, {n} reviewers", compare(panels))
-    if not (options.pairs or options.grades):
+    if not (options.pairs or options.grades or options.weights):
         for n in REVIEWERS:
             worlds = {world: compare(simulate(world, n, options.sessions)) for world in WORLDS}
             for world, comparison in worlds.items():

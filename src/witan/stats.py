@@ -1,7 +1,7 @@
 """Statistics over ballots and sessions, beyond an outcome and a leaderboard."""
 
 from witan.core.estimation import Estimates, estimate
-from witan.core.holdout import CalibrationCheck, check_calibration
+from witan.core.holdout import CalibrationCheck, check_calibration, learn_weights_from_people
 from witan.core.interpretation import Counting
 from witan.core.outcome import BallotNote, Interval, Prior
 from witan.core.profile import Profile
@@ -24,4 +24,5 @@ __all__ = [
     "check_calibration",
     "encode",
     "estimate",
+    "learn_weights_from_people",
 ]

@@ -1,6 +1,7 @@
 """Stated probabilities against held-out reviewers and against people."""
 
 from collections.abc import Iterator
+from math import log
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from elections import ballots
 from witan import Settings
 from witan.core.ballot import Ballot
-from witan.core.holdout import MOST_CASES, check_calibration
+from witan.core.holdout import MOST_CASES, check_calibration, learn_weights_from_people
 from witan.core.outcome import Prior
 from witan.errors import InvalidParameter, NothingToCount
 
@@ -109,6 +110,64 @@ class TestSimulated:
         assert beside.panels[0].p_best.gap.interval.high < -0.1
         assert among.panels[0].p_best.gap.value > beside.panels[0].p_best.gap.value + 0.1
         assert beside.panels[0].others == 4
+
+
+def known_pairs(n_sessions: int, wrong: int, *, both_orders: bool = False) -> Iterator[Ballot]:
+    """A pair a session that a person decides; good is right, bad in all but `wrong` of them.
+
+    In both orders, bad contradicts itself instead of being wrong.
+    """
+    for number in range(n_sessions):
+        right, wrongly = (("a",), ("b",)), (("b",), ("a",))
+        bad = wrongly if number < wrong else right
+        cast = [("ann", right, "human", 1), ("good", right, "model", 1), ("bad", bad, "model", 1)]
+        if both_orders:
+            cast += [("good", right, "model", 2), ("bad", right, "model", 2)]
+        for reviewer, groups, kind, at in cast:
+            yield Ballot(
+                reviewer,
+                groups,
+                session=f"s{number}",
+                kind=kind,
+                paired=True,
+                positions={"a": at, "b": 3 - at},
+            )
+
+
+class TestWeights:
+    """Weights of reviewers from people's votes or known answers."""
+
+    def test_sixty_pairs_by_hand(self):
+        """Of a panel right in .75, with 50 pairs of equality, 60 and 30 of 60 weigh as log-odds."""
+        good, bad = (60 + 37.5) / 110, (30 + 37.5) / 110
+        odds = {"good": log(good / (1 - good)), "bad": log(bad / (1 - bad))}
+
+        weights = learn_weights_from_people(known_pairs(60, 30))
+
+        mean = sum(odds.values()) / 2
+        assert weights == pytest.approx({name: value / mean for name, value in odds.items()})
+
+    def test_contradicting_orders_are_half_right(self):
+        """As many as half of the pairs right and half wrong."""
+        contradicting = learn_weights_from_people(known_pairs(60, 60, both_orders=True))
+
+        assert contradicting == learn_weights_from_people(known_pairs(60, 30))
+
+    def test_fewer_than_fifty_pairs_give_none(self):
+        """Nobody's record says enough."""
+        assert learn_weights_from_people(known_pairs(49, 10)) == {}
+
+    def test_a_check_against_people_has_them(self):
+        """With each reviewer's share of matches; against reviewers there are none."""
+        cast = [*random_ballots(30, people=3)]
+
+        check = check_calibration(cast, against="people", draws=2)
+
+        assert check.weights == learn_weights_from_people(cast)
+        assert set(check.matched) == set(check.weights)
+        assert all(0.5 < share.value < 1 for share in check.matched.values())
+        among = check_calibration(cast, draws=2)
+        assert (among.weights, among.matched) == ({}, {})
 
 
 class TestDraws:

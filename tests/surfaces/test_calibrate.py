@@ -116,6 +116,39 @@ class TestCommand:
         [tenth, *_] = measured["panels"][0]["p_beats"]["tenths"]
         assert (tenth["expectation"] < tenth["probability"]) == (against == "people")
 
+    def test_its_weights_count_other_ballots(self, witan, path, tmp_path):
+        """The JSON of a check against people is a file of weights."""
+        check = witan("calibrate", path, "--against", "people", "--json")
+        file = tmp_path / "weights.json"
+        file.write_text(check.out)
+        options = [
+            option
+            for name, weight in check.json["weights"].items()
+            for option in ("--weight", f"{name}={weight!r}")
+        ]
+
+        weighted = witan("tally", path, "--weights", file, "--json")
+
+        assert sorted(check.json["weights"]) == sorted(check.json["matched"])
+        assert weighted.json == witan("tally", path, *options, "--json").json
+        assert weighted.json["sessions"] != witan("tally", path, "--json").json["sessions"]
+
+    def test_few_pairs_have_no_weights(self, witan, cast, tmp_path):
+        """The report says so, and so does the tally that reads them."""
+        sessions = {f"lesson {number}" for number in range(5)}
+        few = write_file(tmp_path / "few.jsonl", [b for b in cast if b.session in sessions])
+        file = tmp_path / "weights.json"
+        file.write_text(witan("calibrate", few, "--against", "people", "--json").out)
+
+        refused = witan("tally", few, "--weights", file)
+
+        assert (
+            "No weights: no reviewer judged 50 pairs"
+            in witan("calibrate", few, "--against", "people").out
+        )
+        assert refused.status == 2
+        assert "calibrate against people who decided 50 pairs or more" in refused.err
+
     def test_unreadable_lines_are_named(self, witan, tmp_path, cast):
         """The rest is counted."""
         file = write_file(tmp_path / "some.jsonl", cast)

@@ -35,6 +35,8 @@ from witan.core.profile import Floats, Profile
 from witan.core.rules import RULES
 from witan.core.settings import Settings
 from witan.core.stats.additive import AdditiveFit, fit_grades, fit_ranks, fit_rows
+from witan.core.stats.agreement import MIN_DECIDED, sides_with_people
+from witan.core.stats.learning import weights_by_people
 from witan.core.stats.measures import Count, Measure, estimate_measure, rate, ratio
 from witan.core.stats.posterior import N_POINTS, beliefs, ratios
 from witan.core.stats.priors import prior_of
@@ -170,6 +172,12 @@ class CalibrationCheck(NotebookDisplay):
         How many there are, with or without reviewers enough.
     panels
         By number of reviewers.
+    matched
+        Per reviewer, the share of the pairs decided by people on which it sides with them, a tie
+        counting half; empty against reviewers.
+    weights
+        Per reviewer, learned from this; empty against reviewers, or if nobody judged fifty such
+        pairs. For sessions other than these.
     """
 
     against: Against
@@ -178,6 +186,8 @@ class CalibrationCheck(NotebookDisplay):
     seed: int
     sessions: int
     panels: tuple[PanelCheck, ...]
+    matched: Mapping[str, Measure]
+    weights: Mapping[str, float]
 
     def __repr__(self) -> str:
         sizes = ", ".join(str(panel.reviewers) for panel in self.panels)
@@ -252,7 +262,72 @@ def check_calibration(
         raise NothingToCount(f"{problem}; draw more reviewers")
     prior = chosen.prior
     source = prior if isinstance(prior, str) else "none" if prior is None else prior.source
-    return CalibrationCheck(against, source, chosen.level, seed, len(electorates), tuple(panels))
+    sided = {} if against == "reviewers" else _side_with_people(electorates)
+    return CalibrationCheck(
+        against=against,
+        prior=source,
+        level=chosen.level,
+        seed=seed,
+        sessions=len(electorates),
+        panels=tuple(panels),
+        matched={name: _match(rows, chosen.level) for name, rows in sided.items()},
+        weights=_weights(sided),
+    )
+
+
+def learn_weights_from_people(
+    ballots: Iterable[Ballot], settings: Settings | None = None
+) -> Mapping[str, float]:
+    """Weigh reviewers by how often they side with people.
+
+    A pair of candidates counts where a majority of the human ballots decided it; known answers are
+    ballots of kind ``human``. The formula is that of
+    `witan.core.stats.learning.learn_reliability_from_people`: log-odds, shrunk toward the panel.
+
+    Parameters
+    ----------
+    ballots
+        Of models and people, of sessions other than those that the weights will count.
+    settings
+        As for `tally_sessions`: how ballots are read. None: the usual ones.
+
+    Returns
+    -------
+    mapping
+        Reviewer → weight, mean 1, for the setting ``weights``; empty if no reviewer judged fifty
+        pairs that people decided.
+
+    Raises
+    ------
+    NothingToCount
+        As `tally_sessions`.
+    UnclearScale
+        As `tally_sessions`.
+    """
+    electorates, _ = prepare(ballots, replace(settings or Settings(), rho=None, prior=None))
+    return _weights(_side_with_people(electorates))
+
+
+def _side_with_people(electorates: Sequence[Electorate]) -> dict[str, NDArray[np.float64]]:
+    """Per reviewer, matches with people and decided pairs: rows (sessions, 2)."""
+    sums: dict[str, dict[int, list[float]]] = {}
+    for number, sides in sides_with_people(electorates):
+        for reviewer, side in sides.items():
+            row = sums.setdefault(reviewer, {}).setdefault(number, [0.0, 0.0])
+            row[0] += (1 + side) / 2
+            row[1] += 1
+    return {name: np.array([*sums[name].values()]) for name in sorted(sums)}
+
+
+def _weights(sided: Mapping[str, NDArray[np.float64]]) -> Mapping[str, float]:
+    totals = {name: rows.sum(axis=0) for name, rows in sided.items()}
+    return weights_by_people({name: (float(h), float(n)) for name, (h, n) in totals.items()})
+
+
+def _match(rows: NDArray[np.float64], level: float) -> Measure:
+    return rate(
+        rows, Count(float(rows[:, 1].sum()), "pairs that people decided", MIN_DECIDED), level=level
+    )
 
 
 @dataclass(frozen=True, slots=True)

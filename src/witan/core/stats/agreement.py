@@ -1,6 +1,6 @@
 """Agreement among ballots and with an outcome; their shared error."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, islice
 from math import isnan
 
@@ -280,7 +280,31 @@ def learn_rho(electorates: Sequence[Electorate]) -> float | None:
     """
     rights: dict[str, dict[int, float]] = {}
     n_decided = 0
-    for electorate in electorates:
+    for _, sides in sides_with_people(electorates):
+        for reviewer, side in sides.items():
+            rights.setdefault(reviewer, {})[n_decided] = side
+        n_decided += 1
+    if n_decided < MIN_DECIDED or len(rights) < 2:
+        return None
+    correct = np.full((len(rights), n_decided), np.nan)
+    for row, tally in enumerate(rights.values()):
+        correct[row, list(tally)] = list(tally.values())
+    return shared_error(correct)
+
+
+def sides_with_people(
+    electorates: Sequence[Electorate],
+) -> Iterator[tuple[int, Mapping[str, int]]]:
+    """Compare models with people, pair by pair decided by a human majority.
+
+    Yields
+    ------
+    int
+        The number of the session.
+    mapping
+        Reviewer → 1 where its ballots on the pair side with people, −1 against them, 0 neither.
+    """
+    for number, electorate in enumerate(electorates):
         if "human" not in electorate.kinds:
             continue
         people = [vote for vote in electorate.votes if vote.kind == "human"]
@@ -288,15 +312,10 @@ def learn_rho(electorates: Sequence[Electorate]) -> float | None:
         if not models:
             continue
         for i, j, truth in _decided_pairs(people, len(electorate.candidates)):
+            balances: dict[str, int] = {}
             for reviewer, side in _sides(models, i, j):
-                rights.setdefault(reviewer, {})[n_decided] = side * truth
-            n_decided += 1
-    if n_decided < MIN_DECIDED or len(rights) < 2:
-        return None
-    correct = np.full((len(rights), n_decided), np.nan)
-    for row, tally in enumerate(rights.values()):
-        correct[row, list(tally)] = list(tally.values())
-    return shared_error(correct)
+                balances[reviewer] = balances.get(reviewer, 0) + side * truth
+            yield number, {name: (side > 0) - (side < 0) for name, side in balances.items()}
 
 
 def _decided_pairs(people: Sequence[Vote], n_candidates: int) -> Iterator[tuple[int, int, int]]:

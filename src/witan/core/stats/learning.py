@@ -323,20 +323,29 @@ def learn_reliability_from_people(humans: "HumanSums", names: "Names") -> Mappin
     International Economic Review 23 (1982) 289–297. Shapley and Grofman, "Optimizing group
     judgmental accuracy in the presence of interdependencies", Public Choice 43 (1984) 329–343.
     """
-    sided: dict[int, tuple[float, float]] = {}
+    sided: dict[str, tuple[float, float]] = {}
     alone = humans.reviewer == humans.other
     for code, n, x in zip(humans.reviewer[alone], humans.n[alone], humans.x[alone], strict=True):
-        hits, pairs = sided.get(int(code), (0.0, 0.0))
-        sided[int(code)] = (hits + (x + n) / 2, pairs + n)
+        hits, pairs = sided.get(names[int(code)], (0.0, 0.0))
+        sided[names[int(code)]] = (hits + (x + n) / 2, pairs + n)
+    return weights_by_people(sided)
+
+
+def weights_by_people(sided: Mapping[str, tuple[float, float]]) -> Mapping[str, float]:
+    """Weigh reviewers as `learn_reliability_from_people` does.
+
+    `sided` has h and n per reviewer: pairs on which it sided with people, a tie half, and pairs
+    that they decided.
+    """
     if max((pairs for _, pairs in sided.values()), default=0) < MIN_DECIDED:
         return {}
     whole = sum(hits for hits, _ in sided.values()) / sum(pairs for _, pairs in sided.values())
     if whole <= 0.5:
-        return {names[code]: 1.0 for code in sided}
-    odds = {code: _log_odds(hits, pairs, whole) for code, (hits, pairs) in sided.items()}
+        return dict.fromkeys(sided, 1.0)
+    odds = {name: _log_odds(hits, pairs, whole) for name, (hits, pairs) in sided.items()}
     # Above 0: a share of the panel above ½ is that of one reviewer at least.
     mean = sum(odds.values()) / len(odds)
-    return {names[code]: value / mean for code, value in odds.items()}
+    return {name: value / mean for name, value in odds.items()}
 
 
 def _log_odds(hits: float, pairs: float, whole: float) -> float:

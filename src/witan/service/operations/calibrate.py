@@ -107,6 +107,12 @@ class CalibrationResult(CalibrationCheck):
         How many there are, with or without reviewers enough.
     panels
         By number of reviewers.
+    matched
+        Per reviewer, the share of the pairs decided by people on which it sides with them, a tie
+        counting half; empty against reviewers.
+    weights
+        Per reviewer, learned from this; empty against reviewers, or if nobody judged fifty such
+        pairs. For sessions other than these.
     witan
         The version that counted.
     not_read
@@ -122,8 +128,8 @@ def calibrate(store: SessionStore, parameters: CalibrateParameters) -> Calibrati
     """Check the calibration of probabilities, on held-out reviewers or people.
 
     Draws panels from each session, counts them alone, and reports how often the others agree with
-    what they state: by tenth, with scores, for each number of reviewers. Nothing is stored and no
-    model is called.
+    what they state: by tenth, with scores, for each number of reviewers. Against people it also
+    learns weights of reviewers. Nothing is stored and no model is called.
     """
     options: dict[str, Any] = {"rubric": parameters.rubric, "prior": parameters.prior}
     known_options = {name: value for name, value in options.items() if value is not None}

@@ -55,7 +55,7 @@ weights_option = section(
         "weights_file",
         type=click.Path(exists=True, dir_okay=False),
         metavar="FILE.json",
-        help="Read reviewers' weights from a JSON object.",
+        help="Read reviewers' weights from a JSON object, or from `witan calibrate --json`.",
     ),
 )
 
@@ -108,6 +108,13 @@ def _weights_in(path: str) -> dict[str, float]:
         raise click.BadParameter(
             f"{path} is no JSON file: {error}", param_hint="--weights"
         ) from None
+    if isinstance(document, dict) and isinstance(document.get("weights"), dict):
+        document = document["weights"]
+        if not document:
+            raise click.BadParameter(
+                f"{path} has no weights: calibrate against people who decided 50 pairs or more",
+                param_hint="--weights",
+            )
     if not isinstance(document, dict) or not all(
         isinstance(weight, int | float) and not isinstance(weight, bool)
         for weight in document.values()

@@ -37,7 +37,7 @@ def calibration_report(check: CalibrationCheck) -> Report:
         "Are the probabilities calibrated?",
         (count_noun(check.sessions, "session"), f"against {others}", f"seed {check.seed}"),
         _finding(check),
-        (*_curves(check), *_scores(check), *unread_blocks(unread)),
+        (*_curves(check), *_scores(check), *_reviewers(check), *unread_blocks(unread)),
     )
 
 
@@ -232,6 +232,37 @@ def _scores(check: CalibrationCheck) -> Iterator[Block]:
         ],
         breaks=[len(check.panels)],
     )
+
+
+def _reviewers(check: CalibrationCheck) -> Iterator[Block]:
+    """List how often each reviewer sides with people, and its weight, the highest first."""
+    if not check.matched:
+        return
+    names = sorted(check.matched, key=lambda name: -check.weights.get(name, 0.0))
+    shares = [check.matched[name] for name in names]
+    yield Heading("Reviewers", "reviewers")
+    text = "Right is what most people say; the weights are for other sessions than these."
+    if not check.weights:
+        text = "No weights: no reviewer judged 50 pairs that people decided."
+    yield Sentence(text, quiet=True)
+    yield table_of(
+        "Reviewers and people",
+        [
+            (Column("reviewer", "left", heads=True), names),
+            (
+                Column("matches", interval=90, meaning="share of the pairs on which it is right"),
+                [_match_cell(share) for share in shares],
+            ),
+            (Column("pairs", keep=60), [f"{share.n:,}" for share in shares]),
+            (Column("weight"), [number(check.weights.get(name), 2) for name in names]),
+        ],
+    )
+
+
+def _match_cell(share: Measure) -> Cell:
+    if share.value is None:
+        return Cell(None, basis=share.why or "", short="few pairs")
+    return Cell(_percent(share.value), interval=_bracket(share))
 
 
 def _score(value: float, floor: float) -> str:

@@ -12,7 +12,7 @@ expect = sync_api.expect
 
 pytestmark = [*NEEDS, pytest.mark.slow]
 
-OVER = "#session .closing"
+OVER = "#session #run"
 
 
 @pytest.fixture(scope="module")

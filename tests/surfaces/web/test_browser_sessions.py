@@ -255,7 +255,7 @@ class TestVoting:
             box.select_option(str(place))
         here.shoot("vote")
         page.get_by_role("button", name="Cast the vote").click()
-        expect(page.get_by_role("status")).to_contain_text("Your vote is kept")
+        expect(page.locator("main").get_by_role("status")).to_contain_text("Your vote is kept")
         here.shoot("reveal")
         page.reload()
         expect(page.locator("tbody tr")).to_have_count(3)

@@ -38,7 +38,7 @@ class TestWriting:
         here.shoot("live-markdown")
         expect(growing.locator("pre code")).to_contain_text("def total")
         page.wait_for_selector(OVER, timeout=30_000)
-        expect(page.locator(".closing .prose math")).to_have_count(4)
+        expect(page.locator("#answer .prose math")).to_have_count(4)
 
 
 class TestCopying:
@@ -95,13 +95,13 @@ def test_rich_text_fits_the_page(window, rich, width, theme):
     assert page.evaluate(DRAWN) == 0
     assert page.evaluate("document.documentElement.scrollWidth") == width
     if width == 390:
-        assert page.locator(".closing .code pre").evaluate("e => e.scrollWidth > e.clientWidth")
+        assert page.locator("#answer .code pre").evaluate("e => e.scrollWidth > e.clientWidth")
 
 
 def test_a_footnote_leads_there_and_back(window, rich):
     """Within its own answer."""
     page = window().open(f"/sessions/{rich}")
-    final = page.locator(".closing .prose")
+    final = page.locator("#answer .prose")
     final.locator(".footnote-ref a").click()
     expect(final.locator(".footnote-item:target")).to_contain_text("By induction.")
     final.locator(".footnote-backref").click()

@@ -276,11 +276,14 @@ class TestSession:
             browser.get(address, params={"reveal": "1", "reviewer": "bob", "weight": "1.0"})
         )
 
+        both = browser.get(f"{address}?reveal=1&reviewer=bob&weight=2&reviewer=cyd&weight=3")
+
         assert "weighing bob × 3" in weighed.one("p", class_="recounted").text
         leader = counted.json()["sessions"][0]["standings"][0]
         assert f"{leader['p_best']:.2f}" in weighed.one(id="counted").text
         assert weighed.one(id="counted").text != plain.one(id="counted").text
         assert not same.all("p", class_="recounted")
+        assert "bob × 2 and cyd × 3" in page(both).one("p", class_="recounted").text
 
     @pytest.mark.parametrize(
         "query",

@@ -1,6 +1,6 @@
 """Addresses of requests: quoted names of sessions, and known parameters."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, get_args, get_origin
 from urllib.parse import unquote
 
@@ -76,4 +76,4 @@ def check_parameters(request: Request, names: Collection[str], several: Collecti
 
 
 def _holds_many(annotation: Any) -> bool:
-    return any(get_origin(each) is list for each in (annotation, *get_args(annotation)))
+    return any(get_origin(each) in (list, Sequence) for each in (annotation, *get_args(annotation)))

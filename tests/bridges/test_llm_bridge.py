@@ -101,7 +101,7 @@ def test_profiles_are_models_and_settings_are_options(run):
     schema = run(LLM, "-m", "witan", "Is it so?", "--schema", "sure bool", "-R")
 
     assert "max_cost_usd: float" in listed
-    assert "US dollars to spend" in listed
+    assert "US dollars" in listed
     assert best.stdout.startswith("[A]\n")  # all three are too close to call
     assert "ada says so." in best.stdout
     assert "\n\n[A] " in best.stdout  # the legend

@@ -396,11 +396,11 @@ class _Panel:
         They are the highest or the lowest.
         """
         decision = self.decide(grades, pass_mark)
-        given = np.flatnonzero(~np.isnan(grades) & (self.weights > 0))
+        reviewers = np.flatnonzero(~np.isnan(grades) & (self.weights > 0))
         if decision == "too close to call":
             return None
-        leads = self.weights[given] * (grades[given] - pass_mark)
-        order = given[np.argsort(-leads if decision == "passed" else leads, kind="stable")]
+        leads = self.weights[reviewers] * (grades[reviewers] - pass_mark)
+        order = reviewers[np.argsort(-leads if decision == "passed" else leads, kind="stable")]
         for number in range(1, len(order)):
             rest = grades.copy()
             rest[order[:number]] = np.nan

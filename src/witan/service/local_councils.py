@@ -101,13 +101,13 @@ class LocalCouncils:
 
         del ceiling
         opening = session.opening
-        given: dict[str, Any] = {
+        seats: dict[str, Any] = {
             "members": [_seat_settings(seat) for seat in opening.members or opening.reviewers],
             "jury": [_seat_settings(seat) for seat in opening.jury] if opening.members else [],
             "chairmen": [_seat_settings(seat) for seat in opening.chairmen],
         }
         procedure = with_ceiling(opening.procedure, max_cost_usd)
-        return self._seat_once(lambda: self._seat(given, procedure, giver=RECORD))
+        return self._seat_once(lambda: self._seat(seats, procedure, giver=RECORD))
 
     def _seat_once(self, seat: "Callable[[], Council]") -> "Council":
         if self._council is None:

@@ -97,8 +97,8 @@ def _get_pool(variable: RunVar[T], make: Callable[[], T]) -> T:
     try:
         return variable.get()
     except LookupError:
-        variable.set(made := make())
-        return made
+        variable.set(value := make())
+        return value
 
 
 async def count_once(key: Hashable, work: Callable[[], T], pool: Pool = "history") -> T:

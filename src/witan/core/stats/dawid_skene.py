@@ -156,8 +156,8 @@ def sample_votes(system: NDArray[np.intp], votes: Floats, shared_error: float) -
     patterns = Patterns(
         unique[:, 0].astype(np.intp), np.where(unique[:, 1:] == 2, np.nan, unique[:, 1:])
     )
-    found = sample_panel(patterns, np.tile(counts, (CHAINS, 1)), shared_error, DRAWS)
-    if found.better.mean() < FEWEST_DRAWS:
+    draws = sample_panel(patterns, np.tile(counts, (CHAINS, 1)), shared_error, DRAWS)
+    if draws.better.mean() < FEWEST_DRAWS:
         return None
-    rates, sensitivity, specificity = (each[found.better][:, np.newaxis] for each in found[:3])
+    rates, sensitivity, specificity = (each[draws.better][:, np.newaxis] for each in draws[:3])
     return PanelDraws(rates, sensitivity, specificity, np.ones((len(rates), 1), dtype=np.bool_))

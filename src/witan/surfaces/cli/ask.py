@@ -435,10 +435,10 @@ def _take_texts(paths: tuple[str, ...], options: Mapping[str, Any]) -> JudgeRequ
     if twice := next((path for path in paths if paths.count(path) > 1), None):
         raise click.UsageError(f"{twice} is given twice; the texts need different names")
     texts = read_files(paths, "FILE")
-    given: dict[str, Any] = {"texts": texts, "files": read_files(options["files"])}
+    parameters: dict[str, Any] = {"texts": texts, "files": read_files(options["files"])}
     if reference is not None:
-        [given["reference"]] = read_files((reference,), "--reference").values()
-    return take_parameters(JudgeRequest, {**options, **given})
+        [parameters["reference"]] = read_files((reference,), "--reference").values()
+    return take_parameters(JudgeRequest, {**options, **parameters})
 
 
 trust_option = click.option(

@@ -168,12 +168,12 @@ class Body:
 
     def match(self, settings: "Settings") -> None:
         """Report weights and answers with unknown, perhaps misspelt, names."""
-        for kind, given, known in (
+        for kind, names, known in (
             ("reviewer", settings.weights, self.reviewers),
             ("session", settings.gates, self.sessions),
         ):
             option = "--weight" if kind == "reviewer" else "--answers"
-            for name in given:
+            for name in names:
                 if name not in known:
                     message = clean(str(UnknownName(kind, name, known)))
                     echo(f"{option} has no effect: {message}", err=True)

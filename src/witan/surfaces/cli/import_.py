@@ -255,7 +255,7 @@ class _Importer:
 
         self._at = tally.name if path == "-" else path
         with _spinner(path):
-            taken = self._call_and_report(
+            report = self._call_and_report(
                 tally,
                 lambda: import_file(
                     self.history,
@@ -266,8 +266,8 @@ class _Importer:
                     on_note=lambda note: echo(clean(note), err=True),
                 ),
             )
-        if taken is not None:
-            tally.add(taken)
+        if report is not None:
+            tally.add(report)
         self._at = ""
         self._n_files += 1
 

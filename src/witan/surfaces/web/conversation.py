@@ -105,11 +105,11 @@ async def read_follow_ups(
 ) -> tuple[FollowUp, ...]:
     """Read the sessions that go on from one."""
     names = [name for name, relation in children.items() if relation == CONTINUED]
-    found = [
+    follow_ups = [
         await _read_follow_up(service, client, name, show_names=show_names)
         for name in names[-MOST_FOLLOW_UPS:]
     ]
-    return tuple(each for each in found if each is not None)
+    return tuple(each for each in follow_ups if each is not None)
 
 
 async def _read_follow_up(

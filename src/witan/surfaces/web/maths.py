@@ -193,10 +193,10 @@ def _find_block(state: StateBlock, first: int, end: int, silent: bool) -> bool:
     if state.is_code_block(first):
         return False
     opening = state.src[state.bMarks[first] + state.tShift[first] : state.eMarks[first]].rstrip()
-    found = _block_delimiters(opening)
-    if found is None:
+    delimiters = _block_delimiters(opening)
+    if delimiters is None:
         return False
-    begin, closing = found
+    begin, closing = delimiters
     lines, last = [opening.removeprefix(begin)], first
     while not lines[-1].rstrip().endswith(closing):
         last += 1

@@ -400,6 +400,8 @@ class Batch:
         Where sessions are recorded, and found again.
     allowance
         Money that it shares with other batches; None: its own, by the options.
+    lessons
+        What it learned before; None: it learns from the history before its first row.
     """
 
     def __init__(
@@ -410,6 +412,7 @@ class Batch:
         options: BatchOptions,
         *,
         allowance: Allowance | None = None,
+        lessons: Lessons | None = None,
     ) -> None:
         self.council, self.history, self.options = council, history, options
         self.tasks = tuple(tasks)
@@ -423,7 +426,7 @@ class Batch:
         self._results: list[RowResult] = []
         self._n_earlier = self._n_unaffordable = self._n_running = 0
         self._slots = anyio.Semaphore(options.concurrency)
-        self._lessons: Lessons | None = None
+        self._lessons = lessons
         self._failure: HistoryError | OSError | None = None
 
     def plan(self, task: BatchRow) -> Plan:
@@ -482,9 +485,28 @@ class Batch:
             on_progress(self._progress(began, len(waiting)))
 
         tell()
-        # Learned once, so that no row counts otherwise for the rows that ended before it.
-        counting = self.council.procedure.counting
-        self._lessons = await learn_lessons(self.history, counting, self.council.reviewers)
+        if self._lessons is None:
+            # Learned once, so that no row counts otherwise for the rows that ended before it.
+            counting = self.council.procedure.counting
+            self._lessons = await learn_lessons(self.history, counting, self.council.reviewers)
+        await self._run_rows(waiting, on_result, tell)
+        if self._failure is not None:
+            raise self._failure
+        return self._report(anyio.current_time() - began)
+
+    async def _run_rows(
+        self,
+        waiting: Sequence[tuple[BatchRow, str, bool]],
+        on_result: Callable[[RowResult], None],
+        tell: Callable[[], None],
+    ) -> None:
+        """Run the rows that are not done.
+
+        Parameters
+        ----------
+        waiting
+            Each with the name of its session, and whether that is new.
+        """
         send, receive = anyio.create_memory_object_stream[tuple[BatchRow, str, bool]](inf)
         with send:
             for each in waiting:
@@ -498,9 +520,6 @@ class Batch:
                 work = partial(self._work, council, receive.clone(), on_result, tell)
                 group.start_soon(work, group.cancel_scope)
             receive.close()
-        if self._failure is not None:
-            raise self._failure
-        return self._report(anyio.current_time() - began)
 
     def _record(self, procedure: Procedure) -> Council:
         """Make the council of the batch record its sessions, under this procedure."""

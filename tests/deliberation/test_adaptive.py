@@ -6,7 +6,7 @@ import pytest
 from councils import QUESTION, council, member, members
 from witan.core.settings import Settings
 from witan.deliberation import events as e
-from witan.deliberation.adaptive import order_reviewers
+from witan.deliberation.adaptive import order_reviewers, order_sheets
 from witan.deliberation.ports import Seat
 from witan.deliberation.record import session_from_json, session_to_json
 from witan.deliberation.session import Session
@@ -137,6 +137,14 @@ class TestOrder:
         settings = Settings(rule="weighted_borda", reliability={"c": 1.4, "a": 0.6})
 
         assert [seat.name for seat in order_reviewers(seats, settings)] == ["c", "b", "a"]
+
+    def test_the_other_order_of_a_good_reviewer_comes_before_a_bad_reviewer(self):
+        """Where the history knows that one weighs less than a third; never among the first ones."""
+        seats = [Seat(name, f"{name}:x", name) for name in "abcd"]
+        settings = Settings(reliability={"a": 2.0, "b": 1.0, "d": 0.5}, looks=(3, 4, 5))
+        ordered = [f"{seat.name}{turn}" for seat, turn in order_sheets(seats, settings, 2)]
+
+        assert ordered == ["a0", "b0", "c0", "a1", "d0", "b1", "c1", "d1"]
 
     async def test_the_other_order_comes_after_all_reviewers(self):
         """It is merged with the first, and only as many are asked as are needed."""

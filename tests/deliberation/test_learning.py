@@ -125,6 +125,16 @@ class TestReliability:
         assert teacher.asked == [([], None)]
         assert session.opening.procedure.counting.reliability is None
 
+    def test_adaptive_spending_asks_the_more_reliable_first(self):
+        """By earlier sessions, under any rule; the order of the seats is another."""
+        teacher = Taught(Lessons(reliability={"script:e": 1.5, "script:a": 0.5}))
+
+        session = anyio.run(asked, council(teacher, Procedure(spend="adaptive"), "abcdef"))
+
+        called = [event.seat for event in session.events if event.kind == "review_started"]
+        assert called[:5] == ["e", "b", "c", "d", "f"]
+        assert session.opening.procedure.counting.rule == "auto"
+
     def test_answers_judged_again_do_not_teach(self):
         """A jury learns from all sessions but the one whose answers it judges."""
         first = anyio.run(asked, council())

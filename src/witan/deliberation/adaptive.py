@@ -17,6 +17,38 @@ from witan.deliberation.ports import Member, Seat
 AnySeat = TypeVar("AnySeat", bound=Member | Seat)
 
 
+SECOND_ORDER = 1 / 3
+"""Information of a reviewer's second order, as a share of that of its first.
+
+Where half of a ballot's noise stays in the other order, their mean has the information 4/3.
+"""
+
+
+def order_sheets(
+    reviewers: Sequence[AnySeat], settings: Settings, n_orders: int = 1
+) -> list[tuple[AnySeat, int]]:
+    """Order sheets, as seat and order, by how informative they are likely to be.
+
+    Reversed sheets come after all first ones. Where reliability is known, that of a more reliable
+    reviewer comes before the first sheet of one with less than a third of its weight; but as many
+    reviewers as the first look needs begin.
+    """
+    ranking = order_reviewers(reviewers, settings)
+    reliability = settings.reliability or {}
+    first_look = settings.looks[0] if settings.looks else len(ranking)
+    sheets: list[tuple[AnySeat, int]] = []
+    begun: list[AnySeat] = []
+    for seat in ranking:
+        if n_orders > 1 and reliability and len(begun) >= first_look:
+            bar = reliability.get(seat.name, 1.0)
+            better = [s for s in begun if reliability.get(s.name, 1.0) * SECOND_ORDER > bar]
+            sheets += [(each, 1) for each in better if (each, 1) not in sheets]
+        sheets.append((seat, 0))
+        begun.append(seat)
+    later = [(seat, turn) for turn in range(1, n_orders) for seat in ranking]
+    return [*sheets, *(each for each in later if each not in sheets)]
+
+
 def order_reviewers(reviewers: Sequence[AnySeat], settings: Settings) -> list[AnySeat]:
     """Order reviewers by how informative their ballots are likely to be.
 

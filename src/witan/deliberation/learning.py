@@ -13,6 +13,7 @@ from witan.core.stats.learning import Lessons
 from witan.core.stats.priors import MIN_HISTORY
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.ports import Member, Seat, Teacher
+from witan.deliberation.procedure import Procedure
 from witan.deliberation.session import Session
 
 WEIGHTED = "weighted_borda"
@@ -26,13 +27,13 @@ def model_of(seat: Seat | Member) -> str:
 
 async def learn_lessons(
     teacher: Teacher,
-    counting: Settings,
+    procedure: Procedure,
     reviewers: Sequence[Seat | Member],
     *,
     exclude: str | None = None,
 ) -> Lessons:
     """Learn, in a thread, the values set to ``learn``."""
-    models = [model_of(seat) for seat in reviewers] if _asks_for_reliability(counting) else []
+    models = [model_of(seat) for seat in reviewers] if _asks_for_reliability(procedure) else []
     learn = partial(teacher.learn, list(dict.fromkeys(models)), exclude=exclude)
     return await anyio.to_thread.run_sync(learn)
 
@@ -46,8 +47,9 @@ async def apply_history(opening: SessionOpened, teacher: Teacher | Lessons | Non
         return opening
     lessons = teacher
     if not isinstance(lessons, Lessons):
-        settings = opening.procedure.counting
-        lessons = await learn_lessons(lessons, settings, opening.reviewers, exclude=opening.parent)
+        lessons = await learn_lessons(
+            lessons, opening.procedure, opening.reviewers, exclude=opening.parent
+        )
     counting = _learned_settings(opening, lessons)
     procedure = replace(opening.procedure, counting=counting)
     return replace(opening, procedure=procedure, calibration=lessons.calibration)
@@ -114,13 +116,16 @@ def _unit(opening: SessionOpened) -> Unit:
     return "grades" if opening.procedure.asks_grades else "ranks"
 
 
-def _asks_for_reliability(settings: Settings) -> bool:
-    return settings.rule == WEIGHTED and settings.reliability is None
+def _asks_for_reliability(procedure: Procedure) -> bool:
+    """Return true if the count, or the order of reviewers, rests on reliability."""
+    settings = procedure.counting
+    needs_weights = settings.rule == WEIGHTED or procedure.spend == "adaptive"
+    return needs_weights and settings.reliability is None
 
 
 def _learned_settings(opening: SessionOpened, lessons: Lessons) -> Settings:
     """Return the settings with learned values."""
     counting = apply_lessons(opening.procedure.counting, lessons, _unit(opening))
-    if _asks_for_reliability(counting):
+    if _asks_for_reliability(opening.procedure):
         counting = replace(counting, reliability=_models_by_seat(lessons, opening.reviewers))
     return counting

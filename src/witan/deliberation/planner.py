@@ -13,7 +13,7 @@ from witan.core.scale import HOLISTIC
 from witan.core.sequential import p_asked
 from witan.core.stats.priors import prior_of, rho_of
 from witan.core.stats.separation import Separation, separation
-from witan.deliberation.adaptive import order_reviewers
+from witan.deliberation.adaptive import order_sheets
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.money import most_input_tokens, sum_known
 from witan.deliberation.plan import BYTES_A_TOKEN, TYPICAL, Lengths, Plan, PlanLine
@@ -238,10 +238,9 @@ class _Planner:
             return lines
         rho = rho_of(counting.rho, "grades" if self.procedure.asks_grades else "ranks")
         chances = p_asked(counting.looks, len(self.blank.seats), counting.level, rho / (1 - rho))
-        seat_order = [seat.name for seat in order_reviewers(seats, counting)]
-        turns = {name: [line for line in lines if line.seat == name] for name in seat_order}
+        turns = {seat.name: [line for line in lines if line.seat == seat.name] for seat in seats}
         n_turns = max(map(len, turns.values()))
-        queue = [turns[name][at] for at in range(n_turns) for name in seat_order]
+        queue = [turns[seat.name][at] for seat, at in order_sheets(seats, counting, n_turns)]
         likely = [
             replace(line, probability=chance) for line, chance in zip(queue, chances, strict=False)
         ]

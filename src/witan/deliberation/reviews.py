@@ -6,6 +6,7 @@ self-preference is measured.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 import anyio
 
@@ -16,7 +17,7 @@ from witan.core.gate import Gate
 from witan.core.outcome import Outcome
 from witan.core.settings import Settings
 from witan.deliberation import events as e
-from witan.deliberation.adaptive import Look, look_at, order_reviewers
+from witan.deliberation.adaptive import Look, look_at, order_sheets
 from witan.deliberation.ballots import MergedBallot, Review, merge, read_review
 from witan.deliberation.calls import (
     CallFailure,
@@ -336,16 +337,13 @@ class _Round:
     async def _spend_adaptively(
         self, reviewers: Sequence[Member], sheets: Mapping[str, tuple[Sheet, ...]]
     ) -> None:
-        """Call the fewest reviewers, then others while too close to call.
-
-        Reversed sheets come after the first sheets of all reviewers.
-        """
+        """Call the fewest reviewers, then others while too close to call."""
         looks = self.context.procedure.counting.looks
-        ranking = order_reviewers(reviewers, self.count.settings)
         n_orders = max(map(len, sheets.values()), default=1)
-        queue = [(member, turn) for turn in range(n_orders) for member in ranking]
         queue = [
-            (m, turn) for m, turn in queue if m.name not in (self.settled_seats, self.second)[turn]
+            (m, turn)
+            for m, turn in order_sheets(reviewers, self.count.settings, n_orders)
+            if m.name not in (self.settled_seats, self.second)[turn]
         ]
         retried_seats = self.context.opening.retried
         queue.sort(key=lambda unit: unit[0].name not in retried_seats)
@@ -361,7 +359,7 @@ class _Round:
             target = next((n for n in looks if n > n_sheets), n_sheets + len(queue))
             size = max(target - n_sheets, n_wanted)
             # A seat's second order is merged with its first, so it comes later.
-            wave = [unit for unit in queue if unit[1] == queue[0][1]][:size]
+            wave = [*takewhile(lambda unit, turn=queue[0][1]: unit[1] == turn, queue)][:size]
             await self._call_wave(wave, sheets)
             n_wanted = 0
             failed_reviewers = self.count.reasons.keys() - self.count.ballots.keys()

@@ -487,8 +487,8 @@ class Batch:
         tell()
         if self._lessons is None:
             # Learned once, so that no row counts otherwise for the rows that ended before it.
-            counting = self.council.procedure.counting
-            self._lessons = await learn_lessons(self.history, counting, self.council.reviewers)
+            procedure = self.council.procedure
+            self._lessons = await learn_lessons(self.history, procedure, self.council.reviewers)
         await self._run_rows(waiting, on_result, tell)
         if self._failure is not None:
             raise self._failure

@@ -3,15 +3,17 @@
 Juries of nine judge on one sheet, or one text against a pass mark: simulated ones, and nine drawn
 from the 33 judges of LLMJudge (``--grades llmjudge_relevance/pointwise.csv.gz``), whom the others
 hold to account. Each session is counted by its nine ballots, by the first of them as many as are
-needed, and by a jury of a fixed size that costs about as much.
+needed, and by a jury of a fixed size that costs about as much. "By history" is the same jury in the
+order that a history of other questions teaches: by how jurors agree with the others, and on pairs
+(``--pairs llmbar/pairwise.csv.gz``) by how often they keep their choice in the other order.
 """
 
 import argparse
 import csv
 import gzip
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,14 +23,23 @@ from witan.core.outcome import Outcome
 from witan.core.scale import Scale
 from witan.core.sequential import FEWEST_VOTES, plan_looks
 from witan.core.settings import Settings
-from witan.core.tally import tally_sessions
+from witan.core.stats.learning import consistency_weights, learn_reliability
+from witan.core.tally import prepare, tally_sessions
 from witan.core.verdict import judge_texts
-from witan.deliberation.adaptive import look_at
+from witan.deliberation.adaptive import look_at, order_reviewers
 from witan.deliberation.events import Judging
+from witan.deliberation.ports import Seat
 
 JURORS, SHARED, LEVEL_SPREAD = 9, 0.2, 1.0
 SPREADS = (0.5, 1.0, 2.0, 4.0)
+UNEQUAL = (0.5, 1.0, 2.0)
+"""Noise of jurors who differ: three each."""
+
+HISTORY = 50
+"""Simulated sessions to learn from."""
+
 PASS_MARK = 6.0
+TWO = ("output_1", "output_2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +52,21 @@ class Case:
         The best candidate; of one text, whether it passes.
     judging
         Terms of a judgment; None: candidates are compared.
+    reliability
+        Juror to weight, learned from other questions; empty: nothing was.
     """
 
     ballots: tuple[Ballot, ...]
     truth: str | bool
     judging: Judging | None = None
+    reliability: Mapping[str, float] = field(default_factory=dict)
+
+    def by_history(self) -> "Case":
+        """The same ballots in the order that a history teaches."""
+        cast = {ballot.reviewer: ballot for ballot in self.ballots}
+        seats = [Seat(name, "", "script") for name in cast]
+        ordered = order_reviewers(seats, Settings(reliability=self.reliability))
+        return replace(self, ballots=tuple(cast[seat.name] for seat in ordered))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +78,29 @@ class Result:
     n_ballots: int
 
 
-def simulated(n_texts: int, sessions: int) -> Iterator[Case]:
-    """Draw sessions of a mix of spreads: noise 1, a fifth of it shared, levels that differ."""
+def simulated(n_texts: int, sessions: int, noises: Sequence[float] = (1.0,)) -> Iterator[Case]:
+    """Draw sessions of a mix of spreads: noise 1, a fifth of it shared, levels that differ.
+
+    With several noises jurors have them in turn, their order is drawn by session, and a history of
+    as many sessions as there are to learn from teaches whose ballots are better.
+    """
+    cases = [*_simulate(n_texts, sessions, noises)]
+    if len(noises) == 1:
+        yield from cases
+        return
+    history = [case.ballots for case in _simulate(max(n_texts, 3), HISTORY, noises, seed=1)]
+    learned = learn_reliability(prepare([b for each in history for b in each], Settings())[0])[0]
     rng = np.random.default_rng(n_texts)
+    for case in cases:
+        order = rng.permutation(JURORS)
+        ballots = tuple(case.ballots[at] for at in order)
+        yield replace(case, ballots=ballots, reliability=learned)
+
+
+def _simulate(
+    n_texts: int, sessions: int, noises: Sequence[float], seed: int = 0
+) -> Iterator[Case]:
+    rng = np.random.default_rng([n_texts, seed] if seed else n_texts)
     names = [f"text {n}" for n in range(n_texts)]
     for session in range(sessions):
         quality = rng.normal(0, SPREADS[session % len(SPREADS)], n_texts)
@@ -67,7 +108,7 @@ def simulated(n_texts: int, sessions: int) -> Iterator[Case]:
         ballots = []
         for juror in range(JURORS):
             level = LEVEL_SPREAD * rng.normal() if n_texts > 1 else 0.0
-            noise = np.sqrt(1 - SHARED) * rng.normal(size=n_texts)
+            noise = np.sqrt(1 - SHARED) * rng.normal(size=n_texts) * noises[juror % len(noises)]
             grades = np.clip(np.rint(PASS_MARK + level + quality + common + noise), 1, 10).tolist()
             named = dict(zip(names, grades, strict=True))
             ballots.append(make_ballot(f"juror {juror}", f"s{session}", named))
@@ -91,8 +132,10 @@ def judged(path: Path, n_texts: int, draws: int) -> Iterator[Case]:
                 scores[row["prompt_id"]][row["candidate"]][row["judge"]] = 1 + 3 * score
     rng = np.random.default_rng(n_texts)
     queries = sorted(scores)
+    learned = {query: _learn_elsewhere(scores, query) for query in queries}
     for draw in range(draws):
-        texts = scores[queries[draw % len(queries)]]
+        query = queries[draw % len(queries)]
+        texts, reliability = scores[query], learned[query]
         chosen = [str(each) for each in rng.choice(sorted(texts), n_texts, replace=False)]
         judges = sorted(set.intersection(*({*texts[each]} for each in chosen)))
         panel = [str(each) for each in rng.permutation(judges)]
@@ -100,9 +143,75 @@ def judged(path: Path, n_texts: int, draws: int) -> Iterator[Case]:
         means = {c: float(np.mean([texts[c][judge] for judge in others])) for c in chosen}
         ballots = tuple(make_ballot(j, f"d{draw}", {c: texts[c][j] for c in chosen}) for j in jury)
         if n_texts == 1:
-            yield Case(ballots, means[chosen[0]] >= PASS_MARK, Judging(PASS_MARK))
+            passes = means[chosen[0]] >= PASS_MARK
+            yield Case(ballots, passes, Judging(PASS_MARK), reliability)
         elif sorted(means.values())[-2] < max(means.values()):
-            yield Case(ballots, max(means, key=means.__getitem__))
+            yield Case(ballots, max(means, key=means.__getitem__), reliability=reliability)
+
+
+def _learn_elsewhere(
+    scores: Mapping[str, Mapping[str, Mapping[str, float]]], query: str
+) -> Mapping[str, float]:
+    """Learn how reliable judges are from sessions of five texts of the other queries."""
+    rng = np.random.default_rng(0)
+    ballots = []
+    for other in sorted({*scores} - {query}):
+        for _ in range(5):
+            chosen = [str(each) for each in rng.choice(sorted(scores[other]), 5, replace=False)]
+            judges = sorted(set.intersection(*({*scores[other][each]} for each in chosen)))
+            for judge in judges:
+                grades = {c: scores[other][c][judge] for c in chosen}
+                ballots.append(make_ballot(judge, f"{other} {chosen}", grades))
+    return learn_reliability(prepare(ballots, Settings())[0])[0]
+
+
+def pairs(path: Path) -> Iterator[Case]:
+    """Read pairs with a better text, each judge's first order drawn; its history is the other half.
+
+    Of a pair every judge also saw the other order, by which the history knows its consistency.
+    """
+    votes: dict[str, dict[str, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
+    better = {}
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        for row in csv.DictReader(lines):
+            if row["outcome"] in ("first", "second") and row["gold"]:
+                votes[row["prompt_id"]][row["judge"]][row["first"]] = row[row["outcome"]]
+                better[row["prompt_id"]] = row["gold"]
+    prompts = sorted(votes)
+    rng = np.random.default_rng(0)
+    halves = [prompts[::2], prompts[1::2]]
+    for half, others in zip(halves, halves[::-1], strict=True):
+        kept: dict[str, list[bool]] = defaultdict(list)
+        for prompt in others:
+            for judge, choices in votes[prompt].items():
+                if len(choices) == 2:
+                    kept[judge].append(len({*choices.values()}) == 1)
+        reliability = consistency_weights({j: (sum(k), len(k)) for j, k in kept.items()})
+        for prompt in half:
+            ballots = []
+            for judge in rng.permutation(sorted(votes[prompt])).tolist():
+                choices = votes[prompt][judge]
+                best = choices[rng.choice(sorted(choices))]
+                groups = tuple((each,) for each in sorted(TWO, key=best.__ne__))
+                ballots.append(Ballot(judge, groups, session=prompt, candidates=TWO))
+            yield Case(tuple(ballots), better[prompt], reliability=reliability)
+
+
+def show_pairs(cases: Sequence[Case]) -> None:
+    """Print how often the leader of the first ballots is the better text; a tie counts half."""
+    most = min(len(case.ballots) for case in cases)
+    for title, ordered in (
+        ("any order", cases),
+        ("by history", [case.by_history() for case in cases]),
+    ):
+        shares = []
+        for n_ballots in range(1, most + 1):
+            leaders = [count(case, n_ballots, ()).leaders for case in ordered]
+            hits = [
+                (c.truth in names) / len(names) for c, names in zip(ordered, leaders, strict=True)
+            ]
+            shares.append(f"{100 * sum(hits) / len(hits):.0f}")
+        print(f"| {title} | {' | '.join(shares)} |")
 
 
 def count(case: Case, n_ballots: int, looks: tuple[int, ...]) -> Outcome:
@@ -125,11 +234,11 @@ def conclude(case: Case, n_ballots: int, looks: tuple[int, ...] = ()) -> Result:
 
 def spend_adaptively(case: Case) -> Result:
     """Ask for ballots as a council does, one after the other."""
-    looks = plan_looks(FEWEST_VOTES, JURORS)
+    looks = plan_looks(FEWEST_VOTES, len(case.ballots))
     settings = Settings(flips=False, looks=looks)
     for n_ballots in looks:
         outcome = count(case, n_ballots, looks)
-        growth = JURORS / n_ballots
+        growth = len(case.ballots) / n_ballots
         if look_at(case.ballots[:n_ballots], outcome, settings, case.judging, growth).ends:
             break
     return conclude(case, n_ballots, looks)
@@ -152,6 +261,9 @@ def show(title: str, cases: Sequence[Case]) -> None:
     few = max(2, round(sum(result.n_ballots for result in adaptive) / len(cases)))
     print(row(f"{title}: all nine", cases, [conclude(case, JURORS) for case in cases]))
     print(row(f"{title}: adaptive", cases, adaptive))
+    if cases[0].reliability:
+        ordered = [case.by_history() for case in cases]
+        print(row(f"{title}: adaptive, by history", cases, [*map(spend_adaptively, ordered)]))
     print(row(f"{title}: always {few}", cases, [conclude(case, few) for case in cases]))
 
 
@@ -159,6 +271,7 @@ def main() -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--grades", type=Path, help="LLMJudge's pointwise.csv.gz")
+    parser.add_argument("--pairs", type=Path, help="LLMBar's pairwise.csv.gz")
     parser.add_argument("--sessions", type=int, default=2_000)
     options = parser.parse_args()
     print("| jury | decided, % | wrong of these, % | right on the first, % | reviews |")
@@ -166,12 +279,19 @@ def main() -> int:
     for n_texts in (2, 5, 1):
         title = f"simulated, {n_texts} texts" if n_texts > 1 else "simulated, a pass mark"
         show(title, [*simulated(n_texts, options.sessions)])
+    for n_texts in (2, 5, 1):
+        title = f"unequal, {n_texts} texts" if n_texts > 1 else "unequal, a pass mark"
+        show(title, [*simulated(n_texts, options.sessions, UNEQUAL)])
     if options.grades is None or not options.grades.exists():
         print("skipped: real judges, for want of --grades with LLMJudge's pointwise.csv.gz")
-        return 0
-    for n_texts in (2, 5, 1):
-        title = f"LLMJudge, {n_texts} texts" if n_texts > 1 else "LLMJudge, a pass mark"
-        show(title, [*judged(options.grades, n_texts, options.sessions)])
+    else:
+        for n_texts in (2, 5, 1):
+            title = f"LLMJudge, {n_texts} texts" if n_texts > 1 else "LLMJudge, a pass mark"
+            show(title, [*judged(options.grades, n_texts, options.sessions)])
+    if options.pairs is None or not options.pairs.exists():
+        print("skipped: real pairs, for want of --pairs with LLMBar's pairwise.csv.gz")
+    else:
+        show_pairs([*pairs(options.pairs)])
     return 0
 
 

@@ -6,7 +6,8 @@ self-preference is measured.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import groupby
+from operator import itemgetter
 
 import anyio
 
@@ -359,7 +360,8 @@ class _Round:
             target = next((n for n in looks if n > n_sheets), n_sheets + len(queue))
             size = max(target - n_sheets, n_wanted)
             # A seat's second order is merged with its first, so it comes later.
-            wave = [*takewhile(lambda unit, turn=queue[0][1]: unit[1] == turn, queue)][:size]
+            _, sheets_of_turn = next(groupby(queue, key=itemgetter(1)))
+            wave = [*sheets_of_turn][:size]
             await self._call_wave(wave, sheets)
             n_wanted = 0
             failed_reviewers = self.count.reasons.keys() - self.count.ballots.keys()

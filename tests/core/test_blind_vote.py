@@ -2,10 +2,19 @@
 
 from collections import Counter
 from datetime import UTC, datetime
+from itertools import permutations, product
 
 import pytest
 
-from witan.core.blind_vote import Agreement, agreement, build_ballot, read_ranking, voting_sheet
+from witan.core.blind_vote import (
+    Agreement,
+    agreement,
+    build_ballot,
+    rank_by_pairs,
+    read_ranking,
+    voting_sheet,
+)
+from witan.core.blinding import Sheet
 from witan.errors import InvalidBallot
 
 SHEET = voting_sheet("s1", "ines", ["x", "y", "z"])
@@ -105,3 +114,68 @@ class TestAccord:
     def test_pairs_ordered_alike_are_counted(self, groups, ranks, found):
         """Ties count for neither side, and candidates unranked by the panel are left out."""
         assert agreement(groups, ranks) == found
+
+
+def sheet_of(n):
+    """A sheet of n labels."""
+    labels = tuple("ABCDEFGHIJKLMNOPQRST"[:n])
+    return Sheet("ines", labels, labels, "n")
+
+
+def choose_all(sheet, worth):
+    """Choices of a person who knows what each label is worth, until nothing is left to ask."""
+    choices = []
+    while pair := rank_by_pairs(sheet, choices).next_pair:
+        left, right = pair
+        sign = "=" if worth[left] == worth[right] else ">" if worth[left] > worth[right] else "<"
+        choices.append(f"{left}{sign}{right}")
+    return choices
+
+
+class TestPairs:
+    """A ranking from choices between two labels at a time."""
+
+    @pytest.mark.parametrize(("n", "most"), [(2, 1), (3, 3), (4, 5), (5, 7)])
+    def test_every_strict_order_is_found_by_the_fewest_pairs(self, n, most):
+        """No procedure needs fewer pairs at worst: ⌈log₂ n!⌉ for up to five labels."""
+        sheet = sheet_of(n)
+        for order in permutations(range(n)):
+            worth = dict(zip(sheet.labels, order, strict=True))
+            choices = choose_all(sheet, worth)
+
+            assert len(choices) <= most
+            best_first = sorted(sheet.labels, key=worth.__getitem__, reverse=True)
+            assert rank_by_pairs(sheet, choices).text == " > ".join(best_first)
+
+    def test_every_weak_order_is_found(self):
+        """Equal labels share a place, and every pair is decided in the end."""
+        sheet = sheet_of(4)
+        for values in product(range(3), repeat=4):
+            worth = dict(zip(sheet.labels, values, strict=True))
+            ranking = rank_by_pairs(sheet, choose_all(sheet, worth))
+
+            for one, other in permutations(sheet.labels, 2):
+                assert (ranking.places[one] < ranking.places[other]) == (worth[one] > worth[other])
+            assert ranking.n_decided == ranking.n_pairs == 6
+
+    def test_each_label_stands_on_either_side(self):
+        """No answer gains by the side that it stands on."""
+        sheet = sheet_of(20)
+        choices = choose_all(sheet, {label: ord(label) * 7 % 20 for label in sheet.labels})
+        for label in sheet.labels:
+            on_left = sum(each[0] == label for each in choices)
+
+            assert abs(2 * on_left - sum(label in each for each in choices)) <= 3
+
+    def test_a_skipped_pair_is_not_asked_again(self):
+        """What only it would decide is equal; others may still decide it."""
+        sheet = sheet_of(3)
+        skipped = rank_by_pairs(sheet, ["A?B", "A>C", "B>C"])
+        assert (skipped.text, skipped.n_decided, skipped.next_pair) == ("A = B > C", 2, None)
+        assert rank_by_pairs(sheet, ["A?B", "A>C", "C>B"]).text == "A > C > B"
+
+    def test_a_choice_that_others_decide_is_refused(self):
+        """It would contradict them, or say nothing."""
+        for last in ("A>C", "C>A", "A=C"):
+            with pytest.raises(InvalidBallot, match="decided already"):
+                rank_by_pairs(sheet_of(3), ["A>B", "B>C", last])

@@ -6,6 +6,9 @@ from datetime import datetime
 from hashlib import sha256
 from itertools import combinations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from witan.core.ballot import Ballot, Groups
 from witan.core.blinding import Sheet, label_map
 from witan.errors import InvalidBallot
@@ -90,6 +93,116 @@ def read_ranking(text: str, sheet: Sheet, names: Mapping[str, str] | None = None
     if missing:
         raise InvalidBallot(sheet.reviewer, f"does not place {', '.join(missing)}; = places equal")
     return tuple(tuple(candidate_by_label[one] for one in group) for group in groups)
+
+
+CHOICE_SIGNS = "><=?"
+"""The left one is better, the right one is, they are equal, or the pair was skipped."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairwiseRanking:
+    """A ranking of labels as far as choices between pairs decide it.
+
+    Parameters
+    ----------
+    text
+        The ranking, such as ``B > A = C``; what no choice decides is placed by wins less losses.
+    places
+        Label to place, 1 the best; equal labels share the best.
+    n_decided, n_pairs
+        Pairs that the choices decide, directly or by what follows from them, and all pairs.
+    n_chosen
+        Choices that decide something.
+    next_pair
+        The next labels to choose between, left and right; None: nothing is left to ask.
+    """
+
+    text: str
+    places: Mapping[str, int]
+    n_decided: int
+    n_pairs: int
+    n_chosen: int
+    next_pair: tuple[str, str] | None
+
+
+def rank_by_pairs(sheet: Sheet, choices: Sequence[str]) -> PairwiseRanking:
+    """Rank the labels of a sheet by choices such as ``A>B``, ``A<B``, ``A=B`` or ``A?B``.
+
+    The next pair is the one of the closest expected places, so that either choice decides much.
+    Each label is on the left about as often as on the right.
+
+    Raises
+    ------
+    InvalidBallot
+        If a choice cannot be read, or earlier choices decide it.
+    """
+    n = len(sheet.labels)
+    index = {label: at for at, label in enumerate(sheet.labels)}
+    better = np.zeros((n, n), dtype=bool)
+    same = np.eye(n, dtype=bool)
+    open_pairs = ~same
+    lean = [0] * n
+    for text in choices:
+        left, sign, right = _read_choice(text, sheet)
+        first, second = index[left], index[right]
+        if better[first, second] or better[second, first] or same[first, second]:
+            raise InvalidBallot(sheet.reviewer, f"chooses {text!r}, which is decided already")
+        _decide(better, same, (first, second), sign)
+        lean[first] += 1
+        lean[second] -= 1
+        if sign == "?":
+            open_pairs[first, second] = open_pairs[second, first] = False
+    undecided = ~(better | better.T | same)
+    above, below = better.sum(axis=0), better.sum(axis=1)
+    wins = below - above
+    places = {label: int((wins > wins[at]).sum()) + 1 for label, at in index.items()}
+    return PairwiseRanking(
+        " > ".join(
+            " = ".join(label for label in sheet.labels if places[label] == place)
+            for place in sorted({*places.values()})
+        ),
+        places,
+        n * (n - 1) // 2 - int(undecided.sum()) // 2,
+        n * (n - 1) // 2,
+        sum("?" not in each for each in choices),
+        _next_pair(sheet, (above + 1) / (above + below + 2), undecided & open_pairs, lean),
+    )
+
+
+def _read_choice(text: str, sheet: Sheet) -> tuple[str, str, str]:
+    for sign in CHOICE_SIGNS:
+        left, found, right = text.partition(sign)
+        if found and left != right and {left, right} <= {*sheet.labels}:
+            return left, sign, right
+    expected = f"two of the labels {', '.join(sheet.labels)} with >, <, = or ? between"
+    raise InvalidBallot(sheet.reviewer, f"chooses {text!r}; a choice is {expected}")
+
+
+def _decide(
+    better: NDArray[np.bool_], same: NDArray[np.bool_], pair: tuple[int, int], sign: str
+) -> None:
+    """Add a choice, and what follows from it, to both relations."""
+    first, second = pair if sign != "<" else pair[::-1]
+    if sign == "=":
+        group = same[first] | same[second]
+        same |= np.outer(group, group)
+        above, below = better[:, group].any(axis=1), better[group].any(axis=0)
+        better |= np.outer(above, group | below) | np.outer(group, below)
+    elif sign != "?":
+        better |= np.outer(better[:, first] | same[first], better[second] | same[second])
+
+
+def _next_pair(
+    sheet: Sheet, heights: NDArray[np.float64], open_pairs: NDArray[np.bool_], lean: Sequence[int]
+) -> tuple[str, str] | None:
+    """Choose the open pair with the closest expected places; of equals, the first."""
+    if not open_pairs.any():
+        return None
+    distances = np.abs(heights[:, np.newaxis] - heights).round(9)
+    first, second = divmod(int(np.where(open_pairs, distances, 2).argmin()), len(sheet.labels))
+    if lean[first] > lean[second]:
+        first, second = second, first
+    return sheet.labels[first], sheet.labels[second]
 
 
 def build_ballot(sheet: Sheet, groups: Groups, session: str, at: datetime) -> Ballot:

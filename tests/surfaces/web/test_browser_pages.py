@@ -41,6 +41,9 @@ def places(at_desk):
         "live": f"/sessions/{going.id}",
         "voter": f"/sessions/{over.id}/vote",
         "vote": f"/sessions/{over.id}/vote?as=zoe",
+        "vote-choices": f"/sessions/{over.id}/vote?as=zoe&pair=A>B&pair=C=D",
+        "vote-ranking": f"/sessions/{over.id}/vote?as=zoe&pair=A>B&all=1",
+        "vote-all": f"/sessions/{over.id}/vote?as=zoe&all=1",
         "reveal": f"/sessions/{over.id}/vote?as=ines&cast=1",
         "problem": "/leaderboard?min_sessions=x",
     }

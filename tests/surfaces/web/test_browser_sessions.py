@@ -215,7 +215,7 @@ class TestReading:
     def test_markup_of_a_member_is_inert(self, window, session):
         """No dialog, request or error; it shows as text or as a dead link."""
         here = window()
-        for path in (f"/sessions/{session}", f"/sessions/{session}/vote?as=eve"):
+        for path in (f"/sessions/{session}", f"/sessions/{session}/vote?as=eve&all=1"):
             page = here.open(path)
             expect(page.locator("main")).to_contain_text("<script>alert(1)</script>")
             assert page.locator("main script, main style, main img, main iframe").count() == 0
@@ -251,6 +251,7 @@ class TestVoting:
         page.get_by_label("Your name").fill("zoe")
         page.get_by_role("button", name="Show the answers").click()
         assert not re.search(r"\bbob\b", page.locator("main").inner_text())
+        page.get_by_role("link", name="Rank all at once").click()
         for place, box in enumerate(page.get_by_label(re.compile("^Place of")).all(), start=1):
             box.select_option(str(place))
         here.shoot("vote")

@@ -648,7 +648,9 @@ class TestDeleting:
         veil = page(browser.get(f"/sessions/{session}")).one(class_="veil")
         who = page(browser.get(veil.all("a")[0].attrs["href"]))
         hidden = {i.attrs["name"]: i.attrs["value"] for i in who.all("input", type="hidden")}
-        paper = page(browser.get(f"/sessions/{session}/vote", params={**hidden, "as": "kim"}))
+        paper = page(
+            browser.get(f"/sessions/{session}/vote", params={**hidden, "as": "kim", "all": "1"})
+        )
         fields = {i.attrs["name"]: i.attrs["value"] for i in paper.all("input", type="hidden")}
         fields |= {s.attrs["name"]: "1" for s in paper.all("select")}
         submit(browser, f"/sessions/{session}/vote", **fields)
@@ -664,7 +666,7 @@ class TestVoting:
         """Then it is stored, and the authors are at an address that casts no second vote."""
         session = ask_and_wait(browser)
         assert page(browser.get(f"/sessions/{session}/vote")).one("input", name="as")
-        paper = page(browser.get(f"/sessions/{session}/vote", params={"as": "zoe"}))
+        paper = page(browser.get(f"/sessions/{session}/vote", params={"as": "zoe", "all": "1"}))
         fields = {s.attrs["name"]: str(n) for n, s in enumerate(paper.all("select"), start=1)}
         assert fields.keys() == {"place-A", "place-B", "place-C"}
         fields["paper"] = paper.one("input", name="paper").attrs["value"]
@@ -677,7 +679,7 @@ class TestVoting:
         [vote] = [b for b in at_desk.history.ballots(session) if b.kind == "human"]
         assert (vote.reviewer, vote.notes) == ("zoe", None)
 
-        paper = page(browser.get(f"/sessions/{session}/vote", params={"as": "zoe"}))
+        paper = page(browser.get(f"/sessions/{session}/vote", params={"as": "zoe", "all": "1"}))
         back = paper.one("p", class_="shortfall").one("a").attrs["href"]
         assert page(browser.get(back)).one("tbody").text == root.one("tbody").text
         again = browser.post(f"/sessions/{session}/vote", data={**fields, "as": "zoe"})
@@ -812,7 +814,7 @@ class TestReports:
         [("/leaderboard?order=rating", "did you mean 'order_by'?"), ("/audit?text=x", "known here"),
          ("/history?rule=x", "known here"), ("/?questoin=x", "known here"),
          ("/tally?rule=borda", "known here: none"), ("/sessions/q00?rul=x", "did you mean 'rule'?"),
-         ("/sessions/q00/vote?who=x", "known here: as, cast, seen")],
+         ("/sessions/q00/vote?who=x", "known here: all, as, cast, pair, seen")],
     )  # fmt: skip
     def test_an_unknown_parameter_is_refused(self, browser, path, said):
         """In the words of the API, on a page."""

@@ -31,6 +31,7 @@ from witan.surfaces.web.session_list import ListedSession, group_by_day
 from witan.surfaces.web.session_page import session_page
 
 if TYPE_CHECKING:
+    from witan.core.blind_vote import PairwiseRanking
     from witan.history.ballots import Paper, VoteResult
     from witan.service.session_records import CouncilSession, ImportedSession
     from witan.service.sessions import CouncilProfile
@@ -349,23 +350,87 @@ def _render_file(template: str, /, **values: Any) -> str:
 
 def render_vote(
     paper: "Paper",
+    ranking: "PairwiseRanking | None" = None,
     *,
     problem: str = "",
     values: Mapping[str, str] | None = None,
+    choices: Sequence[str] = (),
     seen: bool = False,
     site: Site = SITE,
 ) -> str:
     """Render a voting paper: answers under labels, and a form.
 
-    `problem` says what is wrong with the ranking that was `given`, label to place. `seen`: the
-    person comes from the page of the session.
+    Parameters
+    ----------
+    ranking
+        The ranking by choices between pairs, which the form begins with, the best first.
+    problem
+        What is wrong with the ranking in `values`.
+    values
+        Places as the form had them.
+    choices
+        Choices between pairs so far.
+    seen
+        The person comes from the page of the session.
     """
-    places = values or {}
-    texts = [(label, render_html(text, key=f"vote-{label}")) for label, text in paper.texts.items()]
-    words = clean(problem)
+    places, labels = values or {}, [*paper.texts]
+    by_choices = ranking if ranking is not None and ranking.n_chosen else None
+    if by_choices is not None:
+        places = {f"place-{label}": str(place) for label, place in by_choices.places.items()}
+        labels.sort(key=by_choices.places.__getitem__)
     return render(
-        "vote.html", site=site, paper=paper, texts=texts, problem=words, given=places, seen=seen
+        "vote.html",
+        site=site,
+        paper=paper,
+        texts=[_blind_text(paper, label) for label in labels],
+        problem=clean(problem),
+        given=places,
+        ranking_text="" if by_choices is None else by_choices.text,
+        seen=seen,
+        undo=_choices_query(paper, choices[:-1], seen=seen) if choices else "",
     )
+
+
+def render_pair(
+    paper: "Paper",
+    ranking: "PairwiseRanking",
+    *,
+    choices: Sequence[str] = (),
+    seen: bool = False,
+    site: Site = SITE,
+) -> str:
+    """Render two answers of a voting paper side by side, to choose between."""
+    left, right = ranking.next_pair or ("", "")
+    return render(
+        "vote_pair.html",
+        site=site,
+        paper=paper,
+        ranking=ranking,
+        texts=[_blind_text(paper, label) for label in (left, right)],
+        choices=choices,
+        buttons=[
+            ("ArrowLeft", "←", f"{left}>{right}", f"{left} is better"),
+            ("Enter", "↵", f"{left}={right}", "Equal"),
+            ("ArrowRight", "→", f"{left}<{right}", f"{right} is better"),
+        ],
+        skip=f"{left}?{right}",
+        seen=seen,
+        at_once=_choices_query(paper, choices, seen=seen, whole=True),
+        undo=_choices_query(paper, choices[:-1], seen=seen) if choices else "",
+    )
+
+
+def _blind_text(paper: "Paper", label: str) -> tuple[str, Markup]:
+    return label, render_html(paper.texts[label], key=f"vote-{label}")
+
+
+def _choices_query(
+    paper: "Paper", choices: Sequence[str], *, seen: bool, whole: bool = False
+) -> str:
+    """Return the query of a paper after some choices."""
+    flags = [("seen", "1")] * seen + [("all", "1")] * whole
+    pairs = [("pair", each) for each in choices]
+    return urlencode([("as", paper.sheet.reviewer), *flags, *pairs])
 
 
 def render_reveal(question: str, result: "VoteResult", *, site: Site = SITE) -> str:

@@ -11,7 +11,7 @@ from fastapi import Header, Query, Request
 from starlette.responses import Response
 
 from witan.core.ballot import Groups
-from witan.core.blind_vote import read_ranking
+from witan.core.blind_vote import rank_by_pairs, read_ranking
 from witan.core.blinding import Sheet
 from witan.errors import InvalidBallot, InvalidParameter, UnknownName, WitanError
 from witan.history.ballots import HumanVote, Paper, check_code
@@ -37,6 +37,7 @@ from witan.surfaces.web.live import LIVE_SECONDS, LivePage, follow_live, last_pa
 from witan.surfaces.web.rendering import (
     render,
     render_live,
+    render_pair,
     render_reveal,
     render_session,
     render_vote,
@@ -45,6 +46,9 @@ from witan.surfaces.web.responses import HtmlPage, page_router, redirect, site_o
 
 PLACE = "place-"
 """Before a label, the name of the field that holds its place."""
+
+MOST_CHOICES = 4096
+"""More pairs than anybody chooses between."""
 
 router = page_router()
 
@@ -157,7 +161,7 @@ async def forget(request: Request, session: str, service: ServiceOf, client: Cli
 
 
 @router.get("/sessions/{session:path}/vote")
-async def paper(
+async def paper(  # noqa: PLR0913 - parameters of an address
     request: Request,
     session: str,
     service: ServiceOf,
@@ -166,8 +170,13 @@ async def paper(
     person: Annotated[str, Query(alias="as", max_length=400)] = "",
     cast: bool = False,
     seen: bool = False,
+    pair: Repeated = (),
+    whole: Annotated[bool, Query(alias="all")] = False,
 ) -> Response:
-    """Show a voting paper, or its authors once it is `cast`."""
+    """Show the next pair of a voting paper, its ranking, or its authors once it is `cast`.
+
+    Each `pair` is a choice so far; with `all` the answers are ranked all at once.
+    """
     store, site, name = ServedSessions(service, client), site_of(request), person.strip()
     if not name:
         _ = store.history
@@ -176,7 +185,10 @@ async def paper(
         return HtmlPage(render("voter.html", site=site, session=session_id, known=known, seen=seen))
     voting_paper = await anyio.to_thread.run_sync(paper_for, store, session, name)
     if not cast or voting_paper.earlier is None:
-        return HtmlPage(render_vote(voting_paper, seen=seen, site=site))
+        ranking = rank_by_pairs(voting_paper.sheet, pair[:MOST_CHOICES])
+        is_ranked = whole or ranking.next_pair is None
+        write = render_vote if is_ranked else render_pair
+        return HtmlPage(write(voting_paper, ranking, choices=pair, seen=seen, site=site))
     groups = voting_paper.earlier.groups
     result = redact(await anyio.to_thread.run_sync(reveal_paper, store, voting_paper, groups))
     return HtmlPage(render_reveal(voting_paper.question, result, site=site))

@@ -1,5 +1,5 @@
-// What HTML alone cannot do: running seconds, arrow keys in the matrix of ballots, a place in what
-// comes later than its page, a live page that has lost its server, and a page of an interrupted
+// What HTML alone cannot do: running seconds, arrow keys in the matrix of ballots, keys to vote by, a
+// place in what comes later than its page, a live page that has lost its server, and a page of an interrupted
 // session that goes on.
 "use strict";
 
@@ -173,4 +173,16 @@ document.addEventListener("keydown", (event) => {
       return;
     }
   }
+});
+
+// Enter presses what has the focus; code and tables scroll by arrow keys.
+const OWN_KEYS = { Enter: "a, button, summary, input, select", other: "pre, table, input, select" };
+
+document.addEventListener("keydown", (event) => {
+  const { key, target } = event;
+  const button = [...document.querySelectorAll("[data-key]")].find((one) => one.dataset.key === key);
+  if (!button || event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (target.closest(OWN_KEYS[key] ?? OWN_KEYS.other)) return;
+  event.preventDefault();
+  button.click();
 });

@@ -1,0 +1,111 @@
+"""A person votes on the page: by pairs, by keys, without scripts, on a phone."""
+
+import re
+
+import pytest
+
+from browsers import NEEDS
+from witan.service.requests import QuestionRequest
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+expect = sync_api.expect
+
+pytestmark = NEEDS
+
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+
+
+@pytest.fixture(scope="module")
+def session(at_desk):
+    """A finished session of three answers."""
+    running = at_desk.server.portal.call(at_desk.server.service.ask, QuestionRequest("Is it so?"))
+    at_desk.server.portal.call(running.wait_for_session)
+    return running.id
+
+
+def vote_of(at_desk, session, person):
+    """The stored ballot of a person."""
+    [vote] = [each for each in at_desk.history.ballots(session) if each.reviewer == person]
+    return vote
+
+
+def press(page, key):
+    """Press a key that leads to another page."""
+    with page.expect_navigation():
+        page.keyboard.press(key)
+
+
+class TestPairs:
+    """Two blind answers side by side, until the ranking is clear."""
+
+    def test_choices_between_pairs_become_a_ranking_to_look_at(self, window, session, at_desk):
+        """Labels alone are shown; the ranking is cast by a button of its own."""
+        here = window()
+        page = here.open(f"/sessions/{session}/vote?as=zoe")
+        expect(page.locator(".duel .answer")).to_have_count(2)
+        expect(page.locator("main")).not_to_contain_text(re.compile(r"too close|leads|\bbob\b"))
+        here.shoot("vote-pair")
+        while page.locator(".duel").count():
+            page.get_by_role("button", name="is better").first.click()
+        expect(page.locator(".ranked")).to_contain_text("Your choices:")
+        here.shoot("vote-ranked")
+        page.locator(".ranked").get_by_role("button", name="Cast the vote").click()
+        expect(page.locator("main").get_by_role("status")).to_contain_text("Your vote is kept")
+
+        assert [len(group) for group in vote_of(at_desk, session, "zoe").groups] == [1, 1, 1]
+        assert vote_of(at_desk, session, "zoe").notes is None
+
+    def test_keys_choose_and_going_back_undoes(self, window, session):
+        """Enter says equal, arrows say which is better; Enter on a link follows the link."""
+        page = window().open(f"/sessions/{session}/vote?as=kim")
+        press(page, "Enter")
+        expect(page).to_have_url(re.compile("pair=A%3DB#pair$"))
+        page.go_back()
+        press(page, "ArrowRight")
+        press(page, "ArrowLeft")
+        expect(page).to_have_url(re.compile("pair=A%3CB&pair="))
+        page.get_by_role("link", name="Undo").focus()
+        press(page, "Enter")
+        expect(page).to_have_url(re.compile("pair=A%3CB#pair$"))
+
+    def test_a_skipped_pair_decides_nothing(self, window, session):
+        """Who skips all of them gives places instead."""
+        page = window().open(f"/sessions/{session}/vote?as=kim")
+        while page.locator(".duel").count():
+            expect(page.get_by_text("0 of 3 pairs decided")).to_be_visible()
+            page.get_by_role("button", name="Skip this pair").click()
+        expect(page.locator(".ranked")).to_contain_text("skipped every pair")
+        expect(page.get_by_label("Place of A")).to_have_value("")
+
+    def test_pairs_are_a_form_without_scripts(self, window, session, at_desk):
+        """Every choice is a button that sends the form, and keys are not promised."""
+        page = window(java_script_enabled=False).open(f"/sessions/{session}/vote?as=pen&seen=1")
+        expect(page.locator(".choices .key").first).to_be_hidden()
+        page.get_by_role("button", name="Equal").click()
+        page.get_by_role("button", name="is better").last.click()
+        page.locator(".ranked").get_by_role("button", name="Cast the vote").click()
+        expect(page.locator("main").get_by_role("status")).to_contain_text("Your vote is kept")
+
+        assert len(vote_of(at_desk, session, "pen").groups) == 2
+        assert "after the page of the session was seen" in vote_of(at_desk, session, "pen").notes
+
+    def test_a_phone_shows_both_answers_and_the_choice_at_once(self, window, session):
+        """After the first pair without scrolling."""
+        here = window(**PHONE)
+        page = here.open(f"/sessions/{session}/vote?as=kim")
+        page.get_by_role("button", name="Equal").tap()
+        expect(page).to_have_url(re.compile("#pair$"))
+        for each in [*page.locator(".duel .answer").all(), page.locator(".choices")]:
+            expect(each).to_be_in_viewport(ratio=0.95)
+        expect(page.locator(".choices .key").first).to_be_hidden()
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        here.shoot("vote-pair-phone")
+
+    @pytest.mark.parametrize("pair", ["A>Z", "A", "A>A", "<script>"])
+    def test_a_choice_that_is_none_is_refused(self, window, session, pair):
+        """With the labels that there are."""
+        here = window()
+        page = here.open(f"/sessions/{session}/vote?as=kim&pair={pair}")
+        expect(page.locator("main")).to_contain_text("two of the labels A, B, C")
+        here.problems.clear()  # the status of the page is an error

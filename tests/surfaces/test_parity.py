@@ -25,8 +25,8 @@ DOCUMENT = ROOT / "tests/golden/outputs/openapi.json"
 
 OPERATIONS = [find_operation(name) for name in CATALOGUE]
 
-ASIDE = {"GET /assets/{name}", "GET /sessions/", "POST /plan/estimate"}
-"""What pages are made of, an address that is another's with a slash, and the cost as one types."""
+ASIDE = {"GET /assets/{name}", "GET /sessions/"}
+"""What pages are made of, and an address that is another's with a slash."""
 
 
 def features():

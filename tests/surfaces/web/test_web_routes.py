@@ -244,6 +244,11 @@ class TestAsking:
         assert root.one("button").text == "Watch the demonstration"
 
 
+def switches(root):
+    """Reviewers whose ballots the form for a recount leaves out."""
+    return [box.attrs["value"] for box in root.one(id="recount").all("input", type="checkbox")]
+
+
 class TestSession:
     """The page of one session."""
 
@@ -259,8 +264,8 @@ class TestSession:
         root = page(browser.get(f"/sessions/{session}", params={"rule": "schulze"}))
         assert "counted again by schulze" in root.one("p", class_="recounted").text
 
-        link = root.all("td", class_="row-act")[0].one("a").attrs["href"]
-        without = page(browser.get(link.partition("#")[0].replace("&amp;", "&")))
+        box = root.one(id="recount").all("input", type="checkbox")[0].attrs
+        without = page(browser.get(f"/sessions/{session}", params={box["name"]: box["value"]}))
         assert "without" in without.one("p", class_="recounted").text
 
     def test_an_address_weighs_ballots(self, browser):
@@ -338,7 +343,7 @@ class TestSession:
         assert "Without r4" in again.one(class_="recounted").text
 
     def test_votes_of_people_stand_beside_those_of_models(self, tmp_path):
-        """The count uses the models' alone, and offers no recount without a person."""
+        """The count uses the models' alone, and only theirs can be left out."""
         cast = [Ballot(r, (("a",), ("b",)), session="q") for r in ("r1", "r2")]
         vote = Ballot("ines", (("b",), ("a",)), session="q", kind="human")
         kept(tmp_path / "history.sqlite", [SessionImport("q", ballots=(*cast, vote))])
@@ -346,8 +351,25 @@ class TestSession:
             root = page(httpx2.get(f"{held.url}/sessions/q", headers=HTML))
 
         assert root.one("ul", class_="trust").all("li")[0].text == "2 of 2 reviewers"
-        rows = root.one(id="ballots").one("table").all("tr")[1:]
-        assert [len(row.all("a")) for row in rows] == [1, 1, 0]
+        assert switches(root) == ["r1", "r2"]
+
+    def test_ballots_of_people_alone_can_be_left_out(self, tmp_path):
+        """Where they are counted; whoever is left out is marked in the table."""
+        cast = [
+            Ballot(who, (("a",), ("b",)), session="q", kind="human")
+            for who in ("ines", "jo", "kim")
+        ]
+        kept(tmp_path / "history.sqlite", [SessionImport("q", ballots=cast)])
+        with desk(tmp_path, filled=False) as held:
+            root = page(httpx2.get(f"{held.url}/sessions/q?without=jo", headers=HTML))
+
+        assert switches(root) == ["ines", "jo", "kim"]
+        assert root.one("ul", class_="trust").all("li")[0].text == "2 people"
+        assert [row.one("th").text for row in root.one(id="ballots").one("tbody").all("tr")] == [
+            "ines a person",
+            "jo a person, left out",
+            "kim a person",
+        ]
 
     def test_candidates_that_look_like_numbers_keep_their_names(self, tmp_path):
         """Only real numbers get the typographic minus."""
@@ -374,8 +396,8 @@ class TestSession:
             for row in root.one(id="ballots").one("table").one("tbody").all("tr")
         ]
         assert rows == [
-            ["r1 3 ballots", "a > b (×2); b > c", "without"],
-            ["r2", "abstained: was ill", ""],
+            ["r1 3 ballots", "a > b (×2); b > c"],
+            ["r2", "abstained: was ill"],
         ]
 
     def test_grades_stand_beside_the_order(self, tmp_path):

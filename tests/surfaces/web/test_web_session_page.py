@@ -65,7 +65,7 @@ class TestVerdict:
         ruling = page(closed()).one(class_="ruling")
 
         assert ruling.text == (
-            "Too close to call. ada leads, 62 % likely to be best; one ballot would change it."
+            "Too close to call. ada leads, 62% likely to be best; one ballot would change it."
         )
 
     def test_its_three_figures_have_a_sentence_each(self):
@@ -73,7 +73,7 @@ class TestVerdict:
         chips = page(closed()).all("details", class_="chip")[:3]
 
         assert [each.one("summary").text for each in chips] == [
-            "62 % agreement",
+            "62% agreement",
             "unknown match with people",
             "2.5 of 3 effective votes",
         ]
@@ -499,14 +499,18 @@ class TestMatrix:
             "C was cyd",
         ]
 
-    def test_a_reviewer_can_be_left_out(self):
-        """The link recounts without it, and an excluded one is marked."""
+    def test_a_ballot_that_is_left_out_is_marked(self):
+        """In its row, and by the switch of the form that leaves ballots out."""
         root = page(closed(), recount=RecountView(closed().recount(without=["bob"]), ("bob",)))
-        acts = [each.text for each in root.all(class_="row-act")]
+        rows = [root.one(id=f"ballot-{at}").one("th").text for at in range(3)]
 
-        assert acts == ["without", "left out", "without"]
-        link = root.one(id="ballot-0").one(class_="row-act").one("a")
-        assert link.attrs["href"] == "/sessions/s1?reveal=1&without=ada#ranking"
+        assert rows == ["ada", "bob left out", "cyd"]
+        boxes = root.one(id="recount").all("input", type="checkbox")
+        assert [(box.attrs["value"], "checked" in box.attrs) for box in boxes] == [
+            ("ada", False),
+            ("bob", True),
+            ("cyd", False),
+        ]
 
     def test_its_columns_are_sorted_by_rank(self):
         """In a cell stands the rank alone, the rest beside it for whoever points at it."""

@@ -17,7 +17,6 @@ from witan.surfaces.report.document import (
     BallotMatrix,
     Cell,
     Column,
-    Link,
     ReviewRow,
     ReviewState,
     Table,
@@ -72,9 +71,7 @@ def ballot_matrix(
                 tuple(_cells(session, ballot, groups, own_answers, candidates)),
                 tuple(tuple(map(names.name, names.order(group))) for group in groups),
                 "" if note is None or note.weight == 1 else f"{note.weight:.2f}",
-                None
-                if ballot.abstained or reviewer in without
-                else _recount_link(session, reviewer, names),
+                reviewer in without,
                 tuple(map(names.sentence, _remarks(reviewer_events, note))),
                 tuple(map(names.sentence, _facts(reviewer_events, note))),
                 names.quote_notes(ballot.notes or ""),
@@ -103,11 +100,6 @@ def _state(session: Session, ballot: Ballot, *, is_pending: bool) -> ReviewState
     if is_pending:
         return "pending"
     return "out" if ballot.reviewer in session.outstanding_reviewers else "abstained"
-
-
-def _recount_link(session: Session, reviewer: str, names: SeatNames) -> Link:
-    reveal = {} if names.hides_names else {"reveal": "1"}
-    return Link("show", {"session": session.id, **reveal, "without": names.value(reviewer)})
 
 
 def _fold_events(session: Session) -> Mapping[str, _ReviewerEvents]:

@@ -114,8 +114,6 @@ class Column:
         What its numbers are, where the title does not say it.
     interval
         `keep` of a column that a terminal adds with the intervals of its cells; 0: it adds none.
-    action
-        Its cells do nothing but link; only surfaces with links have it.
     """
 
     title: str
@@ -125,7 +123,6 @@ class Column:
     heads: bool = False
     meaning: str = ""
     interval: int = 0
-    action: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,18 +216,6 @@ class Table:
     def rows(self) -> Iterator[Row]:
         """List the rows, group by group."""
         return (row for group in self.groups for row in group.rows)
-
-    def without_actions(self) -> "Table":
-        """Return the table without the columns that only link."""
-        indices = [at for at, column in enumerate(self.columns) if not column.action]
-        if len(indices) == len(self.columns):
-            return self
-
-        def pick(row: Row) -> Row:
-            return replace(row, cells=tuple(row.cells[at] for at in indices))
-
-        groups = tuple(replace(each, rows=tuple(map(pick, each.rows))) for each in self.groups)
-        return replace(self, columns=tuple(self.columns[at] for at in indices), groups=groups)
 
     def in_sight(self) -> "Table":
         """Return the table without the groups that a reader opens."""
@@ -487,8 +472,8 @@ class ReviewRow:
         Candidates, best group first.
     weight
         How much it counts, unless once.
-    recount
-        The count without it; None: it is left out already, or not there.
+    is_left_out
+        This count leaves it out.
     remarks, facts
         Sentences on what stands out in it, and on how it was read and how far it agrees.
     notes
@@ -507,7 +492,7 @@ class ReviewRow:
     cells: tuple[BallotCell, ...]
     groups: tuple[tuple[str, ...], ...]
     weight: str
-    recount: Link | None
+    is_left_out: bool
     remarks: tuple[str, ...]
     facts: tuple[str, ...]
     notes: str
@@ -667,8 +652,6 @@ class Report:
                     pass
                 case Table(form="heat") if block.density:
                     pass
-                case Table():
-                    blocks.append(block.without_actions())
                 case _:
                     blocks.append(block)
         return replace(self, blocks=tuple(blocks))

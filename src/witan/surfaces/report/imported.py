@@ -14,7 +14,6 @@ from witan.surfaces.report.document import (
     Cell,
     Column,
     Heading,
-    Link,
     Note,
     Quote,
     Report,
@@ -71,23 +70,13 @@ def _ballots(session: ImportedSession, without: tuple[str, ...]) -> Iterator[Blo
     for ballot in session.session_import.ballots:
         by_reviewer.setdefault((ballot.reviewer, ballot.kind), []).append(ballot)
     shown = [*by_reviewer.values()][:REVIEWERS_SHOWN]
-    people_wait = bool(votes_beside(session.session_import.ballots))
-
-    def recount(ballots: Sequence[Ballot]) -> Cell:
-        reviewer, by_person = ballots[0].reviewer, ballots[0].kind == "human"
-        has_ballots = any(not each.abstained for each in ballots)
-        if not has_ballots or reviewer in without or (people_wait and by_person):
-            return Cell("")
-        link = Link("show", {"session": session.about.session, "without": reviewer})
-        return Cell("without", link=link)
-
+    reviewers = [_reviewer(each, is_left_out=each[0].reviewer in without) for each in shown]
     yield Heading("Ballots", "ballots")
     yield table_of(
         "Ballots",
         [
-            (Column("reviewer", "left", fit="middle", heads=True), [*map(_reviewer, shown)]),
+            (Column("reviewer", "left", fit="middle", heads=True), reviewers),
             (Column("ballot", "left", fit="fold"), [*map(_orders, shown)]),
-            (Column("recount", "left", action=True), [*map(recount, shown)]),
         ],
     )
     n_more = len(session.session_import.ballots) - sum(
@@ -97,11 +86,12 @@ def _ballots(session: ImportedSession, without: tuple[str, ...]) -> Iterator[Blo
         yield Sentence(f"And {n_more:,} more; export the session to see them.", quiet=True)
 
 
-def _reviewer(ballots: Sequence[Ballot]) -> Cell:
+def _reviewer(ballots: Sequence[Ballot], *, is_left_out: bool) -> Cell:
     n_ballots = sum(not each.abstained for each in ballots)
     amount = [count_noun(n_ballots, "ballot")] if n_ballots > 1 else []
     kind = ["a person"] if ballots[0].kind == "human" else []
-    return Cell(ballots[0].reviewer, basis=", ".join((*kind, *amount)))
+    left_out = ["left out"] if is_left_out else []
+    return Cell(ballots[0].reviewer, basis=", ".join((*kind, *amount, *left_out)))
 
 
 def _orders(ballots: Sequence[Ballot]) -> str:

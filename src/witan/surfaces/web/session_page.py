@@ -11,7 +11,7 @@ from witan.core.rules import RULES
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.ports import Seat
 from witan.deliberation.session import Session
-from witan.service.session_records import CouncilSession, ImportedSession
+from witan.service.session_records import CouncilSession, ImportedSession, votes_beside
 from witan.service.text import clean
 from witan.service.trust import leaders_text
 from witan.surfaces.report.banner import failed_seats
@@ -204,10 +204,12 @@ def _imported_page(session: ImportedSession, recount: RecountView | None) -> Ses
         session = replace(session, outcome=recount.outcome, not_counted=None)
     outcome = session.outcome
     how = f"Without {', '.join(without)}" if without else "Counted with other settings"
+    ballots = session.session_import.ballots
+    people_count = not votes_beside(ballots)
     cast = dict.fromkeys(
         each.reviewer
-        for each in session.session_import.ballots
-        if not each.abstained and each.kind == "model"
+        for each in ballots
+        if not each.abstained and (people_count or each.kind == "model")
     )
     return SessionPage(
         imported_report(session, without),

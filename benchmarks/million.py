@@ -227,7 +227,7 @@ def peer_tournament(reviews: Reviews) -> dict[str, float]:
 
 
 def calibrated_with_contrasts(profile: Profile) -> tuple[Scores, NDArray[np.bool_]]:
-    """Fit every session; return effects, their errors and which pairs are told apart at 5 %."""
+    """Fit every session; return effects, their errors and which pairs are told apart at 5%."""
     n_candidates, n_sessions = profile.n_candidates, profile.n_sessions
     score, error = np.empty((2, n_candidates, n_sessions))
     pairs = list(combinations(range(n_candidates), 2))

@@ -5,7 +5,7 @@
 Each table gives, of 100 sessions, how often the true first leads (a shared lead counts its share),
 Kendall's tau to the true order, how often the lead is shared, how often one ballot drawn anew
 changes it, and how often it differs from the greatest effect of the fit that p_best rests on. The
-first line is `borda`; the others are differences to it, session by session, with 95 % intervals
+first line is `borda`; the others are differences to it, session by session, with 95% intervals
 from a bootstrap over sessions, or over the questions of real votes.
 
 Simulated: `WORLDS` of noise, `CANDIDATES` each, authors whose own answer is recused and juries.
@@ -250,7 +250,7 @@ def in_grades(path: Path, n_reviewers: int, n_sessions: int) -> Iterator[Session
 
 
 def interval(difference: Floats, question: NDArray[np.intp]) -> tuple[float, float, float]:
-    """Mean, and its 95 % bootstrap interval over questions."""
+    """Mean, and its 95% bootstrap interval over questions."""
     rng = np.random.default_rng(SEED)
     total = np.bincount(question, difference)
     size = np.bincount(question)

@@ -42,7 +42,7 @@ def test_the_chance_of_the_same_majority_is_beta_binomial(n):
 
 @pytest.mark.parametrize("n", [3, 5, 9])
 def test_the_interval_meets_its_level(n):
-    """Over all shares alike it covers 93 to 97 % of them, and at no share less than 86 %."""
+    """Over all shares alike it covers 93 to 97% of them, and at no share less than 86%."""
     shares = np.linspace(0.0005, 0.9995, 1_000)
     covered = np.zeros(len(shares))
     for k in range(n + 1):

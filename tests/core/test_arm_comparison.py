@@ -184,7 +184,7 @@ class TestDifferences:
 
 
 class TestLevels:
-    """Statements at 95 % hold that often, by simulation."""
+    """Statements at 95% hold that often, by simulation."""
 
     def test_intervals_cover_the_difference(self):
         """Batches are small."""

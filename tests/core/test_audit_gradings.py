@@ -197,7 +197,7 @@ class TestKnownHabits:
 
     @pytest.mark.slow
     def test_intervals_cover_the_planted_values(self):
-        """Of intervals at 95 %, at least 90 in 100 contain the planted value."""
+        """Of intervals at 95%, at least 90 in 100 contain the planted value."""
         habits = Habits(first={"elm": 0.5}, itself={"fir": 0.5}, own_shown=True)
         covered = []
         for seed in range(20):

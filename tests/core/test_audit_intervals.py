@@ -40,7 +40,7 @@ def lines(council, rng):
 
 
 def assert_coverage(measures, truth):
-    """Assert that about 95 % of intervals contain the truth and estimates centre on it."""
+    """Assert that about 95% of intervals contain the truth and estimates centre on it."""
     covered = [m.interval.low <= truth <= m.interval.high for m in measures]
     values = np.array([m.value for m in measures])
     assert 0.90 <= np.mean(covered) <= 0.995

@@ -190,7 +190,7 @@ class TestSharedVotes:
 
     @pytest.mark.slow
     def test_the_interval_covers_the_shared_error(self):
-        """About 95 % of the intervals contain the ρ of a history a thousand times as long."""
+        """About 95% of the intervals contain the ρ of a history a thousand times as long."""
         rng = np.random.default_rng(2)
         truth = shared_error(self.opinions(rng, 400_000))
         covered = []

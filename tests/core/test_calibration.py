@@ -102,7 +102,7 @@ class TestCalibration:
         assert calibrate(table).pairs == 0
 
     def test_intervals_expose_an_overconfident_panel(self):
-        """About 95 % of intervals contain the true share, with errors shared within sessions."""
+        """About 95% of intervals contain the true share, with errors shared within sessions."""
         rng = np.random.default_rng(0)
         covered, values = [], []
         for number in range(60):

@@ -42,7 +42,7 @@ def coverage(rate, n_texts, n_reviewers, *, actual, assumed):
 
 @pytest.mark.parametrize(("rate", "n_texts"), [(0.5, 100), (0.8, 300), (0.95, 300)])
 def test_intervals_cover_where_errors_are_independent(rate, n_texts):
-    """Five reviewers' 95% intervals contain the rate in at least 91 %."""
+    """Five reviewers' 95% intervals contain the rate in at least 91%."""
     covered, width = coverage(rate, n_texts, 5, actual=0.0, assumed=0.0)
 
     assert covered >= 0.91
@@ -51,7 +51,7 @@ def test_intervals_cover_where_errors_are_independent(rate, n_texts):
 
 @pytest.mark.parametrize(("rate", "most"), [(0.8, 0.9), (0.95, 0.4)])
 def test_a_shared_error_breaks_the_assumption(rate, most):
-    """Where errors correlate by .3, independent intervals are short; the others cover 85 %."""
+    """Where errors correlate by .3, independent intervals are short; the others cover 85%."""
     alone, narrow = coverage(rate, 300, 5, actual=0.3, assumed=0.0)
     shared, wide = coverage(rate, 300, 5, actual=0.3, assumed=0.3)
 

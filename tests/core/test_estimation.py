@@ -30,7 +30,7 @@ class TestSimulated:
     @pytest.mark.parametrize("n", [10, 30, 100])
     @pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9])
     def test_intervals_of_grades_cover_and_are_never_wider(self, n, correlation):
-        """Coverage is 93-97 %; an informative jury narrows, a useless one costs nothing."""
+        """Coverage is 93-97%; an informative jury narrows, a useless one costs nothing."""
         rng = np.random.default_rng([n, round(10 * correlation)])
         jury = rng.normal(size=(10 * n, REPEATS))
         noise = rng.normal(size=jury.shape)

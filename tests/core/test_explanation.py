@@ -174,7 +174,7 @@ def test_every_rule_is_explained(rule):
 
 
 def test_the_contrast_agrees_with_the_outcome():
-    """Its t is difference over error, and p is below 5 % where the two are separated."""
+    """Its t is difference over error, and p is below 5% where the two are separated."""
     cast = ballots("3 × p: a > b > c", "q: b > a > c", "r: a > c > b")
 
     explanation = explain(cast)

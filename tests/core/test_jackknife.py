@@ -109,7 +109,7 @@ class TestCoverage:
 
     @pytest.mark.parametrize("n_buckets", [8, 20, 60])
     def test_intervals_of_clustered_data_cover_their_level(self, n_buckets):
-        """Means and ratios of data clustered by session: 93 to 97 of 100 at nominal 95 %.
+        """Means and ratios of data clustered by session: 93 to 97 of 100 at nominal 95%.
 
         4,000 histories bound the Monte-Carlo error by 0.35 points; two of these widen the bounds.
         Sessions are of unequal size and share an effect; the ratio's parts move together.

@@ -252,9 +252,9 @@ class TestOrder:
 
     @pytest.mark.slow
     def test_equal_models_are_seldom_separated(self):
-        """Equal models differ in at most 7 % of 1,500 histories of 12 and 60 sessions.
+        """Equal models differ in at most 7% of 1,500 histories of 12 and 60 sessions.
 
-        Nominal is 5 %; the Monte-Carlo error is 0.56 points.
+        Nominal is 5%; the Monte-Carlo error is 0.56 points.
         """
         rng = np.random.default_rng(4)
         for n in (12, 60):
@@ -271,7 +271,7 @@ class TestErrors:
     """Intervals cover at their level."""
 
     def test_intervals_of_scores_cover_their_level(self):
-        """Borda-like scores of 12 and 40 sessions: 93 to 97 of 100 at nominal 95 %.
+        """Borda-like scores of 12 and 40 sessions: 93 to 97 of 100 at nominal 95%.
 
         2,000 lines a size bound the Monte-Carlo error by 0.5 points; two of these widen it.
         """

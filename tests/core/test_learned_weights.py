@@ -116,7 +116,7 @@ class TestWeights:
             assert min(1, raw) - 1e-12 <= weights[name] <= max(1, raw) + 1e-12
 
     def test_evidence_overcomes_the_prior(self):
-        """With 100 times the pairs the weights are within 1 % of the ratio of shares."""
+        """With 100 times the pairs the weights are within 1% of the ratio of shares."""
         weights = consistency_weights({"a": (3000, 4000), "b": (1000, 4000)})
 
         assert weights == pytest.approx({"a": 1.5, "b": 0.5}, rel=0.01)

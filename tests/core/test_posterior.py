@@ -88,7 +88,7 @@ class TestSimulated:
 
     @pytest.mark.parametrize("reviewers", [3, pytest.param(5, marks=SLOW)])
     def test_equal_candidates_are_seldom_called_best(self, reviewers):
-        """P(best) ≥ .95 falls on one of two equals in at most 8 % of sessions, history or not."""
+        """P(best) ≥ .95 falls on one of two equals in at most 8% of sessions, history or not."""
         rng = np.random.default_rng(6)
         profile = council((1.0, 1.0, -1, -2, -2), reviewers=reviewers, sessions=2000, rng=rng)
 

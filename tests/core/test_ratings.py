@@ -292,7 +292,7 @@ class TestCoverage:
 
     @pytest.mark.slow
     def test_clustered_intervals_cover_and_independent_ones_do_not(self):
-        """95 % intervals cover 93–97 % clustered by session, and under 88 % per comparison.
+        """95% intervals cover 93–97% clustered by session, and under 88% per comparison.
 
         700 histories of 80 sessions: four of six models answer a question, each answer better or
         worse than its model by a normal of deviation 0.8 logits, and five reviewers compare all

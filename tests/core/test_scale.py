@@ -242,7 +242,7 @@ class TestShares:
         assert [line.score for line in outcome.standings] == pytest.approx([6.4, 5.95, 2.8])
         [warning] = outcome.warnings
         assert all(
-            fact in warning for fact in ("0-1 (recognised)", "3/5 and 60 %", "converted to 1-10")
+            fact in warning for fact in ("0-1 (recognised)", "3/5 and 60%", "converted to 1-10")
         )
 
     def test_plain_grades_beside_them_begin_at_0(self):

@@ -59,7 +59,7 @@ class TestLevel:
     """The level of each look."""
 
     def test_five_even_looks_have_pocock_s_level(self):
-        """His table: 0.0158 for five looks at 5 %, and .0294 for two."""
+        """His table: 0.0158 for five looks at 5%, and .0294 for two."""
         five, two = look_level(0.95, (1, 2, 3, 4, 5), 0.0), look_level(0.95, (1, 2), 0.0)
 
         assert 1 - five == pytest.approx(0.0158, abs=5e-5)
@@ -103,7 +103,7 @@ class TestSize:
         ],
     )
     def test_two_equals_are_seldom_told_apart(self, reviewers, unit):
-        """In at most 6 % of sessions in ordinary worlds, and in 8 % of hostile ones."""
+        """In at most 6% of sessions in ordinary worlds, and in 8% of hostile ones."""
         sessions = 600 if reviewers == 5 and unit == "grades" else 2_000
         slack = 3 * np.sqrt(0.05 * 0.95 / sessions)
         sizes = {}

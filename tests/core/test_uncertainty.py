@@ -63,7 +63,7 @@ def wrong_boundaries(quality: np.ndarray, unit: str, **drawn: object) -> tuple[f
     "reviewers", [4, 7, *(pytest.param(size, marks=SLOW) for size in (5, 6, 9))]
 )
 def test_a_gap_of_the_stated_size_is_found_four_times_of_five(reviewers):
-    """Simulated reviewers with own levels, spreads and whole grades find it in 72 to 88 %."""
+    """Simulated reviewers with own levels, spreads and whole grades find it in 72 to 88%."""
     gap = separation(reviewers, reviewers).grades
 
     share = np.mean([share_found(gap, reviewers, others) for others in (0.0, gap / 2, gap)])
@@ -133,7 +133,7 @@ class TestSize:
     @pytest.mark.parametrize("unit", ["grades", "ranks"])
     @pytest.mark.parametrize("reviewers", range(3, 10))
     def test_equal_candidates_are_seldom_separated(self, reviewers, unit):
-        """In at most 6 % of sessions in ordinary worlds, and in 8 % of hostile ones.
+        """In at most 6% of sessions in ordinary worlds, and in 8% of hostile ones.
 
         Three authors who review each other share one ballot on the first two, which cannot show
         that these alone are judged with much noise; and three coins agree one time in four.
@@ -265,7 +265,7 @@ class TestPower:
 
     @pytest.mark.parametrize("reviewers", [3, 5, 9])
     def test_the_interval_of_a_difference_covers_it(self, reviewers):
-        """The 95 % interval of a difference of effects covers it 93–97 % of the time."""
+        """The 95% interval of a difference of effects covers it 93–97% of the time."""
         rng = np.random.default_rng(reviewers)
         profile = council(
             (0.5, 0.0, -0.5, 0.0, 0.0),
@@ -348,9 +348,9 @@ class TestTiers:
     @pytest.mark.parametrize("unit", ["grades", "ranks"])
     @pytest.mark.parametrize("reviewers", range(3, 10))
     def test_a_boundary_has_the_error_rate_of_a_separated_pair(self, reviewers, unit):
-        """It puts the better below the worse in at most 2.5 % of pairs, as a two-sided 5 % means.
+        """It puts the better below the worse in at most 2.5% of pairs, as a two-sided 5% means.
 
-        Without shared error it does so in at most 2 % of sessions.
+        Without shared error it does so in at most 2% of sessions.
         """
         rng = np.random.default_rng(reviewers)
         for shared, spread, recused in product((0.0, 0.3), (0.5, 1.0, 2.0), (True, False)):
@@ -374,7 +374,7 @@ class TestTiers:
     @pytest.mark.slow
     @pytest.mark.parametrize("reviewers", [3, 5])
     def test_a_boundary_seldom_reverses_a_pair(self, reviewers):
-        """Over random qualities, a truly better candidate is below a boundary in 5 %."""
+        """Over random qualities, a truly better candidate is below a boundary in 5%."""
         rng = np.random.default_rng(reviewers)
         wrong = boundaries = 0
         for _ in range(25):
@@ -412,7 +412,7 @@ class TestPriors:
 
     @SLOW
     def test_a_history_raises_power_and_holds_its_level(self):
-        """With a history, three reviewers find a clear leader more often, at no more than 7 %."""
+        """With a history, three reviewers find a clear leader more often, at no more than 7%."""
         prior = self.history(np.random.default_rng(3))
 
         def measured(prior):
@@ -468,7 +468,7 @@ class TestMeanScores:
 
     @pytest.mark.parametrize("reviewers", [3, 5, 9])
     def test_the_interval_of_a_mean_grade_covers_it(self, reviewers):
-        """The 95 % interval of `range` covers the mean grade it estimates 93–98 % of the time."""
+        """The 95% interval of `range` covers the mean grade it estimates 93–98% of the time."""
         rng = np.random.default_rng(reviewers)
         grades = np.clip(np.rint(rng.normal(6, 1.5, (reviewers, 3, 8000))), 1, 10)
         truth = np.clip(np.rint(rng.normal(6, 1.5, 2_000_000)), 1, 10).mean()
@@ -520,7 +520,7 @@ class TestMeanScores:
     @pytest.mark.parametrize("reviewers", [3, 5, 9])
     @pytest.mark.parametrize("name", ["borda", "mean_rank", "range", "normalized_scores", "hybrid"])
     def test_pooled_intervals_cover_every_score(self, name, reviewers):
-        """Intervals of mean scores cover 93–98 % over all candidates, and 91 % of each one."""
+        """Intervals of mean scores cover 93–98% over all candidates, and 91% of each one."""
         rule, rng = RULES[name], np.random.default_rng(reviewers)
 
         def drawn(n_reviewers: int, n_sessions: int) -> Profile:

@@ -492,7 +492,7 @@ class TestPlan:
         three, four = witan("plan", "Which?", *members[:6]), witan("plan", "Which?", *members)
         found = witan("plan", "Which?", "--json", *members).json["separation"]
 
-        said = "3 members separate answers 5.3 grades apart (80 % of the time); 4 separate 4.3."
+        said = "3 members separate answers 5.3 grades apart (80% of the time); 4 separate 4.3."
         assert said in " ".join(three.out.split())
         assert all(
             fact in " ".join(four.out.split()) for fact in ("4.3 grades apart", "5 separate 3.5")

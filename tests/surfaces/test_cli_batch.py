@@ -81,7 +81,7 @@ class TestRows:
             "passed", "failed", "passed", "passed", "failed", "passed",
         ]  # fmt: skip
         assert results["r0"]["verdict"]["texts"][0]["overall"]["mean"] == 9
-        assert "67 % of the decided rows passed" in said.err
+        assert "67% of the decided rows passed" in said.err
         assert n_sessions(place) == (6, 0)
 
     def test_questions_are_asked(self, witan, tmp_path, place):
@@ -354,7 +354,7 @@ def test_three_thousand_rows_survive_two_kills(witan, tmp_path, place, server):
     """No row is lost, none is double, and a kill wastes at most the calls that are under way.
 
     Of a row that is under way all three calls are, and what came back in the last moments is not
-    stored yet: two kills waste less than 1 % of the calls.
+    stored yet: two kills waste less than 1% of the calls.
     """
     rows = [{"id": n, "text": f"Design {n}, of worth {n % 8 + 1}."} for n in range(3_000)]
     file = write_rows(tmp_path / "rows.jsonl", rows)

@@ -4,6 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from witan.core.display import chance_percent, level_percent, percent, percent_range
+from witan.core.outcome import Interval
 from witan.service.text import Page, clean, count_noun, decimals, list_text, number, shorten, span
 from witan.surfaces.report.document import Column
 from witan.surfaces.report.text import table
@@ -31,6 +33,14 @@ def test_numbers(value, digits, shown):
 def test_larger_numbers_have_fewer_decimals(values, digits):
     """Decimals follow the largest number of a column."""
     assert decimals(values) == digits
+
+
+def test_percentages_have_no_space_before_their_sign():
+    """A chance is never certain, a level keeps its decimals, and the unknown is a dash."""
+    assert [percent(0), percent(0.35), percent(1), percent(None)] == ["0%", "35%", "100%", "–"]
+    assert [*map(chance_percent, (0, 0.35, 1, None))] == ["<1%", "35%", ">99%", "–"]
+    assert [*map(level_percent, (0.95, 0.999))] == ["95%", "99.9%"]
+    assert percent_range(Interval(0.64, 0.77, 0.95)) == "64–77%"
 
 
 def test_counts_agree_with_their_noun():

@@ -18,7 +18,7 @@ Groups = tuple[tuple[str, ...], ...]
 """A weak order over candidates: groups, best first; a group is tied."""
 
 Grade = float | str
-"""A grade as given: a number, or text such as ``"8"``, ``"8/10"`` or ``"80 %"``."""
+"""A grade as given: a number, or text such as ``"8"``, ``"8/10"`` or ``"80%"``."""
 
 Kind = Literal["model", "human"]
 

@@ -1,10 +1,14 @@
-"""Results as lines at a prompt, notebook reports and data frames."""
+"""Numbers as text, and results as lines at a prompt, notebook reports and data frames."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from itertools import accumulate
-from typing import Any, Literal, Protocol
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+if TYPE_CHECKING:
+    from witan.core.outcome import Interval
 
 Library = Literal["pandas", "polars", "pyarrow"]
 
@@ -13,6 +17,12 @@ LONGEST = 48
 
 MAX_LINE = 120
 """Characters of the line that lists what differs from the defaults."""
+
+UNKNOWN = "–"
+"""The sign for an unknown number."""
+
+DUST_DIGITS = 7
+"""Decimals beyond the printed ones that still count; further ones differ between processors."""
 
 Renderer = Callable[[object], str | None]
 
@@ -99,6 +109,38 @@ def render_by(
     The first two return None for results of the other's kind.
     """
     _renderers.update(html=html, markdown=markdown, frame=frame, live=live)
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """Format a number with `digits` decimals; `UNKNOWN` for none."""
+    if value is None or not isfinite(value):
+        return UNKNOWN
+    # A half such as 8.25 comes out of a sum as 8.25 ± 1e-15, by the processor's order of adding.
+    digits_text = f"{round(value, digits + DUST_DIGITS):.{digits}f}"
+    # Minus zero would claim a sign that rounding took away.
+    return digits_text.removeprefix("-") if float(digits_text) == 0 else digits_text
+
+
+def percent(share: float | None, digits: int = 0) -> str:
+    """Write a share in percent: ``35%``; `UNKNOWN` for none."""
+    return UNKNOWN if share is None else f"{number(100 * share, digits)}%"
+
+
+def chance_percent(probability: float | None) -> str:
+    """Write a probability in whole percents that never claim certainty."""
+    if probability is not None and probability < 0.005:
+        return "<1%"
+    return ">99%" if probability is not None and probability >= 0.995 else percent(probability)
+
+
+def level_percent(level: float) -> str:
+    """Write the level of an interval with the decimals that it has: ``99.9%``."""
+    return f"{100 * level:g}%"
+
+
+def percent_range(interval: "Interval") -> str:
+    """Write the ends of an interval of shares: ``64–77%``."""
+    return f"{number(100 * interval.low, 0)}–{percent(interval.high)}"
 
 
 def brief(text: str, longest: int = LONGEST) -> str:

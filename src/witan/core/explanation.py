@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot
 from witan.core.counting import BatchCount, count, stack
-from witan.core.display import NotebookDisplay
+from witan.core.display import NotebookDisplay, percent
 from witan.core.electorate import Electorate
 from witan.core.inference import fit_parts
 from witan.core.outcome import MIN_VOTES, Outcome
@@ -703,7 +703,8 @@ def _difference(count: BatchCount, outcome: Outcome, top: Sequence[int]) -> Step
         n_ballots = int(pairs.n_ballots[i, j, 0])
         words.append(
             "Every ballot states the same difference, so none shows its noise: only the prior does."
-            f" By chance alone {n_ballots} would agree in {2 ** (1 - n_ballots):.1%} of sessions."
+            f" By chance alone {n_ballots} would agree in {percent(2 ** (1 - n_ballots), 1)} of"
+            " sessions."
         )
     header = ("first", "second", "difference", "error", "t", "df", "p")
     row = (*names, difference, error, t, df, p)

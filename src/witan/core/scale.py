@@ -30,7 +30,7 @@ WRITTEN = re.compile(
     r"(?:(%)|/\s{0,9}(\d{1,6}(?:\.\d{1,20}|,\d{1,2})?))?",
     re.ASCII,
 )
-"""A number as text, alone, in per cent, or out of another: ``8.5``, ``80 %``, ``4/5``.
+"""A number as text, alone, in per cent, or out of another: ``8.5``, ``80%``, ``4/5``.
 
 One or two digits may follow a comma, as in ``8,5``: ``1,200`` may be twelve hundred.
 """
@@ -193,7 +193,7 @@ class Scale:
         # The option would read the other reviewers so as well.
         helps = self.instead and not self.reviewers
         hint = f" ({option}{self.instead[-1]} reads them so)" if helps else ""
-        shares = ", text such as 3/5 and 60 % as shares of the best grade" if self.shares else ""
+        shares = ", text such as 3/5 and 60% as shares of the best grade" if self.shares else ""
         words = ", words such as pass and fail as the ends of the scale" if self.words else ""
         reviewer_text = f" of {_join_names(self.reviewers)}" if self.reviewers else ""
         reading_text = f"{', '.join(parts)}{how}{shares}{words}"
@@ -215,7 +215,7 @@ def grade_on(within: Range, value: object) -> tuple[float, bool] | None:
     """Convert a grade to 1–10 and flag outsiders; None: no grade.
 
     Numbers are on the scale; so is text that holds nothing but one. Text in per cent, or out of
-    another number than the best grade, is a share of its best: ``"80 %"``, ``"4/5"``. Booleans and
+    another number than the best grade, is a share of its best: ``"80%"``, ``"4/5"``. Booleans and
     words such as ``pass`` stand for the ends of any scale. NaN and the infinities are no grades.
     """
     if type(value) is int or type(value) is float:  # nearly every grade: no boolean, no numpy

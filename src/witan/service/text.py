@@ -6,23 +6,18 @@ import textwrap
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from typing import TYPE_CHECKING, TextIO
 
+from witan.core.display import UNKNOWN as UNKNOWN
+from witan.core.display import number as number
 from witan.core.escaping import clean as clean
 from witan.core.escaping import readable as readable
 
 if TYPE_CHECKING:
     from witan.core.outcome import Interval
 
-UNKNOWN = "–"
-"""The sign for an unknown number."""
-
 MANY_NAMES = 5
 """More names than this in one sentence are counted instead of listed."""
-
-DUST_DIGITS = 7
-"""Decimals beyond the printed ones that still count; further ones differ between processors."""
 
 TAB = 8
 """Columns from one tab stop to the next."""
@@ -187,16 +182,6 @@ def _fitting_prefix(text: str, width: int) -> str:
         if columns_used > width:
             return text[:index]
     return text
-
-
-def number(value: float | None, digits: int = 2) -> str:
-    """Format a number with `digits` decimals; `UNKNOWN` for none."""
-    if value is None or not isfinite(value):
-        return UNKNOWN
-    # A half such as 8.25 comes out of a sum as 8.25 ± 1e-15, by the processor's order of adding.
-    digits_text = f"{round(value, digits + DUST_DIGITS):.{digits}f}"
-    # Minus zero would claim a sign that rounding took away.
-    return digits_text.removeprefix("-") if float(digits_text) == 0 else digits_text
 
 
 def interval_text(interval: "Interval | None", digits: int = 2) -> str:

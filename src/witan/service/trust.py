@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from witan.core.outcome import Interval, Outcome
+from witan.core.display import chance_percent, level_percent, percent, percent_range
+from witan.core.outcome import Outcome
 from witan.core.rules import RULES
 from witan.service.text import UNKNOWN, count_noun, list_text, number
 
@@ -27,7 +28,7 @@ KINDS = {"script": "script", "cmd": "program"}
 
 def separation_sentence(separation: "Separation") -> str:
     """Describe which differences a council of this size can detect."""
-    share = f"{100 * separation.power:.0f} % of the time"
+    share = f"{percent(separation.power)} of the time"
     more, reviewers = separation.next_reviewers, _reviewers(separation)
     if separation.grades is not None:
         can = f"{reviewers} separate answers {separation.grades:.1f} grades apart ({share})"
@@ -121,7 +122,7 @@ def _tie_text(outcome: Outcome) -> str:
         return f"{list_text(tied_names)} are too close to call"
     if outcome.clear_leader is None:
         return ""
-    return f"{outcome.clear_leader} leads clearly at {outcome.level * 100:g}% confidence"
+    return f"{outcome.clear_leader} leads clearly at {level_percent(outcome.level)} confidence"
 
 
 def ignores_chance(outcome: Outcome) -> bool:
@@ -283,11 +284,6 @@ def missing_text(session: "Session") -> str:
     return f"{session.status}: {missing}" if missing else session.status
 
 
-def interval_percents(interval: Interval) -> str:
-    """``64–77 %``."""
-    return f"{number(100 * interval.low, 0)}–{number(100 * interval.high, 0)} %"
-
-
 def reliability_text(session: "Session") -> Iterator[str]:
     """Yield agreement and reliability, as two separate texts."""
     outcome = session.outcome
@@ -301,11 +297,10 @@ def reliability_text(session: "Session") -> Iterator[str]:
         return
     within = ""
     if reliability.interval is not None:
-        low, high = reliability.interval.low, reliability.interval.high
-        within = f" ({number(100 * low, 0)}–{number(100 * high, 0)}%)"
+        within = f" ({percent_range(reliability.interval)})"
     pairs = count_noun(reliability.n, "decided pair")
-    share = number(100 * reliability.value, 0)
-    yield f"matched people on {share}% of {pairs} at such agreement{within}"
+    share = chance_percent(reliability.value)
+    yield f"matched people on {share} of {pairs} at such agreement{within}"
 
 
 def verdict_text(is_approved: bool | None) -> str:
@@ -371,15 +366,6 @@ def p_best_text(probability: float | None) -> str:
     if probability < 0.005:
         return "<0.01"
     return ">0.99" if probability >= 0.995 else number(probability)
-
-
-def percent_text(probability: float | None) -> str:
-    """Write a probability in whole percents that never claim certainty."""
-    if probability is None:
-        return UNKNOWN
-    if probability < 0.005:
-        return "<1 %"
-    return ">99 %" if probability >= 0.995 else f"{number(100 * probability, 0)} %"
 
 
 def shared_votes(seats: "Sequence[SeatSpec | Member]") -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from datetime import datetime
 from functools import singledispatch
 from typing import Literal, TypeAlias
 
+from witan.core.display import level_percent
 from witan.core.outcome import Outcome
 from witan.deliberation import events as e
 from witan.deliberation.ports import Expense
@@ -533,7 +534,7 @@ def _lead(outcome: Outcome) -> str:
     interval_text = ""
     if line.interval is not None:
         low, high = number(line.interval.low), number(line.interval.high)
-        interval_text = f" ({low} to {high} at {outcome.level * 100:g}%)"
+        interval_text = f" ({low} to {high} at {level_percent(outcome.level)})"
     chance_text = (
         "" if line.p_best is None else f", best with probability {p_best_text(line.p_best)}"
     )

@@ -446,7 +446,7 @@ class TestIntervals:
     @pytest.mark.parametrize("reviewers", [3, 5, 9])
     @pytest.mark.parametrize("rule", [bradley_terry, plackett_luce], ids=str)
     def test_intervals_cover_their_level(self, rule, reviewers):
-        """At 3, 5 and 9 ballots of five candidates each interval covers at least 93 %."""
+        """At 3, 5 and 9 ballots of five candidates each interval covers at least 93%."""
         rng = np.random.default_rng(reviewers)
         truth = np.array([1.0, 0.5, 0.0, -0.5, -1.0])[:, np.newaxis]
         utilities = truth + rng.gumbel(size=(reviewers, 5, 3000))
@@ -458,7 +458,7 @@ class TestIntervals:
         assert covered.min() >= 0.93
 
     def test_intervals_without_widening_cover_too_little(self):
-        """Without the widening, Bradley–Terry's intervals cover under 90 % between equals."""
+        """Without the widening, Bradley–Terry's intervals cover under 90% between equals."""
         rng = np.random.default_rng(0)
         ranks = rng.random((9, 5, 3000)).argsort(axis=1).argsort(axis=1) + 1.0
         batch = bradley_terry(Profile.from_ranks(ranks))

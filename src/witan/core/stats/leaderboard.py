@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any, Literal
 
 from witan.core.ballot import Kind
-from witan.core.display import FrameSource, NotebookDisplay, list_names
+from witan.core.display import FrameSource, NotebookDisplay, level_percent, list_names
 from witan.core.outcome import Confidence, Interval, check_level, join_names
 from witan.core.window import ALWAYS, Window
 from witan.errors import InvalidParameter
@@ -268,7 +268,7 @@ def _describe_leaders(board: Leaderboard, lines: tuple[LeaderboardLine, ...]) ->
     lead = f"{_join_models(first)} {'share' if len(first) > 1 else 'has'} the best {number}"
     if board.terms.order_by == "elo":
         return lead
-    return f"{lead}, {_describe_certainty(board, lines, f'{board.terms.level * 100:g}%')}"
+    return f"{lead}, {_describe_certainty(board, lines, level_percent(board.terms.level))}"
 
 
 def _describe_certainty(board: Leaderboard, lines: tuple[LeaderboardLine, ...], level: str) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from witan.core.arms import ArmComparison, ArmDifference, measure_of
+from witan.core.display import level_percent
 from witan.core.stats.measures import Measure
 from witan.core.stats.prediction_powered import MIN_CLUSTERS
 from witan.service.text import count_noun, list_text, number
@@ -101,7 +102,7 @@ def _basis(comparison: ArmComparison) -> Iterator[Block]:
         others = count_noun(comparison.choosing, "other question")
         choice = CHOICES[comparison.choice].format(names=names, others=others)
         yield Sentence(f"Best member: {choice}", quiet=True)
-    level = f"{comparison.level * 100:g} %"
+    level = level_percent(comparison.level)
     if comparison.basis == "reviewers":
         yield Sentence(
             f"Intervals are of reviewers like these, on this one question, at {level} each.",

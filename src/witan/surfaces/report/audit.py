@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from witan.analytics.audits import AuditReport, CriterionReport, Grader
 from witan.core.ballot import PEOPLE
+from witan.core.display import level_percent
 from witan.core.stats.audit import CHECKS, CriterionAudit, PanelAudit, concern_of
 from witan.core.stats.audit_gradings import GradingAudit
 from witan.core.stats.audit_reviewers import ReviewerAudit
@@ -376,8 +377,8 @@ def _measure_chart(
         for at, word in enumerate(words)
     )
     caption = (
-        f"Bars: {100 * report.level:.4g}% intervals; dashes: no effect, or chance; diamonds stand "
-        "out; each measure has its own scale, and no mark where there is not enough data."
+        f"Bars: {level_percent(report.level)} intervals; dashes: no effect, or chance; diamonds "
+        "stand out; each measure has its own scale, and no mark where there is not enough data."
     )
     return Chart(DotPlot(axes, (), (Band(rows),)), title, caption, **texts)
 
@@ -450,7 +451,7 @@ def _whole_report(
 
 def _concerns(report: AuditReport) -> Iterator[Block]:
     """List deviations beyond noise by reviewer, or state their absence."""
-    level = f"{report.level * 100:g}%"
+    level = level_percent(report.level)
     if report.concerns:
         for reviewer, concerns in report.concerns.items():
             yield Note("; ".join(each.sentence for each in concerns), "concern", reviewer)
@@ -538,7 +539,7 @@ def _comparison(
         "/" in cell.short and cell.text is None for cell in cells
     )
     if any(cell.has_mark for cell in cells):
-        legend.append(f"! stands out at {report.level * 100:g}%.")
+        legend.append(f"! stands out at {level_percent(report.level)}.")
     if legend:
         yield Sentence(" ".join(legend), quiet=True)
 

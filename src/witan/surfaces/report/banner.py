@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from witan.core.display import chance_percent, percent_range
 from witan.core.outcome import Outcome
 from witan.core.stats.measures import Measure
 from witan.deliberation.session import Session
@@ -9,10 +10,8 @@ from witan.service.text import count_noun, list_text, number
 from witan.service.trust import (
     approval_text,
     ignores_chance,
-    interval_percents,
     leaders_text,
     outcome_details,
-    percent_text,
     trust_details,
     verdict_sentence,
     verdict_text,
@@ -125,7 +124,7 @@ def _support(outcome: Outcome, start: str) -> str:
     p_best, flips = outcome.standings[0].p_best, outcome.ballots_to_flip
     clauses = []
     if p_best is not None:
-        clauses.append(f"{start} {percent_text(p_best)} likely to be best")
+        clauses.append(f"{start} {chance_percent(p_best)} likely to be best")
     if flips:
         count = SMALL_NUMBERS[flips] if flips < len(SMALL_NUMBERS) else f"{flips:,}"
         ballots = f"{count} ballot{'' if flips == 1 else 's'}"
@@ -144,7 +143,7 @@ def _chips(
     who = names.name(line.candidate)
     yield Chip(
         "agreement",
-        None if line.p_best is None else percent_text(line.p_best),
+        None if line.p_best is None else chance_percent(line.p_best),
         "Unknown: there are too few ballots to say what others would choose."
         if line.p_best is None
         else f"The chance that another draw of such reviewers would place {who} first.",
@@ -168,9 +167,9 @@ def _match_chip(reliability: Measure) -> Chip:
         return Chip("match with people", None, "Unknown until people vote on the same answers.")
     within = ""
     if reliability.interval is not None:
-        within = f" ({interval_percents(reliability.interval)})"
+        within = f" ({percent_range(reliability.interval)})"
     pairs = count_noun(reliability.n, "decided pair")
-    value = percent_text(reliability.value)
+    value = chance_percent(reliability.value)
     return Chip(
         "match with people",
         value,

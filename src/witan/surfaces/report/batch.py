@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
+from witan.core.display import level_percent, percent, percent_range
 from witan.service.arms import ArmBatchReport, ArmBill
 from witan.service.batch import BatchBill, BatchReport, Progress
-from witan.service.text import count_noun, number
+from witan.service.text import count_noun
 from witan.service.trust import cost_sum_text, duration_text
 from witan.surfaces.report.arms import comparison_blocks
 from witan.surfaces.report.document import Block, Cell, Column, Note, Report, Sentence, table_of
@@ -33,11 +34,10 @@ def _blocks(result: BatchReport) -> Iterator[Block]:
         yield Note(f"{rows} not started: the ceiling {reason}; raise --max-cost", "warning")
     if result.passed is not None:
         n_passed, n_failed = (result.decisions.get(name, 0) for name in ("passed", "failed"))
-        share = number(100 * n_passed / (n_passed + n_failed), 0)
-        low, high = (number(100 * end, 0) for end in (result.passed.low, result.passed.high))
+        share = percent(n_passed / (n_passed + n_failed))
         yield Sentence(
-            f"{share} % of the decided rows passed ({low} to {high} % of rows like these, at "
-            f"{result.passed.level * 100:g} % confidence)."
+            f"{share} of the decided rows passed ({percent_range(result.passed)} of rows like "
+            f"these, at {level_percent(result.passed.level)} confidence)."
         )
     for name, counts in (("status", result.statuses), ("decision", result.decisions)):
         if counts:

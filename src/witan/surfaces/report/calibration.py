@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from witan.core.display import level_percent, percent
 from witan.core.holdout import CalibrationCheck, CalibrationCurve, PanelCheck, Tenth
 from witan.core.stats.measures import Measure
 from witan.errors import NothingToCount
 from witan.service.operations.calibrate import CalibrationResult
-from witan.service.text import UNKNOWN, count_noun, number
+from witan.service.text import count_noun, number
 from witan.surfaces.report.chart import Axis, Dot, Facet, Facets, ends, signed_number
 from witan.surfaces.report.document import (
     Block,
@@ -71,8 +72,8 @@ def calibration_chart(check: CalibrationCheck, field: str = "p_best") -> Chart:
     return Chart(
         Facets(axis, up, facets, "found as stated", "expected"),
         f"{KINDS[field][0]}, stated and found",
-        f"Bars: {100 * check.level:.4g}% intervals; dashes: expected if the probabilities hold; "
-        "diamonds differ beyond chance.",
+        f"Bars: {level_percent(check.level)} intervals; dashes: expected if the probabilities hold;"
+        " diamonds differ beyond chance.",
         _finding(check),
         (count_noun(check.sessions, "session"),),
     )
@@ -105,13 +106,9 @@ def _dot(tenth: Tenth) -> Dot:
 
 def _alt_text(tenth: Tenth) -> str:
     return (
-        f"stated {_percent(tenth.probability)}: expected {_percent(tenth.expectation)}, found "
-        f"{_percent(tenth.share.value)}, interval {ends(tenth.share.interval, 2)}"
+        f"stated {percent(tenth.probability)}: expected {percent(tenth.expectation)}, found "
+        f"{percent(tenth.share.value)}, interval {ends(tenth.share.interval, 2)}"
     )
-
-
-def _percent(share: float | None) -> str:
-    return UNKNOWN if share is None else f"{number(100 * share, 0)}%"
 
 
 def _bracket(measure: Measure) -> str:
@@ -130,11 +127,11 @@ def _finding(check: CalibrationCheck) -> str:
     if not tenths_with_share:
         return f"With {panel.reviewers} reviewers, {verdict}."
     surest = tenths_with_share[-1]
-    right = " ".join(filter(None, (_percent(surest.share.value), _bracket(surest.share))))
+    right = " ".join(filter(None, (percent(surest.share.value), _bracket(surest.share))))
     return (
-        f"With {panel.reviewers} reviewers, leaders stated at {_percent(surest.probability)} led "
+        f"With {panel.reviewers} reviewers, leaders stated at {percent(surest.probability)} led "
         f"{_among(check)} in {right} of draws from {count_noun(surest.share.n, 'session')}; "
-        f"{_percent(surest.expectation)} was to be expected. Overall, {verdict}."
+        f"{percent(surest.expectation)} was to be expected. Overall, {verdict}."
     )
 
 
@@ -182,10 +179,10 @@ def _tenths(check: CalibrationCheck, field: str) -> Table:
     return table_of(
         title,
         [
-            (Column("stated"), [_percent(tenth.probability) for _, tenth in rows]),
+            (Column("stated"), [percent(tenth.probability) for _, tenth in rows]),
             (
                 Column("expected", meaning="share that these others find if stated is right"),
-                [_percent(tenth.expectation) for _, tenth in rows],
+                [percent(tenth.expectation) for _, tenth in rows],
             ),
             (Column("found", interval=90), [_share_cell(tenth) for _, tenth in rows]),
             (Column("sessions", keep=60), [f"{tenth.share.n:,}" for _, tenth in rows]),
@@ -203,7 +200,7 @@ def _share_cell(tenth: Tenth) -> Cell:
     share = tenth.share
     if share.value is None:
         return Cell(None, basis=share.why or "", short="few sessions")
-    return Cell(_percent(share.value), interval=_bracket(share), has_mark=tenth.deviates)
+    return Cell(percent(share.value), interval=_bracket(share), has_mark=tenth.deviates)
 
 
 def _scores(check: CalibrationCheck) -> Iterator[Block]:
@@ -262,7 +259,7 @@ def _reviewers(check: CalibrationCheck) -> Iterator[Block]:
 def _match_cell(share: Measure) -> Cell:
     if share.value is None:
         return Cell(None, basis=share.why or "", short="few pairs")
-    return Cell(_percent(share.value), interval=_bracket(share))
+    return Cell(percent(share.value), interval=_bracket(share))
 
 
 def _score(value: float, floor: float) -> str:

@@ -8,6 +8,7 @@ from math import isclose
 from typing import TYPE_CHECKING
 
 from witan.core.comparison import Comparison
+from witan.core.display import percent
 from witan.core.outcome import Leads, Outcome
 from witan.errors import NothingToCount
 from witan.service.text import UNKNOWN, count_noun, decimals, list_text, number
@@ -172,7 +173,7 @@ def _steadiness(comparison: Comparison) -> Iterator[Block]:
                 "steady",
                 meaning="share of single ballots whose removal leaves the leaders as they were",
             ),
-            [_share(comparison.stability[rule]) for rule in comparison.rules],
+            [percent(comparison.stability[rule]) for rule in comparison.rules],
         ),
     ]
     if len(comparison.sessions) > 1:
@@ -183,10 +184,6 @@ def _steadiness(comparison: Comparison) -> Iterator[Block]:
 
 def _part(part: int, whole: int) -> str:
     return f"{part:,} of {whole:,}"
-
-
-def _share(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{number(100 * value, 0)}%"
 
 
 def _list_leads(leads: Leads) -> str:

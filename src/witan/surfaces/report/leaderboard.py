@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 
+from witan.core.display import level_percent, percent
 from witan.core.outcome import Interval
 from witan.core.rules import RULES
 from witan.core.stats.leaderboard import Leaderboard, LeaderboardLine, group_conclusions
@@ -142,7 +143,7 @@ def _numbers(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> Shown:
             [number(line.score, digits) for line in lines],
         ),
     ]
-    interval = f"{board.terms.level * 100:g}% interval"
+    interval = f"{level_percent(board.terms.level)} interval"
     several = ", and groups" if len(board.groups) > 1 else ""
     may = (
         "the ranks that noise allows; a ruled line parts neighbours that differ beyond it" + several
@@ -220,8 +221,7 @@ def _signed_text(value: float, digits: int) -> str:
 
 
 def _failure_rate(line: LeaderboardLine) -> str:
-    rate = line.effort.failure_rate
-    return UNKNOWN if rate is None else f"{number(100 * rate, 0)}%"
+    return percent(line.effort.failure_rate)
 
 
 def _ranks_text(line: LeaderboardLine) -> str:
@@ -278,7 +278,7 @@ def _marks(board: Leaderboard, *, boxes: bool = False, rings: bool = True) -> st
     """Explain bars, boxes and rings, and say what cannot be compared."""
     notes = ["Elo states no noise"]
     if board.terms.order_by != "elo":
-        notes = [f"Bars: {100 * board.terms.level:.4g}% intervals"]
+        notes = [f"Bars: {level_percent(board.terms.level)} intervals"]
     if boxes:
         notes.append("in one box, neighbours are too close to call")
     if len(board.groups) > 1:

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from witan.core.display import chance_percent, level_percent
 from witan.core.outcome import Outcome, Standing
 from witan.core.rules import RULES
 from witan.service.text import UNKNOWN, count_noun, decimals, interval_text, list_text, number
-from witan.service.trust import ignores_chance, p_best_text, percent_text, trust_line
+from witan.service.trust import ignores_chance, p_best_text, trust_line
 from witan.surfaces.report.document import (
     SHADES,
     Block,
@@ -128,7 +129,7 @@ def _columns(outcome: Outcome, names: CandidateNames) -> list[tuple[Column, list
     lines = outcome.standings
     digits = decimals([line.score for line in lines])
     title = "score (low is best)" if RULES[outcome.rule].lower_is_better else "score"
-    percent = f"{outcome.level * 100:g}% interval"
+    percent = f"{level_percent(outcome.level)} interval"
     candidates = [names.name(line.candidate) for line in lines]
     columns = [
         (Column("rank"), [str(line.rank) for line in lines]),
@@ -217,10 +218,11 @@ def _separation_sentences(outcome: Outcome, names: CandidateNames) -> Iterator[s
         surely = [each for each in lower if frozenset((line.candidate, each)) not in unresolved]
         if surely:
             above.setdefault(tuple(surely), []).append(line.candidate)
+    noise = f"beyond noise at {level_percent(outcome.level)}"
     for below, upper_names in above.items():
         stands = "stands" if len(upper_names) == 1 else "stand"
         upper, lower_text = (list_text([*map(names.name, each)]) for each in (upper_names, below))
-        yield f"{upper} {stands} above {lower_text}, beyond noise at {outcome.level * 100:g}%."
+        yield f"{upper} {stands} above {lower_text}, {noise}."
 
 
 def _condorcet_sentences(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
@@ -285,7 +287,7 @@ def pair_map(outcome: Outcome, names: CandidateNames) -> Iterator[Block]:
         if row >= column or chance is None:
             return Cell("" if row >= column else None)
         is_close = frozenset((lines[row].candidate, lines[column].candidate)) in unresolved
-        text = percent_text(chance).removesuffix(" %")
+        text = chance_percent(chance).removesuffix("%")
         shade = round(2 * SHADES * abs(chance - HALF_AGREED))
         return Cell(f"{CLOSE}{text}" if is_close else text, shade=shade)
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from witan.core.display import chance_percent
 from witan.deliberation.costs import Cost
 from witan.history import SessionSummary
 from witan.service.operations.sessions import Deletion, SessionList
@@ -87,20 +88,13 @@ def outcome_text(line: SessionSummary, *, with_names: bool) -> str:
     """
     if line.rule is None and line.leader is None:
         return ""
-    sure = "" if line.p_best is None else f"{_percent(line.p_best)} likely to be best"
+    sure = "" if line.p_best is None else f"{chance_percent(line.p_best)} likely to be best"
     leader = line.leader_seat or line.leader
     if leader is None:
         return f"Several lead, the likeliest {sure}" if sure else "Several lead"
     if with_names or not line.has_events:
         return f"{leader} leads{f', {sure}' * bool(sure)}"
     return f"The leader is {sure}" if sure else "One answer leads"
-
-
-def _percent(probability: float) -> str:
-    """Write a probability in percent that never claims certainty."""
-    if probability < 0.005:
-        return "less than 1%"
-    return "over 99%" if probability >= 0.995 else f"{100 * probability:.0f}%"
 
 
 def cost_of(line: SessionSummary) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations, groupby
 from math import isfinite
 
+from witan.core.display import level_percent
 from witan.core.outcome import Outcome, Standing
 from witan.core.rules import RULES
 from witan.service.text import UNKNOWN, count_noun, decimals, list_text, number
@@ -48,7 +49,7 @@ def standings_chart(
         line=0.0 if scores and min(scores) < 0 < max(scores) else None,
     )
     levels = [line.interval.level for line in outcome.standings if line.interval is not None]
-    bars = f"Bars: {100 * levels[0]:.4g}% intervals." if levels else "There are no intervals."
+    bars = f"Bars: {level_percent(levels[0])} intervals." if levels else "There are no intervals."
     return Chart(
         DotPlot((axis,), ("score", "P(best)", "votes"), tuple(_tiers(outcome, names, before))),
         f"Ranking by {outcome.rule}",
@@ -118,7 +119,7 @@ def _has_score(standing: Standing) -> bool:
 def _line(line: Standing, names: CandidateNames, digits: int, remark: str) -> DotLine:
     name = names.name(line.candidate)
     score, interval = (line.score, line.interval) if _has_score(line) else (None, None)
-    level = f"{100 * interval.level:.4g}% interval" if interval else "interval"
+    level = f"{level_percent(interval.level)} interval" if interval else "interval"
     score_text = signed_number(score, digits)
     return DotLine(
         name,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from witan.core.display import level_percent
 from witan.core.verdict import MeanGrade, Verdict
 from witan.service.trust import mean_grade_text, p_best_text, verdict_sentence
 from witan.surfaces.report.document import (
@@ -32,7 +33,7 @@ def verdict_blocks(verdict: Verdict, names: CandidateNames) -> Iterator[Block]:
 def grade_blocks(verdict: Verdict, names: CandidateNames) -> Iterator[Block]:
     """Write the grades by text, and what their intervals are."""
     yield _grades_table(verdict, names)
-    level_text = f"{verdict.level * 100:g} %"
+    level_text = level_percent(verdict.level)
     yield Sentence(
         f"Intervals cover the mean grade of such reviewers in {level_text} of cases; the unknown "
         "severity of reviewers counts as noise.",

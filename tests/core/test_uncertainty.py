@@ -263,6 +263,15 @@ class TestPower:
         said = " ".join(word for step in explain(wide).steps for word in step.sentences)
         assert f"{reviewers} would agree in" in said
 
+    @pytest.mark.parametrize(("reviewers", "is_clear"), [(5, False), (6, True)])
+    def test_six_unanimous_ballots_are_evidence(self, reviewers, is_clear):
+        """One point apart they lead clearly, and five, which may agree by chance, do not."""
+        cast = [graded(str(r), a=6, b=5, c=2, d=1) for r in range(reviewers)]
+
+        assert (tally(cast).clear_leader == "a") is is_clear
+        said = " ".join(word for step in explain(cast).steps for word in step.sentences)
+        assert (f"{reviewers} would agree in" in said) is not is_clear
+
     @pytest.mark.parametrize("reviewers", [3, 5, 9])
     def test_the_interval_of_a_difference_covers_it(self, reviewers):
         """The 95% interval of a difference of effects covers it 93–97% of the time."""

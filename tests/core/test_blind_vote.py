@@ -1,6 +1,7 @@
 """A person's vote: a stable sheet, a strictly read ranking, the panel beside it."""
 
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import permutations, product
 
@@ -8,6 +9,7 @@ import pytest
 
 from witan.core.blind_vote import (
     Agreement,
+    Difference,
     agreement,
     build_ballot,
     rank_by_pairs,
@@ -113,7 +115,22 @@ class TestAccord:
     )
     def test_pairs_ordered_alike_are_counted(self, groups, ranks, found):
         """Ties count for neither side, and candidates unranked by the panel are left out."""
-        assert agreement(groups, ranks) == found
+        assert replace(agreement(groups, ranks), differences=()) == found
+
+    def test_differences_begin_with_those_clear_to_the_panel(self):
+        """A tie of either side is no difference."""
+        clear = [frozenset("yz"), frozenset("xw")]
+        found = agreement(
+            (("x",), ("y",), ("z", "w")), {"w": 1, "z": 2, "y": 3, "x": 3}, clear_pairs=clear
+        )
+
+        assert found.differences == (
+            Difference("x", "w", is_clear=True),
+            Difference("y", "z", is_clear=True),
+            Difference("x", "z", is_clear=False),
+            Difference("y", "w", is_clear=False),
+        )
+        assert (found.pairs_decided, found.clear_decided, found.clear_alike) == (4, 2, 0)
 
 
 def sheet_of(n):

@@ -112,17 +112,19 @@ class TestTheVote:
         assert {line["model"] for line in board["lines"]} == set(TEXTS)
 
     def test_then_it_is_told_who_wrote_what(self, vote):
-        """Each line has one's own place, the label, who wrote it, and the panel's rank."""
+        """Each line has one's own place, the panel's rank, the label, and who wrote it."""
         at = labels(vote)
         said = vote("--ranking", f"{at['x'].lower()}>{at['z']} > {at['y']}")
-        rows = [line.split() for line in said.lines[5:8]]
+        table = next(at for at, line in enumerate(said.lines) if line.startswith("you "))
+        rows = [line.split() for line in said.lines[table + 1 : table + 4]]
 
         assert rows == [
-            ["1", at["x"], "x", "1"],
-            ["2", at["z"], "z", "3"],
-            ["3", at["y"], "y", "2"],
+            ["1", "1", at["x"], "x"],
+            ["2", "3", at["z"], "z"],
+            ["3", "2", at["y"], "y"],
         ]
-        assert "The panel, by borda: x " in said.out
+        assert "The panel (3 ballots, by borda): x " in said.out
+        assert "You place z above y, the panel y above" in said.out
         assert "on 2 of 3 pairs" in said.out
 
     def test_json_says_the_same(self, vote):
@@ -134,6 +136,11 @@ class TestTheVote:
         assert [one["panel_rank"] for one in said["answers"]] == [3, 2, 1]
         assert said["agreement"] == {
             "pairs_alike": 0, "pairs_decided": 3, "pairs": 3, "same_best": False,
+            "clear_alike": 0, "clear_decided": 1, "differences": [
+                {"above": "z", "below": "x", "is_clear": True},
+                {"above": "z", "below": "y", "is_clear": False},
+                {"above": "y", "below": "x", "is_clear": False},
+            ],
         }  # fmt: skip
 
     def test_a_second_vote_is_refused_unless_it_replaces(self, witan, vote, held):

@@ -1,6 +1,6 @@
 """A person's vote on a session: blind sheet, ranking, panel comparison."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot, Groups
 from witan.core.blinding import Sheet, label_map
+from witan.core.outcome import Outcome
 from witan.errors import InvalidBallot
 
 NO_BYTE = 256
@@ -219,6 +220,23 @@ def build_ballot(sheet: Sheet, groups: Groups, session: str, at: datetime) -> Ba
 
 
 @dataclass(frozen=True, slots=True)
+class Difference:
+    """Two candidates that a person and a panel place in opposite orders.
+
+    Parameters
+    ----------
+    above, below
+        As the person places them.
+    is_clear
+        True if the panel's order is clear, not too close to call.
+    """
+
+    above: str
+    below: str
+    is_clear: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Agreement:
     """Agreement of a person's ranking with a panel's.
 
@@ -232,24 +250,62 @@ class Agreement:
         Pairs of the candidates that both rank.
     same_best
         Whether the two have a best candidate in common; null: the panel ranks none of them.
+    clear_alike, clear_decided
+        Of the pairs alike and decided, those that the panel does not find too close to call.
+    differences
+        Pairs in opposite orders, first those that are clear to the panel.
     """
 
     pairs_alike: int
     pairs_decided: int
     pairs: int
     same_best: bool | None
+    clear_alike: int = 0
+    clear_decided: int = 0
+    differences: tuple[Difference, ...] = ()
 
 
-def agreement(groups: Groups, ranks: Mapping[str, float]) -> Agreement:
-    """Compare a ranking with ranks, 1 the best, pair by pair."""
+def agreement(
+    groups: Groups,
+    ranks: Mapping[str, float],
+    clear_pairs: Collection[frozenset[str]] = frozenset(),
+) -> Agreement:
+    """Compare a ranking with ranks, 1 the best, pair by pair.
+
+    `clear_pairs`: those that the panel does not find too close to call.
+    """
     place = {c: at for at, group in enumerate(groups) for c in group if c in ranks}
-    alike = decided = pairs = 0
-    for first, second in combinations(sorted(place), 2):
-        pairs += 1
-        product = (place[first] - place[second]) * (ranks[first] - ranks[second])
-        decided += product != 0
-        alike += product > 0
+    pairs = len(place) * (len(place) - 1) // 2
+    alike: list[bool] = []
+    differences: list[Difference] = []
+    for first, second in combinations(sorted(place, key=lambda c: (place[c], ranks[c], c)), 2):
+        if place[first] != place[second] and ranks[first] != ranks[second]:
+            is_clear = frozenset((first, second)) in clear_pairs
+            if ranks[first] < ranks[second]:
+                alike.append(is_clear)
+            else:
+                differences.append(Difference(first, second, is_clear))
     best = min(place.values(), default=0)
     top = min((ranks[c] for c in place), default=0)
     same = any(place[c] == best and ranks[c] == top for c in place) if place else None
-    return Agreement(alike, decided, pairs, same)
+    return Agreement(
+        len(alike),
+        len(alike) + len(differences),
+        pairs,
+        same,
+        sum(alike),
+        sum(alike) + sum(each.is_clear for each in differences),
+        tuple(sorted(differences, key=lambda each: not each.is_clear)),
+    )
+
+
+def find_clear_pairs(outcome: Outcome) -> frozenset[frozenset[str]]:
+    """Find the pairs of an outcome that are in an order, and not too close to call."""
+    close = {*map(frozenset, outcome.unresolved)}
+    return frozenset(
+        pair
+        for (i, one), (j, other) in combinations(enumerate(outcome.standings), 2)
+        if (pair := frozenset((one.candidate, other.candidate))) not in close
+        and one.rank != other.rank
+        and outcome.p_beats[i][j] is not None
+    )

@@ -15,6 +15,7 @@ from witan.core.ballot_records import bodies
 from witan.core.blind_vote import (
     Agreement,
     agreement,
+    find_clear_pairs,
     paper_code,
     ranks_names,
     read_ranking,
@@ -152,10 +153,13 @@ class PanelResult:
         The rule by which its ballots were counted.
     interpretation
         Its standings in one sentence.
+    n_ballots
+        How many ballots it rests on.
     """
 
     rule: str
     interpretation: str
+    n_ballots: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,8 +341,12 @@ def reveal(
         paper.sheet.reviewer,
         paper.earlier is not None,
         tuple(lines),
-        None if outcome is None else PanelResult(outcome.rule, outcome.interpretation),
-        agreement(ranking, rank_by_candidate) if rank_by_candidate else None,
+        None
+        if outcome is None
+        else PanelResult(outcome.rule, outcome.interpretation, outcome.n_ballots),
+        None
+        if outcome is None
+        else agreement(ranking, rank_by_candidate, find_clear_pairs(outcome)),
     )
 
 

@@ -109,3 +109,29 @@ class TestPairs:
         page = here.open(f"/sessions/{session}/vote?as=kim&pair={pair}")
         expect(page.locator("main")).to_contain_text("two of the labels A, B, C")
         here.problems.clear()  # the status of the page is an error
+
+
+class TestComparison:
+    """The person's ranking beside the panel's, after the vote."""
+
+    def test_it_says_where_the_two_differ_and_what_was_clear(self, window, session):
+        """In pairs, whose authors are named now."""
+        here = window()
+        page = here.open(f"/sessions/{session}/vote?as=max&all=1&pair=A>B")
+        places = {}
+        for label in "ABC":
+            card = page.locator(".answer", has=page.get_by_label(f"Place of {label}"))
+            name = re.search("ada|bob|cyd", card.locator(".prose").inner_text().lower()).group()
+            places[name] = label
+        for place, name in enumerate(["cyd", "ada", "bob"], start=1):
+            page.get_by_label(f"Place of {places[name]}").select_option(str(place))
+        page.locator(".ballot").get_by_role("button", name="Cast the vote").click()
+
+        here.shoot("you-and-the-panel")
+        expect(page.locator("main").get_by_role("status")).to_contain_text("on 0 of 3 pairs")
+        section = page.locator("section", has=page.get_by_role("heading", name="You and the panel"))
+        expect(section).to_contain_text(re.compile("clear to the panel|too close to call"))
+        expect(section.locator("tbody tr").first).to_contain_text("cyd")
+        differ = page.locator("section", has=page.get_by_role("heading", name="Where you differ"))
+        expect(differ.get_by_role("listitem")).to_have_count(3)
+        expect(differ).to_contain_text("You place cyd above bob, the panel bob above")

@@ -1,6 +1,7 @@
 """JSON of results: unrounded numbers, null for unknown, outcome fields."""
 
 import json
+import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, make_dataclass
@@ -33,6 +34,38 @@ if TYPE_CHECKING:
     from witan.core.outcome_builder import Outcomes
 
 T = TypeVar("T")
+
+
+_HEADING = re.compile(r"\n\n?([A-Z][a-z]+)\n-{3,}\n")
+
+
+def field_docs(text: str) -> tuple[str, dict[str, str]]:
+    """Split a docstring into its summary, and what it says of fields.
+
+    A key of the latter is a name, or several with commas between.
+    """
+    about, *headings = _HEADING.split(cleandoc(text))
+    sections = dict(zip(headings[::2], headings[1::2], strict=True))
+    text_of_fields = sections.get("Parameters", sections.get("Fields", ""))
+    lines_by_names: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in text_of_fields.splitlines():
+        if line[:1].strip():
+            lines = lines_by_names.setdefault(line.partition(":")[0].strip(), [])
+        else:
+            lines.append(line.strip())
+    return about, {names: " ".join(lines).strip() for names, lines in lines_by_names.items()}
+
+
+def inherit_field_docs(kind: type[T]) -> type[T]:
+    """Add to a class's docstring what its bases say of fields."""
+    docs: dict[str, str] = {}
+    for each in reversed(kind.__mro__[:-1]):
+        docs |= field_docs(each.__doc__ or "")[1]
+    about, _ = field_docs(kind.__doc__ or "")
+    entries = "\n".join(f"{names}\n    {text}" for names, text in docs.items())
+    kind.__doc__ = f"{about}\n\nParameters\n----------\n{entries}"
+    return kind
 
 
 def record_type(

@@ -1,6 +1,7 @@
 """Show reports, session pages and running work in notebooks."""
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from html import escape
@@ -71,16 +72,16 @@ def open_view(work: str) -> "_SessionView | _BatchView | None":
     return _SessionView(publish) if work == "session" else _BatchView(publish)
 
 
-class _LiveOutput:
+class _LiveOutput(ABC):
     """One output of a cell, drawn over until the work is over."""
 
     def __init__(self, publish: Callable[..., object]) -> None:
         self._publish, self._id = publish, uuid4().hex
         self._is_begun = self._is_closed = False
 
+    @abstractmethod
     def picture(self) -> RenderableType:
         """Return what is to be drawn."""
-        raise NotImplementedError
 
     def draw(self) -> None:
         """Draw the picture, over the one before."""

@@ -7,7 +7,7 @@ from witan.core.holdout import CalibrationCheck, check_calibration
 from witan.core.settings import Settings
 from witan.service.ballots import BALLOTS, SECTION, BallotFormat, Ballots, Unread
 from witan.service.catalogue import operation, public
-from witan.service.json_output import reduce_to
+from witan.service.json_output import inherit_field_docs, reduce_to
 from witan.service.parameters import Constraint, Doc, Parser
 from witan.service.settings import COUNTING, COUNTING_DEFAULTS, RUBRIC, IntervalLevel
 from witan.service.stored_sessions import SessionStore
@@ -89,30 +89,13 @@ class CalibrateParameters(BallotFormat):
 
 
 @public
+@inherit_field_docs
 @dataclass(frozen=True, slots=True, repr=False)
 class CalibrationResult(CalibrationCheck):
     """Stated probabilities beside observed frequencies.
 
     Parameters
     ----------
-    against
-        Who the others are.
-    prior
-        What was known beforehand: ``public``, ``history`` (learned from these sessions), ``none``.
-    level
-        Of the intervals.
-    seed
-        Of the draws.
-    sessions
-        How many there are, with or without reviewers enough.
-    panels
-        By number of reviewers.
-    matched
-        Per reviewer, the share of the pairs decided by people on which it sides with them, a tie
-        counting half; empty against reviewers.
-    weights
-        Per reviewer, learned from this; empty against reviewers, or if nobody judged fifty such
-        pairs. For sessions other than these.
     witan
         The version that counted.
     not_read

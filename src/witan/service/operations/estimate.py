@@ -8,7 +8,7 @@ from witan.core.estimation import estimate as estimate_systems
 from witan.core.settings import Settings
 from witan.service.ballots import BallotParameters, Unread
 from witan.service.catalogue import operation, public
-from witan.service.json_output import reduce_to
+from witan.service.json_output import inherit_field_docs, reduce_to
 from witan.service.parameters import Constraint, Doc
 from witan.service.settings import COUNTING, COUNTING_DEFAULTS, RUBRIC, IntervalLevel
 from witan.version import __version__
@@ -34,24 +34,13 @@ class EstimateParameters(BallotParameters):
 
 
 @public
+@inherit_field_docs
 @dataclass(frozen=True, slots=True, repr=False)
 class EstimateResult(Estimates):
     """Means of systems, corrected by people's votes.
 
     Parameters
     ----------
-    level
-        Of the intervals.
-    pass_mark
-        Lowest passing grade, from 1 to 10; None estimates no pass rate.
-    sessions, people_sessions
-        How many there are, and how many of them have people's votes.
-    systems
-        By quantity; all together first, where they are graded, then the best.
-    differences
-        Of every two systems, the better first.
-    panel
-        Pass rates by Dawid and Skene's model; None if people voted, or without a pass mark.
     witan
         The version that counted.
     not_read

@@ -1,22 +1,19 @@
 """The OpenAPI document: shared responses, streams, and simpler schemas."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from inspect import cleandoc
 from typing import Any, Literal, TypeAlias
 
 from pydantic import TypeAdapter
 
 from witan.deliberation.events import SeatEvent
 from witan.deliberation.session import State
+from witan.service.json_output import field_docs
 from witan.service.session_records import StreamedEvent
 from witan.surfaces.http.problems import TITLES, Problem
 from witan.surfaces.openai.chat import CompletionChunk
 from witan.surfaces.openai.errors import OpenAIError, error_object
 from witan.surfaces.openai.responses import ResponseEvent
-
-_HEADING = re.compile(r"\n\n?([A-Z][a-z]+)\n-{3,}\n")
 
 Responses: TypeAlias = dict[int | str, dict[str, Any]]
 
@@ -204,33 +201,17 @@ def describe_fields(schema: Any) -> Any:
     result = {name: describe_fields(value) for name, value in schema.items()}
     text = result.get("description")
     if isinstance(text, str) and isinstance(result.get("properties"), dict):
-        about, *headings = _HEADING.split(text)
-        texts = dict(zip(headings[::2], headings[1::2], strict=True))
+        about, own_texts = field_docs(text)
         result["description"] = " ".join(about.split()).replace("None", "null")
-        own_texts = _field_texts(texts.get("Parameters", ""))
         shared_texts = _OF_EVENTS if "seq" in result["properties"] else {}
         for names, words in (*own_texts.items(), *shared_texts.items()):
             for name in names.split(", "):
                 if isinstance(field := result["properties"].get(name), dict):
-                    field.setdefault("description", words)
+                    field.setdefault("description", words.replace("None", "null"))
     return result
 
 
-def _field_texts(text: str) -> dict[str, str]:
-    """Name, or names with commas between, to the sentence below it."""
-    result: dict[str, list[str]] = {}
-    lines: list[str] = []
-    for line in text.splitlines():
-        if line[:1].strip():
-            lines = result.setdefault(line.partition(":")[0].strip(), [])
-        else:
-            lines.append(line.strip())
-    return {
-        names: " ".join(words).strip().replace("None", "null") for names, words in result.items()
-    }
-
-
-_OF_EVENTS = _field_texts(_HEADING.split(cleandoc(SeatEvent.__doc__ or ""))[2])
+_, _OF_EVENTS = field_docs(SeatEvent.__doc__ or "")
 """Descriptions of the fields that several kinds of events have."""
 
 

@@ -1,6 +1,7 @@
 """Requests of OpenAI's protocol, as questions to a council."""
 
 import json
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -270,19 +271,19 @@ class CouncilCallBody(BaseModel):
         return _check(tools, not tools or info.data.get("tool_choice") == "none", CALLS_NOTHING)
 
     @property
+    @abstractmethod
     def turns(self) -> Sequence[MessageBody]:
         """The conversation, the question within it."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def json_schema(self) -> str | None:
         """The final answer's JSON Schema as text, or None for prose."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def most_tokens(self) -> int | None:
         """The most tokens of every reply; None: as it is configured."""
-        raise NotImplementedError
 
     @property
     def stops(self) -> tuple[str, ...]:

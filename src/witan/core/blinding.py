@@ -1,6 +1,6 @@
 """Sheets under blind labels, in balanced orders."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -263,6 +263,54 @@ def draw_sheets(
         name: _sheet(name, [candidates[at] for at in row], rng)
         for name, row in zip(reviewers, rows, strict=True)
     }
+
+
+def draw_pair_sheets(
+    reviewers: Sequence[str],
+    candidates: Sequence[str],
+    seed: Sequence[int],
+    most: int,
+    *,
+    hidden_candidates: Mapping[str, str | Collection[str]],
+) -> dict[str, tuple[Sheet, ...]]:
+    """Draw each reviewer's pairs, each on two sheets in opposite orders.
+
+    All pairs stand in the rounds of a tournament in which everybody meets once a round (the circle
+    method), so any run of pairs has each candidate about equally often, and two rounds connect all.
+    Reviewers take turns at the pairs of which they wrote neither, `most` each, so that over the
+    panel all pairs are compared about equally often.
+
+    Returns
+    -------
+    dict of str to tuple of Sheet
+        In the order of the reviewers; one sheet and its reverse by turns.
+    """
+    rng = _generator(seed, DRAWN)
+    symbols = [candidates[at] for at in rng.permutation(len(candidates))]
+    rounds = [*_tournament(symbols)]
+    sheets, taken = {}, 0
+    for name in reviewers:
+        hidden = {*_collect_names(hidden_candidates.get(name, ()))}
+        pairs = [pair for pair in rounds if hidden.isdisjoint(pair)]
+        first = taken % max(len(pairs), 1)
+        own = [*pairs[first:], *pairs[:first]][:most]
+        taken += len(own)
+        sheets[name] = tuple(
+            _sheet(name, order, rng)
+            for pair in own
+            for order in ((pair, pair[::-1]) if rng.integers(2) else (pair[::-1], pair))
+        )
+    return sheets
+
+
+def _tournament(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield all pairs, round by round; who meets nobody in a round rests."""
+    ring: list[str | None] = [*names, *([None] if len(names) % 2 else [])]
+    for _ in range(len(ring) - 1):
+        for first, second in zip(ring[: len(ring) // 2], ring[::-1], strict=False):
+            if first is not None and second is not None:
+                yield first, second
+        ring.insert(1, ring.pop())
 
 
 def mirror(sheet: Sheet, seed: Sequence[int]) -> Sheet:

@@ -450,7 +450,7 @@ def _conclude(
         if decision == "passed" and pass_mark is not None:
             own = {each.text: each.ballots_to_flip for each in texts}[about or texts[0].text]
             flips = min((n for n in (flips, own) if n is not None), default=None)
-    reviewers = tuple(note.reviewer for note in outcome.ballots)
+    reviewers = tuple(dict.fromkeys(note.reviewer for note in outcome.ballots))
     return Verdict(
         decision, about, leader, probability, flips, pass_mark, level, sure, texts, reviewers
     )

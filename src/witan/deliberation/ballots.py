@@ -13,7 +13,7 @@ from itertools import combinations, groupby
 from operator import itemgetter
 from typing import Any
 
-from witan.core.ballot import Ballot, Grade, Groups
+from witan.core.ballot import Ballot, Grade, Groups, one_opinion_each
 from witan.core.blinding import Sheet
 from witan.core.escaping import is_blank
 from witan.core.interpretation import Counting, interpret
@@ -688,6 +688,37 @@ def merge(first: Ballot, second: Ballot, settings: Counting | None = None) -> Me
         notes="\n\n".join(notes) if notes else None,
     )
     return MergedBallot(merged, len(flipped), len(strict))
+
+
+def as_comparison(ballot: Ballot) -> Ballot:
+    """Return the ballot of a sheet with two candidates as one comparison."""
+    return replace(ballot, paired=True, candidates=None, grades={})
+
+
+def rank_comparisons(comparisons: Sequence[Ballot], roster: Iterable[str]) -> MergedBallot:
+    """Rank a reviewer's candidates by the share of rivals preferred to.
+
+    Both orders of a pair are one opinion; a pair that is not judged alike in both counts as a
+    tie, and as flipped.
+    """
+    opinions, order_kept = one_opinion_each(comparisons[0].session, comparisons, [])
+    shares: dict[str, list[float]] = {}
+    for opinion in opinions:
+        best = opinion.groups[0]
+        for name in opinion.candidate_names():
+            shares.setdefault(name, []).append((name in best) / len(best))
+    means = {name: -sum(each) / len(each) for name, each in shares.items()}
+    notes = [ballot.notes for ballot in comparisons if ballot.notes is not None]
+    [(n_kept, n_compared)] = order_kept.values() or [(0, 0)]
+    ballot = replace(
+        comparisons[0],
+        groups=_levels(means),
+        candidates=tuple(roster),
+        positions=None,
+        paired=False,
+        notes="\n\n".join(dict.fromkeys(notes)) if notes else None,
+    )
+    return MergedBallot(ballot, n_compared - n_kept, n_compared)
 
 
 def _groups_of(ballot: Ballot, settings: Counting) -> Groups:

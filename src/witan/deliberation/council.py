@@ -62,7 +62,7 @@ from witan.deliberation.plan import (
     check_affordable,
     check_priced,
 )
-from witan.deliberation.planner import make_plan, plan_reviews, plan_session
+from witan.deliberation.planner import fit_pairs, make_plan, plan_reviews, plan_session
 from witan.deliberation.ports import (
     Clock,
     Member,
@@ -279,16 +279,31 @@ class BaseCouncil:
         """
         check_question(question)
         check_attachments(conversation, files)
-        return make_plan(
-            self.members,
-            self.chairmen,
-            self.procedure,
-            question,
-            jury=self.jury,
-            conversation=conversation,
-            files=files,
-            lengths=lengths,
-        )
+        return self._fit_plan(question, conversation, files, lengths)[1]
+
+    def _fit_plan(
+        self,
+        question: str,
+        conversation: Sequence[Message],
+        files: Mapping[str, str],
+        lengths: Lengths,
+    ) -> tuple[Procedure, Plan]:
+        """Plan a question in as many pairs as the ceiling allows."""
+
+        def plan(procedure: Procedure) -> Plan:
+            return make_plan(
+                self.members,
+                self.chairmen,
+                procedure,
+                question,
+                jury=self.jury,
+                conversation=conversation,
+                files=files,
+                lengths=lengths,
+            )
+
+        procedure = fit_pairs(self.procedure, len(self.members), len(self.reviewers), plan)
+        return procedure, plan(procedure)
 
     async def ask(
         self,
@@ -352,7 +367,7 @@ class BaseCouncil:
         """
         check_question(question)
         check_attachments(conversation, files)
-        plan = self.plan(question, conversation=conversation, files=files, lengths=TYPICAL)
+        procedure, plan = self._fit_plan(question, conversation, files, TYPICAL)
         opening = self._open_session(
             question,
             tuple(conversation),
@@ -363,7 +378,8 @@ class BaseCouncil:
             plan=plan,
         )
         self._check_affordable(opening.plan, self.procedure.limits.max_cost_usd)
-        return await apply_history(link_parent(opening, parent), self._teacher)
+        opening = link_parent(replace(opening, procedure=procedure), parent)
+        return await apply_history(opening, self._teacher)
 
     async def resume(
         self, session: Session, *, listener: Listener | None = None, slot: Slot = NO_SLOT

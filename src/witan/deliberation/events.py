@@ -327,11 +327,16 @@ class BallotCast(RoundEvent):
     flipped, compared
         Pairs that the reviewer reversed, of those judged in both orders; 0 of 0 unless mirrored.
     lost
-        Reason why only one of two orders could be read, if so.
+        Reason why only one of two orders, or not all pairs, could be read, if so.
+    comparisons
+        What the reviewer said of each pair that it saw, order by order, however intransitive;
+        these count, and `ballot` only ranks by the share of rivals preferred to. Empty: it judged
+        one sheet.
     """
 
     kind: ClassVar[str] = "ballot_cast"
     ballot: Ballot
+    comparisons: tuple[Ballot, ...] = ()
     replies: tuple[str, ...]
     read_by: ReadBy
     notes: tuple[str, ...] = ()

@@ -18,7 +18,7 @@ from witan.deliberation.events import Judging, SessionOpened
 from witan.deliberation.plan import (
     Plan,
 )
-from witan.deliberation.planner import plan_session
+from witan.deliberation.planner import fit_pairs, plan_session
 from witan.deliberation.ports import (
     MOST_TEXTS,
     REFERENCE,
@@ -177,7 +177,7 @@ def open_rejudgment(
         parent_ranking=() if session.outcome is None else session.outcome.ranking,
         judging=judging,
     )
-    return replace(draft, plan=plan_session(draft))
+    return _plan(draft)
 
 
 def collect_answers(session: Session) -> tuple[StoredAnswer, ...]:
@@ -291,6 +291,9 @@ def open_judgment(
     if is_blank(opening.files.get(REFERENCE, "none")):
         raise InvalidParameter("reference", opening.files[REFERENCE], "some text, or none")
     graded = len(texts) == 1 or judging.pass_mark is not None
+    if graded and procedure.pairs is not None:
+        expected = "None for a single text or with a pass mark: pairs are not graded"
+        raise InvalidParameter("pairs", procedure.pairs, expected)
     if graded and not procedure.asks_grades:
         raise InvalidParameter("rubric_scoring", False, "True: without grades no text can pass")
     seats = tuple(Seat(name, "", TEXT) for name in texts)
@@ -304,4 +307,16 @@ def open_judgment(
         answers=tuple(StoredAnswer(name, text, spent=FREE) for name, text in texts.items()),
         judging=judging,
     )
+    return _plan(draft)
+
+
+def _plan(draft: e.SessionOpened) -> e.SessionOpened:
+    """Plan a session with stored answers, in as many pairs as its ceiling allows."""
+    procedure = fit_pairs(
+        draft.procedure,
+        len(draft.answers),
+        len(draft.jury),
+        lambda fitted: plan_session(replace(draft, procedure=fitted)),
+    )
+    draft = replace(draft, procedure=procedure)
     return replace(draft, plan=plan_session(draft))

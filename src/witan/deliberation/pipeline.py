@@ -521,10 +521,11 @@ def _list_uncounted(session: Session, count: RunningCount) -> Iterator[str]:
     last_events = {
         x.seat: x for x in session.events if isinstance(x, e.BallotCast | e.BallotAbstained)
     }
-    for ballot in session.ballots:
+    for ballot in session.reviewer_ballots.values():
         match last_events.get(ballot.reviewer):
-            case e.BallotCast(lost=str(loss)):
-                yield f"only one of {ballot.reviewer}'s two orders could be read: {loss}"
+            case e.BallotCast(lost=str(loss)) as cast:
+                read = "not all pairs" if cast.comparisons else "only one of two orders"
+                yield f"{read} by {ballot.reviewer} could be read: {loss}"
             case e.BallotAbstained(awaited=False):
                 continue
         if ballot.abstained and (session.opening.jury or ballot.reviewer in session.answers):

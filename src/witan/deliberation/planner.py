@@ -1,10 +1,10 @@
 """Plan a session by measuring its future prompts."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import inf
+from math import ceil, comb, inf
 from types import MappingProxyType
 
 from witan.core.ballot import Ballot
@@ -33,6 +33,7 @@ from witan.deliberation.prompts import (
 )
 from witan.deliberation.session import Authorship, is_author
 from witan.deliberation.texts import mask, masked_names
+from witan.errors import InvalidParameter
 
 SeatLike = Member | Seat
 
@@ -260,14 +261,14 @@ class _Planner:
         return self._line(seat, "answer", prompts, reading=reading)
 
     def _reviews(self, seat: SeatLike, blank: Sequence[int]) -> PlanLine:
-        authors = self.visible_authors(seat)
+        authors = self._sheet_authors(seat)
         tokens = self._longest_tokens(authors)
         reading = (len(blank), tokens, self._expected_tokens(authors))
         prompts = [size + tokens for size in blank]
         return self._line(seat, "review", prompts, unwritten=tokens, reading=reading)
 
     def _repairs(self, seat: SeatLike, blank: Sequence[int]) -> PlanLine:
-        tokens = self._longest_tokens(self.visible_authors(seat)) + self._repeated_tokens(seat)
+        tokens = self._longest_tokens(self._sheet_authors(seat)) + self._repeated_tokens(seat)
         prompts = [size + tokens for size in blank]
         return self._line(seat, "repair", prompts, unwritten=tokens, if_needed=True)
 
@@ -277,6 +278,13 @@ class _Planner:
             return [author for author in self.authors if not is_author(seat, author)]
         sees_all = self.procedure.self_review
         return [other for other in self.authors if sees_all or other.name != seat.name]
+
+    def _sheet_authors(self, seat: SeatLike) -> list[SeatLike]:
+        """Return the authors on one sheet; of pairs the two that may write most."""
+        authors = self.visible_authors(seat)
+        if self.procedure.pairs is None:
+            return authors
+        return sorted(authors, key=self._max_tokens, reverse=True)[:2]
 
     def _synthesis(self, chairmen: Sequence[SeatLike]) -> list[PlanLine]:
         """Return every chairman, then the dearest member; only the first is certain."""
@@ -354,7 +362,8 @@ class _Planner:
         )
 
     def _n_judged(self, seat: SeatLike) -> int:
-        return len(self.visible_authors(seat)) if self.authors else len(self.blank.texts)
+        n = len(self.visible_authors(seat)) if self.authors else len(self.blank.texts)
+        return n if self.procedure.pairs is None else min(n, 2)
 
     def _expected_tokens(self, authors: Iterable[SeatLike]) -> float:
         tokens = (self.lengths.tokens(a.source or a.name, "answer", 0) for a in authors)
@@ -415,6 +424,11 @@ class _BlankPrompts:
         """Return a member's reviews with repairs, without the failed reply."""
         if len(candidates) < (1 if self.procedure.asks_grades else 2):
             return []
+        if self.procedure.pairs is not None:
+            # At most: the two longest texts stand for every pair.
+            longest = sorted(candidates, key=lambda name: -len(self.texts[name].encode()))[:2]
+            n_pairs = min(self.procedure.pairs, comb(len(candidates), 2))
+            return [self._review(longest, 1)] * (2 * n_pairs)
         rounds = range(1, self.procedure.review_rounds + 1)
         review_lines = [self._review(candidates, number) for number in rounds]
         return review_lines * 2 if self.procedure.mirrored else review_lines
@@ -436,7 +450,7 @@ class _BlankPrompts:
 
     def _review(self, candidates: Sequence[str], number: int) -> tuple[int, int]:
         sheet = _draw_sheet(tuple(candidates))
-        rubric = self.procedure.rubric if self.procedure.rubric_scoring else None
+        rubric = self.procedure.graded_rubric
         peers = self._ballots() if number > 1 else {}
         messages = review_messages(
             self.question,
@@ -448,6 +462,7 @@ class _BlankPrompts:
             files=self.files,
             peers=peers or None,
             own_ballot=next(iter(peers.values()), None),
+            weighs=self.procedure.weighed_rubric,
         )
         schema = review_schema(sheet, rubric, holistic=self.procedure.holistic)
         form = most_input_tokens([], schema) - most_input_tokens([])
@@ -491,6 +506,32 @@ class _BlankPrompts:
 @lru_cache(maxsize=64)
 def _draw_sheet(candidates: tuple[str, ...]) -> Sheet:
     return label_map("plan", candidates, (0,))
+
+
+def fit_pairs(
+    procedure: Procedure, n_texts: int, n_reviewers: int, plan: Callable[[Procedure], Plan]
+) -> Procedure:
+    """Lower the pairs per reviewer to those that exist and fit the ceiling.
+
+    Raises
+    ------
+    InvalidParameter
+        If they are too few to compare every text with another.
+    """
+    if procedure.pairs is None:
+        return procedure
+    fewest = ceil(n_texts / n_reviewers)
+    most = max(min(procedure.pairs, comb(n_texts, 2)), 1)
+    if most < fewest and most < comb(n_texts, 2):
+        expected = f"{fewest} or more, for {n_reviewers} reviewers to compare {n_texts} texts"
+        raise InvalidParameter("pairs", procedure.pairs, expected)
+    ceiling = procedure.limits.max_cost_usd
+    for n_pairs in range(most, fewest, -1):
+        fitted = replace(procedure, pairs=n_pairs)
+        usual = None if ceiling is None else plan(fitted).usual_usd
+        if ceiling is None or usual is None or usual <= ceiling:
+            return fitted
+    return replace(procedure, pairs=min(fewest, most))
 
 
 def plan_session(opening: SessionOpened) -> Plan:

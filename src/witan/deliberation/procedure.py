@@ -1,8 +1,9 @@
 """The procedure of a council: stages, counting, limits and their checks."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any, Literal, get_args
 
 from witan.core.ballot import Ballot
@@ -130,6 +131,9 @@ class Procedure:
         Reviewers see their own answer too; counting still recuses them.
     mirrored
         Every reviewer is asked a second time, in reverse order.
+    pairs
+        Most pairs of answers that each reviewer compares, each in both orders and without grades;
+        None: all answers stand on one sheet. A ceiling of money lowers it.
     review_rounds
         2: reviewers then see each other's grades, anonymous, and may revise.
     debate_rounds
@@ -156,6 +160,7 @@ class Procedure:
     holistic: bool = False
     self_review: bool = False
     mirrored: bool = False
+    pairs: int | None = None
     review_rounds: int = 1
     debate_rounds: int = 0
     spend: Spend = "all"
@@ -174,6 +179,7 @@ class Procedure:
         if self.json_schema is not None:
             self._check_schema(self.json_schema)
         self._check_spending()
+        self._check_pairs()
         if self.review_rounds not in (1, 2):
             raise InvalidParameter("review_rounds", self.review_rounds, "1 or 2")
         if not 0 <= self.debate_rounds <= 5:
@@ -201,6 +207,21 @@ class Procedure:
             expected = "contrast with spend=adaptive: overlapping intervals are no test"
             raise InvalidParameter("ties", self.counting.ties, expected)
 
+    def _check_pairs(self) -> None:
+        """Refuse pairs where whole ballots are needed."""
+        if self.pairs is None:
+            return
+        if self.pairs < 1:
+            raise InvalidParameter("pairs", self.pairs, "a whole number ≥ 1, or None")
+        if self.review_rounds > 1:
+            expected = "1 with pairs: there are no grades for others to see"
+            raise InvalidParameter("review_rounds", self.review_rounds, expected)
+        if self.holistic:
+            raise InvalidParameter("holistic", True, "False with pairs, which are not graded")
+        if self.spend != "all":
+            expected = "all with pairs: a reviewer's comparisons are requested together"
+            raise InvalidParameter("spend", self.spend, expected)
+
     def _check_schema(self, schema: str) -> None:
         if self.mode != "consensus" or not self.synthesis:
             expected = "None where no chairman writes a common answer, such as in the mode best"
@@ -213,9 +234,19 @@ class Procedure:
         return self.counting.counting.rubric
 
     @property
+    def graded_rubric(self) -> Rubric | None:
+        """The rubric by which reviewers grade, if they do."""
+        return self.rubric if self.rubric_scoring and self.pairs is None else None
+
+    @property
+    def weighed_rubric(self) -> Rubric | None:
+        """The rubric by which reviewers compare pairs, if they do."""
+        return self.rubric if self.rubric_scoring and self.pairs is not None else None
+
+    @property
     def asks_grades(self) -> bool:
         """True if reviewers are asked to grade."""
-        return self.rubric_scoring or self.holistic
+        return self.pairs is None and (self.rubric_scoring or self.holistic)
 
     @property
     def needs_grades(self) -> bool:
@@ -224,7 +255,7 @@ class Procedure:
         return self.asks_grades and (rule == AUTO or RULES[rule].needs == "grades")
 
 
-_accepted_settings: deque[tuple[Settings, bool, bool]] = deque(maxlen=16)
+_accepted_settings: deque[tuple[Settings, bool, bool, bool]] = deque(maxlen=16)
 """Settings checked recently, since a server seats the same council again and again."""
 
 
@@ -266,16 +297,22 @@ def _rehearse(procedure: Procedure, n_members: int, *, jury: bool) -> None:
     if n_members == 2 and not procedure.asks_grades and not sees_all:
         expected = "at least three members, or grades: of two, each would rank one answer alone"
         raise InvalidParameter("the number of members that only rank", 2, expected)
-    rehearsed = (settings, procedure.rubric_scoring, procedure.holistic)
+    by_pairs = procedure.pairs is not None
+    rehearsed = (settings, procedure.rubric_scoring, procedure.holistic, by_pairs)
     if rehearsed in tuple(_accepted_settings):  # another thread may be adding to it
         return
     seats = ("a", "b", "c")
     grades: dict[str, Any] = {}
-    if procedure.rubric_scoring:
+    if by_pairs:
+        pass
+    elif procedure.rubric_scoring:
         grades = dict.fromkeys((c.name for c in procedure.rubric.criteria), 5)
     elif procedure.holistic:
         grades = {"overall": 5}
-    ballots = [_ballot(seat, seats, grades) for seat in seats]
+    sheets = [*combinations(seats, 2)] if by_pairs else [seats]
+    ballots = [
+        replace(_ballot(seat, sheet, grades), paired=by_pairs) for seat in seats for sheet in sheets
+    ]
     try:
         next(tally_sessions(ballots, replace(settings, weights={}, gates={})))
     except UnsuitableBallots as error:
@@ -285,10 +322,12 @@ def _rehearse(procedure: Procedure, n_members: int, *, jury: bool) -> None:
     _accepted_settings.append(rehearsed)
 
 
-def _ballot(reviewer: str, seats: tuple[str, ...], grades: dict[str, Any]) -> Ballot:
+def _ballot(reviewer: str, seats: Sequence[str], grades: dict[str, Any]) -> Ballot:
     groups = tuple((seat,) for seat in seats)
     graded = {seat: {k: g + n for k, g in grades.items()} for n, seat in enumerate(seats)}
-    return Ballot(reviewer, groups, graded if grades else {}, candidates=seats, scale=Scale())
+    return Ballot(
+        reviewer, groups, graded if grades else {}, candidates=tuple(seats), scale=Scale()
+    )
 
 
 def with_ceiling(procedure: Procedure, max_cost_usd: float | None) -> Procedure:

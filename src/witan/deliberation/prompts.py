@@ -278,6 +278,9 @@ _GRADING = """\
 Grade every answer with whole numbers from 1 to 10, each criterion by itself. How the criteria are \
 weighed is settled elsewhere and none of your business: add nothing up, average nothing."""
 
+_WEIGHING = """\
+Weigh these criteria; grade nothing:"""
+
 _OVERALL = """\
 overall: All things considered, how good is it? Your own impression, not computed from the others.\
 """
@@ -336,6 +339,7 @@ def review_messages(  # noqa: PLR0913 — a review depends on all of this
     system: str | None = None,
     peers: Mapping[str, Ballot] | None = None,
     own_ballot: Ballot | None = None,
+    weighs: Rubric | None = None,
 ) -> tuple[Message, ...]:
     """Ask for a review of the answers on a sheet.
 
@@ -351,6 +355,8 @@ def review_messages(  # noqa: PLR0913 — a review depends on all of this
         The other reviewers' ballots of the round before; None in the first round.
     own_ballot
         The reviewer's own ballot of the round before; None if it cast none.
+    weighs
+        Criteria to compare by, without grades; None if there are none.
     """
     parts = [
         data_rule(sheet.nonce),
@@ -358,6 +364,7 @@ def review_messages(  # noqa: PLR0913 — a review depends on all of this
         "The answers:\n\n" + fence_answers(sheet, answers),
         *((_COMPARE,) if REFERENCE in files else ()),
         *((_criteria(rubric, holistic),) if rubric is not None or holistic else ()),
+        *(() if weighs is None else (_weighed_criteria(weighs),)),
         *_peers(sheet, rubric, peers, own_ballot),
         _RANKING.format(labels=", ".join(sheet.labels)),
         _reply_form(_graded_criteria(rubric, holistic)),
@@ -425,6 +432,12 @@ def _criteria(rubric: Rubric | None, holistic: bool) -> str:
         bands = (f"  {band.low}-{band.high}: {band.text}" for band in criterion.anchors)
         parts.append("\n".join((f"{criterion.name}: {criterion.description}", *bands)))
     return "\n\n".join((*parts, _OVERALL) if holistic else parts)
+
+
+def _weighed_criteria(rubric: Rubric) -> str:
+    """Describe every criterion, without bands."""
+    criteria = (f"{criterion.name}: {criterion.description}" for criterion in rubric.criteria)
+    return "\n".join((_WEIGHING, *criteria))
 
 
 @lru_cache(maxsize=16)

@@ -276,7 +276,11 @@ def _seat(event: e.Event) -> str | None:
 def _rename_session(event: e.Event, session: str) -> e.Event:
     """Move an event to another session."""
     if isinstance(event, e.BallotCast):
-        return replace(event, ballot=replace(event.ballot, session=session))
+        return replace(
+            event,
+            ballot=replace(event.ballot, session=session),
+            comparisons=tuple(replace(each, session=session) for each in event.comparisons),
+        )
     return event
 
 

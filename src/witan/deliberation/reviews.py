@@ -12,14 +12,21 @@ from operator import itemgetter
 import anyio
 
 from witan.core.ballot import Ballot
-from witan.core.blinding import Sheet, draw_sheets, mirror
+from witan.core.blinding import Sheet, draw_pair_sheets, draw_sheets, mirror
 from witan.core.early_stopping import find_decided_leader
 from witan.core.gate import Gate
 from witan.core.outcome import Outcome
 from witan.core.settings import Settings
 from witan.deliberation import events as e
 from witan.deliberation.adaptive import Look, look_at, order_sheets
-from witan.deliberation.ballots import MergedBallot, Review, merge, read_review
+from witan.deliberation.ballots import (
+    MergedBallot,
+    Review,
+    as_comparison,
+    merge,
+    rank_comparisons,
+    read_review,
+)
 from witan.deliberation.calls import (
     CallFailure,
     CallResult,
@@ -54,6 +61,7 @@ class RunningCount:
         self.context = context
         self.roster = tuple(roster)
         self.ballots: dict[str, Ballot] = {}
+        self.comparisons: dict[str, tuple[Ballot, ...]] = {}
         self.reasons: dict[str, str] = {}
         outcomes = [x.outcome for x in context.earlier_events if isinstance(x, e.OutcomeChanged)]
         self.outcome: Outcome | None = outcomes[-1] if outcomes else None
@@ -155,21 +163,28 @@ class RunningCount:
         return self.outcome
 
     def _in_seat_order(self) -> list[Ballot]:
-        """Return one ballot per called seat; abstentions count in coverage only."""
-        return [
-            self.ballots.get(member.name)
-            or self.context.authorship.sign(
-                Ballot(
-                    member.name,
-                    session=self.context.opening.session,
-                    abstained=True,
-                    reason=self.reasons.get(member.name, "did not finish"),
-                    candidates=self.roster,
-                )
-            )
-            for member in self.context.reviewers
-            if member.name not in self.uncalled_reviewers
-        ]
+        """Return the ballot, or comparisons, of every called seat.
+
+        Abstentions count in coverage only.
+        """
+        ballots: list[Ballot] = []
+        for member in self.context.reviewers:
+            name = member.name
+            if name in self.comparisons:
+                ballots += self.comparisons[name]
+            elif name not in self.uncalled_reviewers:
+                ballots.append(self.ballots.get(name) or self._abstention(name))
+        return ballots
+
+    def _abstention(self, name: str) -> Ballot:
+        abstained = Ballot(
+            name,
+            session=self.context.opening.session,
+            abstained=True,
+            reason=self.reasons.get(name, "did not finish"),
+            candidates=self.roster,
+        )
+        return self.context.authorship.sign(abstained)
 
     def _is_decided(self) -> bool:
         stops = self.context.procedure.spend == "until_decided" and not self.context.retries
@@ -287,8 +302,8 @@ class _Round:
         self.files = {name: neutralize(text) for name, text in opening.files.items()}
         self.ballot_events: dict[str, e.BallotCast] = {}
         self.second: set[str] = set()
-        graded = context.procedure.rubric_scoring
-        self.rubric = context.procedure.rubric if graded else None
+        self.rubric = context.procedure.graded_rubric
+        self.results: dict[str, dict[int, _SheetResult]] = {}
 
     async def run(self) -> None:
         """Hand out the sheets and collect the ballots."""
@@ -415,7 +430,7 @@ class _Round:
                         self._abstain(member, NOT_AWAITED, is_awaited=False)
 
     def _draw_sheets(self, reviewers: Sequence[str]) -> Mapping[str, tuple[Sheet, ...]]:
-        """Draw one sheet per reviewer, or two in opposite orders.
+        """Draw one sheet per reviewer, two in opposite orders, or such twos of pairs.
 
         A resumed session draws the same sheets again.
         """
@@ -425,12 +440,13 @@ class _Round:
             name: self.duplicates.with_duplicates(each)
             for name, each in context.authorship.candidates_by_author.items()
         }
-        drawn_sheets = draw_sheets(
-            reviewers,
-            self.duplicates.representatives(self.answers),
-            (context.opening.seed, REVIEW_SHEETS, self.number),
-            hidden_candidates={} if shows_own else candidates_by_author,
-        )
+        candidates = self.duplicates.representatives(self.answers)
+        drawing = (context.opening.seed, REVIEW_SHEETS, self.number)
+        hidden = {} if shows_own else candidates_by_author
+        most = context.procedure.pairs
+        if most is not None:
+            return draw_pair_sheets(reviewers, candidates, drawing, most, hidden_candidates=hidden)
+        drawn_sheets = draw_sheets(reviewers, candidates, drawing, hidden_candidates=hidden)
         sheets: dict[str, tuple[Sheet, ...]] = {
             name: (sheet,) for name, sheet in drawn_sheets.items()
         }
@@ -442,7 +458,7 @@ class _Round:
 
     def _record_sheet(self, sheet: Sheet, turn: int) -> None:
         """Record a sheet unless the interrupted session had recorded it."""
-        event = {"round": self.number, "sheet": sheet, "mirrored": turn == 1}
+        event = {"round": self.number, "sheet": sheet, "mirrored": turn % 2 == 1}
         if not any(
             self._is_recorded(event_before, event) for event_before in self.context.earlier_events
         ):
@@ -461,6 +477,8 @@ class _Round:
             match event:
                 case e.BallotCast() if event.round == self.number:
                     self.count.ballots[event.seat] = event.ballot
+                    if event.comparisons:
+                        self.count.comparisons[event.seat] = event.comparisons
                     if (
                         event.seat in self.ballot_events
                         and self.context.procedure.spend == "adaptive"
@@ -485,13 +503,13 @@ class _Round:
             self._stop_waiting()
 
     async def _ask_both(self, member: Member, pairs: SheetCalls) -> list[_SheetResult]:
-        """Read the reviewer's one sheet, or both at once."""
+        """Read the reviewer's one sheet, or all at once."""
         if len(pairs) == 1:
             return [await self._ask(member, *pairs[0], is_mirrored=member.name in self.second)]
-        results: dict[int, _SheetResult] = {}
+        results = self.results[member.name] = {}
 
         async def one(turn: int, sheet: Sheet, call: Call) -> None:
-            results[turn] = await self._ask(member, sheet, call, is_mirrored=turn == 1)
+            results[turn] = await self._ask(member, sheet, call, is_mirrored=turn % 2 == 1)
 
         async with anyio.create_task_group() as group:
             for turn, (sheet, call) in enumerate(pairs):
@@ -500,7 +518,8 @@ class _Round:
 
     def _calls(self, member: Member, sheets: Sequence[Sheet]) -> list[Call]:
         """Make one call per sheet with anything to compare."""
-        if len(sheets[0].candidates) < (1 if self.context.procedure.asks_grades else 2):
+        least = 1 if self.context.procedure.asks_grades else 2
+        if not sheets or len(sheets[0].candidates) < least:
             return []
         return [
             replace(
@@ -588,6 +607,7 @@ class _Round:
             system=member.options.system,
             peers={name: b for name, b in self.peers.items() if name != member.name} or None,
             own_ballot=self.peers.get(member.name),
+            weighs=context.procedure.weighed_rubric,
         )
 
     def _read_reply(self, reply: str, sheet: Sheet) -> tuple[Review | None, str]:
@@ -640,19 +660,24 @@ class _Round:
                 is_misconfigured=is_misconfigured,
             )
             return None
-        merged_ballot = MergedBallot(reviews[0].ballot, 0, 0)
-        if len(reviews) == 2:
-            counting = self.context.procedure.counting.counting
-            merged_ballot = merge(reviews[0].ballot, reviews[1].ballot, counting)
         own_candidates = self.context.authorship.candidates_by_author[member.name]
-        merged_ballot = replace(
-            merged_ballot, ballot=self.duplicates.expand(merged_ballot.ballot, own_candidates)
-        )
+        comparisons: tuple[Ballot, ...] = ()
+        if self.context.procedure.pairs is not None:
+            comparisons = tuple(
+                pair
+                for each in reviews
+                for pair in self.duplicates.expand_pair(as_comparison(each.ballot), own_candidates)
+            )
+            self.count.comparisons[member.name] = comparisons
+            merged_ballot = rank_comparisons(comparisons, self.answers)
+        else:
+            merged_ballot = self._merge(reviews, own_candidates)
         self.context.recorder.emit(
             e.BallotCast,
             seat=member.name,
             round=self.number,
             ballot=merged_ballot.ballot,
+            comparisons=comparisons,
             replies=replies,
             read_by="tolerant" if any(r.read_by == "tolerant" for r in reviews) else "schema",
             notes=tuple(dict.fromkeys(_notes(results))),
@@ -665,6 +690,14 @@ class _Round:
         assert isinstance(event, e.BallotCast)  # noqa: S101 - as it is made
         self.ballot_events[member.name] = event
         return merged_ballot.ballot
+
+    def _merge(self, reviews: Sequence[Review], own_candidates: Sequence[str]) -> MergedBallot:
+        merged_ballot = MergedBallot(reviews[0].ballot, 0, 0)
+        if len(reviews) == 2:
+            counting = self.context.procedure.counting.counting
+            merged_ballot = merge(reviews[0].ballot, reviews[1].ballot, counting)
+        expanded = self.duplicates.expand(merged_ballot.ballot, own_candidates)
+        return replace(merged_ballot, ballot=expanded)
 
     def _record_second(self, member: Member, result: _SheetResult) -> Ballot:
         """Record a ballot again, merged with its other order if any."""
@@ -723,7 +756,13 @@ class _Round:
         self.scope.cancel()
 
     def _give_up(self, member: Member) -> None:
-        if member.name in self.second:
+        results = [*self.results.get(member.name, {}).values()]
+        if self.context.procedure.pairs is not None and any(each.review for each in results):
+            late = _SheetResult(None, self.context.out_of_time(), ())
+            ballot = self._record_result(member, [*results, late])
+            if ballot is not None:
+                self.count.ballots[member.name] = ballot
+        elif member.name in self.second:
             self._record_second(member, _SheetResult(None, self.context.out_of_time(), ()))
         elif self.count.leader is None:
             self._abstain(member, self.context.out_of_time())

@@ -339,6 +339,16 @@ class Session(NotebookDisplay, FrameSource):
         }
 
     @property
+    def reviewer_ballots(self) -> Mapping[str, Ballot]:
+        """One ballot per reviewer; of one that compared pairs, its ranking by them."""
+        by_pairs = {
+            event.seat: event.ballot
+            for event in self.events
+            if isinstance(event, e.BallotCast) and event.comparisons
+        }
+        return {b.reviewer: by_pairs.get(b.reviewer, b) for b in self.ballots}
+
+    @property
     def reliability(self) -> Measure:
         """Share of equally confident panels that matched people, if known.
 
@@ -353,8 +363,9 @@ class Session(NotebookDisplay, FrameSource):
         if members:
             parts.append(_events_of(len(self.answers), len(members), "answer"))
         if not members or any(isinstance(event, e.SheetDrawn) for event in self.events):
-            n_ballots = sum(not ballot.abstained for ballot in self.ballots)
-            parts.append(_events_of(n_ballots, len(self.ballots), "ballot"))
+            ballots = self.reviewer_ballots.values()
+            n_ballots = sum(not ballot.abstained for ballot in ballots)
+            parts.append(_events_of(n_ballots, len(ballots), "ballot"))
         return ", ".join(parts)
 
     @property
@@ -568,7 +579,7 @@ class _Fold:
             raise NothingToCount("the opening of the session contains an answer of an unknown seat")
         self.failure_by_seat: dict[str, str] = {}
         self.flags = {stored.seat: stored.flags for stored in opening.answers if stored.flags}
-        self.ballots: dict[str, Ballot] = {}
+        self.ballots: dict[str, tuple[Ballot, ...]] = {}
         self.rounds: dict[str, int] = {}
         self.abstention_by_seat: dict[str, str] = {}
         self.requested_seats: set[str] = set()
@@ -608,7 +619,8 @@ class _Fold:
             raise NothingToCount(f"event {event.seq} refers to the unknown seat {seat}")
         if isinstance(event, e.BallotCast):
             ballot = event.ballot
-            if (ballot.reviewer, ballot.session) != (seat, self.opening.session):
+            cast = {(each.reviewer, each.session) for each in (ballot, *event.comparisons)}
+            if cast != {(seat, self.opening.session)}:
                 raise NothingToCount(
                     f"event {event.seq} contains a ballot of another seat or session"
                 )
@@ -619,7 +631,7 @@ class _Fold:
             case e.SheetDrawn():
                 self.sheets.add(event.sheet.reviewer)
             case e.BallotCast() if event.round >= self.rounds.get(event.seat, 0):
-                self.ballots[event.seat] = event.ballot
+                self.ballots[event.seat] = event.comparisons or (event.ballot,)
                 self.rounds[event.seat] = event.round
             case e.BallotAbstained():
                 self.abstention_by_seat[event.seat] = event.reason
@@ -654,9 +666,10 @@ class _Fold:
             },
             failed={name: self.flags[name] for name in seats if name in self.flags},
             ballots=tuple(
-                self._ballot(s.name)
+                ballot
                 for s in self.opening.reviewers
                 if s.name not in self.uncalled_seats
+                for ballot in self._ballots(s.name)
             ),
             outcome=self.outcome,
             synthesis=self._resolve_citations(self.synthesis),
@@ -696,7 +709,7 @@ class _Fold:
             name, "did not finish" if name in self.requested_seats else NOT_REQUESTED
         )
 
-    def _ballot(self, name: str) -> Ballot:
+    def _ballots(self, name: str) -> tuple[Ballot, ...]:
         if name in self.ballots:
             return self.ballots[name]
         if name in self.abstention_by_seat:
@@ -717,4 +730,4 @@ class _Fold:
             reason=reason,
             candidates=roster or None,
         )
-        return self.authorship.sign(abstained)
+        return (self.authorship.sign(abstained),)

@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
-from witan.core.ballot import Ballot
+from witan.core.ballot import Ballot, shown_pair
 from witan.deliberation.ports import TEXT, Member, Seat
 
 MODEL, VENDOR = "[model]", "[vendor]"
@@ -261,6 +261,17 @@ class DuplicateGroups:
         return replace(
             ballot, groups=ranking, grades=grades, positions=positions or None, candidates=roster
         )
+
+    def expand_pair(self, pair: Ballot, own_candidates: Collection[str]) -> Iterator[Ballot]:
+        """Yield a comparison for every two duplicates of its candidates."""
+        others = {group[0]: group[1:] for group in self.groups}
+        first, second = shown_pair(pair)
+        for one in (first, *others.get(first, ())):
+            for other in (second, *others.get(second, ())):
+                names = {first: one, second: other}
+                if {one, other}.isdisjoint(own_candidates):
+                    groups = tuple(tuple(names[name] for name in group) for group in pair.groups)
+                    yield replace(pair, groups=groups, positions={one: 1, other: 2})
 
 
 MOST_NAMED = 20

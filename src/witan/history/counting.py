@@ -106,7 +106,8 @@ def session_ballots(session: Session, votes: Sequence[Ballot] = ()) -> SessionBa
             seat.name: model_of(seat) for seat in (*session.opening.jury, *session.opening.seats)
         },
         answers=_answers(session),
-        order_agreement=session.consistency,
+        # Comparisons say themselves what was judged in both orders.
+        order_agreement={} if session.opening.procedure.pairs else session.consistency,
         repaired_reviewers=_repaired_reviewers(session),
         outcome=session.outcome,
     )

@@ -611,6 +611,7 @@ class ArmBatch:
             debate_rounds=0,
             review_rounds=1,
             mirrored=False,
+            pairs=None,
             self_review=False,
             enough=None,
             quorum=min(before.quorum, len(seats)),

@@ -72,6 +72,16 @@ class ReviewSettings(Parameters):
             label="Mirrored reviews",
         ),
     ] = None
+    pairs: Annotated[
+        int | None,
+        Constraint(ge=1),
+        Doc(
+            "Have every reviewer compare pairs, at most so many, each in both orders, instead of "
+            "one sheet.",
+            DELIBERATION,
+            label="Pairs per reviewer",
+        ),
+    ] = None
     review_rounds: Annotated[
         int | None,
         Constraint(ge=1, le=2),

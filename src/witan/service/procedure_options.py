@@ -41,6 +41,7 @@ class CouncilOptions(CountOptions, total=False):
     json_schema: str | None
     self_review: bool
     mirrored: bool
+    pairs: int | None
     review_rounds: int
     debate_rounds: int
     spend: Spend

@@ -155,8 +155,9 @@ def session_trust(session: "Session") -> str:
     elif session.answers_agree:
         parts.append(f"all {len(session.answers)} answers are the same, so none was reviewed")
     elif session.status not in ("interrupted", "running"):
-        voted = sum(not ballot.abstained for ballot in session.ballots)
-        parts.append(f"{voted} of {count_noun(len(session.ballots), 'reviewer')}")
+        ballots = session.reviewer_ballots.values()
+        voted = sum(not ballot.abstained for ballot in ballots)
+        parts.append(f"{voted} of {count_noun(len(ballots), 'reviewer')}")
         parts.append("no outcome")
     parts += _circumstances(session)
     if missing := missing_text(session):

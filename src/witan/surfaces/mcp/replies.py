@@ -123,7 +123,7 @@ def progress_text(result: Found) -> str:
         return _imported_text(result)
     session, under_way = result.session, result.under_way
     opened, outcome = session.opening, session.outcome
-    n_ballots = sum(not ballot.abstained for ballot in session.ballots)
+    n_ballots = sum(not ballot.abstained for ballot in session.reviewer_ballots.values())
     parts = [
         *(["simulated"] if session.is_simulated else []),
         f"session {session.id} is {'under way' if under_way else session.status}",

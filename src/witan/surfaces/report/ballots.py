@@ -49,7 +49,7 @@ def ballot_matrix(
     counted_notes = () if session.outcome is None else names.order_outcome(session.outcome).ballots
     notes = {note.reviewer: note for note in counted_notes}
     own_candidates = Authorship.of(session.opening).candidates_by_author
-    ballot_by_reviewer = {ballot.reviewer: ballot for ballot in session.ballots}
+    ballot_by_reviewer = session.reviewer_ballots
     candidates, reviews = _rank_candidates(session, names), []
     for reviewer in names.order(ballot_by_reviewer):
         ballot, reviewer_events = (
@@ -221,7 +221,8 @@ def _remarks(events: _ReviewerEvents, note: BallotNote | None) -> Iterator[str]:
             pairs = f"{cast.flipped} of {count_noun(cast.compared, 'pair')}"
             yield f"judged {pairs} differently on the mirrored sheet"
         if cast.lost:
-            yield f"only one of its two orders could be read: {cast.lost}"
+            read = "not all of its pairs" if cast.comparisons else "only one of its two orders"
+            yield f"{read} could be read: {cast.lost}"
     yield from (f"asked again: {each.problem}" for each in events.repairs)
     if note is not None and note.mismatch:
         yield "its ranking and its grades contradict each other in some pair"
@@ -247,7 +248,9 @@ def _replies(events: _ReviewerEvents, names: SeatNames) -> Iterator[tuple[str, s
         yield "First reply, which could not be read", names.quote(each.reply)
     last = events.ballot or events.abstention
     for turn, text in enumerate(last.replies if last else (), start=1):
-        which = f" {turn}, one of two orders" if last and len(last.replies) > 1 else ""
+        n_replies = len(last.replies) if last else 1
+        both = "one of two orders" if n_replies == 2 else f"of {n_replies}"
+        which = f" {turn}, {both}" if n_replies > 1 else ""
         if not any(text == each.reply for each in events.repairs):
             yield f"Reply{which}", names.quote(text)
 

@@ -81,8 +81,9 @@ def _words_without_outcome(session: Session) -> tuple[str, str]:
         return "One answer alone.", "There is nothing to compare it with."
     if not session.answers:
         return "No answer.", "Every member failed."
-    cast = sum(not ballot.abstained for ballot in session.ballots)
-    voted = f"{cast} of {count_noun(len(session.ballots), 'reviewer')} voted"
+    ballots = session.reviewer_ballots.values()
+    cast = sum(not ballot.abstained for ballot in ballots)
+    voted = f"{cast} of {count_noun(len(ballots), 'reviewer')} voted"
     return "No outcome.", f"{voted}, fewer than the quorum asks for."
 
 
@@ -219,10 +220,11 @@ def _gaps(session: Session) -> Iterator[str]:
     if session.unanswered:
         everyone = len(session.answers) + len(session.unanswered)
         yield f"{len(session.answers)} of {everyone} answered"
-    abstained = [ballot.reviewer for ballot in session.ballots if ballot.abstained]
+    ballots = session.reviewer_ballots
+    abstained = [name for name, ballot in ballots.items() if ballot.abstained]
     # Who did not answer is not asked to vote.
     if session.answers and not session.unanswered.keys() >= {*abstained}:
-        yield f"{len(session.ballots) - len(abstained)} of {len(session.ballots)} voted"
+        yield f"{len(ballots) - len(abstained)} of {len(ballots)} voted"
 
 
 def failed_seats(session: Session) -> tuple[str, ...]:

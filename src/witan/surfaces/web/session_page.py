@@ -233,7 +233,7 @@ def _switches(
     session: Session, recount: RecountView | None, names: SeatNames
 ) -> Iterator[BallotSwitch]:
     """Yield how each ballot counts, in the order of the page."""
-    cast = [each.reviewer for each in session.ballots if not each.abstained]
+    cast = [name for name, each in session.reviewer_ballots.items() if not each.abstained]
     own_weights = session.settings.weights
     for seat in names.order(cast):
         own_weight = float(own_weights.get(seat, 1))

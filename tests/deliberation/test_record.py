@@ -426,6 +426,7 @@ PARTS: list[tuple[Any, dict[str, Any]]] = [
             "holistic": True,
             "self_review": True,
             "mirrored": True,
+            "pairs": 3,
             "review_rounds": 2,
             "debate_rounds": 1,
             "spend": "adaptive",

@@ -1,6 +1,8 @@
 """Locks: processes wait for each other, within the time limit."""
 
+import shutil
 import sqlite3
+import subprocess
 import time
 from threading import Thread
 
@@ -163,3 +165,57 @@ class TestWhileSessionsRun:
             send(history.recording(), told("s1"))
 
         assert 9 < time.monotonic() - began < 14
+
+
+ELSEWHERE = """
+import ctypes, socket, sys
+assert ctypes.CDLL(None).unshare(0x04000000) == 0  # a machine's name of its own
+socket.sethostname("elsewhere")
+from histories import stages
+from witan.history import History
+history = History.open(sys.argv[1])
+recording = history.recording()
+[recording(event) for event in next(stages("s1"))]
+recording.flush()
+print("held", flush=True)
+sys.stdin.readline()
+history.close()
+print("closed", flush=True)
+sys.stdin.read()
+"""
+
+
+class TestOtherMachines:
+    """A server knows whether the process of a session lives, wherever it runs."""
+
+    @pytest.fixture
+    def elsewhere(self, postgresql_url, running):
+        """A process of a machine of another name, which records session ``s1``."""
+        unshare = shutil.which("unshare")
+        if unshare is None or subprocess.run([unshare, "-u", "true"], check=False).returncode:  # noqa: S603
+            pytest.skip("this user may not give a process a machine's name of its own")
+        return running(ELSEWHERE, postgresql_url)
+
+    def test_its_session_is_free_once_it_is_killed(self, postgresql_url, elsewhere):
+        """Until then it is listed as running, and not taken over."""
+        with History.open(postgresql_url) as history:
+            assert [found.status for found in history.find()] == ["running"]
+            with pytest.raises(HistoryError, match=f"in process {elsewhere.pid} on elsewhere"):
+                history.claim("s1")
+            elsewhere.kill()
+            elsewhere.wait()
+            deadline = time.monotonic() + 5
+            while history.find()[0].status == "running":
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            assert history.claim("s1").status == "interrupted"
+
+    def test_its_session_is_free_once_its_history_is_closed(self, postgresql_url, elsewhere):
+        """The process itself may go on."""
+        elsewhere.stdin.write("\n")
+        elsewhere.stdin.flush()
+        assert elsewhere.stdout.readline() == "closed\n"
+
+        with History.open(postgresql_url) as history:
+            assert history.claim("s1").status == "interrupted"
+            assert elsewhere.poll() is None

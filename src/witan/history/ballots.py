@@ -42,7 +42,7 @@ from witan.errors import (
     WitanError,
 )
 from witan.history.counting import SessionRows, count_session
-from witan.history.database import Database, in_list, other_process
+from witan.history.database import Database, in_list
 from witan.history.reading import (
     read_answers,
     read_session_ballots,
@@ -676,8 +676,8 @@ def complete_record(database: Database, record: Session, rows: Rows) -> bool:
     if not stored_events or list(record.events[: len(stored_events)]) != stored_events:
         return False
     holder = lock_session(database, record.id) or NO_HOLDER
-    if (process := other_process(holder)) is not None:
-        problem = f"the session {record.id} is running in process {process}"
+    if (process := database.find_process(holder)) is not None:
+        problem = f"the session {record.id} is running in {process}"
         raise HistoryConflict(
             database.location, problem, "wait until it ends, then import the file again"
         )

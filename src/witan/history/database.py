@@ -3,7 +3,8 @@
 Statements are written once, with parameters as ``:name``, and converted for each driver.
 
 The holder of a session is a token of a process: its machine, number and start time, because numbers
-are reused. Processes on other machines, or on Windows, cannot be checked.
+are reused. Processes on other machines, or on Windows, cannot be checked where the history is a
+file; PostgreSQL knows every process that is connected.
 """
 
 import os
@@ -170,6 +171,15 @@ class Database(ABC):
         """
         with self._block(write=True, wait=wait):
             yield
+
+    def find_process(self, holder: str) -> str | None:
+        """Name the other process that records a holder's session, if any."""
+        number = other_process(holder)
+        return None if number is None else f"process {number}"
+
+    def is_running(self, holder: str) -> bool:
+        """True if this or another process records a holder's session."""
+        return holder in _RECORDING or self.find_process(holder) is not None
 
     def wait_until_writable(self, wait: float) -> None:
         """Wait up to `wait` seconds for the write lock, then release it."""
@@ -408,15 +418,15 @@ def unmark_recording(holder: str) -> None:
     _RECORDING.discard(holder)
 
 
-def is_running(holder: str) -> bool:
-    """True if a process of this machine records a holder's session."""
-    return holder in _RECORDING or other_process(holder) is not None
-
-
 def new_holder() -> str:
     """Make a unique token of this process."""
+    return f"{token_hex(8)}@{own_process()}"
+
+
+def own_process() -> str:
+    """Return this process's machine, number and start time, as in its tokens."""
     number = os.getpid()
-    return f"{token_hex(8)}@{gethostname()}/{number}/{_own_start_time(number)}"
+    return f"{gethostname()}/{number}/{_own_start_time(number)}"
 
 
 def other_process(holder: str) -> int | None:

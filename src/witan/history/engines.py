@@ -14,10 +14,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from functools import cache, lru_cache
 from glob import escape
+from hashlib import blake2b
 from importlib import import_module
 from itertools import combinations
 from math import log, sqrt
 from pathlib import Path
+from socket import gethostname
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -28,6 +30,7 @@ from witan.history.database import (
     Database,
     Params,
     is_lock_refusal,
+    own_process,
     percent_style,
     unstorable_error,
 )
@@ -452,6 +455,27 @@ MIN_COPY_ROWS = 100
 CONNECT_SECONDS = 10
 """Timeout of a connection in seconds, unless the URL has a ``connect_timeout``."""
 
+_PROCESS_KEY = 0x77_69_74_61
+"""First key of the advisory locks of processes: "wita" in ASCII."""
+
+_SIGN_ON_SQL = """
+SELECT pg_advisory_lock_shared(%s, %s),
+    set_config('tcp_keepalives_idle', '10', false),
+    set_config('tcp_keepalives_interval', '5', false)
+"""
+"""Lock this process's key, and have the server notice a lost machine within a minute."""
+
+_SIGNED_ON_SQL = """
+SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND classid = :key AND objid = :process
+"""
+
+
+def _process_key(process: str) -> int:
+    """Return a process's second lock key."""
+    return int.from_bytes(blake2b(process.encode(errors="replace"), digest_size=4).digest()) >> 1
+
 
 class PostgresDatabase(Database):
     """A connection to PostgreSQL with automatic reconnection."""
@@ -521,7 +545,24 @@ class PostgresDatabase(Database):
         # A statement outside a transaction commits immediately and leaves none open.
         connection = self._psycopg.connect(autocommit=True, **options)  # type: ignore[arg-type]
         connection.adapters.register_loader("numeric", FloatLoader)
+        connection.execute(_SIGN_ON_SQL, (_PROCESS_KEY, _process_key(own_process())))
         return connection
+
+    def find_process(self, holder: str) -> str | None:
+        """Name the other process that records a holder's session, on any machine.
+
+        Every connection of a process keeps a lock that the server releases once the process or its
+        machine is gone. A process of this machine has to be running as well.
+        """
+        process = holder.partition("@")[2]
+        machine, _, rest = process.partition("/")
+        if not rest or process == own_process():
+            return None
+        name = super().find_process(holder)
+        if machine != gethostname():
+            name = f"process {rest.partition('/')[0]} on {machine}"
+        keys = {"key": _PROCESS_KEY, "process": _process_key(process)}
+        return name if name is not None and self.rows(_SIGNED_ON_SQL, keys) else None
 
     def _refusal(self, error: Exception) -> HistoryError:
         words = self._redact(str(error))

@@ -21,7 +21,6 @@ from witan.history.database import (
     in_list,
     lock_cached_sums,
     new_holder,
-    other_process,
 )
 from witan.history.engines import SqliteDatabase, is_damage
 from witan.history.reading import (
@@ -329,7 +328,7 @@ class History:
         Parameters
         ----------
         force
-            Take it over even if another process of this machine still records it.
+            Take it over even if another process still records it.
 
         Raises
         ------
@@ -342,8 +341,8 @@ class History:
         with self.database.transaction():
             require_session(self.database, session)
             holder = lock_session(self.database, session) or NO_HOLDER
-            if not force and (process := other_process(holder)) is not None:
-                problem = f"the session {session} is running in process {process}"
+            if not force and (process := self.database.find_process(holder)) is not None:
+                problem = f"the session {session} is running in {process}"
                 resume_parameters = {"take_over": True}
                 take_over = Way("take it over anyway (", resume_parameters, "resume", after=")")
                 remedy = Remedy("wait until it ends", take_over)

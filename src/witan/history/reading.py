@@ -17,7 +17,7 @@ from witan.core.session_ballots import ModelNames, SessionBallots
 from witan.deliberation.record import SessionImport
 from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, InvalidParameter, UnknownName
-from witan.history.database import Database, blocks, in_list, is_running
+from witan.history.database import Database, blocks, in_list
 from witan.history.engines import SqliteDatabase
 from witan.history.rows import (
     COUNCIL,
@@ -423,19 +423,30 @@ def find(database: Database, search: Search) -> list[SessionSummary]:
         best = _best(database, {row[0]: row[6] for row in rows})
         seats = _seats(database, best)
         model_names = read_names(database, sorted(set(best.values())))
-    return [_line(row, model_names.get(best.get(row[0], -1)), seats.get(row[0])) for row in rows]
+        is_running = {
+            row[0]: row[2] == "interrupted" and database.is_running(row[12]) for row in rows
+        }
+    return [
+        _line(row, model_names.get(best.get(row[0], -1)), seats.get(row[0]), is_running[row[0]])
+        for row in rows
+    ]
 
 
 def _read_running(database: Database) -> list[str]:
-    """Read the sessions being recorded on this machine."""
+    """Read the sessions being recorded."""
     sql = "SELECT session, holder FROM sessions WHERE status = 'interrupted'"
-    return [session for session, holder in database.rows(sql) if is_running(holder)]
+    return [session for session, holder in database.rows(sql) if database.is_running(holder)]
 
 
-def _line(row: tuple[Any, ...], leader: str | None, seat: str | None) -> SessionSummary:
+def _line(
+    row: tuple[Any, ...],
+    leader: str | None,
+    seat: str | None,
+    is_running: bool,
+) -> SessionSummary:
     session, at_us, status, category, simulated, question, rule, cost_usd, *others = row
-    source, parent, relation, has_events, holder, p_best = others
-    if status == "interrupted" and is_running(holder):
+    source, parent, relation, has_events, _, p_best = others
+    if is_running:
         status = "running"
     return SessionSummary(
         session,

@@ -36,7 +36,7 @@ def error_without_packages(engine: str, lake: object, *absent: str, **environmen
     [
         ("DuckLake", "duckdb", "reading a lake with DuckDB needs an extra: 'witan[lake]'"),
         ("DuckLake", "pyarrow", "a lake of Parquet files needs an extra: 'witan[lake]'"),
-        ("SparkLake", "pyspark", "reading a lake with Spark needs an extra: 'witan[spark]'"),
+        ("SparkLake", "pyspark", "Spark needs an extra: 'witan[spark]'"),
     ],
 )
 def test_a_missing_package_names_its_extra(lake, engine, absent, extra):

@@ -4,6 +4,7 @@ import logging
 import os
 import re
 import shutil
+import sys
 import tempfile
 import warnings
 import weakref
@@ -266,8 +267,20 @@ def running_session() -> Any:
 def local_session(cores: int | None = None, settings: Mapping[str, str] = NO_SETTINGS) -> Any:
     """Start Spark locally, by default on all cores, or reuse it.
 
-    `settings` are Spark's own, and override ours. Only the errors that it logs are passed on to
-    standard error.
+    `settings` are Spark's own, and override ours; otherwise as `start_session`.
+    """
+    return start_session(f"local[{'*' if cores is None else cores}]", settings)
+
+
+def start_session(master: str | None, settings: Mapping[str, str] = NO_SETTINGS) -> Any:
+    """Start Spark, or reuse it; only the errors that it logs are passed on to standard error.
+
+    Parameters
+    ----------
+    master
+        As Spark writes it; None leaves it to Spark's own configuration.
+    settings
+        Spark's own; on this machine alone they override ours.
 
     Raises
     ------
@@ -280,8 +293,14 @@ def local_session(cores: int | None = None, settings: Mapping[str, str] = NO_SET
     if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
         remedy = "install a Java runtime of version 17 or later, or set JAVA_HOME to one"
         raise HistoryError("Spark", "needs Java, which was not found", remedy)
-    conf = pyspark.SparkConf().setMaster(f"local[{'*' if cores is None else cores}]")
-    conf.setAppName("witan").setAll([*{**LOCAL_SETTINGS, **settings}.items()])
+    conf = pyspark.SparkConf()
+    if master is not None:
+        conf.setMaster(master)
+    if master is not None and master.startswith("local"):
+        settings = {**LOCAL_SETTINGS, **settings}
+        # Otherwise workers run whatever python3 is in PATH.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    conf.setAppName("witan").setAll([*settings.items()])
     try:
         with warnings.catch_warnings():
             # It warns about versions of pandas, which is not used here.
@@ -299,7 +318,7 @@ def _pyspark() -> Any:
         import pyspark.errors
         import pyspark.sql
     except ImportError:
-        raise MissingExtra("reading a lake with Spark", "spark") from None
+        raise MissingExtra("Spark", "spark") from None
     return pyspark
 
 

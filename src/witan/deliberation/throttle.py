@@ -1,8 +1,10 @@
 """Limits of a provider: concurrent calls, and calls per minute."""
 
+from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from math import inf, sqrt
+from typing import Protocol
 
 import anyio
 
@@ -123,11 +125,42 @@ Enough for a council that starts at once, too little for a minute's calls in a b
 """
 
 
-class Throttle:
-    """Rate limits of one provider: calls in flight, calls per minute."""
+class Tokens(Protocol):
+    """Token buckets that other processes take from as well."""
 
-    def __init__(self, throttling: ThrottlePolicy, clock: Clock) -> None:
+    async def take(self, provider: str, interval: float, n: int, pause: float) -> float:
+        """Take tokens of a provider; return the seconds until the first is due.
+
+        Parameters
+        ----------
+        interval
+            Seconds between two calls; the other tokens are due at this interval.
+        pause
+            Seconds for which nobody starts a call.
+        """
+        ...
+
+
+class Throttle:
+    """Rate limits of one provider: calls in flight, calls per minute.
+
+    Parameters
+    ----------
+    tokens
+        Where calls per minute are counted for several processes; None counts them here.
+    """
+
+    def __init__(
+        self,
+        throttling: ThrottlePolicy,
+        clock: Clock,
+        provider: str = "",
+        tokens: Tokens | None = None,
+    ) -> None:
         self._clock = clock
+        self._provider, self._tokens = provider, tokens
+        self._due: deque[float] = deque()
+        self._taking = anyio.Lock(fast_acquire=True)
         # Fast: without a queue, taking a slot does not cost a turn of the event loop.
         self._turn = anyio.Lock(fast_acquire=True)
         most = throttling.concurrency
@@ -190,9 +223,36 @@ class Throttle:
         The bucket is represented by the time when it will be full again: one number, which unlike a
         count of fractional tokens collects no rounding errors.
         """
+        if self._tokens is not None and self._interval:
+            await self._until_shared_deadline(self._tokens)
+            return
         while (wait := self._next_start() - self._clock.seconds()) > 0:  # noqa: ASYNC110 - time passes
             await anyio.sleep(wait)
         self._next_time = max(self._next_time, self._clock.seconds()) + self._interval
+
+    async def _until_shared_deadline(self, tokens: Tokens) -> None:
+        """Wait for a token of the shared bucket; one that a pause made stale is not used."""
+        while True:
+            due = await self._take_shared(tokens)
+            while (wait := max(due, self._paused_until) - self._clock.seconds()) > 0:  # noqa: ASYNC110 - time passes
+                await anyio.sleep(wait)
+            if due + BURST_SECONDS > self._clock.seconds():
+                return
+
+    async def _take_shared(self, tokens: Tokens) -> float:
+        """Take a token, and at once those for the calls that wait behind; return when it is due."""
+        async with self._taking:
+            now = self._clock.seconds()
+            while self._due and self._due[0] + BURST_SECONDS <= now:
+                self._due.popleft()
+            if not self._due:
+                n_waiting = 1 + self._turn.statistics().tasks_waiting
+                n = max(1, min(n_waiting, int(BURST_SECONDS / self._interval)))
+                pause = max(0.0, self._paused_until - now)
+                wait = await tokens.take(self._provider, self._interval, n, pause)
+                first = self._clock.seconds() + wait
+                self._due.extend(first + number * self._interval for number in range(n))
+            return self._due.popleft()
 
     def _next_start(self) -> float:
         return max(self._next_time - self._burst_allowance, self._paused_until)
@@ -216,6 +276,11 @@ class Throttle:
 class Throttles:
     """Throttles by provider, each made at its first call.
 
+    Parameters
+    ----------
+    tokens
+        As of `Throttle`.
+
     Attributes
     ----------
     closes_alone
@@ -223,9 +288,15 @@ class Throttles:
         a model that did so once is expected to do so again.
     """
 
-    def __init__(self, providers: Mapping[str, ThrottlePolicy], clock: Clock) -> None:
+    def __init__(
+        self,
+        providers: Mapping[str, ThrottlePolicy],
+        clock: Clock,
+        tokens: Tokens | None = None,
+    ) -> None:
         self._providers = providers
         self._clock = clock
+        self._tokens = tokens
         self._throttles: dict[str, Throttle] = {}
         self.closes_alone: dict[str, bool] = {}
 
@@ -233,5 +304,5 @@ class Throttles:
         """Return the throttle shared by all calls to this provider."""
         if provider not in self._throttles:
             throttling = self._providers.get(provider, ThrottlePolicy())
-            self._throttles[provider] = Throttle(throttling, self._clock)
+            self._throttles[provider] = Throttle(throttling, self._clock, provider, self._tokens)
         return self._throttles[provider]

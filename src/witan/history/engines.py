@@ -491,7 +491,8 @@ class PostgresDatabase(Database):
         except ImportError:
             raise MissingExtra("a history in PostgreSQL", "postgres") from None
         self._psycopg = psycopg
-        self._url = url
+        self.url = url
+        """Its URL, with any password."""
         self._connection = self._wait_for_server(CONNECT_SECONDS, is_reconnect=False)
 
     @property
@@ -505,7 +506,7 @@ class PostgresDatabase(Database):
     def reopen(self, wait: float) -> "PostgresDatabase":  # noqa: ARG002 - each transaction sets it
         """Open another connection."""
         self._require_open()
-        return PostgresDatabase(self._url)
+        return PostgresDatabase(self.url)
 
     def truncate_log(self, wait: float) -> bool:  # noqa: ARG002 - nobody blocks it
         """Leave deleted rows to the server's vacuum."""
@@ -539,7 +540,7 @@ class PostgresDatabase(Database):
         from psycopg.conninfo import conninfo_to_dict
         from psycopg.types.numeric import FloatLoader
 
-        options = conninfo_to_dict(self._url)
+        options = conninfo_to_dict(self.url)
         options.setdefault("connect_timeout", CONNECT_SECONDS)
         options.setdefault("application_name", "witan")
         # A statement outside a transaction commits immediately and leaves none open.
@@ -584,7 +585,7 @@ class PostgresDatabase(Database):
     def _redact(self, words: str) -> str:
         text = " ".join(words.split())
         with suppress(ValueError):
-            secret = urlsplit(self._url).password
+            secret = urlsplit(self.url).password
             for form in filter(None, (secret, secret and unquote(secret))):
                 text = text.replace(form, "***")
         return text

@@ -1,6 +1,7 @@
 """``witan batch``: a data set through a council, row by row, never twice."""
 
 import json
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -83,12 +84,30 @@ class ColumnType(ParamType):
         return name, column
 
 
+class MasterType(ParamType):
+    """A master as Spark writes it; empty: Spark's own configuration names it."""
+
+    name = "master"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Refuse what is no master, such as the file of the rows."""
+        if not re.fullmatch(r"|local(-cluster)?(\[.+\])?|yarn|(spark|k8s|mesos)://.+", str(value)):
+            self.fail(
+                f"{value!r} is no Spark master, such as local[4], spark://HOST:7077, yarn or"
+                " k8s://HOST; without one, write --spark last",
+                param,
+                ctx,
+            )
+        return str(value)
+
+
 @command(
     "batch",
     "batch questions.jsonl -o answers.jsonl --max-cost 5",
     "batch replies.csv --column text=reply --pass-mark 7 --dry-run",
     "batch pairs.parquet --text new --text old --expected new -o verdicts.jsonl",
     "batch questions.csv --arms council,best,self --judge openai:gpt-5 --judge ollama:qwen3",
+    "batch questions.parquet -o answers.jsonl --history postgresql://ada@db/witan --spark yarn",
     notes="""FILE is JSON Lines, a JSON list, CSV or Parquet, plain or packed. A row with a text, in
 the columns text or texts or those of --text, is judged; any other is a question. Each row is a
 session of the history: called again, the command asks only for what is missing. Exit status: 0 all
@@ -129,7 +148,17 @@ rows are complete, 3 some are not, 4 the ceiling was reached, 130 interrupted.""
         default=8,
         show_default=True,
         metavar="NUMBER",
-        help="Maximum concurrent sessions.",
+        help="Maximum concurrent sessions; with --spark, of each Spark task.",
+    ),
+    click.option(
+        "--spark",
+        "spark_master",
+        is_flag=False,
+        flag_value="",
+        type=MasterType(),
+        metavar="[MASTER]",
+        help="Run the rows on a Spark cluster, by default that of Spark's own configuration; the "
+        "history is in PostgreSQL.",
     ),
     click.option(
         "--dry-run", is_flag=True, help="Print the work and its cost without calling a model."
@@ -269,6 +298,9 @@ def _make_batch(
     has_arms = wants_arms(options)
     if has_arms and tasks[0].texts:
         raise click.UsageError("--arms is for questions, and these rows are texts")
+    master = options["spark_master"]
+    if has_arms and master is not None:
+        raise click.UsageError("--arms does not run on Spark; leave out one of them")
     prices = council_prices(options)
     planning = options["dry_run"]
     councils = LocalCouncils(options["config"], prices, history=history, say=say, for_plan=planning)
@@ -279,6 +311,10 @@ def _make_batch(
     )
     if has_arms:
         return make_arm_batch(council, history, tasks, batch_options, options, say)
+    if master is not None and not planning:
+        from witan.service.spark_batch import SparkBatch
+
+        return SparkBatch(council, history, tasks, batch_options, master=master or None)
     return Batch(council, history, tasks, batch_options)
 
 

@@ -1,0 +1,265 @@
+"""Limits that processes on many machines share through PostgreSQL.
+
+    token_buckets            provider → when its next call may start, by the server's clock
+    ceilings ── reservations the money and calls of a batch, and what each session has of them
+
+Only a batch on Spark needs these tables, so the first one creates them.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import anyio
+
+from witan.errors import HistoryError
+from witan.history.database import LockWait, lock_schema, own_process
+from witan.history.engines import PostgresDatabase
+from witan.history.history import History
+
+_TABLES = (
+    # A crash of the server empties it, which costs no more than a second's calls.
+    """
+    CREATE UNLOGGED TABLE IF NOT EXISTS token_buckets (
+        provider TEXT PRIMARY KEY,
+        next_start DOUBLE PRECISION NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS ceilings (
+        batch TEXT PRIMARY KEY,
+        max_usd DOUBLE PRECISION NOT NULL,
+        max_calls DOUBLE PRECISION NOT NULL,
+        usd DOUBLE PRECISION NOT NULL,
+        calls DOUBLE PRECISION NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS reservations (
+        batch TEXT NOT NULL,
+        session TEXT NOT NULL,
+        process TEXT NOT NULL,
+        reserved_usd DOUBLE PRECISION NOT NULL,
+        reserved_calls DOUBLE PRECISION NOT NULL,
+        spent_usd DOUBLE PRECISION NOT NULL,
+        spent_calls DOUBLE PRECISION NOT NULL,
+        PRIMARY KEY (batch, session)
+    )
+    """,
+)
+
+_NOW = "EXTRACT(EPOCH FROM clock_timestamp())::double precision"
+
+_TAKE_SQL = f"""
+INSERT INTO token_buckets AS bucket (provider, next_start)
+VALUES (:provider, {_NOW} + :pause + :seconds)
+ON CONFLICT (provider) DO UPDATE
+    SET next_start = GREATEST(bucket.next_start, {_NOW} + :pause) + :seconds
+RETURNING next_start - :seconds - {_NOW}
+"""  # noqa: S608 - our own words
+
+_COLUMNS = ("reserved_usd", "reserved_calls", "spent_usd", "spent_calls")
+
+_RESERVE_SQL = f"""
+INSERT INTO reservations (batch, session, process, {", ".join(_COLUMNS)})
+VALUES (:batch, :session, :process, {", ".join(f":{name}" for name in _COLUMNS)})
+ON CONFLICT (batch, session) DO UPDATE
+    SET process = :process, {", ".join(f"{name} = :{name}" for name in _COLUMNS)}
+"""  # noqa: S608 - our own columns
+
+_SUM_SQL = """
+UPDATE ceilings SET (usd, calls) = (
+    SELECT COALESCE(SUM(reserved_usd + spent_usd), 0),
+        COALESCE(SUM(reserved_calls + spent_calls), 0)
+    FROM reservations WHERE batch = :batch
+) WHERE batch = :batch
+"""
+
+_HOLDERS_SQL = """
+SELECT process, session FROM reservations
+WHERE batch = :batch AND reserved_calls > 0 AND session <> :session ORDER BY session
+"""
+
+
+class Amount(NamedTuple):
+    """US dollars and calls."""
+
+    usd: float
+    calls: float
+
+
+NOTHING = Amount(0.0, 0.0)
+
+
+def require_server(history: History) -> PostgresDatabase:
+    """Return a history's server, with the tables of shared limits.
+
+    Raises
+    ------
+    HistoryError
+        If the history is a file, which other machines cannot open.
+    """
+    database = history.database
+    if not isinstance(database, PostgresDatabase):
+        problem = "is a file, and Spark's workers share a history through a server"
+        remedy = "name a PostgreSQL database: --history postgresql://user@host/database"
+        raise HistoryError(database.location, problem, remedy)
+    with database.transaction():
+        lock_schema(database)
+        for statement in _TABLES:
+            database.execute(statement)
+    return database
+
+
+class TokenBucket:
+    """Calls per minute of each provider, for all processes together.
+
+    Calls get evenly spaced times to start, so that none is late on a full bucket.
+    """
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+
+    async def take(self, provider: str, interval: float, n: int = 1, pause: float = 0.0) -> float:
+        """Take tokens in one statement; return the seconds until the first is due.
+
+        Parameters
+        ----------
+        interval
+            Seconds between two calls; the other tokens are due at this interval.
+        pause
+            Seconds for which nobody starts a call, as the provider requests.
+        """
+        values = {"provider": provider, "seconds": n * interval, "pause": pause}
+        return await anyio.to_thread.run_sync(self._take, values)
+
+    def _take(self, values: Mapping[str, Any]) -> float:
+        # A server that restarts delays the call.
+        [(wait,)] = LockWait().run(
+            self._database.location, lambda _: self._database.rows(_TAKE_SQL, values)
+        )
+        return max(0.0, float(wait))
+
+
+class BatchCeiling:
+    """Money and calls of a batch, for all processes that run its rows.
+
+    A reservation counts until its session is settled. One whose process is gone counts with what
+    the history says its session spent.
+    """
+
+    def __init__(self, history: History, batch: str) -> None:
+        self._history = history
+        self._database = require_server(history)
+        self._batch = batch
+
+    def open(self, most: Amount, spent: Mapping[str, Amount]) -> None:
+        """Set the ceiling, and what sessions of earlier runs spent of it."""
+        batch = {"batch": self._batch}
+        with self._database.transaction():
+            self._database.execute(
+                "INSERT INTO ceilings (batch, max_usd, max_calls, usd, calls)"
+                " VALUES (:batch, :usd, :calls, 0, 0)"
+                " ON CONFLICT (batch) DO UPDATE SET max_usd = :usd, max_calls = :calls",
+                {**batch, **most._asdict()},
+            )
+            self._lock()
+            # Workers of a killed driver may still live for a moment.
+            alive = [session for session, is_alive in self._holders("") if is_alive]
+            sql = "DELETE FROM reservations WHERE batch = :batch AND session <> ALL(:alive)"
+            self._database.execute(sql, {**batch, "alive": alive})
+            rows = [(self._batch, session, "", 0.0, 0.0, *cost) for session, cost in spent.items()]
+            columns = ("batch", "session", "process", *_COLUMNS)
+            self._database.insert("reservations", columns, rows, ignore_existing=True)
+            self._database.execute(_SUM_SQL, batch)
+
+    def close(self) -> None:
+        """Forget the ceiling: the batch has no row left to run."""
+        with self._database.transaction():
+            for table in ("ceilings", "reservations"):
+                sql = f"DELETE FROM {table} WHERE batch = :batch"  # noqa: S608 - our own tables
+                self._database.execute(sql, {"batch": self._batch})
+
+    def reserve(self, session: str, most: Amount, least_calls: float) -> tuple[float | None, bool]:
+        """Reserve what a session may cost; the last one takes the calls that are left.
+
+        Returns
+        -------
+        tuple
+            The calls granted, or None; and whether another session may still leave some.
+        """
+        with self._database.transaction():
+            left = self._lock()
+            reserved, spent = self._read(session)
+            left = Amount(left.usd + reserved.usd, left.calls + reserved.calls)
+            holders = [*self._holders(session)]
+            calls = most.calls if holders else min(most.calls, max(left.calls, least_calls))
+            if most.usd <= left.usd and calls <= left.calls:
+                self._write(session, Amount(most.usd, calls), spent)
+                return calls, True
+            for name, is_alive in holders:
+                if not is_alive:
+                    _, spent = self._read(name)
+                    stored = self._history.has_record(name) and self._history.session(name).cost
+                    if stored:
+                        spent = Amount(stored.committed_usd, spent.calls)
+                    self._write(name, NOTHING, spent)
+        return None, bool(holders)
+
+    def count(self, session: str, cost: Amount) -> None:
+        """Count what a session spent, if the process that reserved for it is gone."""
+        with self._database.transaction():
+            self._lock()
+            if session not in {name for name, is_alive in self._holders("") if is_alive}:
+                _, spent = self._read(session)
+                most = Amount(max(spent.usd, cost.usd), max(spent.calls, cost.calls))
+                self._write(session, NOTHING, most)
+
+    def settle(self, session: str, cost: Amount) -> None:
+        """Put what a session cost in the place of its reservation."""
+        with self._database.transaction():
+            self._lock()
+            _, spent = self._read(session)
+            self._write(session, NOTHING, Amount(spent.usd + cost.usd, spent.calls + cost.calls))
+
+    def _lock(self) -> Amount:
+        """Lock the ceiling for the transaction; return what is left."""
+        sql = (
+            "SELECT max_usd - usd, max_calls - calls FROM ceilings WHERE batch = :batch FOR UPDATE"
+        )
+        rows = self._database.rows(sql, {"batch": self._batch})
+        if not rows:
+            problem = f"has no ceiling of the batch {self._batch}"
+            raise HistoryError(self._database.location, problem, "run the command again")
+        return Amount(*rows[0])
+
+    def _read(self, session: str) -> tuple[Amount, Amount]:
+        """Return what a session reserved and spent."""
+        sql = (
+            f"SELECT {', '.join(_COLUMNS)} FROM reservations"  # noqa: S608 - our own columns
+            " WHERE batch = :batch AND session = :session"
+        )
+        rows = self._database.rows(sql, {"batch": self._batch, "session": session})
+        [(usd, calls, spent_usd, spent_calls)] = rows or [(0.0, 0.0, 0.0, 0.0)]
+        return Amount(usd, calls), Amount(spent_usd, spent_calls)
+
+    def _write(self, session: str, reservation: Amount, spent: Amount) -> None:
+        """Replace what a session reserved and spent, and count the difference."""
+        was_reserved, was_spent = self._read(session)
+        change = {
+            "usd": reservation.usd + spent.usd - was_reserved.usd - was_spent.usd,
+            "calls": reservation.calls + spent.calls - was_reserved.calls - was_spent.calls,
+        }
+        own = {"batch": self._batch, "session": session, "process": own_process()}
+        values = dict(zip(_COLUMNS, (*reservation, *spent), strict=True))
+        self._database.execute(_RESERVE_SQL, {**own, **values})
+        sql = "UPDATE ceilings SET usd = usd + :usd, calls = calls + :calls WHERE batch = :batch"
+        self._database.execute(sql, {"batch": self._batch, **change})
+
+    def _holders(self, session: str) -> Iterator[tuple[str, bool]]:
+        """Yield the other sessions with a reservation, and whether their process lives."""
+        living: dict[str, bool] = {own_process(): True}
+        rows = self._database.rows(_HOLDERS_SQL, {"batch": self._batch, "session": session})
+        for process, name in rows:
+            if process not in living:
+                living[process] = self._database.find_process(f"@{process}") is not None
+            yield name, living[process]

@@ -1,0 +1,430 @@
+"""Run a batch as a Spark job: its rows on many machines, its results and limits in PostgreSQL.
+
+Every task of the job runs an ordinary batch over its rows. A task that Spark repeats, or runs
+twice, finds what is done in the history; a session whose process lives is waited for.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from hashlib import blake2s
+from math import ceil, inf
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from witan.analytics.sources import running_session, spark_errors, start_session
+from witan.core.stats.learning import Lessons
+from witan.deliberation.events import SessionOpened
+from witan.deliberation.ports import Member, SystemClock
+from witan.deliberation.procedure import Procedure
+from witan.deliberation.session import Session
+from witan.deliberation.throttle import Throttles
+from witan.errors import HistoryConflict, HistoryError, NoCouncil, WitanError
+from witan.history import History
+from witan.history.database import blocks
+from witan.history.shared_limits import Amount, BatchCeiling, TokenBucket, require_server
+from witan.models.providers import PROVIDERS
+from witan.models.seats import SeatSpec, key_variables, parse_seat
+from witan.service.batch import (
+    AT_ONCE,
+    Allowance,
+    Batch,
+    BatchOptions,
+    BatchRow,
+    RowResult,
+    result_of,
+)
+from witan.service.council import Council
+
+POLL_SECONDS = 1.0
+"""Seconds between two looks at the history for rows that ended."""
+
+RETRY_SECONDS = 0.5
+"""Seconds until a worker looks again at a session or a ceiling that others hold."""
+
+TASKS_PER_CORE = 3
+"""Tasks of a job for each core, so that none ends long after the others."""
+
+MAX_TASK_ROWS = 2_000
+"""Most rows of a task; their texts are in the memory of its process."""
+
+SETTINGS = {"spark.log.level": "FATAL", "spark.ui.showConsoleProgress": "false"}
+"""Settings of a job: the batch reports its own progress and errors."""
+
+_RAISED = re.compile(
+    r"^(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Exit|Key|Council): (.+)$", re.MULTILINE
+)
+"""The last line of a worker's traceback."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Everything that a worker needs besides its rows.
+
+    Parameters
+    ----------
+    url
+        The history, with any password.
+    members, jury, chairmen
+        Seats of the council.
+    environment
+        Variables with the keys and addresses of the seats; those of a worker come first.
+    lessons
+        What the batch learned before its first row.
+    ceiling
+        The name of its ceiling; None: it has none.
+    """
+
+    url: str = field(repr=False)
+    members: tuple[SeatSpec, ...]
+    jury: tuple[SeatSpec, ...]
+    chairmen: tuple[SeatSpec, ...]
+    procedure: Procedure
+    environment: Mapping[str, str] = field(repr=False)
+    lessons: Lessons | None
+    options: BatchOptions
+    aliases: Mapping[str, str]
+    ceiling: str | None
+
+    def seat(self, history: History) -> Council:
+        """Seat the council with the limits that all workers share."""
+        procedure = self.procedure
+        tokens = TokenBucket(require_server(history))
+        return Council(
+            self.members,
+            self.chairmen,
+            jury=self.jury,
+            procedure=procedure,
+            environment={**self.environment, **os.environ},
+            throttles=Throttles(procedure.limits.providers, SystemClock(), tokens),
+            progress=False,
+        )
+
+
+class SparkBatch(Batch):
+    """A batch whose rows run on the machines of a Spark cluster.
+
+    Workers need Witan, the extras of its seats and access to the history's server. Keys go to them
+    with their tasks, not in Spark's settings, which its pages show.
+
+    Parameters
+    ----------
+    council, history, tasks, options
+        As of `Batch`; the history is in PostgreSQL, and seats are written, not objects.
+        ``concurrency`` is of each task.
+    master
+        As Spark writes it, such as ``local[4]`` or ``spark://host:7077``; None leaves it to Spark's
+        own configuration.
+    session
+        The caller's SparkSession, which stays open. None: the one running in this process, or else
+        a new one, stopped after the job.
+
+    Raises
+    ------
+    HistoryError
+        If the history is a file.
+    NoCouncil
+        If a seat is a model of the caller's own.
+    """
+
+    def __init__(
+        self,
+        council: Council,
+        history: History,
+        tasks: Sequence[BatchRow],
+        options: BatchOptions,
+        *,
+        master: str | None = None,
+        session: Any = None,
+    ) -> None:
+        self._costs: dict[str, Amount] = {}
+        super().__init__(council, history, tasks, options, allowance=_Costs(self._costs))
+        self._master, self._spark = master, session
+        database = require_server(history)
+        members, jury, chairmen = (
+            tuple(map(_spec, each)) for each in (council.members, council.jury, council.chairmen)
+        )
+        self._assignment = Assignment(
+            database.url,
+            members,
+            jury,
+            chairmen,
+            council.procedure,
+            _environment((*members, *jury, *chairmen)),
+            None,
+            options,
+            history.aliases,
+            None if options.max_cost_usd is None else self._name(),
+        )
+
+    def _name(self) -> str:
+        return blake2s("\n".join(self.names).encode(), digest_size=10).hexdigest()
+
+    async def _run_rows(
+        self,
+        waiting: Sequence[tuple[BatchRow, str, bool]],
+        on_result: Callable[[RowResult], None],
+        tell: Callable[[], None],
+    ) -> None:
+        """Run the rows that are not done as Spark jobs, as long as each ends some of them."""
+        if not waiting:
+            return
+        rows = {name: task for task, name, _ in waiting}
+        assignment = replace(self._assignment, lessons=self._lessons)
+        ceiling = None
+        if assignment.ceiling is not None:
+            ceiling = BatchCeiling(self.history, assignment.ceiling)
+        with _Cluster(self._master, self._spark) as cluster:
+            n_before = len(rows) + 1
+            while rows and len(rows) < n_before:
+                n_before = len(rows)
+                if ceiling is not None:
+                    most = Amount(self.options.max_cost_usd or 0.0, inf)
+                    await anyio.to_thread.run_sync(ceiling.open, most, self._costs)
+                try:
+                    results = await self._run_job(cluster, assignment, rows, on_result, tell)
+                except HistoryError:
+                    if len(rows) == n_before:
+                        raise
+                    continue  # workers were lost more often than Spark repeats a task
+                for name in [name for name in results if name in rows]:
+                    del rows[name]
+                    self._finish(results[name], on_result)
+        if ceiling is not None:
+            await anyio.to_thread.run_sync(ceiling.close)
+        self._n_unaffordable = len(rows)
+        tell()
+
+    async def _run_job(
+        self,
+        cluster: "_Cluster",
+        assignment: Assignment,
+        rows: dict[str, BatchRow],
+        on_result: Callable[[RowResult], None],
+        tell: Callable[[], None],
+    ) -> dict[str, RowResult]:
+        """Run rows as one job, handing over those that end; return the results of open ones."""
+        job = cluster.submit(assignment, [*rows.items()])
+        try:
+            next_look = anyio.current_time() + POLL_SECONDS
+            while not job.done():
+                await anyio.sleep(POLL_SECONDS / 10)
+                if (now := anyio.current_time()) >= next_look:
+                    await self._take_closed(rows, on_result, tell)
+                    took = anyio.current_time() - now
+                    next_look = now + took + max(POLL_SECONDS, 5 * took)
+        finally:
+            job.cancel()
+            if not job.done():
+                cluster.cancel()
+        await self._take_closed(rows, on_result, tell)
+        results: dict[str, RowResult] = {}
+        for each in job.result():
+            if isinstance(each, WitanError):
+                raise each
+            results[each.session] = each
+        return results
+
+    async def _take_closed(
+        self,
+        rows: dict[str, BatchRow],
+        on_result: Callable[[RowResult], None],
+        tell: Callable[[], None],
+    ) -> None:
+        """Take rows whose sessions are closed, and hand over their results."""
+        statuses = await anyio.to_thread.run_sync(self.history.statuses, [*rows])
+        closed = [name for name, status in statuses.items() if status != "interrupted"]
+        self._n_running = len(statuses) - len(closed)
+        for block in blocks(closed, AT_ONCE):
+            pairs = [(rows[name], name) for name in block]
+            for task, name, session in await anyio.to_thread.run_sync(self._find_all, pairs):
+                if session is not None and session.status != "interrupted":
+                    await self._allowance.count_earlier(name, session.cost.committed_usd)
+                    del rows[name]
+                    self._finish(result_of(task, session), on_result)
+            tell()
+
+
+class _Cluster:
+    """Spark, started when the first job is submitted, and stopped if it was started here."""
+
+    def __init__(self, master: str | None, session: Any) -> None:
+        self._master, self._session = master, session
+        self._is_own = False
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="witan-spark-batch")
+
+    def __enter__(self) -> "_Cluster":
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        if self._is_own and self._session is not None:
+            with suppress(*spark_errors(), OSError):  # it may be what was lost
+                self._session.stop()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def submit(
+        self, assignment: Assignment, rows: Sequence[tuple[str, BatchRow]]
+    ) -> "Future[list[RowResult | WitanError]]":
+        """Run a job in the thread of this cluster."""
+        return self._thread.submit(self._run, assignment, rows)
+
+    def cancel(self) -> None:
+        """Stop the job: its workers end, and their sessions stay open."""
+        if self._session is not None:
+            with suppress(*spark_errors(), OSError):
+                self._session.sparkContext.cancelAllJobs()
+
+    def _run(
+        self, assignment: Assignment, rows: Sequence[tuple[str, BatchRow]]
+    ) -> list[RowResult | WitanError]:
+        if self._session is None:
+            self._session = running_session()
+        if self._session is None:
+            self._session, self._is_own = start_session(self._master, SETTINGS), True
+        context = self._session.sparkContext
+        concurrency = assignment.options.concurrency
+        n_tasks = min(TASKS_PER_CORE * context.defaultParallelism, ceil(len(rows) / concurrency))
+        n_tasks = max(n_tasks, ceil(len(rows) / MAX_TASK_ROWS))
+        try:
+            tasks = context.parallelize(rows, n_tasks)
+            found: list[RowResult | WitanError] = tasks.mapPartitions(
+                partial(run_task, assignment)
+            ).collect()
+        except spark_errors() as error:
+            problem = f"ended the job: {_last_words(str(error))}"
+            remedy = "remove the cause, then run the same batch again to continue"
+            raise HistoryError("Spark", problem, remedy) from error
+        return found
+
+
+def _last_words(text: str) -> str:
+    """Find in Spark's report what a worker raised, or else its first line."""
+    raised = _RAISED.findall(text)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return raised[0] if raised else lines[-1 if len(lines) < 2 else 1]
+
+
+def run_task(
+    assignment: Assignment, rows: Iterator[tuple[str, BatchRow]]
+) -> Iterator[RowResult | WitanError]:
+    """Run the rows of one task; return what the history does not hold.
+
+    These are results of rows without a closed session, or an error that no repetition mends.
+    """
+    try:
+        results = anyio.run(_run_task, assignment, [*rows])
+    except HistoryError:
+        raise  # Spark repeats the task
+    except WitanError as error:
+        return iter([error])
+    return (each for each in results if each.status in ("error", "failed"))
+
+
+async def _run_task(
+    assignment: Assignment, rows: Sequence[tuple[str, BatchRow]]
+) -> list[RowResult]:
+    results: list[RowResult] = []
+    with History.open(assignment.url) as history:
+        history.aliases = assignment.aliases
+        allowance = Allowance(None)
+        if assignment.ceiling is not None:
+            allowance = _SharedAllowance(BatchCeiling(history, assignment.ceiling))
+        async with assignment.seat(history) as council:
+            batch = _TaskBatch(
+                council,
+                history,
+                [task for _, task in rows],
+                assignment.options,
+                allowance=allowance,
+                lessons=assignment.lessons,
+            )
+            batch.names = [name for name, _ in rows]  # as of the whole data set
+            await batch.run(results.append, lambda _: None)
+    return results
+
+
+class _TaskBatch(Batch):
+    """The batch of a task, which waits for sessions that another process runs."""
+
+    async def _hold_session(
+        self,
+        council: Council,
+        opening: SessionOpened,
+        stored: Session | None,
+        worst: float | None,
+    ) -> Session:
+        while True:
+            try:
+                return await super()._hold_session(council, opening, stored, worst)
+            except HistoryConflict:  # the same task, or that of a driver that was killed
+                await anyio.sleep(RETRY_SECONDS)
+                stored = await anyio.to_thread.run_sync(self._find, opening.session)
+                if stored is not None and stored.status != "interrupted":
+                    return stored
+
+
+class _Costs(Allowance):
+    """What the sessions of a batch cost so far, without a ceiling."""
+
+    def __init__(self, costs: dict[str, Amount]) -> None:
+        super().__init__(None)
+        self._costs = costs
+
+    async def count_earlier(self, session: str, usd: float) -> None:
+        self._costs[session] = Amount(usd, 0)
+        await super().count_earlier(session, usd)
+
+
+class _SharedAllowance(Allowance):
+    """The ceiling that all workers share."""
+
+    def __init__(self, ceiling: BatchCeiling) -> None:
+        super().__init__(None)
+        self._ceiling = ceiling
+
+    async def reserve(self, session: str, usd: float) -> bool:
+        while True:
+            calls, may_wait = await anyio.to_thread.run_sync(
+                self._ceiling.reserve, session, Amount(usd, 1), 1
+            )
+            if calls is not None:
+                return True
+            if not may_wait:
+                return False
+            await anyio.sleep(RETRY_SECONDS)
+
+    async def count_earlier(self, session: str, usd: float) -> None:
+        await anyio.to_thread.run_sync(self._ceiling.count, session, Amount(usd, 0))
+
+    async def settle(self, session: str, usd: float) -> None:
+        await anyio.to_thread.run_sync(self._ceiling.settle, session, Amount(usd, 0))
+
+
+def _spec(member: Member) -> SeatSpec:
+    """Write a member's seat, so that another process can seat it."""
+    if not member.source:
+        problem = f"{member.name} is a model of your own, which Spark's workers cannot seat"
+        raise NoCouncil(problem, "write it as a seat, such as openai:gpt-5")
+    return replace(
+        parse_seat(member.source, key=member.name, base=Path.cwd()),
+        name=member.name,
+        url=member.url,
+        key_variable=member.key_variable,
+        options=member.options,
+        price=member.price,
+    )
+
+
+def _environment(specs: Sequence[SeatSpec]) -> dict[str, str]:
+    """Return the variables with the keys and addresses of seats."""
+    names = ["OLLAMA_HOST"]
+    for spec in specs:
+        provider = PROVIDERS.get(spec.provider)
+        names += [*key_variables(spec), *(() if provider is None else provider.url_variables)]
+    return {name: os.environ[name] for name in names if name in os.environ}

@@ -1,0 +1,164 @@
+"""Limits that processes share through PostgreSQL: calls per minute, and a batch's ceiling."""
+
+import time
+from contextlib import ExitStack
+from math import inf
+
+import anyio
+import pytest
+
+from witan.deliberation.ports import SystemClock
+from witan.deliberation.procedure import ThrottlePolicy
+from witan.deliberation.throttle import Throttles
+from witan.errors import HistoryError
+from witan.history import History
+from witan.history.shared_limits import Amount, BatchCeiling, TokenBucket, require_server
+
+RESERVES = """
+import sys
+from histories import stages
+from witan.history import History
+from witan.history.shared_limits import Amount, BatchCeiling
+history = History.open(sys.argv[1])
+recording = history.recording()
+[recording(event) for stage in list(stages("s1"))[:2] for event in stage]
+recording.flush()
+BatchCeiling(history, "b").reserve("s1", Amount(0.9, 9), 1)
+print("reserved", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_file_is_refused(file):
+    """The error says what to name in its place."""
+    with (
+        History.open(file) as history,
+        pytest.raises(HistoryError, match="--history postgresql://"),
+    ):
+        require_server(history)
+
+
+class TestTokens:
+    """All processes together start no more calls than a provider takes."""
+
+    def test_tokens_taken_at_once_are_due_one_after_the_other(self, postgresql_url):
+        """Each connection gets its own, whoever comes first."""
+        waits = []
+
+        async def take(history):
+            bucket = TokenBucket(require_server(history))
+            waits.extend([await bucket.take("ada", 60, n) for n in (1, 2, 1)])
+
+        async def take_all(histories):
+            async with anyio.create_task_group() as group:
+                for history in histories:
+                    group.start_soon(take, history)
+
+        with ExitStack() as stack:
+            opened = [stack.enter_context(History.open(postgresql_url)) for _ in range(4)]
+            anyio.run(take_all, opened)
+
+        # Sixteen tokens of a minute each: the last is due after all that came before it.
+        assert len(waits) == 12
+        assert 13 * 60 < max(waits) <= 15 * 60
+        assert all(late - early > 50 for early, late in zip(sorted(waits), sorted(waits)[1:]))  # noqa: B905
+
+    def test_a_provider_has_its_own(self, postgresql_url):
+        """Another one's is full."""
+        with History.open(postgresql_url) as history:
+            bucket = TokenBucket(require_server(history))
+            assert [anyio.run(bucket.take, name, 60, 5) for name in ("ada", "bo")] == [0, 0]
+
+    def test_a_pause_is_for_everyone(self, postgresql_url):
+        """Whoever hears of it tells the others."""
+        with History.open(postgresql_url) as one, History.open(postgresql_url) as other:
+            anyio.run(TokenBucket(require_server(one)).take, "ada", 0.1, 1, 30)
+            assert 29 < anyio.run(TokenBucket(require_server(other)).take, "ada", 0.1) <= 30.1
+
+    def test_throttles_share_the_rate(self, postgresql_url):
+        """Two of them start as many calls as one would, and none in a burst."""
+        starts = []
+
+        async def call(throttles):
+            async with throttles["ada"].slot():
+                starts.append(anyio.current_time())
+
+        async def call_all():
+            async with anyio.create_task_group() as group:
+                for history in (one, other):
+                    tokens = TokenBucket(require_server(history))
+                    limits = {"ada": ThrottlePolicy(per_minute=1_200)}
+                    throttles = Throttles(limits, SystemClock(), tokens)
+                    for _ in range(25):
+                        group.start_soon(call, throttles)
+
+        with History.open(postgresql_url) as one, History.open(postgresql_url) as other:
+            anyio.run(call_all)
+
+        assert len(starts) == 50
+        for start in starts:  # of any second's window, with the second that a token may be late
+            assert sum(start <= each < start + 1 for each in starts) <= 20 * 2 + 1
+        assert max(starts) - min(starts) > 49 / 20 - 1
+
+
+class TestCeiling:
+    """A batch spends no more than its ceiling, whoever runs its rows."""
+
+    @pytest.fixture
+    def history(self, postgresql_url):
+        """An empty history of a server."""
+        with History.open(postgresql_url) as history:
+            yield history
+
+    @pytest.fixture
+    def ceiling(self, history):
+        """The ceiling of an empty batch: a dollar, and 20 calls."""
+        ceiling = BatchCeiling(history, "b")
+        ceiling.open(Amount(1, 20), {})
+        return ceiling
+
+    def test_what_is_reserved_is_not_left(self, ceiling):
+        """Another session waits, until what the first one really cost is known."""
+        assert ceiling.reserve("s1", Amount(0.6, 6), 1) == (6, True)
+        assert ceiling.reserve("s2", Amount(0.6, 6), 1) == (None, True)
+        ceiling.settle("s1", Amount(0.3, 5))
+        assert ceiling.reserve("s2", Amount(0.6, 6), 1) == (6, True)
+
+    def test_the_last_session_takes_the_calls_that_are_left(self, ceiling):
+        """As long as they are enough for anything."""
+        ceiling.settle("s1", Amount(0.1, 16))
+        assert ceiling.reserve("s2", Amount(0.1, 6), 5) == (None, False)
+        assert ceiling.reserve("s2", Amount(0.1, 6), 3) == (4, True)
+
+    def test_too_little_money_is_too_little(self, ceiling):
+        """Nobody waits for what nobody can leave."""
+        ceiling.settle("s1", Amount(0.8, 1))
+        assert ceiling.reserve("s2", Amount(0.3, 1), 1) == (None, False)
+
+    def test_earlier_runs_count_once(self, history, ceiling):
+        """However often the batch is begun."""
+        for _ in range(2):
+            BatchCeiling(history, "b").open(Amount(1, inf), {"s1": Amount(0.5, 5)})
+        assert ceiling.reserve("s2", Amount(0.6, 6), 1) == (None, False)
+        assert ceiling.reserve("s2", Amount(0.4, 6), 1) == (6, True)
+
+    def test_a_killed_process_leaves_what_its_session_did_not_spend(
+        self, postgresql_url, ceiling, running
+    ):
+        """What it spent stands in the history; as long as it lives, others wait."""
+        process = running(RESERVES, postgresql_url)
+        assert ceiling.reserve("s2", Amount(0.5, 5), 1) == (None, True)
+        process.kill()
+        process.wait()
+        deadline, calls = time.monotonic() + 5, None
+        while calls is None and time.monotonic() < deadline:
+            calls, may_wait = ceiling.reserve("s2", Amount(0.5, 5), 1)
+            assert may_wait
+        assert calls == 5
+
+    def test_a_closed_ceiling_leaves_nothing(self, history, ceiling):
+        """Its tables are empty."""
+        ceiling.reserve("s1", Amount(0.5, 5), 1)
+        ceiling.close()
+        for table in ("ceilings", "reservations"):
+            assert history.database.rows(f"SELECT * FROM {table}") == []  # noqa: S608

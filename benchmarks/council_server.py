@@ -1,13 +1,14 @@
 """A server of the OpenAI protocol that takes as many seconds as its argument says for every call.
 
-Under `/bodies` it lists the bodies of the latest calls, so that others can make the same calls, and
-under `/count` it says how many there were.
+Under `/bodies` it lists the bodies of the latest calls, so that others can make the same calls,
+under `/count` it says how many there were, and under `/times` when each came.
 """
 
 import asyncio
 import json
 import re
 import sys
+import time
 from collections import deque
 from functools import lru_cache
 from typing import Any
@@ -17,7 +18,7 @@ SECONDS = float(sys.argv[1])
 PIECES = 20
 ANSWER = re.compile(r"<<<ANSWER (\w+) \w+>>>\n.*?of worth (\d)", re.DOTALL)
 LATEST: deque[dict[str, Any]] = deque(maxlen=41)
-n_calls = 0
+TIMES: list[float] = []
 USAGE = {"prompt_tokens": 400, "completion_tokens": 60, "total_tokens": 460}
 
 
@@ -77,19 +78,18 @@ def document(content: object) -> bytes:
 
 
 async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    global n_calls  # noqa: PLW0603 - of all connections
     try:
         while True:
             head = (await reader.readuntil(b"\r\n\r\n")).lower()
             if head.startswith(b"get"):
-                writer.write(
-                    document(n_calls if b"/count" in head.split(b"\r\n")[0] else [*LATEST])
-                )
+                path = head.split(b" ")[1]
+                known = {b"/count": len(TIMES), b"/times": TIMES}
+                writer.write(document(known.get(path, [*LATEST])))
                 continue
             length = int(head.partition(b"content-length:")[2].split(b"\r\n")[0])
             body = json.loads(await reader.readexactly(length))
             LATEST.append(body)
-            n_calls += 1
+            TIMES.append(time.time())
             await asyncio.sleep(SECONDS)
             writer.write(reply(body))
             await writer.drain()

@@ -1,0 +1,186 @@
+"""``witan batch --spark``, black box: many processes, one history, whoever is killed."""
+
+import bisect
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from pages import ROOT
+from postgres import postgresql_url
+from witan.history import History
+
+__all__ = ["postgresql_url"]
+
+PER_MINUTE = 6_000
+
+WINDOW_SECONDS = 3
+
+
+def write_rows(path, n):
+    """Rows with a text to judge each, as JSON Lines."""
+    rows = ({"id": k, "text": f"Design {k}, of worth {k % 8 + 1}."} for k in range(n))
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_a_file_as_history_is_refused(witan, tmp_path):
+    """Before Spark starts, with what to name in its place."""
+    rows = write_rows(tmp_path / "rows.jsonl", 1)
+    jury = ["--jury", "a=cmd:cat", "--jury", "b=cmd:cat"]
+    said = witan("batch", rows, *jury, "--history", tmp_path / "h.sqlite", "--spark", "local[2]")
+
+    assert said.status == 2
+    assert "is a file, and Spark's workers share a history through a server" in said.err
+    assert "--history postgresql://" in said.err
+
+
+def test_a_master_is_one_of_spark(witan, tmp_path):
+    """The file of the rows after --spark is not taken for one."""
+    said = witan("batch", "--spark", write_rows(tmp_path / "rows.jsonl", 1))
+
+    assert said.status == 2
+    assert "is no Spark master" in said.err
+    assert "write --spark last" in said.err
+
+
+def test_arms_do_not_run_on_spark(witan, tmp_path):
+    """Both options are named."""
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"question": "Why?"}\n')
+    arms = ["--arms", "council,best", "--judge", "cmd:true", "--judge", "cmd:false"]
+    seats = ["--member", "a=cmd:cat", "--member", "b=cmd:cat"]
+    history = ["--history", tmp_path / "h.sqlite"]
+    said = witan("batch", rows, *arms, *seats, *history, "--spark", "local[2]")
+
+    assert said.status == 2
+    assert "--arms does not run on Spark" in said.err
+
+
+@pytest.fixture
+def server():
+    """A server of the OpenAI protocol that takes 50 ms for each call and knows when each came."""
+    with subprocess.Popen(  # noqa: S603 - our own interpreter on our own file
+        [sys.executable, str(ROOT / "benchmarks/council_server.py"), "0.05"],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
+        process.terminate()
+
+
+@pytest.fixture
+def spark():
+    """Skip where Spark cannot run."""
+    pytest.importorskip("pyspark", reason="Spark is not installed")
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java, and there is none")
+    if sys.platform != "linux":
+        pytest.skip("this test finds processes in /proc, which only Linux has")
+
+
+@pytest.fixture
+def arguments(tmp_path, server, postgresql_url, monkeypatch):
+    """A batch of 1,000 rows under a ceiling and its provider's rate, without a master."""
+    monkeypatch.setenv("KEY_OF_THIS_TEST", "a key that goes to workers")
+    provider = f'key = "KEY_OF_THIS_TEST"\nurl = "{server}/v1"\nper_minute = {PER_MINUTE}\n'
+    config = tmp_path / "witan.toml"
+    config.write_text(f"[providers.openai]\n{provider}")
+    rows = write_rows(tmp_path / "rows.jsonl", 1_000)
+    seats = [f"openai:model-{n}" for n in range(3)]
+    jury = [part for seat in seats for part in ("--jury", seat, "--price", f"{seat}=1,1")]
+    limits = ["--concurrency", 1, "--max-cost", 50, "--config", config]
+    return ["batch", rows, *jury, *limits, "--pass-mark", 6, "--history", postgresql_url]
+
+
+def descendants(number):
+    """All processes that a process started, and theirs."""
+    found = []
+    for task in Path(f"/proc/{number}/task").glob("*/children"):
+        for child in task.read_text().split():
+            found += [int(child), *descendants(child)]
+    return found
+
+
+def kill_one(driver, words):
+    """Kill the youngest process below a driver whose command has these words."""
+    running = [
+        number
+        for number in descendants(driver.pid)
+        if words in Path(f"/proc/{number}/cmdline").read_text(errors="replace")
+    ]
+    os.kill(max(running), signal.SIGKILL)
+
+
+def start(arguments, *more):
+    """Start the command; its results come on standard output."""
+    return subprocess.Popen(  # noqa: S603 - our own interpreter
+        [sys.executable, "-m", "witan", *map(str, (*arguments, *more))],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for_rows(process, n):
+    """Read so many results."""
+    for _ in range(n):
+        if not process.stdout.readline():
+            pytest.fail(process.stderr.read())
+
+
+def check(said, out, server, history):
+    """Nothing is lost, doubled or wasted, and the rate was kept."""
+    results = [json.loads(line) for line in out.read_text().splitlines()]
+    times = httpx.get(f"{server}/times").json()
+    with History.open(history, reading=True) as opened:
+        stored = [*opened.sessions()]
+
+    assert said.status == 0, said.err
+    assert {each["id"] for each in results} == {str(n) for n in range(1_000)}
+    assert len({each["session"] for each in results}) == len(results) == 1_000
+    assert len(stored) == 1_000
+    assert {session.status for session in stored} == {"complete"}
+    assert 3_000 <= len(times) <= 3_030
+    for at, begin in enumerate(times):  # a token may be used up to a second late
+        n_calls = bisect.bisect_left(times, begin + WINDOW_SECONDS) - at
+        assert n_calls <= PER_MINUTE / 60 * (WINDOW_SECONDS + 1) + 1
+
+
+@pytest.mark.slow
+def test_a_killed_worker_and_a_killed_driver_lose_nothing(
+    witan, tmp_path, arguments, server, postgresql_url, spark
+):
+    """Spark repeats the worker's task, and the same command takes up the driver's job."""
+    out = tmp_path / "out.jsonl"
+    with start(arguments, "--spark", "local[2,4]") as driver:
+        wait_for_rows(driver, 200)
+        kill_one(driver, "pyspark")
+        wait_for_rows(driver, 200)
+        driver.kill()
+    said = witan(*arguments, "-o", out, "--json", "--spark", "local[2,4]")
+
+    assert said.json["earlier"] >= 400
+    check(said, out, server, postgresql_url)
+
+
+@pytest.mark.slow
+def test_a_killed_executor_loses_nothing(tmp_path, arguments, server, postgresql_url, spark, witan):
+    """Its rows go to another one, in the same run."""
+    out = tmp_path / "out.jsonl"
+    with start(arguments, "--spark", "local-cluster[2,1,1024]") as driver:
+        wait_for_rows(driver, 200)
+        kill_one(driver, "CoarseGrainedExecutorBackend")
+        wait_for_rows(driver, 800)
+        assert driver.wait() == 0
+    said = witan(*arguments, "-o", out, "--json")
+
+    assert said.json["earlier"] == 1_000
+    check(said, out, server, postgresql_url)

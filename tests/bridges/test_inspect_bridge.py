@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import witan
 from pages import ROOT, blocks
 from scripts import CRITERIA, write_jury, write_script
 from witan.files import read_ballots
@@ -140,10 +141,31 @@ class TestScorer:
             f"jury = witan_jury({write_jury(tmp_path)})",
             "write(score(log, jury, action='overwrite', display='none'), 'log.json')",
         )
-        [ballot] = read_ballots(tmp_path / "log.json")
+        ballots = list(read_ballots(tmp_path / "log.json"))
 
-        assert ballot.reviewer == "witan_jury"
-        assert ballot.grades["mockllm/model"]["clarity"] == 9
+        assert [ballot.reviewer for ballot in ballots] == ["xan", "yma", "zoe"]
+        assert {ballot.grades["mockllm/model"]["clarity"] for ballot in ballots} == {9}
+
+    def test_the_jurors_of_a_log_count_as_in_their_session(self, evaluate, tmp_path):
+        """Each juror is a reviewer of the model, with the grades it gave there."""
+        jury = []
+        for name, grade in (("ada", 9), ("bob", 4), ("cyd", 6)):
+            review = [{"grades": {"moraine": dict.fromkeys(CRITERIA, grade)}}]
+            jury.append(f"script:{write_script(tmp_path / f'{name}.toml', review=review)}")
+        scorer = f"witan_jury({jury}, history={str(tmp_path / 'history.db')!r})"
+        log = evaluate(
+            f"task = Task([Sample(input='What?', target='moraine')], scorer={scorer})",
+            "write(run(task, 'a moraine'), 'log.json')",
+        )
+        [path] = (tmp_path / "logs").glob("*.eval")
+        session = log["samples"][0]["scores"]["witan_jury"]["metadata"]["session"]
+
+        with witan.History.open(tmp_path / "history.db") as history:
+            stored = history.session(session).ballots
+        [text] = stored[0].grades
+        assert {
+            ballot.reviewer: ballot.grades["mockllm/model"] for ballot in read_ballots(path)
+        } == {ballot.reviewer: ballot.grades[text] for ballot in stored}
 
 
 def test_the_page_s_task_runs(tmp_path):

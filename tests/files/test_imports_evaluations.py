@@ -132,6 +132,23 @@ class TestPromptfoo:
         result(1, "gpt", (RUBRIC, 0.9)),
     )
 
+    def test_jurors_of_a_jury_are_reviewers(self):
+        """Their grades, 1 to 10, replace the assertion's score; others count as before."""
+        assertion = {"type": "python", "value": "file://jury.py"}
+        one = result(0, "gpt", (assertion, 0.5), (assertion, 0.6), (CONTAINS, 1.0))
+        for part, grade in zip(one["gradingResult"]["componentResults"][:2], (9, 4), strict=True):
+            part["metadata"] = {"juror_grades": {"ada": {"tone": grade}, "bob": 6}}
+        ballots = list(read_ballots(stream(lines(one))))
+
+        assert {b.reviewer: b.grades["gpt"] for b in ballots} == {
+            "contains": 1.0,
+            "ada": {"tone": 9},
+            "bob": 6,
+            "ada-2": {"tone": 4},
+            "bob-2": 6,
+        }
+        assert {str(b.scale) for b in ballots if b.reviewer != "contains"} == {"1-10"}
+
     @pytest.mark.parametrize("form", ["file", "indented", "summary", "lines"])
     def test_results_are_read(self, form):
         """As a whole file, as the summary of the library, or one result per line."""

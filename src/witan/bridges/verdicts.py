@@ -50,9 +50,20 @@ def share_of_scale(grade: float) -> float:
     return (grade - 1) / 9
 
 
+def juror_grades(session: "Session") -> dict[str, Any]:
+    """Return each juror's grade of the text, or grades by criterion, 1 to 10."""
+    grades = {ballot.reviewer: [*ballot.grades.values()] for ballot in session.ballots}
+    return {reviewer: of_texts[0] for reviewer, of_texts in grades.items() if of_texts}
+
+
 def verdict_facts(session: "Session") -> dict[str, Any]:
     """List the facts of a verdict: certainty, jury, cost and session."""
-    facts = {"session": session.id, "status": session.status, "cost_usd": session.cost.total_usd}
+    facts = {
+        "session": session.id,
+        "status": session.status,
+        "cost_usd": session.cost.total_usd,
+        "juror_grades": juror_grades(session),
+    }
     if (verdict := session.verdict) is None:
         return facts
     interval = verdict.texts[0].overall and verdict.texts[0].overall.interval

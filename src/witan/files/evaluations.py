@@ -12,6 +12,7 @@ from typing import Any
 from witan.core.ballot import Ballot, Grade
 from witan.core.ballot_records import Unreadable, check_years, session_name
 from witan.core.blinding import Sheet
+from witan.core.scale_recognition import NATIVE_SCALE
 from witan.deliberation.ballots import read_review
 from witan.deliberation.record import SessionImport
 from witan.errors import InvalidBallot
@@ -47,6 +48,9 @@ def merge_graded(ballots: Iterable[Ballot]) -> list[Ballot]:
 Reviews = dict[str, Grade | dict[str, Grade]]
 """Reviewer → grade, or grades by criterion, of one answer."""
 
+JUROR_GRADES = "juror_grades"
+"""Metadata of a score by a jury of ours: the grades, 1 to 10, of each juror."""
+
 _LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """Letters of Inspect's scorers for correct, partial, incorrect and no answer."""
 
@@ -55,9 +59,9 @@ def read_promptfoo(records: Records, stem: str, report: ProblemReport) -> Iterat
     """Read results: a test is a session, a provider a candidate.
 
     A provider's further answer to a test, as with ``--repeat``, is in a separate session. Every
-    assertion is a reviewer, named by its metric, by the grading model, or by its type. A result
-    without assertions is graded by ``promptfoo``; a failed answer has no grade, and a note lists
-    the failures.
+    assertion is a reviewer, named by its metric, by the grading model, or by its type; for a jury
+    of ours every juror is one. A result without assertions is graded by ``promptfoo``; a failed
+    answer has no grade, and a note lists the failures.
     """
     runs, failures = Counter[tuple[int, str]](), _Failures()
     for line, record in records:
@@ -143,12 +147,11 @@ def _piece_of_result(
     failed = one.get("error") is not None and one.get("failureReason") != 1
     if failed:
         failures.add(candidate, session)
-    graded = {} if failed else _assertions(one)
     prompt = prompt if isinstance(prompt, str) else ""
     return SessionImport(
         session=session,
         question=prompt,
-        ballots=_ballots(session, candidate, graded),
+        ballots=() if failed else _ballots(session, candidate, *_assertions(one)),
         answers={candidate: output} if isinstance(output, str) else {},
     )
 
@@ -179,20 +182,39 @@ def _provider(value: object) -> str:
     return value.strip()
 
 
-def _assertions(one: Mapping[str, Any]) -> Reviews:
-    """Return grades from 0 to 1 by assertion; equal names are numbered."""
+def _assertions(one: Mapping[str, Any]) -> tuple[Reviews, Reviews]:
+    """Return grades by assertion, 0 to 1, and by juror, 1 to 10; equal names are numbered."""
     grading = one.get("gradingResult")
     parts = grading.get("componentResults") if isinstance(grading, dict) else None
     graded: Reviews = {}
-    names = Counter[str]()
+    jurors: Reviews = {}
     for part in parts if isinstance(parts, list) else []:
-        if isinstance(part, dict) and (grade := _score(part)) is not None:
-            name = _assertion(part.get("assertion"))
-            names[name] += 1
-            graded[name if names[name] == 1 else f"{name}-{names[name]}"] = grade
-    if not graded and (grade := _score(one)) is not None:
-        graded["promptfoo"] = _named_scores(one, grade)
-    return graded
+        if not isinstance(part, dict):
+            continue
+        if of_jurors := _juror_grades(part):
+            for juror, grade in of_jurors.items():
+                jurors[_free_name(juror, jurors)] = grade
+        elif (score := _score(part)) is not None:
+            graded[_free_name(_assertion(part.get("assertion")), graded)] = score
+    if not graded and not jurors and (score := _score(one)) is not None:
+        graded["promptfoo"] = _named_scores(one, score)
+    return graded, jurors
+
+
+def _free_name(name: str, names: Collection[str]) -> str:
+    """Return the name, numbered if another reviewer has it."""
+    numbered = (name, *(f"{name}-{number}" for number in range(2, len(names) + 2)))
+    return next(each for each in numbered if each not in names)
+
+
+def _juror_grades(score: object) -> Reviews:
+    """Return the grades of each juror behind a score of `witan.bridges`."""
+    metadata = score.get("metadata") if isinstance(score, dict) else None
+    by_juror = metadata.get(JUROR_GRADES) if isinstance(metadata, dict) else None
+    if not isinstance(by_juror, dict):
+        return {}
+    grades = {juror: _value({"value": value}) for juror, value in by_juror.items()}
+    return {juror: grade for juror, grade in grades.items() if grade is not None}
 
 
 def _named_scores(one: Mapping[str, Any], grade: float) -> Grade | dict[str, Grade]:
@@ -231,7 +253,8 @@ def _score(entry: Mapping[str, Any]) -> float | None:
 def read_inspect(records: Records, report: ProblemReport) -> Iterator[SessionImport]:
     """Read samples as sessions, named by task and id.
 
-    The model is a candidate, every scorer a reviewer. A further epoch is a separate session.
+    The model is a candidate, every scorer a reviewer; for a jury of ours every juror is one. A
+    further epoch is a separate session.
     """
     for line, record in records:
         about = record.get("eval")
@@ -271,15 +294,19 @@ def _piece_of_sample(sample: object, task: str, model: str, at: datetime | None)
     session = session_name("samples.id", f"{task}/{sample['id']}{epoch_suffix}")
     scores = sample.get("scores")
     by_scorer = scores if isinstance(scores, dict) else {}
-    graded = {
-        reviewer: grade for reviewer, one in by_scorer.items() if (grade := _value(one)) is not None
-    }
+    graded: Reviews = {}
+    jurors: Reviews = {}
+    for reviewer, one in by_scorer.items():
+        if of_jurors := _juror_grades(one):
+            jurors |= {_free_name(juror, jurors): grade for juror, grade in of_jurors.items()}
+        elif (grade := _value(one)) is not None:
+            graded[reviewer] = grade
     answer = _completion(sample.get("output"))
     return SessionImport(
         session=session,
         at=at,
         question=_input(sample.get("input")),
-        ballots=_ballots(session, model, graded),
+        ballots=_ballots(session, model, graded, jurors),
         answers={} if answer is None else {model: answer},
     )
 
@@ -330,11 +357,16 @@ def _content(turn: Mapping[str, Any]) -> str:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def _ballots(session: str, candidate: str, grades: Mapping[str, Any]) -> tuple[Ballot, ...]:
-    return tuple(
+def _ballots(session: str, candidate: str, grades: Reviews, jurors: Reviews) -> tuple[Ballot, ...]:
+    by_others = (
         Ballot(reviewer, grades={candidate: grade}, session=session)
         for reviewer, grade in grades.items()
     )
+    by_jurors = (
+        Ballot(juror, grades={candidate: grade}, session=session, scale=NATIVE_SCALE)
+        for juror, grade in jurors.items()
+    )
+    return (*by_others, *by_jurors)
 
 
 def join_ballots(one: SessionImport) -> SessionImport:

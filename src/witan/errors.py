@@ -387,7 +387,7 @@ class ModelError(WitanError, RuntimeError):
 
 
 class OverBudget(WitanError, RuntimeError):
-    """A call could exceed the cost ceiling, so it is not made."""
+    """A call could exceed a ceiling, so it is not made."""
 
     def __init__(self, member: str, problem: str, remedy: Remedy | str = "") -> None:
         self.member, self.problem, self.remedy = member, problem, remedy

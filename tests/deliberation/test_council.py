@@ -20,7 +20,14 @@ from witan.deliberation.ports import Price, Reply
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.record import session_from_json, session_to_json
 from witan.deliberation.session import Session
-from witan.errors import InvalidParameter, NoCouncil, NothingToCount, OverBudget, UnknownName
+from witan.errors import (
+    InvalidParameter,
+    ModelError,
+    NoCouncil,
+    NothingToCount,
+    OverBudget,
+    UnknownName,
+)
 from witan.models.scripted import Line
 
 pytestmark = pytest.mark.anyio
@@ -318,7 +325,8 @@ class TestResuming:
         assert broken.cost.total_usd is None
         assert broken.cost.committed_usd == pytest.approx(broken.cost.known_usd + 2 * worst)
 
-    async def test_resuming_does_not_renew_the_ceiling(self):
+    @pytest.mark.parametrize("ceiling", [{"max_cost_usd": 0.45}, {"max_calls": 7}])
+    async def test_resuming_does_not_renew_the_ceiling(self, ceiling):
         """However often a session is resumed, its calls stay within the ceiling."""
         called = []
 
@@ -328,7 +336,7 @@ class TestResuming:
                 await anyio.sleep_forever()
 
         priced = [replace(m, model=Slow(), price=Price(0.0, 1e4)) for m in members("ab")]
-        options = {"max_tokens": 10, "max_cost_usd": 0.45}
+        options = {"max_tokens": 10, **ceiling}
         heard: list[e.Event] = []
         for _ in range(4):
             async with council(priced, **options) as opened:
@@ -343,6 +351,30 @@ class TestResuming:
             heard = sorted({event.seq: event for event in heard}.values(), key=lambda x: x.seq)
 
         assert len(called) == 4  # at $0.10 each
+
+    async def test_a_repeated_call_counts_against_the_ceiling(self):
+        """Two members that always fail are called seven times, not four times each."""
+        called = []
+
+        class Failing:
+            async def complete(self, call, _hear, /):
+                called.append(call.stage)
+                raise ModelError("m", "is busy", 503, transient=True)
+
+        shaky = [replace(each, model=Failing()) for each in members("ab")]
+        async with council(shaky, max_calls=7) as opened:
+            session = await opened.ask(QUESTION)
+
+        assert len(called) == session.cost.calls == 7
+        assert session.over_budget
+
+    async def test_a_plan_beyond_the_calls_is_refused(self):
+        """The error says how many are needed."""
+        async with council(members("ab"), max_calls=3) as opened:
+            with pytest.raises(
+                OverBudget, match="of 3 calls is too low for a complete session, whi"
+            ):
+                await opened.ask(QUESTION)
 
     @pytest.mark.parametrize(("rounds", "times"), [(1, 3), (2, 4), (2, 5)])
     async def test_a_quorum_of_ballots_is_counted_whatever_the_ceiling_holds(self, rounds, times):

@@ -7,18 +7,20 @@ from math import inf
 import anyio
 import pytest
 
+from witan.deliberation.money import Amount
 from witan.deliberation.ports import SystemClock
 from witan.deliberation.procedure import ThrottlePolicy
 from witan.deliberation.throttle import Throttles
 from witan.errors import HistoryError
 from witan.history import History
-from witan.history.shared_limits import Amount, BatchCeiling, TokenBucket, require_server
+from witan.history.shared_limits import BatchCeiling, TokenBucket, require_server
 
 RESERVES = """
 import sys
 from histories import stages
 from witan.history import History
-from witan.history.shared_limits import Amount, BatchCeiling
+from witan.deliberation.money import Amount
+from witan.history.shared_limits import BatchCeiling
 history = History.open(sys.argv[1])
 recording = history.recording()
 [recording(event) for stage in list(stages("s1"))[:2] for event in stage]

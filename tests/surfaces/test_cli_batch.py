@@ -415,6 +415,21 @@ class TestMoney:
         assert len(lines(rich.out)) == 6
         assert n_sessions(place) == (6, 0)
 
+    def test_the_ceiling_of_calls_is_never_crossed(self, witan, texts, jury, place):
+        """It spans all runs, and calls that fit it exactly are all made."""
+        plan = witan("batch", texts, *jury, "--max-calls", 17, "--dry-run")
+        poor = witan("batch", texts, *jury, "--max-calls", 8, "--json")
+        rest = witan("batch", texts, *jury, "--max-calls", 18, "--dry-run")
+        rich = witan("batch", texts, *jury, "--max-calls", 18, "--json")
+
+        assert "the ceiling leaves 17 calls for them; raise --max-calls" in plan.out
+        assert (poor.status, len(lines(poor.out))) == (4, 2)
+        assert json.loads(poor.err)["calls"] == 6
+        assert "They fit the 12 calls left" in rest.out
+        assert (rich.status, len(lines(rich.out))) == (0, 6)
+        assert json.loads(rich.err)["calls"] == 18
+        assert n_sessions(place) == (6, 0)
+
     def test_an_unknown_price_is_refused_under_a_ceiling(self, witan, texts, place, jury):
         """Each such seat is named, and nobody is asked; what is done needs no price."""
         unpriced = ["--jury", "one=cmd:cat", "--jury", "two=cmd:cat", "--history", place]

@@ -59,13 +59,15 @@ class TestRetrying:
     def test_another_ceiling_applies_to_the_new_session_alone(self, witan, tmp_path):
         """For its own calls; the earlier session keeps its own."""
         first = degraded(witan, tmp_path, bob={"review": DOWN})
-        planned = witan("retry", "last", "--plan", "--json", "--max-cost", 0.25).json
-        again = witan("retry", "last", "--json", "--max-cost", 0.25).json
+        ceilings = ["--max-cost", 0.25, "--max-calls", 9]
+        planned = witan("retry", "last", "--plan", "--json", *ceilings).json
+        again = witan("retry", "last", "--json", *ceilings).json
         before = witan("show", first, "--json").json
 
         limits = [each["events"][0]["procedure"]["limits"] for each in (before, again)]
-        assert planned["max_cost_usd"] == 0.25
+        assert (planned["max_cost_usd"], planned["max_calls"]) == (0.25, 9)
         assert [each["max_cost_usd"] for each in limits] == [None, 0.25]
+        assert [each["max_calls"] for each in limits] == [None, 9]
 
     def test_both_sessions_are_stored_and_linked(self, witan, tmp_path):
         """Each names the other and the seats retried."""

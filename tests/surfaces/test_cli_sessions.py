@@ -240,6 +240,7 @@ class TestResume:
         )
         assert said.status == (0 if until == "ballot_cast" else 3)
         after = json.loads(path.read_text(encoding="utf-8"))
+        assert after["cost"].pop("calls") > before["cost"].pop("calls")  # refused ones count
         for unchanged in ("status", "answers", "synthesis", "cost"):
             assert after[unchanged] == before[unchanged]
         stood = len(before["events"])

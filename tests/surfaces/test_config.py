@@ -390,19 +390,20 @@ class TestTrust:
         assert (first.provider, first.url) == ("http://cmd", "http://cmd/v1")
         assert (second.provider, second.key_variable) == ("http://openai", None)
 
+    @pytest.mark.parametrize("name", ["max_cost_usd", "max_calls"])
     @pytest.mark.parametrize(
         ("own", "theirs", "holds"), [("1", "5", 1.0), ("5", "1", 1.0), ("", "5", 5.0)]
     )
-    def test_it_may_lower_the_ceiling_and_not_raise_it(self, place, own, theirs, holds):
+    def test_it_may_lower_a_ceiling_and_not_raise_it(self, place, name, own, theirs, holds):
         """Of one's own ceiling and that of a file that was found, the lower one holds."""
         if own:
-            place.write_own(f"[limits]\nmax_cost_usd = {own}")
-        path = place.write(f"[limits]\nmax_cost_usd = {theirs}")
+            place.write_own(f"[limits]\n{name} = {own}")
+        path = place.write(f"[limits]\n{name} = {theirs}")
 
-        assert procedure_of(place.load()).limits.max_cost_usd == holds
-        assert procedure_of(place.load(path=path)).limits.max_cost_usd == float(theirs)
-        raised = place.load(WITAN_LIMITS_MAX_COST_USD="9")
-        assert procedure_of(raised).limits.max_cost_usd == 9.0
+        assert getattr(procedure_of(place.load()).limits, name) == holds
+        assert getattr(procedure_of(place.load(path=path)).limits, name) == float(theirs)
+        raised = place.load(**{f"WITAN_LIMITS_{name.upper()}": "9"})
+        assert getattr(procedure_of(raised).limits, name) == 9.0
 
     def test_it_may_seat_any_server_that_takes_no_key(self, place):
         """Scripts and servers without a key are no more than who is asked."""

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from math import fsum
 
 from witan.deliberation import events as e
-from witan.deliberation.money import is_free
+from witan.deliberation.money import Amount, is_free
 from witan.deliberation.ports import Expense
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Cost of a session in US dollars; the total may be unknown.
+    """Cost of a session in US dollars and calls; the total may be unknown.
 
     Parameters
     ----------
@@ -21,11 +21,19 @@ class Cost:
         Cost of the calls whose cost is known.
     committed_usd
         Most that all calls may cost: those of unknown cost at their highest.
+    calls
+        Calls begun, repeated and unfinished ones included.
     """
 
     total_usd: float | None
     known_usd: float
     committed_usd: float
+    calls: int = 0
+
+    @property
+    def most(self) -> Amount:
+        """The most that all calls may cost, and their number."""
+        return Amount(self.committed_usd, self.calls)
 
 
 class CostTally:
@@ -42,6 +50,7 @@ class CostTally:
         self._worst_usd: dict[tuple[str, str], float | None] = {}
         self._open_calls: dict[tuple[str, str], list[float | None]] = {}
         self._cut_off: list[float | None] = []
+        self._n_calls = 0
         self._known_costs: list[float] = []
         self._worst_costs: list[float | None] = []
 
@@ -83,6 +92,7 @@ class CostTally:
 
     def _end(self, stage: str, seat: str, expense: Expense) -> None:
         open_calls = self._open_calls.pop((stage, seat), [])
+        self._n_calls += expense.calls
         if expense.cost_usd is None:
             self._worst_costs += open_calls or [None]
         else:
@@ -97,7 +107,8 @@ class CostTally:
         unknown = [*self._worst_costs, *(worst for worst in open_costs if worst != 0.0)]
         known_usd = fsum(self._known_costs)
         most = known_usd + fsum(worst for worst in unknown if worst is not None)
-        return Cost(None if unknown else known_usd, known_usd, most)
+        n_calls = self._n_calls + len(open_costs)
+        return Cost(None if unknown else known_usd, known_usd, most, n_calls)
 
 
 def disproved_prices(events: Sequence[e.Event]) -> tuple[str, ...]:

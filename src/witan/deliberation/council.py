@@ -31,11 +31,11 @@ from witan.deliberation.calls import (
     drop_fruitless_resumes,
     wrap_foreign_errors,
 )
-from witan.deliberation.costs import disproved_prices
+from witan.deliberation.costs import Cost, disproved_prices
 from witan.deliberation.count_queue import CountQueue
 from witan.deliberation.events import Event, Judging, SessionOpened
 from witan.deliberation.learning import apply_history
-from witan.deliberation.money import Purse, is_free
+from witan.deliberation.money import Purse, is_free, least_known
 from witan.deliberation.openings import (
     Texts,
     check_attachments,
@@ -60,6 +60,7 @@ from witan.deliberation.plan import (
     Lengths,
     Plan,
     check_affordable,
+    check_calls,
     check_priced,
 )
 from witan.deliberation.planner import fit_pairs, make_plan, plan_reviews, plan_session
@@ -72,7 +73,7 @@ from witan.deliberation.ports import (
     Seat,
     Teacher,
 )
-from witan.deliberation.procedure import Procedure, check_procedure, with_looks
+from witan.deliberation.procedure import Limits, Procedure, check_procedure, with_looks
 from witan.deliberation.recorder import FailureNote, Listener, Recorder
 from witan.deliberation.retries import open_retry, plan_rest, plan_retry
 from witan.deliberation.session import (
@@ -139,6 +140,8 @@ Slot = AbstractAsyncContextManager[None]
 """A context that a session enters to call models."""
 
 NO_SLOT: Slot = nullcontext()
+
+NO_COST = Cost(0.0, 0.0, 0.0)
 
 UNPLANNED = Plan((), 0, 0.0)
 """Plan of an opening whose caller plans it."""
@@ -377,12 +380,17 @@ class BaseCouncil:
             name=name,
             plan=plan,
         )
-        self._check_affordable(opening.plan, self.procedure.limits.max_cost_usd)
+        self._check_affordable(opening.plan, self.procedure.limits)
         opening = link_parent(replace(opening, procedure=procedure), parent)
         return await apply_history(opening, self._teacher)
 
     async def resume(
-        self, session: Session, *, listener: Listener | None = None, slot: Slot = NO_SLOT
+        self,
+        session: Session,
+        *,
+        listener: Listener | None = None,
+        slot: Slot = NO_SLOT,
+        max_calls: int | None = None,
     ) -> Session:
         """Resume an interrupted session; return a closed one unchanged.
 
@@ -394,6 +402,8 @@ class BaseCouncil:
         ----------
         slot
             Entered before the session's time begins, and left after its last call.
+        max_calls
+            Most further calls; None: as of this council.
 
         Raises
         ------
@@ -405,14 +415,13 @@ class BaseCouncil:
         if session.status != "interrupted":
             return session
         self._check_same_seats(session)
-        committed_usd = session.cost.committed_usd
+        limits = self._limits(session.opening, session.cost, max_calls)
         n_ballots = sum(not ballot.abstained for ballot in session.ballots)
         if n_ballots < session.opening.procedure.quorum:
             remaining_plan = plan_rest(self._update_prices(session))
-            self._check_affordable(
-                remaining_plan, self._ceiling(session.opening, committed_usd), committed_usd
-            )
-        return await self._run(self._make_context(session.opening, session.events, listener), slot)
+            self._check_affordable(remaining_plan, limits, session.cost)
+        context = self._make_context(session.opening, session.events, listener, max_calls)
+        return await self._run(context, slot)
 
     async def retry(
         self,
@@ -438,7 +447,7 @@ class BaseCouncil:
         seats = seats if seats is None or isinstance(seats, str) else tuple(seats)
         limits = self.procedure.limits
         retry_plan = plan_retry(self._update_prices(session), seats, limits)
-        self._check_affordable(retry_plan, limits.max_cost_usd, is_whole_session=False)
+        self._check_affordable(retry_plan, limits, is_whole_session=False)
         opening = session.opening
         retry_opening = self._open_session(
             opening.question,
@@ -484,7 +493,7 @@ class BaseCouncil:
             opened.question, opened.conversation, opened.files, seed, category=opened.category
         )
         rejudgment = open_rejudgment(reopened, session, self.reviewers, self.chairmen)
-        self._check_affordable(rejudgment.plan, self.procedure.limits.max_cost_usd)
+        self._check_affordable(rejudgment.plan, self.procedure.limits)
         opening = await apply_history(rejudgment, self._teacher)
         return await self._run(self._make_context(opening, (), listener))
 
@@ -583,7 +592,7 @@ class BaseCouncil:
         check_attachments((), files)
         opening = self._open_session(question, (), dict(files), seed, category=category, name=name)
         judgment = open_judgment(opening, texts, Judging(pass_mark, expected), self.reviewers)
-        self._check_affordable(judgment.plan, self.procedure.limits.max_cost_usd)
+        self._check_affordable(judgment.plan, self.procedure.limits)
         return await apply_history(judgment, self._teacher)
 
     async def deliberate(
@@ -638,27 +647,36 @@ class BaseCouncil:
     def _check_affordable(
         self,
         plan: Plan,
-        ceiling: float | None,
-        spent_usd: float | None = None,
+        limits: Limits,
+        cost: Cost | None = None,
         *,
         is_whole_session: bool = True,
     ) -> None:
-        """Refuse a plan whose concurrent calls could exceed the ceiling.
+        """Refuse a plan beyond the ceilings of calls, or of concurrent calls' money.
 
-        `spent_usd` is the expense so far of a resumed session.
+        `cost` is that of a resumed session so far.
         """
-        check_priced(plan, ceiling, is_whole_session=is_whole_session and spent_usd is None)
-        remedy = RAISE_CEILING if spent_usd is None else KEEPS_CEILING
+        ceiling, before = limits.max_cost_usd, cost or NO_COST
+        check_calls(plan, limits.max_calls, before.calls, KEEPS_CEILING if cost else None)
+        check_priced(plan, ceiling, is_whole_session=is_whole_session and cost is None)
+        remedy = RAISE_CEILING if cost is None else KEEPS_CEILING
         providers = self.procedure.limits.providers.values()
         if all((each.concurrency or START) >= len(plan.lines) for each in providers):
-            check_affordable(plan, ceiling, spent_usd or 0.0, remedy)
+            check_affordable(plan, ceiling, before.committed_usd, remedy)
 
-    def _ceiling(self, opening: SessionOpened, spent_usd: float) -> float | None:
-        """Return the lower of the session's ceiling and this council's."""
-        more = self.procedure.limits.max_cost_usd
-        own_ceiling = opening.procedure.limits.max_cost_usd
-        ceilings = (own_ceiling, None if more is None else spent_usd + more)
-        return min((each for each in ceilings if each is not None), default=None)
+    def _limits(self, opening: SessionOpened, cost: Cost, max_calls: int | None = None) -> Limits:
+        """Return a session's limits under the lower of its ceilings and this council's."""
+        own, usd = opening.procedure.limits, self.procedure.limits.max_cost_usd
+        calls = self.procedure.limits.max_calls if max_calls is None else max_calls
+        if usd is None and calls is None:
+            return own
+        most_usd = None if usd is None else cost.committed_usd + usd
+        most_calls = None if calls is None else cost.calls + calls
+        return replace(
+            own,
+            max_cost_usd=least_known((own.max_cost_usd, most_usd)),
+            max_calls=least_known((own.max_calls, most_calls)),
+        )
 
     def _update_prices(self, session: Session) -> Session:
         """Give a session's seats today's prices and plan it again."""
@@ -730,19 +748,27 @@ class BaseCouncil:
         return (), reviewers, tuple(seats[chairman.name] for chairman in chairmen)
 
     def _make_context(
-        self, opening: SessionOpened, earlier_events: tuple[Event, ...], listener: Listener | None
+        self,
+        opening: SessionOpened,
+        earlier_events: tuple[Event, ...],
+        listener: Listener | None,
+        max_calls: int | None = None,
     ) -> SessionContext:
         if self._open is None:
             raise NoCouncil("the council is not open", "use it as: async with council: …")
         recorder = Recorder(self._clock, listener, earlier_events or (opening,))
         members, reviewers, chairmen = self._match_seats(opening)
-        limits = opening.procedure.limits
-        spent_usd = Session.of(earlier_events).cost.committed_usd if earlier_events else 0.0
+        cost = Session.of(earlier_events).cost if earlier_events else NO_COST
+        limits = self._limits(opening, cost, max_calls)
         caller = Caller(
             limits=limits,
             throttles=self._throttles,
             purse=Purse(
-                self._ceiling(opening, spent_usd), spent_usd, self._list_disproved(earlier_events)
+                limits.max_cost_usd,
+                cost.committed_usd,
+                self._list_disproved(earlier_events),
+                max_calls=limits.max_calls,
+                n_calls=cost.calls,
             ),
             clock=self._clock,
             seed=(opening.seed, RETRY_WAITS),

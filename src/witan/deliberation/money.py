@@ -1,11 +1,11 @@
-"""Money of a session: reservations, settlements and checks of bills."""
+"""Money and calls of a session: reservations, settlements and checks of bills."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import fsum, inf
-from typing import Any, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 from witan.deliberation.ports import Call, Expense, Member, Message, Price, Reply, Usage
 from witan.errors import OverBudget
@@ -54,6 +54,20 @@ class Bill:
         return None if self.unknown_calls else self.known_usd
 
 
+class Amount(NamedTuple):
+    """US dollars and calls, spent or reserved."""
+
+    usd: float
+    calls: float
+
+    def minus(self, other: "Amount") -> "Amount":
+        """Subtract another amount."""
+        return Amount(self.usd - other.usd, self.calls - other.calls)
+
+
+NOTHING = Amount(0.0, 0.0)
+
+
 class Purse:
     """Spending of one session, reserved and settled under its ceiling.
 
@@ -63,6 +77,10 @@ class Purse:
         Never exceeded, provided that no call costs more than its worst case; None for no ceiling.
     spent_usd
         Money spent before: a resumed session keeps its ceiling.
+    max_calls
+        Never exceeded; None for no ceiling.
+    n_calls
+        Calls made before.
     disproved_prices
         Names of members whose price their servers' bills contradict.
     """
@@ -72,7 +90,12 @@ class Purse:
         max_usd: float | None,
         spent_usd: float = 0.0,
         disproved_prices: Iterable[str] = (),
+        *,
+        max_calls: int | None = None,
+        n_calls: int = 0,
     ) -> None:
+        self._max_calls = max_calls
+        self._n_calls = n_calls
         self._disproved_prices = set(disproved_prices)
         self._max_usd = max_usd
         self._known_usd = spent_usd
@@ -85,11 +108,15 @@ class Purse:
         Raises
         ------
         OverBudget
-            If that could exceed the ceiling, or there is a ceiling and the price is unknown.
+            If that could exceed a ceiling, or there is one of money and the price is unknown.
         """
+        if self._max_calls is not None and self._n_calls >= self._max_calls:
+            problem = f"the ceiling of {count_calls(self._max_calls)} is reached"
+            raise OverBudget(member.name, problem)
         worst = None if member.name in self._disproved_prices else worst_usd(member, call)
         if self._max_usd is not None:
             self._check(member.name, worst, self._max_usd)
+        self._n_calls += 1
         if worst is not None:
             self._reserved_usd += worst
         return Reservation(
@@ -204,6 +231,11 @@ class Reservation:
         self._close(cost)
 
 
+def count_calls(n: int) -> str:
+    """Write a number of calls."""
+    return f"{n:,} call" if n == 1 else f"{n:,} calls"
+
+
 def is_free(price: Price | None) -> bool:
     """True if tokens cost nothing; an unknown price is not free."""
     return price is not None and price.input_usd == price.output_usd == 0
@@ -222,6 +254,14 @@ def sum_known(costs: Sequence[float | None]) -> float | None:
     """Sum the costs; return None if one is unknown."""
     known_costs = [cost for cost in costs if cost is not None]
     return fsum(known_costs) if len(known_costs) == len(costs) else None
+
+
+_Number = TypeVar("_Number", int, float)
+
+
+def least_known(bounds: Iterable[_Number | None]) -> _Number | None:
+    """Return the lowest bound; None if there is none."""
+    return min((each for each in bounds if each is not None), default=None)
 
 
 HIDDEN_TOKENS = 1_000_000

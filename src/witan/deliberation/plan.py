@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from witan.core.display import NotebookDisplay
 from witan.core.stats.separation import Separation
-from witan.deliberation.money import ROUNDING_USD, sum_known
+from witan.deliberation.money import ROUNDING_USD, count_calls, sum_known
 from witan.deliberation.ports import Price, Stage
 from witan.errors import OverBudget, Remedy, Way
 
@@ -91,6 +91,17 @@ class Plan(NotebookDisplay):
         return sum(line.calls for line in self.lines if not line.if_needed)
 
     @property
+    def least_calls(self) -> int:
+        """Fewest calls of a complete session."""
+        certain = [x for x in self.lines if not x.if_needed and x.probability == 1]
+        return sum(line.calls for line in certain)
+
+    @property
+    def worst_calls(self) -> int:
+        """Most calls, repairs and every chairman included, without retries."""
+        return sum(line.calls for line in self.lines)
+
+    @property
     def input_tokens(self) -> int:
         """Most tokens sent when nothing fails."""
         return sum(line.input_tokens for line in self.lines if not line.if_needed)
@@ -167,6 +178,36 @@ def check_affordable(
         f"the ceiling of ${ceiling:.4f} {comparison} the ${_round_up(usd)} that {subject} needs: "
         f"{_STAGES[stage]}{enough}; {remedy}",
     )
+
+
+def check_calls(
+    plan: Plan, max_calls: int | None, n_made: int = 0, remedy: Remedy | str | None = None
+) -> None:
+    """Refuse a session with more calls than its ceiling.
+
+    Parameters
+    ----------
+    n_made
+        Calls already made of the ceiling.
+    remedy
+        None: raise the ceiling, with the number needed.
+
+    Raises
+    ------
+    OverBudget
+        If a complete session makes more calls than the ceiling leaves; it names the number needed.
+    """
+    needed = plan.least_calls
+    if max_calls is None or n_made + needed <= max_calls:
+        return
+    subject, made = "a complete session", ""
+    if n_made:
+        subject, made = "the rest of the session", f" ({n_made:,} of them made)"
+    if remedy is None:
+        remedy = Remedy(Way("raise it with ", {"max_calls": n_made + needed}), "seat fewer models")
+    ceiling = f"the ceiling of {count_calls(max_calls)}{made}"
+    problem = f"{ceiling} is too low for {subject}, which needs {needed:,}"
+    raise OverBudget("the council", problem, remedy)
 
 
 def check_priced(plan: Plan, ceiling: float | None, *, is_whole_session: bool = True) -> None:

@@ -71,6 +71,8 @@ class Limits:
         The most tokens of one reply, unless a member's options say otherwise.
     max_cost_usd
         Ceiling in US dollars; a call that could exceed it is skipped; None for no ceiling.
+    max_calls
+        Ceiling of calls, repeated ones included; None for no ceiling.
     providers
         Throttling per provider; the others get the default.
     """
@@ -83,6 +85,7 @@ class Limits:
     hedge_seconds: float | None = None
     max_tokens: int = 8_192
     max_cost_usd: float | None = None
+    max_calls: int | None = None
     providers: Mapping[str, ThrottlePolicy] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -97,6 +100,8 @@ class Limits:
                 raise InvalidParameter(name, getattr(self, name), "a whole number ≥ 1")
         if self.max_cost_usd is not None and not 0 <= self.max_cost_usd < float("inf"):
             raise InvalidParameter("max_cost_usd", self.max_cost_usd, "dollars, 0 or more")
+        if self.max_calls is not None and self.max_calls < 0:
+            raise InvalidParameter("max_calls", self.max_calls, "a whole number ≥ 0")
 
     def __repr__(self) -> str:
         return changes_line(self)
@@ -330,11 +335,13 @@ def _ballot(reviewer: str, seats: Sequence[str], grades: dict[str, Any]) -> Ball
     )
 
 
-def with_ceiling(procedure: Procedure, max_cost_usd: float | None) -> Procedure:
-    """Return a procedure under another cost ceiling, if any."""
-    if max_cost_usd is None:
-        return procedure
-    return replace(procedure, limits=replace(procedure.limits, max_cost_usd=max_cost_usd))
+def with_ceiling(
+    procedure: Procedure, max_cost_usd: float | None, max_calls: int | None = None
+) -> Procedure:
+    """Return a procedure under other ceilings of cost and calls, if any."""
+    ceilings: dict[str, Any] = {"max_cost_usd": max_cost_usd, "max_calls": max_calls}
+    changes = {name: most for name, most in ceilings.items() if most is not None}
+    return replace(procedure, limits=replace(procedure.limits, **changes)) if changes else procedure
 
 
 def with_looks(procedure: Procedure, n_reviewers: int, *, authors: bool) -> Procedure:

@@ -7,10 +7,11 @@ Only a batch on Spark needs these tables, so the first one creates them.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import anyio
 
+from witan.deliberation.money import NOTHING, Amount
 from witan.errors import HistoryError
 from witan.history.database import LockWait, lock_schema, own_process
 from witan.history.engines import PostgresDatabase
@@ -78,16 +79,6 @@ _HOLDERS_SQL = """
 SELECT process, session FROM reservations
 WHERE batch = :batch AND reserved_calls > 0 AND session <> :session ORDER BY session
 """
-
-
-class Amount(NamedTuple):
-    """US dollars and calls."""
-
-    usd: float
-    calls: float
-
-
-NOTHING = Amount(0.0, 0.0)
 
 
 def require_server(history: History) -> PostgresDatabase:
@@ -201,7 +192,7 @@ class BatchCeiling:
                     _, spent = self._read(name)
                     stored = self._history.has_record(name) and self._history.session(name).cost
                     if stored:
-                        spent = Amount(stored.committed_usd, spent.calls)
+                        spent = stored.most
                     self._write(name, NOTHING, spent)
         return None, bool(holders)
 

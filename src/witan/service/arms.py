@@ -54,6 +54,7 @@ from witan.service.batch import (
     Progress,
     RowResult,
     Status,
+    has_ceiling,
     progress_listener,
     session_names,
 )
@@ -62,9 +63,9 @@ from witan.service.council import Council
 CHOICE = "'choose'"
 """Key of the halves that choose the best member; its quotes count, or the halves would change."""
 
-NO_MONEY = {
-    "self": "the best member by itself: no money left",
-    "jury": "the jury: no money left",
+NOTHING_LEFT = {
+    "self": "the best member by itself: no money or call left",
+    "jury": "the jury: no money or call left",
 }
 """What a row lacks that the ceiling stopped, by stage."""
 
@@ -252,7 +253,7 @@ class ArmBatch:
         self._check()
         plain = Batch(council, history, self.tasks, options)
         self.names = plain.names if sessions is None else [*sessions]
-        self._allowance = Allowance(options.max_cost_usd)
+        self._allowance = Allowance(options.max_cost_usd, options.max_calls)
         self._choice: Choice = "name"
         self._n_choosing = 0
         self._leaders: dict[datetime | None, str | None] = {}
@@ -305,15 +306,17 @@ class ArmBatch:
         }
         more = [plan for part in plans.values() for plan in part]
         calls = {name: sum(plan.calls for plan in part) for name, part in plans.items()}
-        spent = fsum(session.cost.committed_usd for session in self._list_earlier())
+        spent = [session.cost for session in self._list_earlier()]
         return ArmBill(
             rows=len(self.tasks),
             earlier=sum(not parts for parts in rest.values()),
             calls=council.calls + sum(calls.values()),
             expected_usd=sum_known([council.expected_usd, *(each.expected_usd for each in more)]),
             worst_usd=sum_known([council.worst_usd, *(each.worst_usd for each in more)]),
-            spent_usd=council.spent_usd + spent,
+            spent_usd=council.spent_usd + fsum(cost.committed_usd for cost in spent),
             max_cost_usd=self.options.max_cost_usd,
+            max_calls=self.options.max_calls,
+            made_calls=council.made_calls + sum(cost.calls for cost in spent),
             parts={"council": council.calls, **calls},
         )
 
@@ -355,16 +358,19 @@ class ArmBatch:
 
         Else the council's answers would take the money that their comparison needs.
         """
-        ceiling = self.options.max_cost_usd
-        if ceiling is None:
+        max_usd, max_calls = self.options.max_cost_usd, self.options.max_calls
+        if max_usd is max_calls is None:
             return [*self.tasks]
-        left = ceiling - self._allowance.spent
+        left_usd = inf if max_usd is None else max_usd - self._allowance.spent
+        left_calls = inf if max_calls is None else max_calls - self._allowance.calls
         admitted = []
         for task, parts in zip(self.tasks, self._plan_rest().values(), strict=True):
             usd = sum_known([plan.expected_usd for plan in parts.values()]) or 0.0
-            if usd == 0.0 or usd <= left:
+            calls = sum(plan.calls for plan in parts.values())
+            if calls <= max(left_calls, 0) and (usd == 0.0 or usd <= left_usd):
                 admitted.append(task)
-                left -= usd
+                left_usd -= usd
+                left_calls -= calls
         return admitted
 
     def _plan_judgment(self, task: BatchRow) -> Plan:
@@ -388,9 +394,9 @@ class ArmBatch:
         """Run every row that is not done; hand over each once, as soon as it is judged."""
         on_progress = on_progress or progress_listener(self.council)
         began = anyio.current_time()
-        if self.options.max_cost_usd is not None:
+        if has_ceiling(self.options):
             for session in await anyio.to_thread.run_sync(self._list_all):
-                await self._allowance.count_earlier(session.id, session.cost.committed_usd)
+                await self._allowance.count_earlier(session.id, session.cost.most)
         results: list[ArmRowResult] = []
 
         def finish(result: ArmRowResult) -> None:
@@ -426,7 +432,7 @@ class ArmBatch:
         unfinished = [row for row in measured if row.task.number not in done]
         for row in unfinished:
             stage = "jury" if row.task.number in has_control else "self"
-            finish(_join(row, "degraded", NO_MONEY[stage]))
+            finish(_join(row, "degraded", NOTHING_LEFT[stage]))
         return ArmBatchReport(
             rows=len(self.tasks),
             earlier=n_earlier,
@@ -434,6 +440,7 @@ class ArmBatch:
             decisions={},
             passed=None,
             cost_usd=sum_known(self._costs),
+            calls=int(self._allowance.calls),
             seconds=anyio.current_time() - began,
             unaffordable=len(self.tasks) - len(admitted) + first.unaffordable,
             comparison=await anyio.to_thread.run_sync(self._compare, controlled),

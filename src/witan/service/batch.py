@@ -1,4 +1,4 @@
-"""Run a data set through a council: a session for each row and never two, under one ceiling.
+"""Run a data set through a council: a session for each row and never two, under common ceilings.
 
 A session is named after what its row asks for, so a batch that was killed finds in the history what
 it has done, takes up what was interrupted, and asks the rest.
@@ -23,7 +23,7 @@ from witan.core.stats.learning import Lessons
 from witan.core.verdict import Verdict
 from witan.deliberation.events import AnswerFailed, BallotAbstained, SessionOpened
 from witan.deliberation.learning import learn_lessons
-from witan.deliberation.money import sum_known
+from witan.deliberation.money import NOTHING, Amount, least_known, sum_known
 from witan.deliberation.plan import Plan
 from witan.deliberation.ports import REFERENCE
 from witan.deliberation.procedure import Procedure, with_ceiling
@@ -162,7 +162,9 @@ class BatchReport(NotebookDisplay):
     seconds
         How long this run took.
     unaffordable
-        Rows that were not begun, for want of money.
+        Rows that were not begun, for want of money or calls.
+    calls
+        Of all sessions, earlier runs and repeated calls included.
     """
 
     rows: int
@@ -173,6 +175,7 @@ class BatchReport(NotebookDisplay):
     cost_usd: float | None
     seconds: float
     unaffordable: int = 0
+    calls: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +194,10 @@ class BatchBill(NotebookDisplay):
         Of the other rows; None: a price is unknown.
     spent_usd
         What the earlier rows cost.
-    max_cost_usd
-        The ceiling of all rows together; None: there is none.
+    max_cost_usd, max_calls
+        The ceilings of all rows together; None: there is none.
+    made_calls
+        Calls of the earlier rows.
     """
 
     rows: int
@@ -202,6 +207,8 @@ class BatchBill(NotebookDisplay):
     worst_usd: float | None
     spent_usd: float
     max_cost_usd: float | None
+    max_calls: int | None = None
+    made_calls: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,36 +340,48 @@ def session_names(tasks: Sequence[BatchRow], procedure: str) -> list[str]:
 
 
 class Allowance:
-    """The money of a batch: a session begins once the most that it can cost is left."""
+    """Money and calls of a batch: a session begins once it can be afforded."""
 
-    def __init__(self, most: float | None) -> None:
-        self.most = inf if most is None else most
-        self.spent = 0.0
-        self._reserved: dict[str, float] = {}
+    def __init__(self, max_usd: float | None, max_calls: int | None = None) -> None:
+        self._max_usd = inf if max_usd is None else max_usd
+        self._max_calls = inf if max_calls is None else max_calls
+        self.spent, self.calls = NOTHING
+        self._reserved: dict[str, Amount] = {}
         self._earlier: set[str] = set()
         self._changed = anyio.Condition()
 
-    async def reserve(self, session: str, usd: float) -> bool:
-        """Wait until a session can be afforded; return False if it never can."""
-        async with self._changed:
-            while self.spent + fsum(self._reserved.values()) + usd > self.most:
-                if not self._reserved:
-                    return False
-                await self._changed.wait()
-            self._reserved[session] = usd
-            return True
+    async def reserve(self, session: str, most: Amount, least_calls: int) -> float | None:
+        """Wait until a session can be afforded; return its calls, None if it never can.
 
-    async def count_earlier(self, session: str, usd: float) -> None:
+        The last session gets what is left of the calls, as long as they are `least_calls`.
+        """
+        async with self._changed:
+            while True:
+                reserved = [*self._reserved.values()]
+                usd = self.spent + fsum(each.usd for each in reserved) + most.usd
+                left = self._max_calls - self.calls - sum(each.calls for each in reserved)
+                calls = most.calls
+                if not reserved and left < calls:
+                    calls = max(left, least_calls)
+                if usd <= self._max_usd and calls <= left:
+                    self._reserved[session] = Amount(most.usd, calls)
+                    return calls
+                if not reserved:
+                    return None
+                await self._changed.wait()
+
+    async def count_earlier(self, session: str, cost: Amount) -> None:
         """Count what an earlier run spent on a session, once."""
         if session not in self._earlier:
             self._earlier.add(session)
-            await self.settle(session, usd)
+            await self.settle(session, cost)
 
-    async def settle(self, session: str, usd: float) -> None:
+    async def settle(self, session: str, cost: Amount) -> None:
         """Put what a session cost in the place of what was reserved for it."""
         async with self._changed:
             self._reserved.pop(session, None)
-            self.spent += usd
+            self.spent += cost.usd
+            self.calls += cost.calls
             self._changed.notify_all()
 
 
@@ -374,7 +393,7 @@ class BatchOptions:
     ----------
     concurrency
         Sessions at a time.
-    max_cost_usd
+    max_cost_usd, max_calls
         Of all sessions together, those of earlier runs included; None: no ceiling.
     pass_mark, expected
         As of `Council.judge`.
@@ -384,9 +403,15 @@ class BatchOptions:
 
     concurrency: int = 8
     max_cost_usd: float | None = None
+    max_calls: int | None = None
     pass_mark: float | None = None
     expected: str | None = None
     write_error: Callable[[WitanError], str] = str
+
+
+def has_ceiling(options: BatchOptions) -> bool:
+    """True if money or calls of a batch are limited."""
+    return options.max_cost_usd is not None or options.max_calls is not None
 
 
 class Batch:
@@ -399,7 +424,7 @@ class Batch:
     history
         Where sessions are recorded, and found again.
     allowance
-        Money that it shares with other batches; None: its own, by the options.
+        Money and calls that it shares with other batches; None: its own, by the options.
     lessons
         What it learned before; None: it learns from the history before its first row.
     """
@@ -422,7 +447,7 @@ class Batch:
         how = replace(council.procedure, limits=type(council.procedure.limits)())
         described = dump_record([how, seats, options.pass_mark, options.expected])
         self.names = session_names(tasks, described)
-        self._allowance = allowance or Allowance(options.max_cost_usd)
+        self._allowance = allowance or Allowance(options.max_cost_usd, options.max_calls)
         self._results: list[RowResult] = []
         self._n_earlier = self._n_unaffordable = self._n_running = 0
         self._slots = anyio.Semaphore(options.concurrency)
@@ -454,6 +479,8 @@ class Batch:
             sum_known([plan.worst_usd for plan in plans]),
             fsum(session.cost.committed_usd for session in there),
             self.options.max_cost_usd,
+            self.options.max_calls,
+            sum(session.cost.calls for session in there),
         )
 
     async def run(
@@ -474,7 +501,7 @@ class Batch:
         for block in blocks([*zip(self.tasks, self.names, strict=True)], AT_ONCE):
             for task, name, stored in await anyio.to_thread.run_sync(self._find_all, block):
                 if stored is not None:
-                    await self._allowance.count_earlier(name, stored.cost.committed_usd)
+                    await self._allowance.count_earlier(name, stored.cost.most)
                 if stored is None or stored.status == "interrupted":
                     waiting.append((task, name, stored is None))
                 else:
@@ -566,7 +593,7 @@ class Batch:
     async def _run_row(
         self, council: Council, task: BatchRow, name: str, *, is_new: bool
     ) -> RowResult | None:
-        """Run one row; None: there is no money left for it.
+        """Run one row; None: there is no money or call left for it.
 
         Raises
         ------
@@ -577,27 +604,30 @@ class Batch:
             stored = None if is_new else await anyio.to_thread.run_sync(self._find, name)
             if stored is not None and stored.status != "interrupted":
                 return result_of(task, stored)  # another process was faster
-            before = 0.0 if stored is None else stored.cost.committed_usd
+            before = NOTHING if stored is None else stored.cost.most
             opening = await self._open(council, task, name) if stored is None else stored.opening
-            worst = self._worst(opening.plan if stored is None else plan_rest(stored))
-            if not await self._allowance.reserve(name, worst or 0.0):
+            plan = opening.plan if stored is None else plan_rest(stored)
+            worst = self._worst(plan)
+            most = Amount(worst or 0.0, plan.worst_calls)
+            calls = await self._allowance.reserve(name, most, plan.least_calls)
+            if calls is None:
                 return None
         except WitanError as error:
             return self._fail(task, name, error)
-        spent = worst or 0.0
+        spent = most._replace(calls=calls)
         try:
-            session = await self._hold_session(council, opening, stored, worst)
-            spent = session.cost.committed_usd - before
+            session = await self._hold_session(council, opening, stored, worst, calls)
+            spent = session.cost.most.minus(before)
             return result_of(task, session)
         except HistoryConflict as error:
-            spent = 0.0  # it calls nobody
+            spent = NOTHING  # it calls nobody
             return self._fail(task, name, error)
         except HistoryError:
             raise
         except WitanError as error:
             stored = await anyio.to_thread.run_sync(self._find, name)
-            spent = (0.0 if stored is None else stored.cost.committed_usd) - before
-            return self._fail(task, name, error, spent)
+            spent = NOTHING if stored is None else stored.cost.most.minus(before)
+            return self._fail(task, name, error, spent.usd)
         finally:
             with anyio.CancelScope(shield=True):
                 await self._allowance.settle(name, spent)
@@ -630,11 +660,15 @@ class Batch:
         opening: SessionOpened,
         stored: Session | None,
         worst: float | None,
+        calls: float,
     ) -> Session:
-        """See a session through that is only opened, or stored; it costs no more than `worst`."""
+        """See a session through that is only opened, or stored.
+
+        It costs no more than `worst`, and under a ceiling of calls makes no more than `calls`.
+        """
+        max_calls = None if self.options.max_calls is None else int(calls)
         base = self.council.procedure
-        bounds = [usd for usd in (base.limits.max_cost_usd, worst) if usd is not None]
-        ceiling = min(bounds, default=None)
+        ceiling = least_known((base.limits.max_cost_usd, worst))
         if stored is None:
             opening = replace(opening, procedure=with_ceiling(opening.procedure, ceiling))
             try:
@@ -646,8 +680,8 @@ class Batch:
                     raise
         elif worst is not None:
             async with self._record(with_ceiling(base, ceiling)) as limited:
-                return await limited.resume(stored, slot=self._slot())
-        return await council.resume(stored, slot=self._slot())
+                return await limited.resume(stored, slot=self._slot(), max_calls=max_calls)
+        return await council.resume(stored, slot=self._slot(), max_calls=max_calls)
 
     @asynccontextmanager
     async def _slot(self) -> AsyncGenerator[None, None]:
@@ -715,6 +749,7 @@ class Batch:
             fsum(known) if len(known) == len(costs) else None,
             seconds,
             self._n_unaffordable,
+            int(self._allowance.calls),
         )
 
 

@@ -387,7 +387,12 @@ class Council(BaseCouncil):
         return Session.of((opening,))
 
     async def resume(
-        self, session: Session, *, listener: Listener | None = None, slot: Slot = NO_SLOT
+        self,
+        session: Session,
+        *,
+        listener: Listener | None = None,
+        slot: Slot = NO_SLOT,
+        max_calls: int | None = None,
     ) -> Session:
         """Resume an interrupted session after its last finished seat.
 
@@ -398,17 +403,21 @@ class Council(BaseCouncil):
         """
         if self._recorder is not None and session.status == "interrupted":
             await self._recorder.claim(session)
-        return await super().resume(session, listener=listener, slot=slot)
+        return await super().resume(session, listener=listener, slot=slot, max_calls=max_calls)
 
     def _make_context(
-        self, opened: SessionOpened, earlier: tuple[Event, ...], listener: Listener | None
+        self,
+        opened: SessionOpened,
+        earlier: tuple[Event, ...],
+        listener: Listener | None,
+        max_calls: int | None = None,
     ) -> SessionContext:
         if self.progress and listener is None and (view := open_live_view("session")) is not None:
             self._views[opened.session] = view
             listener = view.show
         if self._recorder is not None:
             listener = self._recorder.open_journal(opened.session, listener)
-        return super()._make_context(opened, earlier, listener)
+        return super()._make_context(opened, earlier, listener, max_calls)
 
     async def _run(self, context: SessionContext, slot: Slot = NO_SLOT) -> Session:
         view = self._views.pop(context.opening.session, None)

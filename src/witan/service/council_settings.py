@@ -158,6 +158,11 @@ class LimitSettings(Parameters):
             label="Cost ceiling in US dollars",
         ),
     ] = None
+    max_calls: Annotated[
+        int | None,
+        Constraint(ge=0),
+        Doc("Ceiling of calls, repeated ones included.", LIMITS, label="Ceiling of calls"),
+    ] = None
     max_tokens: Annotated[
         int | None,
         Constraint(ge=1),

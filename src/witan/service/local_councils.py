@@ -94,7 +94,11 @@ class LocalCouncils:
         return self._seat_request(settings, request)
 
     def council_of(
-        self, session: "Session", ceiling: float | None = None, max_cost_usd: float | None = None
+        self,
+        session: "Session",
+        ceiling: float | None = None,
+        max_cost_usd: float | None = None,
+        max_calls: int | None = None,
     ) -> "Council":
         """Seat a session's council from its record, with today's keys."""
         from witan.deliberation.procedure import with_ceiling
@@ -106,7 +110,7 @@ class LocalCouncils:
             "jury": [_seat_settings(seat) for seat in opening.jury] if opening.members else [],
             "chairmen": [_seat_settings(seat) for seat in opening.chairmen],
         }
-        procedure = with_ceiling(opening.procedure, max_cost_usd)
+        procedure = with_ceiling(opening.procedure, max_cost_usd, max_calls)
         return self._seat_once(lambda: self._seat(seats, procedure, giver=RECORD))
 
     def _seat_once(self, seat: "Callable[[], Council]") -> "Council":

@@ -59,6 +59,7 @@ class CouncilOptions(CountOptions, total=False):
     hedge_seconds: float | None
     max_tokens: int
     max_cost_usd: float | None
+    max_calls: int | None
     providers: Mapping[str, ThrottlePolicy | Mapping[str, Any]]
 
 

@@ -20,7 +20,7 @@ Files = Annotated[
     Doc("Text files that come with the question, by name.", QUESTION, label="Text files"),
 ]
 Category = Annotated[Name | None, Doc("Category of the question, for searching.", QUESTION)]
-Options = Annotated[CouncilSettings, Doc("Settings that override the configuration.")]
+Options = Annotated[CouncilSettings, Doc("Override configured settings.")]
 MaxCost = Annotated[
     float | None,
     Constraint(ge=0),
@@ -30,6 +30,7 @@ MaxCost = Annotated[
         option="max-cost",
     ),
 ]
+MaxCalls = Annotated[int | None, Constraint(ge=0), Doc("Maximum further calls.", "Time and money")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class JuryRequest(Parameters):
         Constraint(ge=0, lt=2**53),
         Doc("Random seed for sheets and labels.", "Deliberation"),
     ] = None
-    options: Annotated[JudgingSettings, Doc("Settings that override the configuration.")] = field(
+    options: Annotated[JudgingSettings, Doc("Override configured settings.")] = field(
         default_factory=JudgingSettings
     )
 
@@ -88,7 +89,7 @@ class CouncilRequest(JuryRequest):
         OneOrSeveral(),
         Doc("Chairman, who writes the final answer; further ones are fallbacks.", SEATS, "SEAT"),
     ] = ()
-    options: Annotated[JurySettings, Doc("Settings that override the configuration.")] = field(
+    options: Annotated[JurySettings, Doc("Override configured settings.")] = field(
         default_factory=JurySettings
     )
 
@@ -184,6 +185,7 @@ class RetryRequest(Parameters):
         Doc("Seat to retry; by default every failed seat.", SESSION, "NAME", option="seat"),
     ] = ()
     max_cost_usd: MaxCost = None
+    max_calls: MaxCalls = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,9 +197,10 @@ class ResumeRequest(Parameters):
     take_over: Annotated[
         bool,
         Doc(
-            "Take over from a process on this machine that still runs the session.",
+            "Take it over from a process of this machine; that can no longer write.",
             SESSION,
             label="Take over",
         ),
     ] = False
     max_cost_usd: MaxCost = None
+    max_calls: MaxCalls = None

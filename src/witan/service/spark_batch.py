@@ -21,6 +21,7 @@ import anyio
 from witan.analytics.sources import running_session, spark_errors, start_session
 from witan.core.stats.learning import Lessons
 from witan.deliberation.events import SessionOpened
+from witan.deliberation.money import Amount
 from witan.deliberation.ports import Member, SystemClock
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.session import Session
@@ -28,7 +29,7 @@ from witan.deliberation.throttle import Throttles
 from witan.errors import HistoryConflict, HistoryError, NoCouncil, WitanError
 from witan.history import History
 from witan.history.database import blocks
-from witan.history.shared_limits import Amount, BatchCeiling, TokenBucket, require_server
+from witan.history.shared_limits import BatchCeiling, TokenBucket, require_server
 from witan.models.providers import PROVIDERS
 from witan.models.seats import SeatSpec, key_variables, parse_seat
 from witan.service.batch import (
@@ -38,6 +39,7 @@ from witan.service.batch import (
     BatchOptions,
     BatchRow,
     RowResult,
+    has_ceiling,
     result_of,
 )
 from witan.service.council import Council
@@ -160,7 +162,7 @@ class SparkBatch(Batch):
             None,
             options,
             history.aliases,
-            None if options.max_cost_usd is None else self._name(),
+            self._name() if has_ceiling(options) else None,
         )
 
     def _name(self) -> str:
@@ -185,7 +187,8 @@ class SparkBatch(Batch):
             while rows and len(rows) < n_before:
                 n_before = len(rows)
                 if ceiling is not None:
-                    most = Amount(self.options.max_cost_usd or 0.0, inf)
+                    usd, calls = self.options.max_cost_usd, self.options.max_calls
+                    most = Amount(inf if usd is None else usd, inf if calls is None else calls)
                     await anyio.to_thread.run_sync(ceiling.open, most, self._costs)
                 try:
                     results = await self._run_job(cluster, assignment, rows, on_result, tell)
@@ -245,7 +248,7 @@ class SparkBatch(Batch):
             pairs = [(rows[name], name) for name in block]
             for task, name, session in await anyio.to_thread.run_sync(self._find_all, pairs):
                 if session is not None and session.status != "interrupted":
-                    await self._allowance.count_earlier(name, session.cost.committed_usd)
+                    await self._allowance.count_earlier(name, session.cost.most)
                     del rows[name]
                     self._finish(result_of(task, session), on_result)
             tell()
@@ -358,10 +361,11 @@ class _TaskBatch(Batch):
         opening: SessionOpened,
         stored: Session | None,
         worst: float | None,
+        calls: float,
     ) -> Session:
         while True:
             try:
-                return await super()._hold_session(council, opening, stored, worst)
+                return await super()._hold_session(council, opening, stored, worst, calls)
             except HistoryConflict:  # the same task, or that of a driver that was killed
                 await anyio.sleep(RETRY_SECONDS)
                 stored = await anyio.to_thread.run_sync(self._find, opening.session)
@@ -376,9 +380,9 @@ class _Costs(Allowance):
         super().__init__(None)
         self._costs = costs
 
-    async def count_earlier(self, session: str, usd: float) -> None:
-        self._costs[session] = Amount(usd, 0)
-        await super().count_earlier(session, usd)
+    async def count_earlier(self, session: str, cost: Amount) -> None:
+        self._costs[session] = cost
+        await super().count_earlier(session, cost)
 
 
 class _SharedAllowance(Allowance):
@@ -388,22 +392,20 @@ class _SharedAllowance(Allowance):
         super().__init__(None)
         self._ceiling = ceiling
 
-    async def reserve(self, session: str, usd: float) -> bool:
+    async def reserve(self, session: str, most: Amount, least_calls: int) -> float | None:
         while True:
             calls, may_wait = await anyio.to_thread.run_sync(
-                self._ceiling.reserve, session, Amount(usd, 1), 1
+                self._ceiling.reserve, session, most, least_calls
             )
-            if calls is not None:
-                return True
-            if not may_wait:
-                return False
+            if calls is not None or not may_wait:
+                return calls
             await anyio.sleep(RETRY_SECONDS)
 
-    async def count_earlier(self, session: str, usd: float) -> None:
-        await anyio.to_thread.run_sync(self._ceiling.count, session, Amount(usd, 0))
+    async def count_earlier(self, session: str, cost: Amount) -> None:
+        await anyio.to_thread.run_sync(self._ceiling.count, session, cost)
 
-    async def settle(self, session: str, usd: float) -> None:
-        await anyio.to_thread.run_sync(self._ceiling.settle, session, Amount(usd, 0))
+    async def settle(self, session: str, cost: Amount) -> None:
+        await anyio.to_thread.run_sync(self._ceiling.settle, session, cost)
 
 
 def _spec(member: Member) -> SeatSpec:

@@ -491,11 +491,13 @@ class TestSession:
         [seat] = [box.attrs["value"] for box in root.all("input", name="seat")]
         assert browser.post(f"/sessions/{session}/retry", data={}).status_code == 409
         assert browser.post(f"/sessions/{session}/retry/plan", data={}).status_code == 409
-        costly = {"seat": "A", "max_cost_usd": "lots"}
-        assert browser.post(f"/sessions/{session}/retry", data=costly).status_code == 422
+        for name in ("max_cost_usd", "max_calls"):
+            costly = {"seat": "A", name: "lots"}
+            assert browser.post(f"/sessions/{session}/retry", data=costly).status_code == 422
         form = root.one("form", action=f"/sessions/{session}/retry")
         [plan] = [each.attrs["formaction"] for each in form.all("button")[1:]]
-        planned = page(browser.post(plan, data={"seat": seat}))
+        planned = page(browser.post(plan, data={"seat": seat, "max_calls": "40"}))
+        assert planned.one("input", name="max_calls").attrs["value"] == "40"
         assert "at the very most" in planned.one("section", role="status").text
         assert planned.one("input", name="seat").attrs["value"] == seat
         again = submit(browser, f"/sessions/{session}/retry", seat=seat).rpartition("/")[2]

@@ -5,7 +5,7 @@ the profile that is taken, and what is given by hand. A project's file is ``wita
 directory or the nearest one above it. It may have come with somebody's repository, so it may choose
 who is asked and how, but not run programs, nor say which key is sent where or what a member costs,
 nor send sessions elsewhere or have them deleted, nor say who is served: that takes a file that is
-named, the user's own, a variable, or an option. Nor may it raise the ceiling of the user's own.
+named, the user's own, a variable, or an option. Nor may it raise the ceilings of the user's own.
 """
 
 import re
@@ -232,7 +232,7 @@ def check_providers(settings: Mapping[Key, Setting], seats: Sequence[SeatSpec]) 
             raise ConfigError(setting.source, dotted_key(key), problem)
 
 
-CEILING: Key = ("limits", "max_cost_usd")
+CEILINGS: tuple[Key, ...] = (("limits", "max_cost_usd"), ("limits", "max_calls"))
 
 UNSET_VALUES: Mapping[Key, str] = MappingProxyType({("rule",): "auto", ("rubric",): "general"})
 """The rule or rubric of weaker sources that name none."""
@@ -286,11 +286,12 @@ def _find_voided(settings: Mapping[Key, Setting], setting: Setting) -> Key:
 
 def _limit_ceiling(settings: Mapping[Key, Setting], setting: Setting) -> Setting:
     """Cap a discovered file's ceiling at the user's own."""
-    if setting.is_trusted or strip_profile(setting.key) != CEILING:
+    ceiling = strip_profile(setting.key)
+    if setting.is_trusted or ceiling not in CEILINGS:
         return setting
     ceilings = [
         settings[key]
-        for key in (CEILING, setting.key)
+        for key in (ceiling, setting.key)
         if key in settings and settings[key].is_trusted
     ]
     lowest = min(ceilings, key=lambda own: own.value, default=setting)

@@ -54,6 +54,7 @@ async def resume(service: ClientService, request: ResumeRequest) -> "RunningSess
         request.session,
         take_over=request.take_over,
         max_cost_usd=request.max_cost_usd,
+        max_calls=request.max_calls,
         client=service.client,
     )
 
@@ -69,7 +70,11 @@ async def retry(service: ClientService, request: RetryRequest) -> "RunningSessio
     alone.
     """
     return await service.service.retry(
-        request.session, request.seats, max_cost_usd=request.max_cost_usd, client=service.client
+        request.session,
+        request.seats,
+        max_cost_usd=request.max_cost_usd,
+        max_calls=request.max_calls,
+        client=service.client,
     )
 
 

@@ -1,10 +1,12 @@
 """Plan the calls and highest cost of a session."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from witan.core.stats.separation import Separation
-from witan.deliberation.plan import Plan, PlanLine, check_affordable, check_priced
+from witan.deliberation.money import least_known
+from witan.deliberation.plan import Plan, PlanLine, check_affordable, check_calls, check_priced
+from witan.deliberation.procedure import Limits
 from witan.errors import OverBudget
 from witan.service.catalogue import operation, public
 from witan.service.json_output import reduce_to
@@ -35,10 +37,10 @@ class PlanSummary:
         US dollars at most; null if a price is unknown.
     least_usd
         US dollars that the smallest complete session reserves at once; null if unknown.
-    max_cost_usd
-        The ceiling, or null.
+    max_cost_usd, max_calls
+        The ceilings, or null.
     refusal
-        Why the ceiling would refuse the session; null if it would not.
+        Why a ceiling would refuse the session; null if none would.
     unpriced
         Seats whose price is unknown.
     separation
@@ -56,29 +58,32 @@ class PlanSummary:
     worst_usd: float | None
     least_usd: float | None
     max_cost_usd: float | None
+    max_calls: int | None
     refusal: str | None
     unpriced: tuple[str, ...]
     separation: Separation | None
     lines: tuple[PlanLine, ...]
 
 
-def summarize_plan(plan: Plan, ceiling: float | None) -> PlanSummary:
-    """Sum a plan up under a ceiling on cost."""
+def summarize_plan(plan: Plan, limits: Limits) -> PlanSummary:
+    """Sum a plan up under the ceilings of cost and calls."""
     least = plan.least_usd()
     return reduce_to(
         PlanSummary,
         plan,
         unpriced=plan.unpriced_seats,
         least_usd=None if plan.unpriced_seats or least is None else least[1],
-        max_cost_usd=ceiling,
-        refusal=_refusal(plan, ceiling),
+        max_cost_usd=limits.max_cost_usd,
+        max_calls=limits.max_calls,
+        refusal=_refusal(plan, limits),
     )
 
 
-def _refusal(plan: Plan, ceiling: float | None) -> str | None:
+def _refusal(plan: Plan, limits: Limits) -> str | None:
     try:
-        check_priced(plan, ceiling)
-        check_affordable(plan, ceiling)
+        check_calls(plan, limits.max_calls)
+        check_priced(plan, limits.max_cost_usd)
+        check_affordable(plan, limits.max_cost_usd)
     except OverBudget as error:
         return error.problem
     return None
@@ -91,11 +96,11 @@ class Planner:
     service: "Service"
     client: "Client"
 
-    def summarize(self, estimate: tuple[Plan, float | None]) -> PlanSummary:
-        """Summarise a plan under its own ceiling and the client's."""
-        plan, ceiling = estimate
-        bounds = [each for each in (ceiling, self.client.max_cost_usd) if each is not None]
-        return summarize_plan(plan, min(bounds, default=None))
+    def summarize(self, estimate: tuple[Plan, Limits]) -> PlanSummary:
+        """Summarise a plan under its own ceilings and the client's."""
+        plan, limits = estimate
+        ceiling = least_known((limits.max_cost_usd, self.client.max_cost_usd))
+        return summarize_plan(plan, replace(limits, max_cost_usd=ceiling))
 
 
 @operation("plan", post="/plan", tag="sessions")
@@ -119,7 +124,7 @@ async def plan_judge(planner: Planner, request: JudgeRequest) -> PlanSummary:
 async def plan_retry(planner: Planner, request: RetryRequest) -> PlanSummary:
     """Plan the calls and highest cost of `retry`, without a call."""
     retry_plan = await planner.service.plan_retry(
-        request.session, request.seats, request.max_cost_usd
+        request.session, request.seats, request.max_cost_usd, request.max_calls
     )
     return planner.summarize(retry_plan)
 

@@ -39,6 +39,7 @@ MOST: Mapping[str, float] = MappingProxyType(
         "attempts": 100,
         "max_tokens": 10_000_000,
         "max_cost_usd": 1_000_000,
+        "max_calls": 1_000_000,
     }
 )
 """The most that a client may choose: a session holds a place until it ends."""
@@ -226,14 +227,18 @@ class Councils:
         return council
 
     def council_of(
-        self, session: Session, ceiling: float | None = None, max_cost_usd: float | None = None
+        self,
+        session: Session,
+        ceiling: float | None = None,
+        max_cost_usd: float | None = None,
+        max_calls: int | None = None,
     ) -> Council:
         """Return the council of a session, with today's keys.
 
         Parameters
         ----------
-        max_cost_usd
-            In place of the session's own ceiling.
+        max_cost_usd, max_calls
+            In place of the session's own ceilings.
         """
         opening = session.opening
         for base in self._councils.values():
@@ -250,7 +255,8 @@ class Councils:
                 opening.chairmen, (*base.chairmen, *seats), by_name=match_names
             )
             if members is not None and jury is not None and chairmen is not None:
-                procedure = _limit_cost(with_ceiling(opening.procedure, max_cost_usd), ceiling)
+                procedure = with_ceiling(opening.procedure, max_cost_usd, max_calls)
+                procedure = _limit_cost(procedure, ceiling)
                 return base.vary(procedure, members, chairmen, self.history, jury)
         raise self._not_here(session)
 

@@ -13,10 +13,11 @@ import anyio
 from anyio.abc import TaskGroup
 
 from witan.deliberation.events import Event
+from witan.deliberation.money import least_known
 from witan.deliberation.openings import own_question, plan_rejudgment
 from witan.deliberation.plan import TYPICAL, Plan, WrittenAnswers, least_call_usd
 from witan.deliberation.ports import Message, SystemClock
-from witan.deliberation.procedure import with_ceiling
+from witan.deliberation.procedure import Limits, with_ceiling
 from witan.deliberation.recorder import Listener
 from witan.deliberation.retries import plan_rest, plan_retry
 from witan.deliberation.session import Session
@@ -86,7 +87,11 @@ class Seating(Protocol):
         ...
 
     def council_of(
-        self, session: Session, ceiling: float | None = None, max_cost_usd: float | None = None
+        self,
+        session: Session,
+        ceiling: float | None = None,
+        max_cost_usd: float | None = None,
+        max_calls: int | None = None,
     ) -> "Council":
         """Seat the council of a session again."""
         ...
@@ -183,6 +188,7 @@ def resume_job(
     session: Session,
     take_up: Callable[[], Awaitable[Session]],
     max_cost_usd: float | None = None,
+    max_calls: int | None = None,
 ) -> SessionJob:
     """Resume an interrupted session, as returned by `take_up`."""
     own = session.opening.procedure.limits.max_cost_usd
@@ -196,13 +202,16 @@ def resume_job(
         return plan_rest(session)
 
     bounds = [None if own is None else max(0.0, own - session.cost.committed_usd), max_cost_usd]
-    left_usd = min((each for each in bounds if each is not None), default=None)
-    seat = partial(councils.council_of, session, max_cost_usd=max_cost_usd)
-    return SessionJob(seat, run, plan, left_usd=left_usd)
+    seat = partial(councils.council_of, session, max_cost_usd=max_cost_usd, max_calls=max_calls)
+    return SessionJob(seat, run, plan, left_usd=least_known(bounds))
 
 
 def retry_job(
-    councils: Seating, session: Session, seats: Sequence[str], max_cost_usd: float | None = None
+    councils: Seating,
+    session: Session,
+    seats: Sequence[str],
+    max_cost_usd: float | None = None,
+    max_calls: int | None = None,
 ) -> SessionJob:
     """Ask failed seats once more; none named: all of them."""
     retry_seats = tuple(seats) or None
@@ -213,7 +222,7 @@ def retry_job(
     def plan(council: "Council") -> Plan:
         return plan_retry(session, retry_seats, council.procedure.limits)
 
-    seat = partial(councils.council_of, session, max_cost_usd=max_cost_usd)
+    seat = partial(councils.council_of, session, max_cost_usd=max_cost_usd, max_calls=max_calls)
     return SessionJob(seat, run, plan)
 
 
@@ -383,8 +392,8 @@ class Service:
         """Return a running or recently ended session, by full name."""
         return self._registry.get(session)
 
-    async def plan(self, request: QuestionRequest) -> tuple[Plan, float | None]:
-        """Plan a question without a call; return its ceiling as well."""
+    async def plan(self, request: QuestionRequest) -> tuple[Plan, Limits]:
+        """Plan a question without a call; return its limits as well."""
         council = self._seatings.council(request)
         conversation, _ = await self._read_conversation(request)
         lengths = TYPICAL
@@ -394,7 +403,7 @@ class Service:
         plan = council.plan(
             request.question, conversation=conversation, files=request.files, lengths=lengths
         )
-        return plan, council.procedure.limits.max_cost_usd
+        return plan, council.procedure.limits
 
     async def ask(
         self,
@@ -433,6 +442,7 @@ class Service:
         *,
         take_over: bool = False,
         max_cost_usd: float | None = None,
+        max_calls: int | None = None,
         client: Client = LOCAL,
     ) -> RunningSession:
         """Resume an interrupted session after its last finished seat."""
@@ -446,9 +456,8 @@ class Service:
             async def take_up() -> Session:
                 return await self._take_over(record) if take_over else record
 
-            return await self._start(
-                client, resume_job(self._seatings, record, take_up, max_cost_usd)
-            )
+            job = resume_job(self._seatings, record, take_up, max_cost_usd, max_calls)
+            return await self._start(client, job)
 
     async def retry(
         self,
@@ -456,11 +465,12 @@ class Service:
         seats: Sequence[str] = (),
         *,
         max_cost_usd: float | None = None,
+        max_calls: int | None = None,
         client: Client = LOCAL,
     ) -> RunningSession:
         """Retry failed seats, by default all, in a session of its own."""
         record = await self.record_at_rest(session)
-        job = retry_job(self._seatings, record, seats, max_cost_usd)
+        job = retry_job(self._seatings, record, seats, max_cost_usd, max_calls)
         return await self._start(client, job)
 
     async def rejudge(
@@ -481,28 +491,30 @@ class Service:
         """Put texts before a jury; errors as of `ask`."""
         return await self._start(client, judge_job(self._seatings, request, hops))
 
-    async def plan_judge(self, request: JudgeRequest) -> tuple[Plan, float | None]:
-        """Plan a judgment of texts, and its ceiling."""
+    async def plan_judge(self, request: JudgeRequest) -> tuple[Plan, Limits]:
+        """Plan a judgment of texts; return its limits too."""
         council = self._seatings.council_of_jurors(request)
         plan = judge_job(self._seatings, request).plan(council)
-        return plan, council.procedure.limits.max_cost_usd
+        return plan, council.procedure.limits
 
     async def plan_retry(
-        self, session: str, seats: Sequence[str] = (), max_cost_usd: float | None = None
-    ) -> tuple[Plan, float | None]:
-        """Plan a retry from the record alone; return its ceiling too."""
+        self,
+        session: str,
+        seats: Sequence[str] = (),
+        max_cost_usd: float | None = None,
+        max_calls: int | None = None,
+    ) -> tuple[Plan, Limits]:
+        """Plan a retry from the record alone; return its limits too."""
         record = await self.record_at_rest(session)
-        limits = with_ceiling(record.opening.procedure, max_cost_usd).limits
-        return plan_retry(record, tuple(seats) or None, limits), limits.max_cost_usd
+        limits = with_ceiling(record.opening.procedure, max_cost_usd, max_calls).limits
+        return plan_retry(record, tuple(seats) or None, limits), limits
 
-    async def plan_rejudge(
-        self, session: str, request: CouncilRequest
-    ) -> tuple[Plan, float | None]:
-        """Plan another jury, and its ceiling."""
+    async def plan_rejudge(self, session: str, request: CouncilRequest) -> tuple[Plan, Limits]:
+        """Plan another jury; return its limits too."""
         record = await self._registry.session(session)
         council = self._seatings.council_of_jurors(request)
         plan = rejudge_job(self._seatings, record, request).plan(council)
-        return plan, council.procedure.limits.max_cost_usd
+        return plan, council.procedure.limits
 
     async def session(self, name: str) -> Session:
         """Return a redacted session by an unambiguous beginning of its name."""
@@ -603,7 +615,7 @@ class Service:
                 self._client_limits.check(client, least)
             own = council.procedure.limits.max_cost_usd
             bounds = (plan.worst_usd, job.left_usd, own, most)
-            most = min((bound for bound in bounds if bound is not None), default=None)
+            most = least_known(bounds)
             if most:  # else it costs nothing
                 council = job.seat(most)
         self._client_limits.begin(client)

@@ -98,7 +98,7 @@ def fill(declaration: type[Parameters], values: Mapping[str, Any]) -> dict[str, 
     """Give parameters that are a row's, or the whole batch's, their defaults."""
     defaults = {each.name: each.default for each in parameters_of(declaration)}
     files: dict[str, Any] = {"files": {}} if "files" in defaults else {}
-    whole = {"max_cost_usd": None, **files}
+    whole = {"max_cost_usd": None, "max_calls": None, **files}
     return {**defaults, **{n: v for n, v in values.items() if n in defaults}, **whole}
 
 
@@ -190,7 +190,9 @@ def batch_of_one(
     if history is None:
         raise click.UsageError("--arms needs a history; name it by --history")
     task = BatchRow(1, None, request.question, category=request.category, sources=request.files)
-    batch_options = BatchOptions(max_cost_usd=options["max_cost_usd"])
+    batch_options = BatchOptions(
+        max_cost_usd=options["max_cost_usd"], max_calls=options["max_calls"]
+    )
     return make_arm_batch(council, history, [task], batch_options, options, sessions=[session])
 
 
@@ -215,7 +217,9 @@ def compare_answer(
             echo("interrupted; the answer stands, its arms are not compared", err=True)
             return False
     if report.unaffordable or getattr(report, "unfinished", 0):
-        problems.append("the ceiling is too low for the other arms; raise --max-cost")
+        problems.append(
+            "the ceiling is too low for the other arms; raise --max-cost or --max-calls"
+        )
     for problem in problems:
         echo(clean(problem), err=True)
     comparison = getattr(report, "comparison", None)

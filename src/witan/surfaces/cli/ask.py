@@ -467,7 +467,9 @@ def retry_command(**options: Any) -> int:
 
     def seat(councils: "LocalCouncils", parent: "Session") -> None:
         if not options["plan"]:
-            councils.council_of(parent, max_cost_usd=request.max_cost_usd)
+            councils.council_of(
+                parent, max_cost_usd=request.max_cost_usd, max_calls=request.max_calls
+            )
 
     return _run_again("retry", request, options, seat, ": it cannot be retried")
 
@@ -574,7 +576,7 @@ def resume_command(**options: Any) -> int:
             live.say("the history already has this session; further events go to the file only")
             live.leave_history()
         councils = live.councils(config)
-        councils.council_of(record, max_cost_usd=request.max_cost_usd)
+        councils.council_of(record, max_cost_usd=request.max_cost_usd, max_calls=request.max_calls)
         request_for_record = replace(request, session=record.id)
         return SessionStart(find_operation("resume"), request_for_record, councils, (record,), file)
 

@@ -51,7 +51,16 @@ if TYPE_CHECKING:
     from witan.service.council import Council
     from witan.service.local_councils import LocalCouncils
 
-OF_A_ROW = ("question", "conversation", "files", "parent", "category", "seed", "max_cost_usd")
+OF_A_ROW = (
+    "question",
+    "conversation",
+    "files",
+    "parent",
+    "category",
+    "seed",
+    "max_cost_usd",
+    "max_calls",
+)
 """Parameters of a question that are a row's, or the whole batch's."""
 
 OF_TEXTS = ("pass_mark", "expected")
@@ -141,6 +150,12 @@ rows are complete, 3 some are not, 4 the ceiling was reached, 130 interrupted.""
         type=click.FloatRange(min=0),
         metavar="NUMBER",
         help="US dollars to spend on all rows together, earlier runs included.",
+    ),
+    click.option(
+        "--max-calls",
+        type=click.IntRange(min=0),
+        metavar="NUMBER",
+        help="Calls to make for all rows together, earlier runs included.",
     ),
     click.option(
         "--concurrency",
@@ -305,7 +320,7 @@ def _make_batch(
     planning = options["dry_run"]
     councils = LocalCouncils(options["config"], prices, history=history, say=say, for_plan=planning)
     council = _seat(councils, tasks, options)
-    names = ("concurrency", "max_cost_usd", *OF_TEXTS)
+    names = ("concurrency", "max_cost_usd", "max_calls", *OF_TEXTS)
     batch_options = BatchOptions(
         **{name: options[name] for name in names}, write_error=word_problem
     )

@@ -290,7 +290,8 @@ class LiveSession:
         if start.file is not None and self.output.save == start.file:
             write_session(session, start.file)
         location = session.id if start.file is None else start.file
-        has_new_cost = session.cost != start.sessions[0].cost
+        before = start.sessions[0].cost
+        has_new_cost = replace(session.cost, calls=before.calls) != before
         result_text = (
             "resuming produced only cost" if has_new_cost else "resuming produced nothing new"
         )

@@ -5,10 +5,13 @@ from collections.abc import Iterator
 from witan.core.display import level_percent, percent, percent_range
 from witan.service.arms import ArmBatchReport, ArmBill
 from witan.service.batch import BatchBill, BatchReport, Progress
-from witan.service.text import count_noun
+from witan.service.text import count_noun, list_text
 from witan.service.trust import cost_sum_text, duration_text
 from witan.surfaces.report.arms import comparison_blocks
 from witan.surfaces.report.document import Block, Cell, Column, Note, Report, Sentence, table_of
+
+RAISED = "--max-cost or --max-calls"
+"""Options of a batch's ceilings."""
 
 
 def batch_report(result: BatchReport) -> Report:
@@ -17,7 +20,11 @@ def batch_report(result: BatchReport) -> Report:
     n_complete = result.statuses.get("complete", 0)
     return Report(
         "Batch",
-        (cost_sum_text(result.cost_usd), duration_text(result.seconds)),
+        (
+            cost_sum_text(result.cost_usd),
+            count_noun(result.calls, "call"),
+            duration_text(result.seconds),
+        ),
         f"{n_complete:,} of {rows} complete.",
         tuple(_blocks(result)),
     )
@@ -31,7 +38,7 @@ def _blocks(result: BatchReport) -> Iterator[Block]:
         reason = "is too low for another"
         if isinstance(result, ArmBatchReport):
             reason = "is probably too low for another with all its arms"
-        yield Note(f"{rows} not started: the ceiling {reason}; raise --max-cost", "warning")
+        yield Note(f"{rows} not started: the ceiling {reason}; raise {RAISED}", "warning")
     if result.passed is not None:
         n_passed, n_failed = (result.decisions.get(name, 0) for name in ("passed", "failed"))
         share = percent(n_passed / (n_passed + n_failed))
@@ -61,7 +68,7 @@ def _gaps(result: ArmBatchReport) -> Iterator[Block]:
         rows = count_noun(result.unfinished, "row")
         yield Note(
             f"{rows} answered by the council but not compared: the ceiling is reached; "
-            "raise --max-cost",
+            f"raise {RAISED}",
             "warning",
         )
     if result.unanswered:
@@ -77,11 +84,18 @@ def _gaps(result: ArmBatchReport) -> Iterator[Block]:
 def bill_report(result: BatchBill) -> Report:
     """Write what a batch would ask for, and cost."""
     rows, calls = count_noun(result.rows - result.earlier, "row"), count_noun(result.calls, "call")
-    ceiling = result.max_cost_usd
+    ceilings = [] if result.max_cost_usd is None else [cost_sum_text(result.max_cost_usd)]
+    ceilings += [] if result.max_calls is None else [count_noun(result.max_calls, "call")]
     blocks: list[Block] = []
     if result.earlier:
         earlier_text = f"{count_noun(result.earlier, 'row')} done before, for"
         blocks.append(Sentence(f"{earlier_text} {cost_sum_text(result.spent_usd)}."))
+    if result.max_calls is not None:
+        left = max(0, result.max_calls - result.made_calls)
+        fits = f"They fit the {count_noun(left, 'call')} left under the ceiling."
+        if result.calls > left:
+            fits = f"the ceiling leaves {count_noun(left, 'call')} for them; raise --max-calls."
+        blocks.append(Note(fits, "warning") if result.calls > left else Sentence(fits))
     if isinstance(result, ArmBill):
         parts = ", ".join(f"{name} {n:,}" for name, n in result.parts.items() if n)
         blocks.append(Sentence(f"Calls of {parts}." if parts else "Nothing left to do."))
@@ -92,7 +106,7 @@ def bill_report(result: BatchBill) -> Report:
     )
     return Report(
         "Batch plan",
-        () if ceiling is None else (f"ceiling {cost_sum_text(ceiling)}",),
+        (f"ceiling {list_text(ceilings)}",) if ceilings else (),
         f"{rows} to be done, at most {calls} when nothing fails.",
         tuple(blocks),
     )

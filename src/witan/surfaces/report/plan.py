@@ -16,13 +16,12 @@ if TYPE_CHECKING:
 def plan_report(result: "Plan | PlanSummary") -> Report:
     """Write the report of a plan."""
     plan = _summarize(result) if isinstance(result, Plan) else result
-    ceiling = plan.max_cost_usd
     most = "at most " if any(line.probability < 1 for line in plan.lines) else ""
     calls = f"{most}{count_noun(plan.calls, 'call')} when nothing fails"
     cost = "" if plan.worst_usd is None else f"; {_dollars(plan.worst_usd)} at the very most"
     return Report(
         "Plan",
-        () if ceiling is None else (f"ceiling {_dollars(ceiling)}",),
+        (f"ceiling {list_text(ceilings)}",) if (ceilings := [*ceiling_texts(plan)]) else (),
         f"{calls}{cost}.",
         (*_remarks(plan), _table(plan)),
     )
@@ -39,15 +38,24 @@ def estimate_text(plan: "PlanSummary") -> str:
         parts.append(f"about {_dollars(plan.expected_usd)}, at most {_dollars(plan.worst_usd)}")
     if plan.refusal is not None:
         parts.append(plan.refusal)
-    elif plan.max_cost_usd is not None:
-        parts.append(f"never above {_dollars(plan.max_cost_usd)}")
+    elif ceilings := [*ceiling_texts(plan)]:
+        parts.append(f"never above {list_text(ceilings)}")
     return " · ".join(parts)
 
 
+def ceiling_texts(plan: "PlanSummary") -> Iterator[str]:
+    """Write the ceilings of a plan."""
+    if plan.max_cost_usd is not None:
+        yield _dollars(plan.max_cost_usd)
+    if plan.max_calls is not None:
+        yield count_noun(plan.max_calls, "call")
+
+
 def _summarize(plan: Plan) -> "PlanSummary":
+    from witan.deliberation.procedure import Limits
     from witan.service.operations.plan import summarize_plan
 
-    return summarize_plan(plan, None)
+    return summarize_plan(plan, Limits())
 
 
 def _remarks(plan: "PlanSummary") -> Iterator[Block]:
@@ -77,13 +85,11 @@ def _warnings(plan: "PlanSummary") -> Iterator[str]:
             f"--price {plan.unpriced[0]}=IN,OUT (US dollars per million tokens)"
         )
     ceiling = plan.max_cost_usd
-    if ceiling is None:
-        return
-    if plan.unpriced:
+    if ceiling is not None and plan.unpriced:
         yield f"under the ceiling of {_dollars(ceiling)} seats without a price are not called"
     if plan.refusal is not None:
         yield f"it would be refused: {plan.refusal}"
-    elif plan.worst_usd is not None and plan.worst_usd > ceiling:
+    elif ceiling is not None and plan.worst_usd is not None and plan.worst_usd > ceiling:
         yield (
             f"the ceiling of {_dollars(ceiling)} is below the worst cost: "
             "a call that could cross it is not made"

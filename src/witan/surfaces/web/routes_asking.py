@@ -266,7 +266,7 @@ async def plan_retry(
         site=site_of(request),
         session=record.id,
         planned=plan_report(planned),
-        hidden=[*hidden, ("max_cost_usd", form.get("max_cost_usd"))],
+        hidden=[*hidden, *((name, form.get(name)) for name in ("max_cost_usd", "max_calls"))],
     )
     return HtmlPage(html)
 

@@ -27,6 +27,8 @@ from witan.deliberation.ports import (
     Hear,
     Member,
     Message,
+    Model,
+    Preparable,
     Reply,
     Stage,
     ignore_text,
@@ -629,3 +631,38 @@ class SessionContext:
         own_limit = member.options.max_tokens
         most = self.limits.max_tokens if own_limit is None else own_limit
         return Call(stage, messages, most, member.options)
+
+
+LONGEST_SECONDS = 60.0
+"""Longest wait in seconds for models to start up; a longer start counts as call time."""
+
+
+class Preparation:
+    """Concurrent start-up of a council's models, once each."""
+
+    def __init__(self) -> None:
+        self._lock = anyio.Lock()
+        self._models: dict[int, Model] = {}  # by identity
+
+    async def prepare(self, members: Iterable[Member]) -> None:
+        """Wait until these members' models are ready to be called.
+
+        A model that fails to start up reports why when it is called.
+        """
+        models = {id(member.model): member.model for member in members}
+        if models.keys() <= self._models.keys():
+            return
+        async with self._lock:
+            models_to_start = [model for key, model in models.items() if key not in self._models]
+            with anyio.move_on_after(LONGEST_SECONDS):
+                async with anyio.create_task_group() as group:
+                    for model in models_to_start:
+                        if isinstance(model, Preparable):
+                            group.start_soon(_prepare, model)
+            self._models |= models
+
+
+async def _prepare(model: Preparable) -> None:
+    # The call itself fails by the same error and reports it.
+    with suppress(WitanError), wrap_foreign_errors("a model", FailureNote()):
+        await model.prepare()

@@ -27,9 +27,9 @@ from witan.core.safety import check as safety_check
 from witan.core.stats.learning import Lessons
 from witan.deliberation.calls import (
     Caller,
+    Preparation,
     SessionContext,
     drop_fruitless_resumes,
-    wrap_foreign_errors,
 )
 from witan.deliberation.costs import Cost, disproved_prices
 from witan.deliberation.count_queue import CountQueue
@@ -68,13 +68,11 @@ from witan.deliberation.ports import (
     Clock,
     Member,
     Message,
-    Model,
-    Preparable,
     Seat,
     Teacher,
 )
 from witan.deliberation.procedure import Limits, Procedure, check_procedure, with_looks
-from witan.deliberation.recorder import FailureNote, Listener, Recorder
+from witan.deliberation.recorder import Listener, Recorder
 from witan.deliberation.retries import open_retry, plan_rest, plan_retry
 from witan.deliberation.session import (
     RETRY_WAITS,
@@ -86,43 +84,8 @@ from witan.deliberation.session import (
 from witan.deliberation.texts import mask, masked_names
 from witan.deliberation.throttle import START, Throttles
 from witan.deliberation.trace_context import TRACE
-from witan.errors import NoCouncil, WitanError
+from witan.errors import NoCouncil
 from witan.version import __version__
-
-LONGEST_SECONDS = 60.0
-"""Longest wait in seconds for models to start up; a longer start counts as call time."""
-
-
-class Preparation:
-    """Concurrent start-up of a council's models, once each."""
-
-    def __init__(self) -> None:
-        self._lock = anyio.Lock()
-        self._models: dict[int, Model] = {}  # by identity
-
-    async def prepare(self, members: Iterable[Member]) -> None:
-        """Wait until these members' models are ready to be called.
-
-        A model that fails to start up reports why when it is called.
-        """
-        models = {id(member.model): member.model for member in members}
-        if models.keys() <= self._models.keys():
-            return
-        async with self._lock:
-            models_to_start = [model for key, model in models.items() if key not in self._models]
-            with anyio.move_on_after(LONGEST_SECONDS):
-                async with anyio.create_task_group() as group:
-                    for model in models_to_start:
-                        if isinstance(model, Preparable):
-                            group.start_soon(_prepare, model)
-            self._models |= models
-
-
-async def _prepare(model: Preparable) -> None:
-    # The call itself fails by the same error and reports it.
-    with suppress(WitanError), wrap_foreign_errors("a model", FailureNote()):
-        await model.prepare()
-
 
 STOPS_BY_RANKINGS = (
     "spend=until_decided counts by borda: no leader by calibrated grades is certain before the "

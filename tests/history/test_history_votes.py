@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from elections import ballot, ballots
-from histories import ASKED, MODELS, told
+from histories import ASKED, MODELS, send, stages, told
 from witan.core.ballot import Ballot
 from witan.deliberation.session import Session
-from witan.errors import HistoryError, InvalidBallot, UnknownName
-from witan.history import ImportCounts, SessionImport
+from witan.errors import HistoryConflict, HistoryError, InvalidBallot, UnknownName
+from witan.history import History, ImportCounts, SessionImport
+from witan.history.ballots import prepare_paper, reveal
 
 VOTE = ballot("ines: a > b > c", session="s1", kind="human")
 
@@ -71,6 +72,107 @@ class TestReplacing:
         assert len(people(history)) == 1
 
 
+COUNTED = (
+    "SELECT human, rule, model, score, z, votes, offered, wins FROM standings ORDER BY 1, 2, 3",
+    "SELECT human, models, wins, losses, ties, p_beats FROM matchups ORDER BY human",
+    "SELECT reviewer, human, shares, positions, body FROM ballots ORDER BY ballot",
+)
+"""What a session counted, without when."""
+
+
+def rank_all(person):
+    """A person's ballot on a council's session."""
+    return Ballot(person, tuple((name,) for name in MODELS), session="s1", kind="human")
+
+
+class TestOpenSession:
+    """A vote cast while ballots of the panel still arrive."""
+
+    def test_it_counts_at_the_end_as_if_cast_afterwards(self, place, history):
+        """Another process may cast it, and the recorder knows nothing of it."""
+        opened, answers, ballots, closed = stages("s1")
+        with history.recording() as recording:
+            send(recording, opened + answers + ballots[:2])
+            recording.flush()
+            with History.open(place) as other:
+                other.vote("s1", [rank_all("ines")])
+                assert people(other) == [rank_all("ines")]
+            assert history.database.rows("SELECT * FROM ballots") == []
+            send(recording, ballots[2:] + closed)
+        counted = [history.database.rows(sql) for sql in COUNTED]
+
+        assert people(history) == [rank_all("ines")]
+        assert history.database.rows("SELECT * FROM waiting_votes") == []
+        history.forget("s1")
+        with history.recording() as recording:
+            send(recording, told("s1"))
+        history.vote("s1", [rank_all("ines")])
+        assert [history.database.rows(sql) for sql in COUNTED] == counted
+
+    def test_it_waits_for_a_session_that_is_interrupted_and_resumed(self, place, history):
+        """A restart between vote and end loses nothing."""
+        opened, answers, ballots, closed = stages("s1")
+        with history.recording() as recording:
+            send(recording, opened + answers + ballots[:1])
+        history.vote("s1", [rank_all("ines"), rank_all("jo")])
+        with History.open(place) as later:
+            events = [*later.claim("s1", force=True).events]
+            with later.recording() as recording:
+                send(recording, events + ballots[1:] + closed)
+
+            assert people(later) == [rank_all("ines"), rank_all("jo")]
+            assert later.database.rows("SELECT * FROM waiting_votes") == []
+
+    def test_it_is_refused_before_all_answers_are_there(self, history):
+        """Nothing of it is stored."""
+        opened, answers, *_ = stages("s1")
+        with history.recording() as recording:
+            send(recording, opened + answers)
+        with pytest.raises(HistoryConflict, match="has not all answers yet"):
+            prepare_paper(history, "s1", "ines")
+        with pytest.raises(HistoryConflict, match="has not all answers yet"):
+            history.vote("s1", [rank_all("ines")])
+
+        assert people(history) == []
+
+    def test_a_person_votes_once_and_may_replace_it(self, history):
+        """As on a closed session."""
+        opened, answers, ballots, _ = stages("s1")
+        with history.recording() as recording:
+            send(recording, opened + answers + ballots[:1])
+        history.vote("s1", [rank_all("ines")])
+        with pytest.raises(InvalidBallot, match="votes once"):
+            history.vote("s1", [rank_all("ines")])
+        changed = replace(rank_all("ines"), groups=rank_all("ines").groups[::-1])
+        history.vote("s1", [changed], replace_earlier=True)
+
+        assert people(history) == [changed]
+
+    def test_nothing_of_the_panel_is_revealed(self, history):
+        """Authors are, to whoever has voted."""
+        opened, answers, ballots, _ = stages("s1")
+        with history.recording() as recording:
+            send(recording, opened + answers + ballots)
+        paper = prepare_paper(history, "s1", "ines")
+        result = reveal(history, paper, rank_all("ines").groups)
+
+        assert (result.is_open, result.panel, result.agreement) == (True, None, None)
+        assert {each.panel_rank for each in result.answers} == {None}
+
+    def test_an_exported_session_carries_the_vote(self, history):
+        """It waits there, too, and is added once."""
+        opened, answers, ballots, _ = stages("s1")
+        with history.recording() as recording:
+            send(recording, opened + answers + ballots[:1])
+        history.vote("s1", [rank_all("ines")])
+        copy = history.export("s1")
+        history.forget("s1")
+        assert history.database.rows("SELECT * FROM waiting_votes") == []
+        history.add([copy], "f", "d1")
+        assert people(history) == [rank_all("ines")]
+        assert history.add([copy], "g", "d2") == ImportCounts(0, 1, 0, 0)
+
+
 class TestFiles:
     """Votes in imported and exported files."""
 
@@ -103,8 +205,8 @@ class TestFiles:
         assert "the session s1" in str(refused.value)
         assert history.find() == []
 
-    def test_vote_on_an_interrupted_session_is_refused(self, history):
-        """Only a closed session takes votes."""
+    def test_vote_before_all_answers_is_refused(self, history):
+        """The session may still get others."""
         broken = Session.of(told("s1")[:6])
         vote = Ballot("ines", (("ada",), ("bo",)), session="s1", kind="human")
 

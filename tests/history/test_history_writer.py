@@ -361,14 +361,6 @@ class TestVoting:
         with pytest.raises(ValueError, match="a person votes once"):
             history.vote("s1", [ballot("eve: ada > bo", kind="human")])
 
-    def test_open_session_takes_no_vote(self, history):
-        """Only a closed session takes votes."""
-        with history.recording() as recording:
-            send(recording, told("s1")[:3])
-
-        with pytest.raises(HistoryError, match="still open"):
-            history.vote("s1", [ballot("eve: bo > ada", kind="human")])
-
 
 @pytest.fixture
 def restart_server():

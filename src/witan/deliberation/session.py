@@ -417,8 +417,12 @@ class Session(NotebookDisplay, FrameSource):
     @property
     def answers_agree(self) -> bool:
         """True if all answers are the same and none was reviewed."""
-        reviewed = any(isinstance(event, e.ReviewStarted) for event in self.events)
-        return not reviewed and _agree(self.opening, self.answers)
+        return not self.has_reviews and _agree(self.opening, self.answers)
+
+    @property
+    def has_reviews(self) -> bool:
+        """True if a review has begun; the answers do not change then."""
+        return any(isinstance(event, e.ReviewStarted | e.BallotCast) for event in self.events)
 
     @property
     def ending(self) -> e.Decided | None:

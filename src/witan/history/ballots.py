@@ -41,13 +41,15 @@ from witan.errors import (
     Way,
     WitanError,
 )
-from witan.history.counting import SessionRows, count_session
+from witan.history.counting import SessionRows, count_session, count_waiting_votes
 from witan.history.database import Database, in_list
 from witan.history.reading import (
+    has_final_answers,
     read_answers,
     read_session_ballots,
     require_session,
     stored_ballots,
+    waiting_votes,
 )
 from witan.history.rows import (
     NO_HOLDER,
@@ -176,10 +178,12 @@ class VoteResult:
         The voter's name.
     replaced
         True if the vote replaced an earlier one.
+    is_open
+        True if the session is not closed; the vote counts when it is.
     answers
         Best first.
     panel
-        The panel's outcome; null if none of its ballots can be counted.
+        The panel's outcome; null if none of its ballots can be counted, or not yet.
     agreement
         The agreement of the two rankings; null if the panel has none.
     """
@@ -188,9 +192,20 @@ class VoteResult:
     simulated: bool
     reviewer: str
     replaced: bool
+    is_open: bool
     answers: tuple[RevealedAnswer, ...]
     panel: PanelResult | None
     agreement: Agreement | None
+
+
+OPEN = ("interrupted", "running")
+"""Status of a session that is not closed."""
+
+
+def _check_final_answers(database: Database, session: str) -> None:
+    if not has_final_answers(database, session):
+        problem = f"the session {session} has not all answers yet; voting starts with the reviews"
+        raise HistoryConflict(database.location, problem, "wait for them, or resume it")
 
 
 def prepare_paper(history: "History", session: str, person: str) -> Paper:
@@ -201,16 +216,15 @@ def prepare_paper(history: "History", session: str, person: str) -> Paper:
     UnknownName
         If there is no such session.
     HistoryConflict
-        If the session is not closed, or has fewer than two stored answers.
+        If its answers are not all there, or fewer than two are stored.
     InvalidBallot
         If the name is already used for somebody else, or for all people.
     """
     _check_name(person)
     about = history.summary(session)
     location = history.database.location
-    if about.status == "interrupted":
-        problem = f"the session {session} is still open; voting starts when it is closed"
-        raise HistoryConflict(location, problem, "wait until it ends, or resume it")
+    if about.status in OPEN:
+        _check_final_answers(history.database, session)
     export = history.export(session)
     answers = {candidate: text for candidate, text in export.answers.items() if not is_blank(text)}
     if len(answers) < 2:
@@ -322,7 +336,7 @@ def reveal(
             c: author for ballot in export.ballots for c, author in (ballot.authors or {}).items()
         }
     else:
-        outcome = record.outcome
+        outcome = None if record.status == "interrupted" else record.outcome
         models = {seat.name: seat.source for seat in record.opening.seats if seat.source}
     ranks = {} if outcome is None else {one.candidate: one.rank for one in outcome.standings}
     positions = paper.sheet.positions
@@ -340,6 +354,7 @@ def reveal(
         paper.simulated,
         paper.sheet.reviewer,
         paper.earlier is not None,
+        record is not None and record.status == "interrupted",
         tuple(lines),
         None
         if outcome is None
@@ -350,21 +365,22 @@ def reveal(
     )
 
 
-_RECOUNTED_TABLES = ("ballots", "standings", "matchups", "counted")
+_RECOUNTED_TABLES = ("ballots", "standings", "matchups", "counted", "waiting_votes")
 
 
 def vote(
     database: Database, session: str, votes: Sequence[Ballot], *, replace_earlier: bool = False
 ) -> None:
-    """Add people's ballots to a session, and count it again."""
+    """Add people's ballots to a session, and count it again; if it is open, when it is closed."""
     with database.transaction():
         require_session(database, session)
         lock_session(database, session)
         at_us, category, _, status, *_ = require_session(database, session)
-        if status == "interrupted":
-            problem = f"the session {session} is still open; voting starts when it is closed"
-            raise HistoryConflict(database.location, problem, "wait until it ends, or resume it")
-        earlier_ballots = stored_ballots(database, session)
+        is_open = status == "interrupted"
+        if is_open:
+            _check_final_answers(database, session)
+        counted_votes = [] if is_open else stored_ballots(database, session)
+        earlier_ballots = [*counted_votes, *waiting_votes(database, session)]
         new = [replace(ballot, session=ballot.session or session) for ballot in votes]
         if replace_earlier:
             voters = {ballot.reviewer for ballot in new}
@@ -372,6 +388,9 @@ def vote(
                 b for b in earlier_ballots if not (_is_vote_on_all(b) and b.reviewer in voters)
             ]
         check_votes(session, earlier_ballots, new, read_answers(database, session))
+        if is_open:
+            insert_waiting_votes(database, session, new)
+            return
         ballots, entries = _count(database, (session, at_us, category), [*earlier_ballots, *new])
         for table in _RECOUNTED_TABLES:
             database.execute(
@@ -383,6 +402,18 @@ def vote(
         # The stored answers do not change.
         rows.add(session, replace(entries, answers=()), ballots, {})
         rows.write(database)
+
+
+def insert_waiting_votes(database: Database, session: str, votes: Sequence[Ballot]) -> None:
+    """Keep people's ballots on an open session until it is closed."""
+    for vote, body in zip(votes, bodies(votes), strict=True):
+        key = {"session": session, "reviewer": vote.reviewer}
+        database.execute(
+            "DELETE FROM waiting_votes WHERE session = :session AND reviewer = :reviewer", key
+        )
+        database.insert(
+            "waiting_votes", ("session", "reviewer", "body"), [(session, vote.reviewer, body)]
+        )
 
 
 def _is_vote_on_all(ballot: Ballot) -> bool:
@@ -543,7 +574,10 @@ def _is_stored(database: Database, one: SessionImport) -> bool:
 
 
 def _stored_bodies(database: Database, session: str) -> Counter[str]:
-    sql = "SELECT body FROM ballots WHERE session = :session"
+    sql = (
+        "SELECT body FROM ballots WHERE session = :session"
+        " UNION ALL SELECT body FROM waiting_votes WHERE session = :session"
+    )
     return Counter(body for (body,) in database.rows(sql, {"session": session}))
 
 
@@ -584,6 +618,9 @@ def _write(
     for one in new:
         if one.session_record is not None:
             insert_events(database, event_rows(one.session, one.session_record.events))
+            if one.session_record.status == "interrupted":
+                votes = [each for each in one.ballots if each.kind == "human"]
+                insert_waiting_votes(database, one.session, votes)
     rows.write(database)
     n_by_kind = Counter[str]()
     for session_rows in all_rows:
@@ -652,13 +689,13 @@ def _record_rows(one: SessionImport, source: str, at: datetime) -> SessionRows:
         for ballot in one.ballots
         if ballot.kind == "human"
     )
+    if votes and record.status == "interrupted" and not record.has_reviews:
+        raise _refusal(source, record.id, "is still open and has votes before its reviews")
     try:
         check_votes(record.id, record.ballots, votes, record.answers)
         rows = count_session(record, votes)
     except WitanError as error:
         raise _refusal(source, record.id, f"has a vote that cannot be counted: {error}") from error
-    if votes and record.status == "interrupted":
-        raise _refusal(source, record.id, "is still open but already has votes")
     return rows.of_source(source, at)
 
 
@@ -682,7 +719,7 @@ def complete_record(database: Database, record: Session, rows: Rows) -> bool:
             database.location, problem, "wait until it ends, then import the file again"
         )
     insert_events(database, event_rows(record.id, record.events[len(stored_events) :]))
-    session_rows = count_session(record)
+    session_rows = count_waiting_votes(database, record) or count_session(record)
     close_session(database, session_rows.row.closing_values())
     session_rows.add_to(rows)
     return True

@@ -26,7 +26,7 @@ from witan.deliberation.ports import Expense, Seat
 from witan.deliberation.session import Session
 from witan.errors import WitanError
 from witan.history.database import Database, in_list
-from witan.history.reading import read_session_ballots, stored_ballots
+from witan.history.reading import read_session_ballots, stored_ballots, waiting_votes
 from witan.history.rows import COUNCIL, Rows, SessionRow, read_events
 
 _ANSWER_ENDS = (e.AnswerDone, e.AnswerFailed)
@@ -303,6 +303,25 @@ def count_session(session: Session, votes: Sequence[Ballot] = ()) -> SessionRows
             if entries is not None:
                 raise
     return _session_rows(session, entries, votes)
+
+
+def count_waiting_votes(database: Database, session: Session) -> SessionRows | None:
+    """Count a session that is being closed with the votes that wait for it; None: none can be.
+
+    Votes that cannot be counted go on waiting, and the session is stored without them.
+    """
+    votes = waiting_votes(database, session.id)
+    if not votes or session.status == "interrupted":
+        return None
+    try:
+        rows = count_session(session, votes)
+    except WitanError:
+        return None
+    if rows.entries is None:
+        return None
+    sql = "DELETE FROM waiting_votes WHERE session = :session"
+    database.execute(sql, {"session": session.id})
+    return rows
 
 
 def count_sessions(sessions: Sequence[Session]) -> list[SessionRows]:

@@ -57,7 +57,7 @@ BLOCK_SIZE = 200
 SWEEP_SECONDS = 1.0
 """Seconds to wait for readers of the log after a deletion."""
 
-_TABLES = ("sessions", *ENTRY_TABLES, "counted", "events", "imported")
+_TABLES = ("sessions", *ENTRY_TABLES, "counted", "events", "imported", "waiting_votes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,6 +432,10 @@ class History:
     ) -> tuple[list[SessionSummary], PageCursor | None]:
         """Read a page of sessions, and the cursor of the next page."""
         return reading.read_page(self.database, search, size, after)
+
+    def has_final_answers(self, session: str) -> bool:
+        """Return true if the answers of an open session will not change."""
+        return reading.has_final_answers(self.database, session)
 
     def summary(self, session: str) -> SessionSummary:
         """Return one session as `find` lists it.

@@ -82,13 +82,29 @@ def read_ballots(database: Database, session: str) -> list[Ballot]:
         require_session(database, session)
         ballots = stored_ballots(database, session)
         events = [] if ballots else read_events(database, session)
-    return list(Session.of(events).ballots) if events else ballots
+        votes = waiting_votes(database, session)
+    return [*(Session.of(events).ballots if events else ballots), *votes]
 
 
 def stored_ballots(database: Database, session: str) -> list[Ballot]:
     """Read the counted ballots of a session, including people's."""
     sql = "SELECT body FROM ballots WHERE session = :session ORDER BY ballot"
     return [parse_ballot(body) for (body,) in database.rows(sql, {"session": session})]
+
+
+def waiting_votes(database: Database, session: str) -> list[Ballot]:
+    """Read people's ballots on an open session, which count when it is closed."""
+    sql = "SELECT body FROM waiting_votes WHERE session = :session ORDER BY reviewer"
+    return [parse_ballot(body) for (body,) in database.rows(sql, {"session": session})]
+
+
+def has_final_answers(database: Database, session: str) -> bool:
+    """Return true if the answers of an open session will not change: reviews have begun."""
+    sql = (
+        "SELECT 1 FROM events WHERE session = :session"
+        " AND kind IN ('review_started', 'ballot_cast') LIMIT 1"
+    )
+    return bool(database.rows(sql, {"session": session}))
 
 
 def read_answers(database: Database, session: str) -> dict[str, str]:
@@ -174,7 +190,7 @@ def export_session(database: Database, session: str) -> SessionImport:
     """Read everything stored about a session, including people's votes."""
     with database.snapshot():
         at_us, category, simulated, *_ = require_session(database, session)
-        ballots = stored_ballots(database, session)
+        ballots = [*stored_ballots(database, session), *waiting_votes(database, session)]
         if events := read_events(database, session):
             return _export_record(Session.of(events), category, ballots)
         sql = "SELECT question, closing FROM sessions WHERE session = :session"

@@ -5,7 +5,8 @@
               ├─ answers     time, cost, length and text of each answer
               ├─ standings   a row per kind, rule and model, written when the session is counted
               ├─ matchups    a row per kind: wins, losses and ties between its models
-              └─ counted     rules it was counted under later, even without standings
+              ├─ counted     rules it was counted under later, even without standings
+              └─ waiting_votes  people's ballots on an open session, counted when it is closed
     names                    code → model, reviewer or criterion
     imports ─── imported     digests of imported files, and the sessions of each
     cached_sums              results of sums by span of days and shard, see witan.analytics.sums
@@ -247,6 +248,16 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         )
         """,
         "CREATE INDEX cached_sums_by_query ON cached_sums (query, span)",
+    ),
+    (
+        """
+        CREATE TABLE waiting_votes (
+            session TEXT NOT NULL,
+            reviewer TEXT NOT NULL,
+            body TEXT NOT NULL,
+            PRIMARY KEY (session, reviewer)
+        )
+        """,
     ),
 )
 """Statements per version, from 1. Released versions are never edited.

@@ -26,7 +26,7 @@ from witan.deliberation.events import (
 )
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, WitanError
-from witan.history.counting import SessionRows, count_sessions
+from witan.history.counting import SessionRows, count_sessions, count_waiting_votes
 from witan.history.database import (
     OPENING_SECONDS,
     Database,
@@ -149,7 +149,7 @@ def _commit(database: Database, pending: Sequence[tuple[SessionQueue, int]]) -> 
     rows = _rows(closing)
     refusals: list[tuple[SessionQueue, HistoryError]] = []
     with database.transaction(wait=ATTEMPT_SECONDS):
-        closed_sessions = []
+        closed_sessions, has_votes = [], False
         for queue, _, write in writes:
             new = admit_events(database, write.batch)
             if isinstance(new, HistoryError):
@@ -157,9 +157,10 @@ def _commit(database: Database, pending: Sequence[tuple[SessionQueue, int]]) -> 
                 continue
             insert_events(database, write.events[len(write.events) - len(new) :])
             if new and write.count is not None:
+                has_votes |= write.add_votes(database)
                 close_session(database, write.closing_values)
                 closed_sessions.append(write)
-        if len(closed_sessions) < len(closing):
+        if has_votes or len(closed_sessions) < len(closing):
             rows = _rows(closed_sessions)
         rows.write(database)
     for queue, error in refusals:
@@ -176,6 +177,15 @@ class _Write:
         self.events = event_rows(batch.session, batch.events)
         self.count: SessionRows | None = None
         self.closing_values: Mapping[str, Any] = {}
+
+    def add_votes(self, database: Database) -> bool:
+        """Count the session with the votes that wait for it; return true if there are any."""
+        session = self.batch.closing
+        count = None if session is None else count_waiting_votes(database, session)
+        if count is None:
+            return False
+        self.count, self.closing_values = count, count.row.closing_values()
+        return True
 
 
 def _count(writes: Sequence[_Write]) -> list[_Write]:

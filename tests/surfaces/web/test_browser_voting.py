@@ -30,6 +30,21 @@ def vote_of(at_desk, session, person):
     return vote
 
 
+@pytest.fixture(scope="module")
+def hanging(at_desk):
+    """A session whose reviewers never answer."""
+    running = at_desk.server.portal.call(at_desk.server.service.ask, QuestionRequest("So (hang)?"))
+    yield running.id
+    running.cancel()
+
+
+def cast_by_pairs(page):
+    """Choose the left answer of every pair, and cast the vote."""
+    while page.locator(".duel").count():
+        page.get_by_role("button", name="is better").first.click()
+    page.locator(".ranked").get_by_role("button", name="Cast the vote").click()
+
+
 def press(page, key):
     """Press a key that leads to another page."""
     with page.expect_navigation():
@@ -135,3 +150,64 @@ class TestComparison:
         differ = page.locator("section", has=page.get_by_role("heading", name="Where you differ"))
         expect(differ.get_by_role("listitem")).to_have_count(3)
         expect(differ).to_contain_text("You place cyd above bob, the panel bob above")
+
+
+class TestWhileBallotsArrive:
+    """A vote while the council reviews, and what follows at its end."""
+
+    def test_a_reader_of_the_live_page_votes_blind(self, window, at_desk, hanging):
+        """The way there appears with the answers; the panel stays out of sight until the end."""
+        here = window()
+        page = here.open(f"/sessions/{hanging}")
+        here.shoot("live-blind")
+        page.get_by_role("link", name="Vote blind while the council reviews").click()
+        page.get_by_label("Your name").fill("ann")
+        page.get_by_role("button", name="Show the answers").click()
+        cast_by_pairs(page)
+
+        expect(page.locator("main").get_by_role("status")).to_contain_text("is not over")
+        expect(page.locator("main")).not_to_contain_text("The panel (")
+        here.shoot("vote-kept-open")
+        assert vote_of(at_desk, hanging, "ann").notes is None
+        page.get_by_role("link", name="Watch the council").click()
+        expect(page.locator("#ballots")).to_be_visible()
+
+    def test_the_vote_is_compared_once_the_session_ends(self, window, at_desk):
+        """The page that waits follows by itself."""
+        here = window()
+        portal, service = at_desk.server.portal, at_desk.server.service
+        running = portal.call(service.ask, QuestionRequest("Is it (slowly)?"))
+        page = here.open(f"/sessions/{running.id}")
+        page.get_by_role("link", name=re.compile("^Vote ")).click()
+        page.get_by_label("Your name").fill("ann")
+        page.get_by_role("button", name="Show the answers").click()
+        expect(page.locator(".duel")).to_be_visible(timeout=15_000)
+        cast_by_pairs(page)
+        expect(page.get_by_role("heading", name="You and the panel")).to_be_visible(timeout=15_000)
+
+        assert len(vote_of(at_desk, running.id, "ann").groups) == 3
+
+    def test_who_is_early_waits_for_the_answers(self, window, at_desk):
+        """Without a script, too."""
+        portal, service = at_desk.server.portal, at_desk.server.service
+        running = portal.call(service.ask, QuestionRequest("Is it so (slowly)?"))
+        page = window(java_script_enabled=False).open(f"/sessions/{running.id}/vote?as=kim")
+        expect(page.locator("main")).to_contain_text("of 3 answers so far")
+        expect(page.locator(".duel")).to_be_visible(timeout=15_000)
+
+    def test_ballots_that_were_seen_are_noted(self, window, at_desk):
+        """The link of the live page says so once the first has arrived."""
+        here = window()
+        portal, service = at_desk.server.portal, at_desk.server.service
+        running = portal.call(service.ask, QuestionRequest("Is it then (slowly)?"))
+        page = here.open(f"/sessions/{running.id}")
+        link = page.wait_for_function(
+            "document.querySelector('#blind a[href*=seen]')?.getAttribute('href')"
+        )
+        address = link.json_value()
+        page = here.open(f"{address}&as=joy")
+        expect(page.locator("main")).to_contain_text("You have seen ballots of the panel")
+        cast_by_pairs(page)
+        expect(page.locator("main").get_by_role("status")).to_contain_text("Your vote is kept")
+
+        assert "ballots of the panel were seen" in vote_of(at_desk, running.id, "joy").notes

@@ -21,6 +21,12 @@ AFTERWARDS = "cast again, after it was revealed who wrote what"
 SEEN_NOTE = "cast after the page of the session was seen, which shows how the panel ranked"
 """Note of a ballot by a person who had seen more than the answers."""
 
+SEEN_BALLOTS_NOTE = "cast after ballots of the panel were seen, while the council reviewed"
+"""Note of a ballot by a person who had followed the reviews for a while."""
+
+SEEN_NOTES = {"1": SEEN_NOTE, "ballots": SEEN_BALLOTS_NOTE}
+"""What a person had seen, as pages say it, and the note of the ballot."""
+
 NAMED_NOTE = "cast by the names of the candidates, not blind"
 """The note of a ballot that ranks names in place of labels."""
 
@@ -147,14 +153,12 @@ def paper_for(store: SessionStore, session: str, person: str | None) -> Paper:
     return prepare_paper(store.history, store.whole_name(session), store.voter(person))
 
 
-def cast_vote(
-    store: SessionStore, paper: Paper, vote: HumanVote, *, has_seen_ranking: bool = False
-) -> VoteResult:
+def cast_vote(store: SessionStore, paper: Paper, vote: HumanVote, *, seen: str = "") -> VoteResult:
     """Store a vote, then reveal the authors and the panel's ranking.
 
-    `has_seen_ranking`: the person had seen a page with the panel's ranking.
+    `seen`: what the person had seen, a key of `SEEN_NOTES`; empty: the answers alone.
     """
-    store_vote(store.history, paper, vote, has_seen_ranking=has_seen_ranking)
+    store_vote(store.history, paper, vote, seen=seen)
     return reveal_paper(store, paper, vote.groups)
 
 
@@ -171,13 +175,8 @@ def check_unvoted(history: History, paper: Paper, *, replace_earlier: bool) -> N
         raise HistoryConflict(history.database.location, problem, remedy)
 
 
-def store_vote(
-    history: History, paper: Paper, vote: HumanVote, *, has_seen_ranking: bool = False
-) -> None:
-    """Store a person's ranking.
-
-    `has_seen_ranking`: the person had seen a page with the panel's ranking.
-    """
+def store_vote(history: History, paper: Paper, vote: HumanVote, *, seen: str = "") -> None:
+    """Store a person's ranking; `seen` as `cast_vote` takes it."""
     ballot = build_ballot(paper.sheet, vote.groups, paper.session, SystemClock().now())
     notes = []
     if vote.by_name:
@@ -185,8 +184,8 @@ def store_vote(
         notes.append(NAMED_NOTE)
     if paper.earlier is not None:
         notes.append(AFTERWARDS)
-    elif has_seen_ranking:
-        notes.append(SEEN_NOTE)
+    elif seen:
+        notes.append(SEEN_NOTES.get(seen, SEEN_NOTE))
     if notes:
         ballot = replace(ballot, notes="; ".join(notes))
     history.vote(paper.session, [ballot], replace_earlier=paper.earlier is not None)

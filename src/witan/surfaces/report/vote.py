@@ -43,26 +43,30 @@ def vote_report(result: VoteResult) -> Report:
     return Report(
         "Simulated vote" if result.simulated else "Vote",
         (result.session,),
-        agreement_text(result.agreement),
+        STILL_OPEN if result.is_open else agreement_text(result.agreement),
         tuple(_comparison(result)),
     )
+
+
+STILL_OPEN = "The session is not over: what the panel makes of the answers follows at its end."
 
 
 def _comparison(result: VoteResult) -> Iterator[Block]:
     """Yield both rankings, what the agreement rests on, and the differences."""
     answers, panel, found = result.answers, result.panel, result.agreement
-    yield Heading("You and the panel", "panel")
+    yield Heading("Your vote" if result.is_open else "You and the panel", "panel")
     if found is not None and found.pairs_decided:
         yield Sentence(_clear_text(found))
     if panel is not None:
         ballots = count_noun(panel.n_ballots, "ballot")
         yield Sentence(f"The panel ({ballots}, by {panel.rule}): {panel.interpretation}")
-    ranks = [each.panel_rank for each in answers]
+    ranks = [UNKNOWN if each.panel_rank is None else str(each.panel_rank) for each in answers]
+    panel_column = (Column("panel", "left"), ranks)
     yield table_of(
-        "Your ranking beside the panel's",
+        "Your ranking" if result.is_open else "Your ranking beside the panel's",
         [
             (Column("you", "left"), [str(each.rank) for each in answers]),
-            (Column("panel", "left"), [UNKNOWN if one is None else str(one) for one in ranks]),
+            *([] if result.is_open else [panel_column]),
             (Column("label", "left"), [each.label for each in answers]),
             (
                 Column("written by", "left", fit="middle", heads=True),

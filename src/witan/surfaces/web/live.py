@@ -252,18 +252,36 @@ class LivePage:
         return isinstance(first, e.SessionOpened) and bool(first.answers)
 
     @property
+    def _id(self) -> str:
+        first = self._events[0]
+        return first.session if isinstance(first, e.SessionOpened) else ""
+
+    @property
     def address(self) -> str:
         """The address of the patches of this page."""
         revealed = "&reveal=1" if self._show_names else ""
-        name = self._events[0].session if isinstance(self._events[0], e.SessionOpened) else ""
         place = f"{self.seq}-{self._mark}" if self._mark else self.seq
-        return f"{self._site.at('sessions', name, 'live')}?after={place}{revealed}"
+        return f"{self._site.at('sessions', self._id, 'live')}?after={place}{revealed}"
 
     def page(self) -> SessionPage:
         """Return the page of the session as far as it came."""
         return session_page(
             CouncilSession(self.session, under_way=True), show_names=self._show_names
         )
+
+    def blind_vote(self) -> str:
+        """Say what a reader can vote on: ``early``, ``blind``, or ``seen`` once ballots are shown.
+
+        Empty: nothing, as no votes are kept, or the page shows names.
+        """
+        first = self._events[0]
+        judges_texts = isinstance(first, e.SessionOpened) and first.judging is not None
+        if not self._site.keeps or self._show_names or judges_texts:
+            return ""
+        if any(isinstance(each, e.BallotCast) for each in self._events):
+            return "seen"
+        has_begun = any(isinstance(each, e.ReviewStarted) for each in self._events)
+        return "blind" if has_begun else "early"
 
     def matrix(self) -> BallotMatrix:
         """Return the ballots so far."""
@@ -373,6 +391,8 @@ class LivePage:
             yield "writer", "innerHTML", lambda: part(LIVE, "writer", self.writer())
         if self._differs(f"text of {CLOSING}", self._texts.get(CLOSING, "")):
             yield from self._text_changes("final-text", CLOSING)
+        if self._differs("blind", state := self.blind_vote()):
+            yield "blind", "innerHTML", partial(part, LIVE, "blind", state, self._id, self._site)
         board = self.board
         if self._differs("status", (board.stage_text, board.news, board.provisional)):
             yield "status", "innerHTML", lambda: part(LIVE, "status", board, self.news)

@@ -355,7 +355,7 @@ def render_vote(
     problem: str = "",
     values: Mapping[str, str] | None = None,
     choices: Sequence[str] = (),
-    seen: bool = False,
+    seen: str = "",
     site: Site = SITE,
 ) -> str:
     """Render a voting paper: answers under labels, and a form.
@@ -371,7 +371,7 @@ def render_vote(
     choices
         Choices between pairs so far.
     seen
-        The person comes from the page of the session.
+        What the person had seen, as `cast_vote` takes it.
     """
     places, labels = values or {}, [*paper.texts]
     by_choices = ranking if ranking is not None and ranking.n_chosen else None
@@ -396,7 +396,7 @@ def render_pair(
     ranking: "PairwiseRanking",
     *,
     choices: Sequence[str] = (),
-    seen: bool = False,
+    seen: str = "",
     site: Site = SITE,
 ) -> str:
     """Render two answers of a voting paper side by side, to choose between."""
@@ -425,12 +425,20 @@ def _blind_text(paper: "Paper", label: str) -> tuple[str, Markup]:
 
 
 def _choices_query(
-    paper: "Paper", choices: Sequence[str], *, seen: bool, whole: bool = False
+    paper: "Paper", choices: Sequence[str], *, seen: str, whole: bool = False
 ) -> str:
     """Return the query of a paper after some choices."""
-    flags = [("seen", "1")] * seen + [("all", "1")] * whole
+    flags = [*([("seen", seen)] if seen else []), *([("all", "1")] if whole else [])]
     pairs = [("pair", each) for each in choices]
     return urlencode([("as", paper.sheet.reviewer), *flags, *pairs])
+
+
+def render_waiting(session: Session, *, site: Site = SITE) -> str:
+    """Render that the answers of a session are not all there to vote on."""
+    n_members = len(session.opening.members)
+    return render(
+        "vote_waiting.html", site=site, session=session, n=len(session.answers), of=n_members
+    )
 
 
 def render_reveal(question: str, result: "VoteResult", *, site: Site = SITE) -> str:

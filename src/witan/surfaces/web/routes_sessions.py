@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 import anyio
 from fastapi import Header, Query, Request
@@ -13,7 +13,7 @@ from starlette.responses import Response
 from witan.core.ballot import Groups
 from witan.core.blind_vote import rank_by_pairs, read_ranking
 from witan.core.blinding import Sheet
-from witan.errors import InvalidBallot, InvalidParameter, UnknownName, WitanError
+from witan.errors import HistoryConflict, InvalidBallot, InvalidParameter, UnknownName, WitanError
 from witan.history.ballots import HumanVote, Paper, check_code
 from witan.service.catalogue import redact
 from witan.service.dispatch import ServedSessions, dispatch, keep_typed
@@ -41,6 +41,7 @@ from witan.surfaces.web.rendering import (
     render_reveal,
     render_session,
     render_vote,
+    render_waiting,
 )
 from witan.surfaces.web.responses import HtmlPage, page_router, redirect, site_of
 
@@ -112,25 +113,36 @@ async def live(
 
 
 @router.get("/sessions/{session:path}/state")
-async def state(session: str, service: ServiceOf) -> Response:
-    """Answer 204 while a session is interrupted, else 205 to reload."""
+async def state(
+    session: str,
+    service: ServiceOf,
+    *,
+    until: Literal["resumed", "answered", "closed"] = "resumed",
+) -> Response:
+    """Answer 204 until a session is resumed, answered or closed, then 205 to reload."""
     try:
-        is_interrupted = await _is_interrupted(service, await service.resolve_session(session))
+        session_id = await service.resolve_session(session)
+        waits = await _waits(service, session_id, until)
     except UnknownName:  # it was deleted, which its page says
-        is_interrupted = False
-    return Response(status_code=204 if is_interrupted else 205, headers=UNKEPT)
+        waits = False
+    return Response(status_code=204 if waits else 205, headers=UNKEPT)
 
 
-async def _is_interrupted(service: Service, session_id: str) -> bool:
-    """Return true if a session is interrupted, without reading its events."""
-    running_session = service.find_running(session_id)
-    if running_session is not None and running_session.under_way:
+async def _waits(service: Service, session_id: str, until: str) -> bool:
+    """Return true if a session has not come so far, without reading its events."""
+    running_session, history = service.find_running(session_id), service.history
+    under_way = running_session is not None and running_session.under_way
+    if until == "resumed" and under_way:
         return False
-    if service.history is not None:
-        with suppress(UnknownName):  # it may never have been kept
-            about = await anyio.to_thread.run_sync(service.history.summary, session_id)
-            return about.status in ("interrupted", "running")
-    return (await service.session(session_id)).status == "interrupted"
+    if history is None:
+        return not under_way and (await service.session(session_id)).status == "interrupted"
+    try:
+        about = await anyio.to_thread.run_sync(history.summary, session_id)
+    except UnknownName:  # it may never have been kept
+        return (await service.session(session_id)).status == "interrupted"
+    if about.status not in ("interrupted", "running") or until != "answered":
+        return about.status in ("interrupted", "running")
+    return not await anyio.to_thread.run_sync(history.has_final_answers, session_id)
 
 
 @router.post("/sessions/{session:path}/cancel")
@@ -169,7 +181,7 @@ async def paper(  # noqa: PLR0913 - parameters of an address
     *,
     person: Annotated[str, Query(alias="as", max_length=400)] = "",
     cast: bool = False,
-    seen: bool = False,
+    seen: Literal["", "1", "ballots"] = "",
     pair: Repeated = (),
     whole: Annotated[bool, Query(alias="all")] = False,
 ) -> Response:
@@ -183,7 +195,13 @@ async def paper(  # noqa: PLR0913 - parameters of an address
         session_id = await service.resolve_session(session)
         known = "" if request.app.state.clients.open else client.name
         return HtmlPage(render("voter.html", site=site, session=session_id, known=known, seen=seen))
-    voting_paper = await anyio.to_thread.run_sync(paper_for, store, session, name)
+    try:
+        voting_paper = await anyio.to_thread.run_sync(paper_for, store, session, name)
+    except HistoryConflict:
+        running_session = service.find_running(await service.resolve_session(session))
+        if running_session is None or not running_session.under_way:
+            raise
+        return HtmlPage(render_waiting(running_session.session, site=site))
     if not cast or voting_paper.earlier is None:
         ranking = rank_by_pairs(voting_paper.sheet, pair[:MOST_CHOICES])
         is_ranked = whole or ranking.next_pair is None
@@ -208,7 +226,7 @@ async def post_vote(
     try:
         await anyio.to_thread.run_sync(partial(_cast_vote, store, prepared, fields))
     except InvalidBallot as error:
-        seen = "seen" in fields
+        seen = fields.get("seen", "")
         html = render_vote(prepared, problem=str(error), values=fields, seen=seen, site=site)
         return HtmlPage(html, status_of(error))
     # Looked at by an address of its own: loading it again casts nothing again.
@@ -224,7 +242,7 @@ def _cast_vote(store: SessionStore, paper: Paper, fields: Mapping[str, str]) -> 
     except InvalidParameter:
         problem = "belongs to another voting paper; please rank the answers on this one"
         raise InvalidBallot(paper.sheet.reviewer, problem) from None
-    cast_vote(store, paper, HumanVote(groups), has_seen_ranking="seen" in fields)
+    cast_vote(store, paper, HumanVote(groups), seen=fields.get("seen", ""))
 
 
 def read_places(sheet: Sheet, fields: Mapping[str, str]) -> Groups:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from witan.core.electorate import BlockVotes, Electorate, Vote
 from witan.core.outcome import Unit
-from witan.core.placing import Placing, effective_ballots, first_places, place, votes, worth
+from witan.core.placing import Placing, effective_ballots, first_places, leads, place, votes, worth
 from witan.core.profile import FRACTION_VARIANCE, ROUNDING_VARIANCE, Floats, Profile, matchups
 from witan.core.robustness import ballots_to_flip
 from witan.core.rules import RULES, Rule, Scores
@@ -424,7 +424,7 @@ def decider(
         check_wanted()
         scores = score(rule, profile, **parameters)
         barred = None if failed is None else failed[:, origin]
-        return place(scores, profile, rule, tie_break=settings.tie_break, failed=barred).leads
+        return leads(scores, profile, rule, tie_break=settings.tie_break, failed=barred)
 
     return decide
 

@@ -120,6 +120,49 @@ def place(
     min_votes
         Of `vote_levels`.
     """
+    level, key, second = _order(scores, profile, rule, tie_break, failed, min_votes)
+    ranks = np.ones(key.shape, dtype=np.int64)
+    broken = np.zeros(key.shape[1], dtype=np.bool_)
+    step = max(1, BLOCK_CELLS // max(1, key.size))  # rivals at once
+    for start in range(0, len(key), step):
+        their_level, their_key, their_second = (
+            array[start : start + step, np.newaxis] for array in (level, key, second)
+        )
+        alike = their_level == level
+        above = (their_level > level) | (alike & (their_key > key))
+        if second.any():
+            equal = alike & (their_key == key)
+            above |= equal & (their_second > second)
+            broken |= (equal & (their_second != second) & (level > 0)).any(axis=(0, 1))
+        ranks += above.sum(axis=0)
+    return Placing(ranks=ranks, leads=(ranks == 1) & (level > 0), tie_breaks=broken)
+
+
+def leads(
+    scores: Scores,
+    profile: Profile,
+    rule: Rule,
+    *,
+    tie_break: TieBreak | None = None,
+    failed: NDArray[np.bool_] | None = None,
+) -> NDArray[np.bool_]:
+    """Who leads by `place`, (C, S), without the ranks of the others."""
+    level, *keys = _order(scores, profile, rule, tie_break, failed)
+    first = (level > 0) & (level == level.max(axis=0, initial=0))
+    for key in keys:
+        first &= key == np.where(first, key, -np.inf).max(axis=0, initial=-np.inf)
+    return first
+
+
+def _order(
+    scores: Scores,
+    profile: Profile,
+    rule: Rule,
+    tie_break: TieBreak | None,
+    failed: NDArray[np.bool_] | None,
+    min_votes: int = MIN_VOTES,
+) -> tuple[NDArray[np.int8], Floats, Floats]:
+    """Level, score and tie-break that order candidates, (C, S) each, higher first."""
     chosen = rule.tie_break if tie_break is None else tie_break
     if chosen not in ("none", "wins", "borda"):
         raise InvalidParameter("tie_break", chosen, "'none', 'wins' or 'borda'")
@@ -134,21 +177,7 @@ def place(
         second = _round_noise(first_places(profile))
     elif chosen == "borda":
         second = _round_noise(borda.compute(profile).score)
-    ranks = np.ones(key.shape, dtype=np.int64)
-    broken = np.zeros(key.shape[1], dtype=np.bool_)
-    step = max(1, BLOCK_CELLS // max(1, key.size))  # rivals at once
-    for start in range(0, len(key), step):
-        their_level, their_key, their_second = (
-            array[start : start + step, np.newaxis] for array in (level, key, second)
-        )
-        alike = their_level == level
-        above = (their_level > level) | (alike & (their_key > key))
-        if chosen != "none":
-            equal = alike & (their_key == key)
-            above |= equal & (their_second > second)
-            broken |= (equal & (their_second != second) & (level > 0)).any(axis=(0, 1))
-        ranks += above.sum(axis=0)
-    return Placing(ranks=ranks, leads=(ranks == 1) & (level > 0), tie_breaks=broken)
+    return level, key, second
 
 
 def _round_noise(key: Floats) -> Floats:

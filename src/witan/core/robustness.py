@@ -66,11 +66,10 @@ def ballots_to_flip(
         too_many = tried > MAX_RECOUNTS or tried * cells > max_cells
         if not len(open_sessions) or too_many:
             break
-        flipped = np.zeros(n_sessions, dtype=np.bool_)
         for actions in _batches(n_ballots, size):
-            flipped[open_sessions] |= _flips(profile, open_sessions, actions, leads, decide)
-        counts[flipped] = size
-        open_sessions = open_sessions[~flipped[open_sessions]]
+            flipped = _flips(profile, open_sessions, actions, leads, decide)
+            counts[open_sessions[flipped]] = size
+            open_sessions = open_sessions[~flipped]
     else:
         return counts, exact
     if n_ballots * n_ballots * profile.n_candidates**2 > max_cells:
@@ -99,15 +98,21 @@ def lead_kept_without_one(profile: Profile, rules: Sequence[Decide]) -> NDArray[
 
 @lru_cache(maxsize=16)
 def _batches(n_ballots: int, size: int) -> tuple[NDArray[np.int8], ...]:
-    """All ways to remove or reverse `size` ballots, as columns (R, up to 4096)."""
-    columns = []
+    """All ways to remove or reverse `size` ballots, as columns (R, up to 4096).
+
+    The first are those that only reverse: most leads end by one of them.
+    """
+    reversals, others = [], []
     for chosen in combinations(range(n_ballots), size):
-        for actions in product((REMOVE, REVERSE), repeat=size):
+        for actions in product((REVERSE, REMOVE), repeat=size):
             column = np.zeros(n_ballots, dtype=np.int8)
             column[list(chosen)] = actions
-            columns.append(column)
-    starts = range(0, len(columns), 4096)
-    return tuple(np.stack(columns[start : start + 4096], axis=1) for start in starts)
+            (others if REMOVE in actions else reversals).append(column)
+    return tuple(
+        np.stack(columns[start : start + 4096], axis=1)
+        for columns in (reversals, others)
+        for start in range(0, len(columns), 4096)
+    )
 
 
 def _flips(

@@ -12,8 +12,9 @@ INTERRUPTED = 130
 def main() -> int:
     """Run the command; Ctrl-C during its import ends it quietly."""
     try:
-        # Starting makes thousands of classes and functions that stay, and hardly any cycles.
-        gc.set_threshold(20_000)
+        # Starting makes thousands of classes and functions that stay, reading a file hundreds of
+        # thousands of records; neither makes hardly any cycles.
+        gc.set_threshold(100_000)
         from witan.surfaces.cli.app import main as command
 
         return command()

@@ -9,7 +9,7 @@ from witan.core.rules import RULES
 from witan.core.settings import Settings
 from witan.core.tally import tally_columns
 from witan.errors import NothingToCount
-from witan.service.json_output import column_fields, outcome_fields, to_json
+from witan.service.json_output import batch_records, outcome_fields, to_json
 
 NAMES = "abcd"
 
@@ -50,7 +50,7 @@ def test_a_batch_writes_what_its_outcomes_would(ballots, rule, gated, rho):
     except NothingToCount:  # Elo has no outcome where recusal leaves no ballot at all
         reject()
     for batch, column in counted:
-        fields = column_fields(batch, column)
+        fields = [*batch_records(batch)][column]
         whole = outcome_fields(batch[column])
         assert list(fields) == list(whole)
         assert to_json(fields) == to_json(whole)

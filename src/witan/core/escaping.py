@@ -38,9 +38,15 @@ def readable(text: str) -> str:
 
     Every character is judged alone, so a text may come in pieces.
     """
-    if all(line.isprintable() for line in text.split("\n")):
-        return text
-    return "".join(map(_escape, text))
+    if text.isascii():  # deleting what shows takes a twentieth of the time of `isprintable`
+        shows = not text.encode().translate(None, _SHOWN)
+    else:
+        shows = all(line.isprintable() for line in text.split("\n"))
+    return text if shows else "".join(map(_escape, text))
+
+
+_SHOWN = bytes([*b"\n\t", *range(0x20, 0x7F)])
+"""What `readable` leaves alone in ASCII."""
 
 
 def _escape(char: str) -> str:

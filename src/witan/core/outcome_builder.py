@@ -478,32 +478,102 @@ class Outcomes:
         return mutual_reach(self.count.margins)
 
     @cached_property
-    def rows(self) -> list[dict[str, Any]]:
-        """Outcomes' fields as columns of the whole batch, by name."""
-        inference, counted = self.inference, self.count
+    def p_beats(self) -> Floats:
+        """P(line i above line j), shape (C, C, S)."""
+        return self._pair(self.inference.p_beats)
+
+    @cached_property
+    def margins(self) -> NDArray[Any]:
+        """Margins of line i over line j, shape (C, C, S), integers where whole."""
+        return self._pair(_integers_where_whole(self.count.margins))
+
+    @cached_property
+    def columns(self) -> dict[str, Sequence[Any]]:
+        """Fields of `Outcome` by name, session by session.
+
+        Without what is made of blocks: standings, `p_beats` and `margins`; ballots are rows.
+        """
+        inference, electorates = self.inference, self.count.electorates
         rho_setting, n = self.settings.rho, len(self)
-        rhos = (
-            [rho_setting] * n
-            if isinstance(rho_setting, float | int)
-            else per_session(inference.rho)
-        )
+        given = isinstance(rho_setting, float | int)
+        rhos = [rho_setting] * n if given else per_session(inference.rho)
         flips, exact = self._flips()
-        columns = {
-            "p_beats": per_session(self._pair(inference.p_beats)),
+        fell = self.fallbacks.tolist()
+        flat = f"{self.why}; every ballot is flat, so borda scores are shown"
+        return {
+            **{name: [value] * n for name, value in self._shared.items()},
+            **self._findings(),
+            "session": [each.session for each in electorates],
+            "why": [flat if one else self.why for one in fell],
+            "condorcet_winner": [
+                None if winner < 0 else each.candidates[winner]
+                for winner, each in zip(self.condorcet, electorates, strict=True)
+            ],
             "kendall_w": self.agreement,
             "n_ballots": self.effective.sum(axis=0).tolist(),
+            "n_abstentions": [len(each.abstentions) for each in electorates],
+            "effective_votes": [
+                None if unit is None else _effective_votes(self, column, rho or 0.0)
+                for column, (unit, rho) in enumerate(zip(inference.units, rhos, strict=True))
+            ],
             "rho": rhos,
             "rho_is_assumed": [rho_setting == "public" and rho is not None for rho in rhos],
             "ballots_to_flip": flips,
             "flip_is_exact": exact,
-            "tie_broken_by": self._tie_breaks(),
-            "fell_back_to": ["borda" if fell else None for fell in self.fallbacks.tolist()],
+            "tie_broken_by": self.tie_breaks,
+            "fell_back_to": ["borda" if one else None for one in fell],
             "fit": inference.units,
             "df": per_session(np.where(self.fit_mask, inference.df, np.nan)),
             "prior": inference.priors,
-            "margins": per_session(self._pair(_integers_where_whole(counted.margins))),
+            "ballots": self._notes(),
+            "abstentions": [dict(each.abstentions) for each in electorates],
+            "order_kept": [dict(each.order_kept) for each in electorates],
+            "scales": [each.scales for each in electorates],
+            "details": [_details(self, column) for column in range(n)],
         }
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def _findings(self) -> dict[str, Sequence[Any]]:
+        """What the standings say of each session, its cycles and warnings."""
+        unresolved, cycles, idle, disputes, warnings = [], [], [], [], []
+        for column, remarks in enumerate(self.remarks):
+            has_against, has_cycles, has_idle, has_warnings = remarks
+            names = self.names[column]
+            unresolved.append(tuple([(names[i], names[j]) for i, j in self.close_pairs[column]]))
+            against = self.against[:, :, column] if has_against else None
+            disputes.append(() if against is None else tuple(compress(names, against[0].tolist())))
+            cycles.append(_cycles(self, column) if has_cycles else ())
+            idle.append(_idle_reviewers(self, column) if has_idle else ())
+            own = self.count.electorates[column].warnings
+            if has_warnings:
+                own = (*own, *_warnings(self, column, idle[-1], against))
+            warnings.append(own)
+        return {
+            "interpretation": [
+                interpretation(
+                    self._tiered(column),
+                    leaders=self.best[column],
+                    tied=self.tied_for_best[column],
+                    can_tell=self._can_tell[column],
+                    unresolved=unresolved[column],
+                    disputed_by=disputes[column],
+                )
+                for column in range(len(self))
+            ],
+            "unresolved": unresolved,
+            "disputed_by": disputes,
+            "cycles": cycles,
+            "without_effect": idle,
+            "warnings": warnings,
+        }
+
+    def _notes(self) -> list[list[tuple[Any, ...]]]:
+        """Fields of `BallotNote` of each session's ballots."""
+        return [
+            list(
+                zip(each.voters, taus, each.weights, each.mismatches, each.rankings, strict=True)
+            )
+            for each, taus in zip(self.count.electorates, self.taus, strict=True)
+        ]
 
     def _flips(self) -> tuple[Sequence[int | None], Sequence[bool | None]]:
         """`ballots_to_flip` and `flip_is_exact` of each session."""
@@ -518,7 +588,8 @@ class Outcomes:
         sure = zip(exact.tolist(), searched, strict=True)
         return counts, [is_exact if known else None for is_exact, known in sure]
 
-    def _tie_breaks(self) -> Sequence[str | None]:
+    @cached_property
+    def tie_breaks(self) -> Sequence[str | None]:
         """Name the tie-break of equal scores in each session."""
         scores, rule = self.count.scores, self.settings.tie_break or self.rule.tie_break
         by_borda, by_seat = scores.details.get("decided_by_borda"), scores.seat_order_decided
@@ -582,52 +653,6 @@ class Outcomes:
             "unranked": settings.counting.unranked,
         }
 
-    def fields(self, column: int) -> dict[str, Any]:
-        """The fields of one outcome; lines, ballots and matrices are rows."""
-        electorate, row = self.count.electorates[column], self.rows[column]
-        names, taus = self.names[column], self.taus[column]
-        has_against, has_cycles, has_idle, has_warnings = self.remarks[column]
-        unresolved = [(names[i], names[j]) for i, j in self.close_pairs[column]]
-        against = self.against[:, :, column] if has_against else None
-        disputed_by = () if against is None else tuple(compress(names, against[0].tolist()))
-        winner = self.condorcet[column]
-        idle = _idle_reviewers(self, column) if has_idle else ()
-        flat = "; every ballot is flat, so borda scores are shown"
-        notes = (electorate.weights, electorate.mismatches, electorate.rankings)
-        worth = None if row["fit"] is None else _effective_votes(self, column, row["rho"] or 0.0)
-        fields = {**_NO_FIELDS, **self._shared}  # has room for all of them
-        fields.update(row)
-        own = {
-            "session": electorate.session,
-            "why": self.why if row["fell_back_to"] is None else self.why + flat,
-            "interpretation": interpretation(
-                self._tiered(column),
-                leaders=self.best[column],
-                tied=self.tied_for_best[column],
-                can_tell=self._can_tell[column],
-                unresolved=unresolved,
-                disputed_by=disputed_by,
-            ),
-            "standings": self.lines[column * len(names) : (column + 1) * len(names)],
-            "unresolved": tuple(unresolved),
-            "disputed_by": disputed_by,
-            "condorcet_winner": None if winner < 0 else electorate.candidates[winner],
-            "cycles": _cycles(self, column) if has_cycles else (),
-            "n_abstentions": len(electorate.abstentions),
-            "effective_votes": worth,
-            "ballots": list(zip(electorate.voters, taus, *notes, strict=True)),
-            "abstentions": dict(electorate.abstentions),
-            "order_kept": dict(electorate.order_kept),
-            "details": _details(self, column),
-            "warnings": (*electorate.warnings, *_warnings(self, column, idle, against))
-            if has_warnings
-            else electorate.warnings,
-            "without_effect": idle,
-            "scales": electorate.scales,
-        }
-        fields.update(own)
-        return fields
-
     def _tiered(self, column: int) -> list[tuple[str, int, int]]:
         """Candidate, votes and tier of the lines with votes."""
         votes, tiers = self._votes_and_tiers
@@ -654,13 +679,18 @@ class Outcomes:
         return list(map(tuple, self.effective.T.tolist()))
 
     def __getitem__(self, column: int) -> Outcome:
-        fields = self.fields(column)
+        fields = {name: values[column] for name, values in self.columns.items()}
+        n_lines = len(self.seats)
+        lines = self.lines[column * n_lines : (column + 1) * n_lines]
         fields["parameters"] = {**fields["parameters"]}
-        fields["standings"] = tuple([_standing(*line) for line in fields["standings"]])
+        fields["standings"] = tuple([_standing(*line) for line in lines])
         fields["ballots"] = tuple([BallotNote(*note) for note in fields["ballots"]])
-        for matrix in ("p_beats", "margins"):
-            fields[matrix] = tuple(map(tuple, fields[matrix]))
-        return Outcome(**fields)
+        p_beats, margins = (tuple(map(tuple, each[column])) for each in self._matrices)
+        return Outcome(**fields, p_beats=p_beats, margins=margins)
+
+    @cached_property
+    def _matrices(self) -> tuple[list[Any], list[Any]]:
+        return per_session(self.p_beats), per_session(self.margins)
 
 
 def _standing(*line: Any) -> Standing:
@@ -669,7 +699,6 @@ def _standing(*line: Any) -> Standing:
     return Standing(*(*line[:_INTERVAL], interval_or_none, *line[_INTERVAL + 1 : -1], details))
 
 
-_NO_FIELDS: Mapping[str, Any] = dict.fromkeys([each.name for each in fields(Outcome)])
 _INTERVAL = [each.name for each in fields(Standing)].index("interval")
 
 
@@ -791,7 +820,7 @@ def _warnings(
     if ungraded is not None and ungraded[:, column].any():
         bare = join_names(list(compress(electorate.candidates, ungraded[:, column].tolist())))
         yield f"no grade for {bare}: {batch.rule.name} goes by rankings alone there"
-    if batch.rows[column]["tie_broken_by"] == "seat order":
+    if batch.tie_breaks[column] == "seat order":
         yield "ties were too many to follow them all: seat order decided, not the ballots"
     for name, flags in electorate.failed.items():
         yield f"{name} failed the safety gate ({', '.join(flags)}) and cannot win"

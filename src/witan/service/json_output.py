@@ -22,6 +22,7 @@ from typing import (
     get_type_hints,
     runtime_checkable,
 )
+from weakref import WeakKeyDictionary
 
 import orjson
 
@@ -31,6 +32,8 @@ from witan.core.scale import Scale
 from witan.version import __version__
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from witan.core.outcome_builder import Outcomes
 
 T = TypeVar("T")
@@ -175,23 +178,38 @@ def outcome_fields(outcome: Outcome) -> dict[str, Any]:
     return {**outcome.details, **_ORDER, **_read_outcome(outcome), **own}
 
 
-def column_fields(batch: "Outcomes", column: int) -> dict[str, Any]:
-    """Return `outcome_fields` of a session in a batch, without an `Outcome`."""
-    fields = batch.fields(column)
-    lines = fields["standings"]
-    own = {
-        "standings": [_standing_fields(line) for line in lines],
-        "leaders": batch.leaders[column],
-        "tied_for_best": batch.tied_for_best[column],
-        "clear_leader": batch.clear_leaders[column],
-        "safety": {"failed": {line[0]: line[-2] for line in lines if line[-2]}},
-        "ballots": [_ballot_fields(note) for note in fields["ballots"]],
-        "scales": [ScaleRecord.of(scale) for scale in fields["scales"]],
+def batch_records(batch: "Outcomes") -> Iterator[dict[str, Any]]:
+    """Yield `outcome_fields` of each session of a batch, without an `Outcome`."""
+    n, n_lines = len(batch), len(batch.seats)
+    all_lines = batch.lines
+    lines = [all_lines[n_lines * column : n_lines * (column + 1)] for column in range(n)]
+    columns = {
+        **batch.columns,
+        "standings": [list(map(_standing_fields, each)) for each in lines],
+        "leaders": batch.leaders,
+        "tied_for_best": batch.tied_for_best,
+        "clear_leader": batch.clear_leaders,
+        "safety": [{"failed": {line[0]: line[-2] for line in each if line[-2]}} for each in lines],
+        "ballots": [list(map(_ballot_fields, notes)) for notes in batch.columns["ballots"]],
+        "scales": [list(map(ScaleRecord.of, scales)) for scales in batch.columns["scales"]],
+        "p_beats": _matrices(batch.p_beats),
+        "margins": _matrices(batch.margins),
     }
-    record = {**fields.pop("details"), **_ORDER}
-    record.update(fields)
-    record.update(own)
-    return record
+    rows = zip(*[columns[name] for name in OUTCOME], strict=True)
+    for details, row in zip(columns["details"], rows, strict=True):
+        record = dict(zip(OUTCOME, row, strict=True))
+        yield {**details, **record} if details else record
+
+
+def _matrices(values: "NDArray[Any]") -> Sequence[Any]:
+    """Write blocks (C, C, S) as JSON at once, a text per session."""
+    from witan.core.outcome_builder import per_session
+
+    if values.dtype.kind == "O" or not values.size:
+        return per_session(values)
+    moved = values.transpose(2, 0, 1).copy()
+    texts = orjson.dumps(moved, option=orjson.OPT_SERIALIZE_NUMPY)[3:-3].split(b"]],[[")
+    return [orjson.Fragment(b"[[%b]]" % text) for text in texts]
 
 
 def _standing_fields(line: tuple[Any, ...]) -> dict[str, Any]:
@@ -316,8 +334,12 @@ def sessions_json(
     """
     has_output = False
     source = iter(columns)
+    texts: WeakKeyDictionary[Outcomes, list[str]] = WeakKeyDictionary()
     while block := list(islice(source, LINES_AT_ONCE)):
-        lines = [_encode(column_fields(batch, column)) for batch, column in block]
+        for batch in {id(batch): batch for batch, _ in block}.values():
+            if batch not in texts:
+                texts[batch] = list(map(_encode, batch_records(batch)))
+        lines = [texts[batch][column] for batch, column in block]
         yield (",\n" if has_output else _opening()) + ",\n".join(lines)
         has_output = True
     ending = "\n]" if has_output else f"{_opening()}]"
@@ -345,6 +367,8 @@ def _converter(kind: Any) -> Callable[[Any], Any]:
         return dict
     if issubclass(kind, Outcome):
         return outcome_fields
+    if issubclass(kind, orjson.Fragment):
+        return lambda value: orjson.loads(value.contents)
     if is_dataclass(kind):
         return _field_reader(tuple(each.name for each in fields(kind)))
     if issubclass(kind, Iterable):

@@ -19,9 +19,11 @@ class BallotTable(Sequence[Ballot]):
         Of each ballot, candidate to grade; none is empty.
     scale
         Of all grades; None: not known yet.
+    ends
+        The lowest and the highest grade; None: not known yet.
     """
 
-    __slots__ = ("grades", "reviewers", "scale", "sessions")
+    __slots__ = ("ends", "grades", "reviewers", "scale", "sessions")
 
     def __init__(
         self,
@@ -29,9 +31,10 @@ class BallotTable(Sequence[Ballot]):
         reviewers: Sequence[str],
         grades: Sequence[dict[str, float]],
         scale: Scale | None = None,
+        ends: tuple[float, float] | None = None,
     ) -> None:
         self.sessions, self.reviewers, self.grades = sessions, reviewers, grades
-        self.scale = scale
+        self.scale, self.ends = scale, ends
 
     def __len__(self) -> int:
         return len(self.sessions)
@@ -64,10 +67,12 @@ class BallotTable(Sequence[Ballot]):
 
     def put_on(self, scale: Scale) -> "BallotTable":
         """The same ballots, their grades on this scale."""
-        return BallotTable(self.sessions, self.reviewers, self.grades, scale)
+        return BallotTable(self.sessions, self.reviewers, self.grades, scale, self.ends)
 
     def range(self) -> tuple[float, float]:
         """The lowest and the highest grade."""
+        if self.ends is not None:
+            return self.ends
         numbers = list(chain.from_iterable(map(dict.values, self.grades)))
         return min(numbers), max(numbers)
 

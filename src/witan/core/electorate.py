@@ -1,8 +1,9 @@
 """A session's votes as rows; many plain sessions as one array block."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import repeat
 from typing import Any, overload
 
 from numpy.typing import NDArray
@@ -11,6 +12,10 @@ from witan.core.ballot import Groups, Kind
 from witan.core.profile import Floats
 from witan.core.scale import Scale
 from witan.core.slots import set_by_slots
+
+
+Note = tuple[str, float | None, float, bool, Groups]
+"""Reviewer, τ, weight, mismatch and ranking of one vote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,11 @@ class VoteBlock:
             known.get(places) or self._rank(names, places, known)
             for places in map(tuple, self.places[session].tolist())
         ]
+
+    def notes(self, session: int, taus: Iterable[float | None]) -> Iterator[Note]:
+        """Fields of `BallotNote` of a session's votes."""
+        names = self.reviewers[session]
+        return zip(names, taus, repeat(1.0), repeat(False), self.groups(session))
 
     @staticmethod
     def _rank(
@@ -231,6 +241,15 @@ class Electorate:
         if isinstance(self.votes, BlockVotes):
             return (False,) * len(self.votes)
         return [vote.mismatch for vote in self.votes]
+
+    def notes(self, taus: Iterable[float | None]) -> list[Note]:
+        """Fields of `BallotNote` of each vote, given its τ."""
+        if isinstance(self.votes, BlockVotes):
+            return list(self.votes.block.notes(self.votes.session, taus))
+        return [
+            (vote.reviewer, tau, vote.weight, vote.mismatch, vote.groups)
+            for vote, tau in zip(self.votes, taus, strict=True)
+        ]
 
     @property
     def is_paired(self) -> bool:

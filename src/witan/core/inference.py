@@ -105,9 +105,10 @@ class FittedSessions:
 
 def _share_of_models(electorate: Electorate) -> float:
     """Compute the models' share of all reviewers' weight."""
-    kinds = set(electorate.kinds)
-    if len(kinds) < 2:
-        return float("model" in kinds)
+    kinds = electorate.kinds
+    n_models = kinds.count("model")
+    if n_models in (0, len(kinds)):
+        return float(n_models > 0)
     weights = {vote.reviewer: (vote.kind, vote.weight) for vote in electorate.votes}
     heaviest = max((weight for _, weight in weights.values()), default=0.0) or 1.0
     total = math.fsum(weight / heaviest for _, weight in weights.values())

@@ -5,13 +5,13 @@ which is arrays. Every liberty it takes is a warning that names the ballot.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from itertools import chain, count, repeat
 from math import isnan, nan
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -37,6 +37,7 @@ from witan.core.scale import (
     is_empty,
     may_be_typing_error,
 )
+from witan.core.slots import set_by_slots
 from witan.errors import InvalidParameter, TooLarge
 
 NOTHING_LEFT = "nothing is left on the ballot after recusal"
@@ -214,6 +215,7 @@ def plain_blocks(sessions: Mapping[str, Sequence[Ballot]]) -> Iterator["PlainBlo
             yield block
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True)
 class _PlainSession:
     """A session that may be plain: `_read_block` finds grades that are missing."""
@@ -249,10 +251,13 @@ class _PlainSession:
         at = min(times, default=None)
         return cls(session, tuple(sorted(names)), reviewers, kinds, grades, scale, at)
 
-    def given_grades(self) -> Iterator[float]:
-        """Grades by ballot and candidate as they were given; NaN: none."""
-        for grades in self.grades:
-            yield from map(grades.get, self.candidates, repeat(nan))
+    def given_grades(self) -> Iterator[Iterable[float]]:
+        """Grades by candidate of each ballot as they were given; NaN: none."""
+        given = itemgetter(*self.candidates)
+        try:
+            return iter([*map(given, self.grades)])
+        except KeyError:
+            return (map(one.get, self.candidates, repeat(nan)) for one in self.grades)
 
     def own_seats(self) -> list[int]:
         """The seat of each reviewer's own candidate; −1: none."""
@@ -323,7 +328,8 @@ def _read_block(members: Sequence[_PlainSession]) -> PlainBlock | None:
     """
     shape = (len(members), len(members[0].reviewers), len(members[0].candidates))
     try:
-        flat = chain.from_iterable(member.given_grades() for member in members)
+        ballots = chain.from_iterable(member.given_grades() for member in members)
+        flat = chain.from_iterable(ballots)
         grades = np.fromiter(flat, np.float64, math.prod(shape)).reshape(shape)
     except OverflowError:  # an integer that no float holds
         return None

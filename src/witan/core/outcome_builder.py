@@ -525,7 +525,9 @@ class Outcomes:
             "fit": inference.units,
             "df": per_session(np.where(self.fit_mask, inference.df, np.nan)),
             "prior": inference.priors,
-            "ballots": self._notes(),
+            "ballots": [
+                each.notes(taus) for each, taus in zip(electorates, self.taus, strict=True)
+            ],
             "abstentions": [dict(each.abstentions) for each in electorates],
             "order_kept": [dict(each.order_kept) for each in electorates],
             "scales": [each.scales for each in electorates],
@@ -565,15 +567,6 @@ class Outcomes:
             "without_effect": idle,
             "warnings": warnings,
         }
-
-    def _notes(self) -> list[list[tuple[Any, ...]]]:
-        """Fields of `BallotNote` of each session's ballots."""
-        return [
-            list(
-                zip(each.voters, taus, each.weights, each.mismatches, each.rankings, strict=True)
-            )
-            for each, taus in zip(self.count.electorates, self.taus, strict=True)
-        ]
 
     def _flips(self) -> tuple[Sequence[int | None], Sequence[bool | None]]:
         """`ballots_to_flip` and `flip_is_exact` of each session."""

@@ -120,7 +120,9 @@ def place(
     min_votes
         Of `vote_levels`.
     """
-    level, key, second = _order(scores, profile, rule, tie_break, failed, min_votes)
+    level, key, second = _order(
+        scores, profile, rule, tie_break=tie_break, failed=failed, min_votes=min_votes
+    )
     ranks = np.ones(key.shape, dtype=np.int64)
     broken = np.zeros(key.shape[1], dtype=np.bool_)
     step = max(1, BLOCK_CELLS // max(1, key.size))  # rivals at once
@@ -147,8 +149,8 @@ def leads(
     failed: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.bool_]:
     """Who leads by `place`, (C, S), without the ranks of the others."""
-    level, *keys = _order(scores, profile, rule, tie_break, failed)
-    first = (level > 0) & (level == level.max(axis=0, initial=0))
+    level, *keys = _order(scores, profile, rule, tie_break=tie_break, failed=failed)
+    first: NDArray[np.bool_] = (level > 0) & (level == level.max(axis=0, initial=0))
     for key in keys:
         first &= key == np.where(first, key, -np.inf).max(axis=0, initial=-np.inf)
     return first
@@ -158,6 +160,7 @@ def _order(
     scores: Scores,
     profile: Profile,
     rule: Rule,
+    *,
     tie_break: TieBreak | None,
     failed: NDArray[np.bool_] | None,
     min_votes: int = MIN_VOTES,

@@ -102,7 +102,8 @@ def _batches(n_ballots: int, size: int) -> tuple[NDArray[np.int8], ...]:
 
     The first are those that only reverse: most leads end by one of them.
     """
-    reversals, others = [], []
+    reversals: list[NDArray[np.int8]] = []
+    others: list[NDArray[np.int8]] = []
     for chosen in combinations(range(n_ballots), size):
         for actions in product((REVERSE, REMOVE), repeat=size):
             column = np.zeros(n_ballots, dtype=np.int8)

@@ -336,10 +336,11 @@ def sessions_json(
     source = iter(columns)
     texts: WeakKeyDictionary[Outcomes, list[str]] = WeakKeyDictionary()
     while block := list(islice(source, LINES_AT_ONCE)):
-        for batch in {id(batch): batch for batch, _ in block}.values():
+        lines = []
+        for batch, column in block:
             if batch not in texts:
                 texts[batch] = list(map(_encode, batch_records(batch)))
-        lines = [texts[batch][column] for batch, column in block]
+            lines.append(texts[batch][column])
         yield (",\n" if has_output else _opening()) + ",\n".join(lines)
         has_output = True
     ending = "\n]" if has_output else f"{_opening()}]"
@@ -367,8 +368,6 @@ def _converter(kind: Any) -> Callable[[Any], Any]:
         return dict
     if issubclass(kind, Outcome):
         return outcome_fields
-    if issubclass(kind, orjson.Fragment):
-        return lambda value: orjson.loads(value.contents)
     if is_dataclass(kind):
         return _field_reader(tuple(each.name for each in fields(kind)))
     if issubclass(kind, Iterable):
@@ -396,6 +395,8 @@ def _to_plain(value: Any) -> Any:
         return value
     if isinstance(value, float):
         return value if isfinite(value) else None
+    if isinstance(value, orjson.Fragment):
+        return orjson.loads(value.contents)
     if isinstance(value, Mapping):
         return {key: _to_plain(item) for key, item in value.items()}
     if isinstance(value, Sequence):

@@ -235,7 +235,9 @@ class _Posterior:
         # Draws are in units of what all candidates' draws are stretched by.
         means = (means / np.sqrt(self.tau2)[:, np.newaxis]).astype(DRAWN)
         # By candidate: the points under every λ, one after the other.
-        stretched = (roots @ points).swapaxes(0, 1).astype(DRAWN, order="C").reshape(len(points), -1)
+        stretched = (
+            (roots @ points).swapaxes(0, 1).astype(DRAWN, order="C").reshape(len(points), -1)
+        )
         starts = np.arange(len(roots), dtype=np.intp)[:, np.newaxis] * n_points
         for some, spread_out in self._blocks(n_points):
             alike = np.broadcast_to(starts, self.weight[:, some].shape)

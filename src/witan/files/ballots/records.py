@@ -99,8 +99,9 @@ def _table(lines: Sequence[bytes]) -> BallotTable | None:
     if not {*map(type, numbers)} <= NUMBER_TYPES:
         return None
     # orjson reads larger integers as floats.
-    is_exact = max(numbers) < _MAX_EXACT and min(numbers) > -_MAX_EXACT
-    return BallotTable(sessions, reviewers, grades) if is_exact else None
+    low, high = ends = min(numbers), max(numbers)
+    is_exact = -_MAX_EXACT < low and high < _MAX_EXACT
+    return BallotTable(sessions, reviewers, grades, ends=ends) if is_exact else None
 
 
 def objects(source: OpenedFile, report: ProblemReport) -> Iterator[tuple[int, dict[str, Any]]]:

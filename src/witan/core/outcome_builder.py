@@ -438,12 +438,13 @@ class Outcomes:
         return np.asarray(decided & rivals & (self.tied_lines.sum(axis=0) == 1))
 
     @cached_property
-    def close_pairs(self) -> list[list[tuple[int, int]]]:
-        """The same pairs, session by session."""
-        pairs: list[list[tuple[int, int]]] = [[] for _ in range(len(self))]
+    def close_pairs(self) -> list[tuple[tuple[str, str], ...]]:
+        """Their names, session by session."""
+        pairs: list[list[tuple[str, str]]] = [[] for _ in range(len(self))]
         for s, i, j in np.argwhere(np.moveaxis(self.close_mask, -1, 0)).tolist():
-            pairs[s].append((i, j))
-        return pairs
+            names = self.names[s]
+            pairs[s].append((names[i], names[j]))
+        return list(map(tuple, pairs))
 
     @cached_property
     def agreement(self) -> list[float | None]:
@@ -536,32 +537,38 @@ class Outcomes:
 
     def _findings(self) -> dict[str, Sequence[Any]]:
         """What the standings say of each session, its cycles and warnings."""
-        unresolved, cycles, idle, disputes, warnings = [], [], [], [], []
+        n, electorates = len(self), self.count.electorates
+        disputes: list[tuple[str, ...]] = [()] * n
+        cycles: list[tuple[tuple[str, ...], ...]] = [()] * n
+        idle: list[tuple[str, ...]] = [()] * n
+        warnings = [each.warnings for each in electorates]
         for column, remarks in enumerate(self.remarks):
+            if not any(remarks):
+                continue
             has_against, has_cycles, has_idle, has_warnings = remarks
-            names = self.names[column]
-            unresolved.append(tuple([(names[i], names[j]) for i, j in self.close_pairs[column]]))
             against = self.against[:, :, column] if has_against else None
-            disputes.append(() if against is None else tuple(compress(names, against[0].tolist())))
-            cycles.append(_cycles(self, column) if has_cycles else ())
-            idle.append(_idle_reviewers(self, column) if has_idle else ())
-            own = self.count.electorates[column].warnings
+            if against is not None:
+                disputes[column] = tuple(compress(self.names[column], against[0].tolist()))
+            if has_cycles:
+                cycles[column] = _cycles(self, column)
+            if has_idle:
+                idle[column] = _idle_reviewers(self, column)
             if has_warnings:
-                own = (*own, *_warnings(self, column, idle[-1], against))
-            warnings.append(own)
+                own = _warnings(self, column, idle[column], against)
+                warnings[column] = (*warnings[column], *own)
+        sentences = map(
+            _interpretation,
+            map(tuple, self.names),
+            *(map(tuple, values.T.tolist()) for values in (self.votes, self.tiers)),
+            self.best,
+            self.tied_for_best,
+            self._can_tell,
+            self.close_pairs,
+            disputes,
+        )
         return {
-            "interpretation": [
-                interpretation(
-                    self._tiered(column),
-                    leaders=self.best[column],
-                    tied=self.tied_for_best[column],
-                    can_tell=self._can_tell[column],
-                    unresolved=unresolved[column],
-                    disputed_by=disputes[column],
-                )
-                for column in range(len(self))
-            ],
-            "unresolved": unresolved,
+            "interpretation": list(sentences),
+            "unresolved": self.close_pairs,
             "disputed_by": disputes,
             "cycles": cycles,
             "without_effect": idle,
@@ -646,16 +653,6 @@ class Outcomes:
             "unranked": settings.counting.unranked,
         }
 
-    def _tiered(self, column: int) -> list[tuple[str, int, int]]:
-        """Candidate, votes and tier of the lines with votes."""
-        votes, tiers = self._votes_and_tiers
-        lines = zip(self.names[column], votes[column], tiers[column], strict=True)
-        return [line for line in lines if line[1] > 0]
-
-    @cached_property
-    def _votes_and_tiers(self) -> tuple[list[list[int]], list[list[int]]]:
-        return self.votes.T.tolist(), self.tiers.T.tolist()
-
     @cached_property
     def _can_tell(self) -> Sequence[bool | None]:
         """Find sessions with ballots enough to separate a pair; None: never asked."""
@@ -696,6 +693,28 @@ _INTERVAL = [each.name for each in fields(Standing)].index("interval")
 
 
 _CONFIDENCE = np.array(["low", "medium", "high"], dtype=object)
+
+
+@lru_cache(maxsize=4096)
+def _interpretation(  # noqa: PLR0917 - a column each
+    names: tuple[str, ...],
+    votes: tuple[int, ...],
+    tiers: tuple[int, ...],
+    leaders: tuple[str, ...],
+    tied: tuple[str, ...],
+    can_tell: bool | None,  # noqa: FBT001
+    unresolved: tuple[tuple[str, str], ...],
+    disputed_by: tuple[str, ...],
+) -> str:
+    """Say what standings say; those of a file often come again."""
+    return interpretation(
+        [line for line in zip(names, votes, tiers, strict=True) if line[1] > 0],
+        leaders=leaders,
+        tied=tied,
+        can_tell=can_tell,
+        unresolved=unresolved,
+        disputed_by=disputed_by,
+    )
 
 
 def _bands(grades: Floats) -> NDArray[Any]:

@@ -13,7 +13,6 @@ from witan.core.profile import Floats
 from witan.core.scale import Scale
 from witan.core.slots import set_by_slots
 
-
 Note = tuple[str, float | None, float, bool, Groups]
 """Reviewer, τ, weight, mismatch and ranking of one vote."""
 

@@ -702,7 +702,7 @@ def _interpretation(  # noqa: PLR0917 - a column each
     tiers: tuple[int, ...],
     leaders: tuple[str, ...],
     tied: tuple[str, ...],
-    can_tell: bool | None,  # noqa: FBT001
+    can_tell: bool | None,
     unresolved: tuple[tuple[str, str], ...],
     disputed_by: tuple[str, ...],
 ) -> str:

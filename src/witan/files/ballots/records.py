@@ -100,7 +100,7 @@ def _table(lines: Sequence[bytes]) -> BallotTable | None:
         return None
     # orjson reads larger integers as floats.
     low, high = ends = min(numbers), max(numbers)
-    is_exact = -_MAX_EXACT < low and high < _MAX_EXACT
+    is_exact = low > -_MAX_EXACT and high < _MAX_EXACT
     return BallotTable(sessions, reviewers, grades, ends=ends) if is_exact else None
 
 

@@ -48,6 +48,27 @@ def total(n: int) -> int:
 """
 """What a member writes with everything that models use."""
 
+ARABIC = """## ما يلزم حفظه
+
+احفظ **التاريخ والوقت المحليين** مع المنطقة `Africa/Cairo`، ثم احسب UTC من جديد.
+
+1. التاريخ المحلي
+2. اسم المنطقة (IANA)
+
+> الموعد وعدٌ بساعةٍ على الحائط.
+
+| الحقل | مثال |
+|---|---|
+| المنطقة | Africa/Cairo |
+
+```python
+when = "2027-03-29 09:00"  # local
+```
+
+In English: keep the zone, not the offset.
+"""
+"""What a member writes from right to left, with what stays from left to right."""
+
 
 @dataclass(frozen=True, slots=True)
 class Desk:
@@ -79,12 +100,18 @@ def write_desk(folder: Path) -> Path:
             folder / f"{name}.toml",
             answer=[
                 {"contains": "(rich)", "tokens_per_second": 150, "text": RICH + text},
+                {"contains": "بالعربية", "text": f"{ARABIC}\n{text}"},
                 {**slowly, "text": f"{text} {'and so on ' * 12}"},
                 {"text": text},
             ],
             review=[*review, {"prefers": order}],
             synthesis=[
                 {"contains": "(rich)", "tokens_per_second": 150, "text": RICH},
+                {
+                    "contains": "بالعربية",
+                    "prefers": order,
+                    "text": f"{ARABIC}\nكما في [{{1}}] لا [{{2}}].",
+                },
                 {"prefers": order, "text": "All told: so, as [{1}] has it, not [{2}]."},
             ],
         )

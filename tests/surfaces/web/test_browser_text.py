@@ -15,14 +15,19 @@ pytestmark = [*NEEDS, pytest.mark.slow]
 PASTED = "navigator.clipboard.readText()"
 
 
+def ask_and_wait(at_desk, question):
+    """The name of a session, once it has ended."""
+    from witan.service.requests import QuestionRequest
+
+    running = at_desk.server.portal.call(at_desk.server.service.ask, QuestionRequest(question))
+    at_desk.server.portal.call(running.wait_for_session)
+    return running.id
+
+
 @pytest.fixture(scope="module")
 def rich(at_desk):
     """A session whose texts have formulas, code, tasks, tables and footnotes."""
-    from witan.service.requests import QuestionRequest
-
-    running = at_desk.server.portal.call(at_desk.server.service.ask, QuestionRequest("Why (rich)?"))
-    at_desk.server.portal.call(running.wait_for_session)
-    return running.id
+    return ask_and_wait(at_desk, "Why (rich)?")
 
 
 class TestWriting:
@@ -116,3 +121,46 @@ def test_axe_finds_no_problem_in_rich_text(window, rich, theme):
     here.open(f"/sessions/{rich}?reveal=1")
 
     assert here.violations() == []
+
+
+BEGINS_RIGHT = """element => {
+    const range = document.createRange();
+    range.selectNodeContents(element);
+    const [line] = range.getClientRects();
+    const box = element.parentElement.getBoundingClientRect();
+    return box.right - line.right < line.left - box.left;
+}"""
+"""Whether the first line of an element is nearer to the right edge of its box."""
+
+
+class TestRightToLeft:
+    @pytest.mark.parametrize("theme", ["light", "dark"])
+    @pytest.mark.parametrize("width", [1280, 390])
+    def test_texts_begin_where_their_script_does(self, window, at_desk, width, theme):
+        """With the numbers of lists, the bars of quotes and the columns of tables; code stays."""
+        session = ask_and_wait(at_desk, "كيف نحفظ موعدًا (PostgreSQL) بالعربية؟")
+        here = window(viewport={"width": width, "height": 800}, color_scheme=theme)
+        page = here.open(f"/sessions/{session}?reveal=1")
+        here.shoot(f"right-to-left-{width}-{theme}")
+        final = page.locator("#final-text")
+
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        assert page.locator("h1").evaluate(BEGINS_RIGHT)
+        for each in ("h3", "p >> nth=0", "ol li >> nth=0", "blockquote p"):
+            assert final.locator(each).evaluate(BEGINS_RIGHT), each
+        for each in ("ol", "blockquote", "table"):
+            assert final.locator(each).evaluate("e => getComputedStyle(e).direction") == "rtl"
+        english = final.get_by_text("In English")
+        assert not english.evaluate(BEGINS_RIGHT)
+        assert not final.locator("pre code").evaluate(BEGINS_RIGHT)
+
+    def test_a_question_is_written_from_right_to_left(self, window):
+        """Each line of the field by its own script, whatever the page is in."""
+        page = window().open("/")
+        field = page.get_by_label("Question", exact=True)
+        field.fill("كيف؟\nHow?")
+
+        style = field.evaluate(
+            "e => [getComputedStyle(e).unicodeBidi, getComputedStyle(e).textAlign]"
+        )
+        assert style == ["plaintext", "start"]

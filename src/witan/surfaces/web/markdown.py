@@ -20,6 +20,9 @@ _CITATION = re.compile(r"\[([A-Z]{1,3}\d{0,3})\]")
 
 _TASK = re.compile(r"\[([ xX])\]\s+")
 
+_DIRECTED = ("bullet_list_open", "ordered_list_open", "blockquote_open")
+"""Blocks whose sign stands where their lines begin, right or left."""
+
 _SAFE_LINK = re.compile(r"(?:https?://|mailto:)[^\s]", re.IGNORECASE)
 
 
@@ -51,6 +54,8 @@ def render_html(
     for token in tokens:
         if token.type in ("th_open", "td_open"):
             _align(token)
+        elif token.type in _DIRECTED and not token.level:
+            token.attrs["dir"] = "auto"
         if token.children:
             token.children = _link_citations(token.children, anchors or {}, unresolved_labels)
     html: str = parser.renderer.render(tokens, parser.options, env)
@@ -133,7 +138,9 @@ def _footnote_anchor(
 
 
 def _table_open(*_others: Any) -> str:
-    return '<div class="table-box" tabindex="0" role="group" aria-label="Table"><table>\n'
+    return (
+        '<div class="table-box" dir="auto" tabindex="0" role="group" aria-label="Table"><table>\n'
+    )
 
 
 def _table_close(*_others: Any) -> str:

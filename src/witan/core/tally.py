@@ -382,11 +382,11 @@ def _take_sessions(profile: Profile, sessions: NDArray[Any]) -> Profile:
 
 
 AUTO_GRADES = (
-    "chosen automatically: at least two ballots grade at least two candidates, "
+    "chosen automatically, as at least two ballots grade at least two candidates, "
     "so each reviewer's own level and spread can be taken out"
 )
 AUTO_RANKS = (
-    "chosen automatically: too few ballots carry grades that differ, so rankings are counted"
+    "chosen automatically, as too few ballots carry grades that differ, so rankings are counted"
 )
 
 

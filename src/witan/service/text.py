@@ -204,6 +204,11 @@ def count_noun(amount: int, noun: str, plural: str | None = None) -> str:
     return f"{amount:,} {noun if amount == 1 else plural or noun + 's'}"
 
 
+def full_sentence(text: str) -> str:
+    """Begin a text with a capital letter and end it with a full stop."""
+    return f"{text[:1].upper()}{text[1:]}."
+
+
 def list_text(names: Sequence[str], *, most: int = MANY_NAMES) -> str:
     """List names as ``a``, ``a and b`` or ``a, b and c``.
 

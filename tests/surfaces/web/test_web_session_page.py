@@ -562,6 +562,19 @@ class TestAnswers:
         assert targets
         assert {target.removeprefix("#") for target in targets} <= ids
 
+    def test_a_final_answer_says_that_nobody_judged_it(self):
+        """The ballots are on the answers it is written from; a verdict is its chairman's own."""
+        bylines = [
+            page(Session.of(told_of)).one(class_="byline").text
+            for told_of in (
+                events().closing("So.").closed(),
+                events().closing("No.", mode="verdict", approved=False).closed(),
+            )
+        ]
+
+        judged = "from the answers; the reviewers judged those, not this text"
+        assert [judged in each for each in bylines] == [True, False]
+
     def test_a_single_answer_stands_for_the_final_answer(self):
         """There is nothing to rank."""
         story = Story("ada").answers(ada="Only this.")

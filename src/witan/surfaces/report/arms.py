@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from witan.core.arms import ArmComparison, ArmDifference, measure_of
+from witan.core.arms import ArmComparison, measure_of
 from witan.core.display import level_percent
 from witan.core.stats.measures import Measure
 from witan.core.stats.prediction_powered import MIN_CLUSTERS
-from witan.service.text import count_noun, list_text, number
+from witan.service.text import count_noun, full_sentence, list_text, number
 from witan.service.trust import cost_sum_text
 from witan.surfaces.report.document import (
     Block,
@@ -39,14 +39,10 @@ def comparison_blocks(comparison: ArmComparison) -> Iterator[Block]:
     yield Heading("Was the council worth it?", "arms")
     for each in comparison.differences:
         if each.category is None or each.conclusion in ("ahead", "behind", "no difference"):
-            yield Sentence(_sentence(each))
+            yield Sentence(full_sentence(each.sentence))
     yield _differences(comparison)
     yield _prices(comparison)
     yield from _basis(comparison)
-
-
-def _sentence(line: ArmDifference) -> str:
-    return f"{line.sentence[:1].upper()}{line.sentence[1:]}."
 
 
 def _differences(comparison: ArmComparison) -> Table:

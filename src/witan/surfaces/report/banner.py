@@ -6,7 +6,7 @@ from witan.core.display import chance_percent, percent_range
 from witan.core.outcome import Outcome
 from witan.core.stats.measures import Measure
 from witan.deliberation.session import Session
-from witan.service.text import count_noun, list_text, number
+from witan.service.text import count_noun, full_sentence, list_text, number
 from witan.service.trust import (
     approval_text,
     ignores_chance,
@@ -57,11 +57,11 @@ def _words(session: Session, names: SeatNames, *, is_closed: bool) -> tuple[str,
     if (verdict := session.verdict) is not None:
         decision = verdict.decision or ""
         text = names.sentence(verdict_sentence(verdict).removeprefix(f"{decision}: ")) + "."
-        return (_sentence(decision), text) if decision else (text, "")
+        return (full_sentence(decision), text) if decision else (text, "")
     if session.synthesis is not None and session.synthesis.mode == "verdict":
-        headline = _sentence(verdict_text(session.synthesis.approved))
+        headline = full_sentence(verdict_text(session.synthesis.approved))
         votes = names.sentence("; ".join(approval_text(session.approval)))
-        return headline, _sentence(votes) if votes else ""
+        return headline, full_sentence(votes) if votes else ""
     if session.outcome is not None:
         headline, detail = verdict_words(session.outcome, names)
         # Who gave no answer is not asked to judge those of others.
@@ -131,7 +131,7 @@ def _support(outcome: Outcome, start: str) -> str:
         ballots = f"{count} ballot{'' if flips == 1 else 's'}"
         clauses.append(f"{ballots}{'' if outcome.flip_is_exact else ' or fewer'} would change it")
     text = "; ".join(clauses)
-    return f"{text}." if p_best is not None else _sentence(text) if text else ""
+    return f"{text}." if p_best is not None else full_sentence(text) if text else ""
 
 
 def _chips(
@@ -231,7 +231,3 @@ def failed_seats(session: Session) -> tuple[str, ...]:
     """List seats without an answer, and reviewers without an awaited ballot."""
     abstaining_seats = [ballot.reviewer for ballot in session.ballots if ballot.abstained]
     return tuple(dict.fromkeys((*session.unanswered, *abstaining_seats)))
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."

@@ -316,6 +316,8 @@ def final_answer(
     author = f"written by {CHAIRMAN if names.hides_names else names.name(final.chairman or '')}"
     if final.chairman is None:
         author = f"the answer ranked best{' by the session’s own count' if is_recount else ''}"
+    elif final.mode == "consensus":
+        author += " from the answers; the reviewers judged those, not this text"
     return FinalAnswer(
         names.quote(final.text),
         f"{author}; {CUT}" if final.cut else author,

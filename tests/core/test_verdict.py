@@ -9,6 +9,8 @@ from witan import Ballot, tally
 from witan.core.gate import Gate
 from witan.core.rubric import RUBRICS
 from witan.core.settings import Settings
+from witan.core.stats.learning import learn_severity
+from witan.core.stats.priors import SEVERITY
 from witan.core.verdict import judge_texts
 from witan.errors import InvalidParameter, UnknownName
 
@@ -225,3 +227,97 @@ def test_a_text_at_the_mark_seldom_passes(n_jurors, shared, most):
     # Three standard errors of a share are added to what is promised.
     assert n_passed / n <= most + 3 * np.sqrt(most * (1 - most) / n)
     assert covered / n >= 1 - 2 * most - 0.03
+
+
+def taught(offsets, *, n_sessions=60, rotate=False):
+    """What sessions teach in which reviewers add these to the grades of two texts."""
+    rng = np.random.default_rng(7)
+    sessions = []
+    for number in range(n_sessions):
+        names = [*offsets]
+        if rotate:
+            names = [names[at] for at in range(len(names)) if (at + number) % len(names) > 1]
+        texts = rng.normal(6, 1, 2)
+        sessions.append(
+            [{name: text + offsets[name] + rng.normal(0, 0.5) for name in names} for text in texts]
+        )
+    return learn_severity(sessions)
+
+
+class TestSeverity:
+    """How much higher or lower a reviewer grades than others, known from other sessions."""
+
+    def test_it_is_learned_from_texts_that_others_graded(self):
+        """Offsets come out about as they were put in, around the mean of all."""
+        severity = taught({"r0": 1.5, "r1": 0.0, "r2": 0.0, "r3": -1.5}, rotate=True)
+
+        assert severity.offsets == pytest.approx((1.5, 0.0, 0.0, -1.5), abs=0.3)
+        assert severity.noise == pytest.approx(0.25, rel=0.3)
+        assert severity.n_sessions == 60
+
+    def test_few_sessions_teach_nothing(self):
+        """Ten by three reviewers leave too few degrees of freedom."""
+        assert taught(dict.fromkeys("abc", 0.0), n_sessions=10) is None
+
+    def test_who_always_judges_together_may_all_be_severe(self):
+        """The variance of their mean offset stays that of any R reviewers."""
+        severity = taught(dict.fromkeys(("r0", "r1", "r2"), 0.0))
+        _, covariance = severity.of(["r0", "r1", "r2"])
+
+        assert covariance.mean() == pytest.approx(SEVERITY / 3)
+
+    def test_it_corrects_the_grades_and_their_interval(self):
+        """Nine by one known to grade 1.5 too high counts as less; the rest is as sure as it was."""
+        ballots = jury(a=[9, 6, 6, 6])
+        severity = taught({"r0": 1.5, "r1": -0.5, "r2": -0.5, "r3": -0.5, "r4": 0.0}, rotate=True)
+        given = verdict(ballots, pass_mark=6)
+        corrected = verdict(ballots, pass_mark=6, prior="learn", severity=severity)
+        widths = [
+            each.texts[0].overall.interval.high - each.texts[0].overall.interval.low
+            for each in (given, corrected)
+        ]
+
+        assert given.texts[0].overall.mean == 6.75
+        assert corrected.texts[0].overall.mean == pytest.approx(6.75, abs=0.2)
+        assert widths[1] < 0.8 * widths[0]
+        assert corrected.severity is severity
+        assert corrected.texts[0].criteria["accuracy"].mean == corrected.texts[0].overall.mean
+
+    @pytest.mark.parametrize("prior", ["none", "public"])
+    def test_without_a_learned_prior_grades_stand_as_given(self, prior):
+        """Nothing of a history enters."""
+        severity = taught({"r0": 2.0, "r1": 0.0, "r2": 0.0, "r3": 0.0}, rotate=True)
+        ballots = jury(a=[9, 6, 6])
+        with_severity = verdict(ballots, pass_mark=6, prior=prior, severity=severity)
+
+        assert with_severity == verdict(ballots, pass_mark=6, prior=prior)
+
+    def test_an_unknown_reviewer_is_as_any(self):
+        """Its grade stands as given, with the public variance."""
+        severity = taught({"r0": 2.0, "r1": -2.0, "r2": 0.0, "r3": 0.0}, rotate=True)
+        offsets, covariance = severity.of(["r0", "x", "r0"])
+
+        assert offsets[1] == 0
+        assert covariance[1].tolist() == [0, SEVERITY, 0]
+        assert covariance[0, 2] == covariance[0, 0]
+
+    def test_intervals_cover_the_grade_of_such_reviewers(self):
+        """In 95 % of simulated cases at least, and narrower than without."""
+        rng = np.random.default_rng(3)
+        covered, widths = 0, {True: 0.0, False: 0.0}
+        for _ in range(60):
+            offsets = {f"r{n}": rng.normal(0, np.sqrt(SEVERITY)) for n in range(6)}
+            severity = taught(offsets, rotate=True)
+            truth = rng.uniform(4, 8)
+            grades = [
+                float(np.clip(round(truth + offset + rng.normal(0, 0.5)), 1, 10))
+                for offset in offsets.values()
+            ]
+            for known in (True, False):
+                options = {"prior": "learn", "severity": severity} if known else {}
+                overall = verdict(jury(a=grades), **options).texts[0].overall
+                widths[known] += overall.interval.high - overall.interval.low
+                covered += known and overall.interval.low <= truth <= overall.interval.high
+
+        assert covered >= 55
+        assert widths[True] < 0.85 * widths[False]

@@ -11,6 +11,7 @@ from witan.core.settings import Settings
 from witan.core.stats.calibration import BandBlock, Calibration
 from witan.core.stats.learning import Lessons
 from witan.core.stats.measures import Measure
+from witan.core.stats.priors import Severity
 from witan.deliberation.council import BaseCouncil
 from witan.deliberation.ports import SystemClock
 from witan.deliberation.procedure import Procedure
@@ -30,9 +31,11 @@ class Taught:
     def __init__(self, learned):
         self.said = learned
         self.asked = []
+        self.judges = []
 
-    def learn(self, reviewers=(), *, exclude=None):
+    def learn(self, reviewers=(), *, exclude=None, judges=()):
         self.asked.append((list(reviewers), exclude))
+        self.judges.append(list(judges))
         return self.said
 
 
@@ -148,6 +151,54 @@ class TestReliability:
 
         assert teacher.asked == [([], first.id)]
         assert session.outcome.prior == PRIOR
+
+
+class TestSeverity:
+    """How severe jurors are: known by model, taken off the grades of a verdict."""
+
+    def judged(self, teacher, **options):
+        """Three jurors' grades of a text, nine each."""
+        grades = dict.fromkeys(
+            ("accuracy", "relevance", "completeness", "conciseness", "clarity"), 9
+        )
+
+        async def judge():
+            seats = [member(name, reviews=[Line(grades={"moraine": grades})]) for name in "xyz"]
+            procedure = Procedure(counting=Settings(**{"prior": "learn", **options}))
+            held = BaseCouncil(seats, (), procedure, clock=SystemClock(), teacher=teacher)
+            async with held:
+                return await held.judge("It is a moraine.", seed=3, pass_mark=7)
+
+        return anyio.run(judge)
+
+    def test_it_is_recorded_by_seat_and_named_in_the_verdict(self):
+        """It counts the same from the record; without a prior the grades stand as given."""
+        models = tuple(f"script:{name}" for name in "xyw")
+        covariance = tuple(tuple(0.1 * (a == b) for b in "xyw") for a in "xyw")
+        severity = Severity(models, (1.0, 2.0, 9.0), covariance, 0.5, 60)
+        teacher = Taught(Lessons(severity=severity))
+        session = self.judged(teacher)
+        back = session_from_json(session_to_json(session))
+        [text] = session.verdict.texts
+        as_given = {"prior": "none"}
+        given = session.conclude(
+            session.recount(**as_given), session.recount_settings(None, as_given)
+        )
+
+        assert teacher.judges == [["script:x", "script:y", "script:z"]]
+        assert session.verdict.severity.reviewers == ("x", "y")
+        assert text.overall.mean == pytest.approx(9 - (1 + 2) / 3)
+        assert back.verdict == session.verdict
+        assert given.texts[0].overall.mean == 9
+        assert given.severity is None
+
+    def test_only_a_judgment_with_a_learned_prior_asks_for_it(self):
+        """Not a question, and not a judgment by the public prior."""
+        teacher = Taught(Lessons())
+        anyio.run(asked, council(teacher))
+        self.judged(teacher, prior="public")
+
+        assert teacher.judges == [[], []]
 
 
 class TestTrust:

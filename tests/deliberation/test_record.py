@@ -19,6 +19,7 @@ from witan.core.rubric import Anchor, Ceiling, Criterion, Rubric
 from witan.core.rules import RULES
 from witan.core.scale import Scale
 from witan.core.settings import Settings
+from witan.core.stats.priors import Severity
 from witan.core.tally import tally_sessions
 from witan.deliberation import events as e
 from witan.deliberation.plan import Plan, PlanLine
@@ -453,6 +454,7 @@ PARTS: list[tuple[Any, dict[str, Any]]] = [
             "rho": 0.2,
             "prior": None,
             "reliability": {"a": 2},
+            "severity": Severity(("a",), (0.5,), ((0.1,),), 1.0, 60),
             "gates": {"q1": Gate({"a": ("a flag",)})},
             "flips": False,
             "looks": (3, 4),

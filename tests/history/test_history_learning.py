@@ -52,6 +52,29 @@ class TestPrior:
         assert history.learn(exclude="lesson 7").priors == ()
 
 
+class TestSeverity:
+    """How severe models are, by all sessions in which others graded the same."""
+
+    def test_models_that_grade_alike_are_known_to(self, history):
+        """Five of one severity, each read by four others a session; one unheard of is left out."""
+        history.add(lessons(60), "x", "x")
+
+        severity = history.learn(judges=[*MODELS, "test:new"]).severity
+
+        assert severity.reviewers == MODELS
+        assert severity.offsets == pytest.approx([0] * 5, abs=0.15)
+        assert severity.noise == pytest.approx(0.25 + 1 / 12, rel=0.35)
+        assert severity.n_sessions == 60
+
+    def test_nobody_asked_is_nothing_learned(self, history):
+        """Nor from simulated sessions."""
+        history.add(lessons(60), "x", "x")
+        history.add(lessons(60, simulated=True, first=100), "y", "y")
+
+        assert history.learn().severity is None
+        assert history.learn(judges=MODELS).severity.n_sessions == 60
+
+
 class TestRenamed:
     """A renamed model is one reviewer, with the record of both names."""
 

@@ -12,6 +12,7 @@ from witan.core.placing import TieBreak
 from witan.core.rubric import Rubric
 from witan.core.rules import RULES
 from witan.core.scale import Scale
+from witan.core.stats.priors import Severity
 from witan.errors import InvalidParameter, UnknownOption
 
 AUTO = "auto"
@@ -84,6 +85,9 @@ class Settings:
         ``none``: none.
     reliability
         For ``weighted_borda``: weight per reviewer. None: learned from the other sessions.
+    severity
+        How severe reviewers are, by other sessions: corrects the grades of a verdict, unless
+        `prior` is ``public`` or None. None: unknown.
     gates
         What the safety gate failed, per session.
     flips
@@ -107,6 +111,7 @@ class Settings:
     rho: float | Literal["learn", "public", "none"] | None = "learn"
     prior: Prior | Literal["learn", "public", "none"] | None = "public"
     reliability: Mapping[str, float] | None = None
+    severity: Severity | None = None
     gates: Mapping[str, Gate] = field(default_factory=dict)
     flips: bool = True
     looks: tuple[int, ...] = ()

@@ -1,7 +1,7 @@
 """A jury's verdict on texts: grades, passes and their certainty."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any, Literal
 
@@ -17,20 +17,12 @@ from witan.core.scale import NATIVE, read_grade
 from witan.core.sequential import look_level, p_settled
 from witan.core.settings import Settings
 from witan.core.stats.distributions import t_cdf, t_quantile
-from witan.core.stats.priors import GRADE_DF, prior_of, rho_of
+from witan.core.stats.priors import GRADE_DF, SEVERITY, Severity, prior_of, rho_of
 from witan.core.stats.uncertainty import MIN_DF
 from witan.core.tally import prepare, put_on_scale
 from witan.errors import InvalidParameter, UnknownName
 
 Decision = Literal["passed", "failed", "too close to call"]
-
-SEVERITY = 0.7
-"""Variance of reviewers' severity, in grades of 1 to 10 squared.
-
-Where texts are compared it drops out; the grade of a single text contains it. The 33 judges of the
-LLMJudge benchmark differ by .67 (grades of 0 to 3, converted), the two judges of WildBench, of one
-maker, by .19. This is the cautious end.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +101,8 @@ class Verdict(NotebookDisplay, FrameSource):
         Their grades, best first.
     reviewers
         Whose ballots count.
+    severity
+        By which their grades are corrected; None: they are not.
     """
 
     decision: Decision | None
@@ -121,6 +115,7 @@ class Verdict(NotebookDisplay, FrameSource):
     look_level: float
     texts: tuple[TextGrades, ...]
     reviewers: tuple[str, ...]
+    severity: Severity | None = None
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
         """Yield the texts, best first, as rows of a data frame."""
@@ -152,7 +147,9 @@ def judge_texts(
     Model, for one text or one criterion: reviewers' grades are its quality, an error that they all
     share, and what each adds, severity included; sums of these are normal. With s² their variance,
     moderated by what is known of judges elsewhere, and ρ the shared part, the mean over R ballots
-    has the variance s²·(1/R + ρ/(1 − ρ)), on Student's t.
+    has the variance s²·(1/R + ρ/(1 − ρ)), on Student's t. Where other sessions say how severe the
+    reviewers are (`learn_severity`), that is taken off their grades, by criterion too, s² is of
+    what remains, and the variance of the mean severity is added.
 
     Parameters
     ----------
@@ -174,7 +171,8 @@ def judge_texts(
         raise UnknownName("text", expected, names)
     jury = _Jury.of(ballots, outcome, settings)
     texts = tuple(jury.grades(name, pass_mark) for name in names)
-    return _conclude(texts, outcome, pass_mark, expected, jury.panel.decision_level)
+    verdict = _conclude(texts, outcome, pass_mark, expected, jury.panel.decision_level)
+    return replace(verdict, severity=jury.panel.severity)
 
 
 def p_pass_settled(
@@ -215,7 +213,8 @@ class _Jury:
         weights = np.array([weight_of[voter] for voter in electorate.voters], dtype=np.float64)
         ballot_of = {ballot.reviewer: ballot for ballot in scaled_ballots}
         counted_ballots = tuple(ballot_of[voter] for voter in electorate.voters)
-        return cls(_Panel(weights, settings, outcome.level), electorate, counted_ballots)
+        panel = _Panel(weights, settings, outcome.level, tuple(electorate.voters))
+        return cls(panel, electorate, counted_ballots)
 
     def overall(self, name: str) -> Floats:
         """The overall grades of a text, one per ballot."""
@@ -269,7 +268,8 @@ def _criteria(cast: Sequence[Ballot], name: str, rubric: Rubric) -> dict[str, Fl
 class PanelMean:
     """A weighted mean over reviewers, its standard error and degrees of freedom.
 
-    `shared` is the variance over that of one grade that the reviewers' common error adds.
+    `shared` is the variance over that of one grade that the reviewers' common error adds, `fixed`
+    that of their mean severity.
     """
 
     mean: float
@@ -279,6 +279,7 @@ class PanelMean:
     level: float
     looks: tuple[int, ...]
     shared: float
+    fixed: float = 0.0
 
     @property
     def interval(self) -> Interval | None:
@@ -295,7 +296,8 @@ class PanelMean:
         if interval is not None:
             low, high = max(interval.low, NATIVE.low), min(interval.high, NATIVE.high)
             interval = Interval(low, high, self.level)
-        return MeanGrade(self.mean, interval, self.n)
+        mean = min(max(self.mean, NATIVE.low), NATIVE.high)  # severity may carry it beyond
+        return MeanGrade(mean, interval, self.n)
 
     def p_above(self, pass_mark: float) -> float | None:
         """Compute the probability of the mark or above with such reviewers."""
@@ -311,7 +313,7 @@ class PanelMean:
             return 0.0
         sure = decision_level(self.level, self.looks, self.shared)
         bar = t_quantile(sure, self.df + self.n * (growth - 1))
-        own = self.std_error**2 / (1 + self.n * self.shared)
+        own = (self.std_error**2 - self.fixed) / (1 + self.n * self.shared)
         together = self.std_error**2 - own
         return p_settled(self.mean - pass_mark, own, together, growth, bar)
 
@@ -325,6 +327,7 @@ def panel_mean(
     rho: float,
     level: float,
     looks: tuple[int, ...] = (),
+    covariance: Floats | None = None,
 ) -> PanelMean | None:
     """Average one value per reviewer like `judge_texts`.
 
@@ -338,6 +341,8 @@ def panel_mean(
         Share of an error that all reviewers have in common.
     looks
         As of `Settings`.
+    covariance
+        Of what is taken off each reviewer's values; None: nothing is.
     """
     present = ~np.isnan(values) & (weights > 0)
     if not present.any():
@@ -350,9 +355,12 @@ def panel_mean(
     freedom = own + df
     moderated = (df * noise + own * variance) / freedom if freedom > 0 else 0.0
     shared = rho / (1 - rho)
-    error = sqrt(moderated * (1 / n_effective + shared))
+    fixed = 0.0
+    if covariance is not None:
+        fixed = float(shares @ covariance[np.ix_(present, present)] @ shares)
+    error = sqrt(moderated * (1 / n_effective + shared) + fixed)
     free = freedom if own > 0 else 0.0
-    return PanelMean(mean, error, free, len(values), level, looks, shared)
+    return PanelMean(mean, error, free, len(values), level, looks, shared, fixed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,6 +370,15 @@ class _Panel:
     weights: Floats
     settings: Settings
     level: float
+    reviewers: tuple[str, ...]
+
+    @property
+    def severity(self) -> Severity | None:
+        """How severe they are, if that is known and wanted."""
+        known = self.settings.severity
+        wanted = self.settings.prior not in (None, "public")
+        is_named = known is not None and not {*known.reviewers}.isdisjoint(self.reviewers)
+        return known if wanted and is_named else None
 
     @property
     def decision_level(self) -> float:
@@ -371,18 +388,26 @@ class _Panel:
 
     def mean(self, grades: Floats) -> PanelMean | None:
         """The mean of grades, one per reviewer; NaN: none. None: nobody graded."""
+        severity = self.severity
+        shared = rho_of(self.settings.rho, "grades")
+        looks = self.settings.looks
+        if severity is not None:
+            offsets, covariance = severity.of(self.reviewers)
+            return panel_mean(
+                grades - offsets,
+                self.weights,
+                noise=severity.noise,
+                df=GRADE_DF,
+                rho=shared,
+                level=self.level,
+                looks=looks,
+                covariance=covariance,
+            )
         prior = prior_of(self.settings.prior, "grades", 1)
         # However well a history knows the noise, severity is known no better than publicly.
         noise, df = (0.0, 0.0) if prior is None else (prior.noise_variance + SEVERITY, GRADE_DF)
-        shared = rho_of(self.settings.rho, "grades")
         return panel_mean(
-            grades,
-            self.weights,
-            noise=noise,
-            df=df,
-            rho=shared,
-            level=self.level,
-            looks=self.settings.looks,
+            grades, self.weights, noise=noise, df=df, rho=shared, level=self.level, looks=looks
         )
 
     def decide(self, grades: Floats, pass_mark: float) -> Decision:

@@ -31,10 +31,20 @@ async def learn_lessons(
     reviewers: Sequence[Seat | Member],
     *,
     exclude: str | None = None,
+    judges: bool = False,
 ) -> Lessons:
-    """Learn, in a thread, the values set to ``learn``."""
-    models = [model_of(seat) for seat in reviewers] if _asks_for_reliability(procedure) else []
-    learn = partial(teacher.learn, list(dict.fromkeys(models)), exclude=exclude)
+    """Learn, in a thread, the values set to ``learn``.
+
+    Parameters
+    ----------
+    judges
+        True if texts are judged, for which the reviewers' severity is needed.
+    """
+    seats = [*dict.fromkeys(map(model_of, reviewers))]
+    models = seats if _asks_for_reliability(procedure) else []
+    learn = partial(teacher.learn, models, exclude=exclude)
+    if judges and procedure.asks_grades and procedure.counting.prior == "learn":
+        learn = partial(learn, judges=seats)
     return await anyio.to_thread.run_sync(learn)
 
 
@@ -48,7 +58,11 @@ async def apply_history(opening: SessionOpened, teacher: Teacher | Lessons | Non
     lessons = teacher
     if not isinstance(lessons, Lessons):
         lessons = await learn_lessons(
-            lessons, opening.procedure, opening.reviewers, exclude=opening.parent
+            lessons,
+            opening.procedure,
+            opening.reviewers,
+            exclude=opening.parent,
+            judges=opening.judging is not None,
         )
     counting = _learned_settings(opening, lessons)
     procedure = replace(opening.procedure, counting=counting)
@@ -125,7 +139,12 @@ def _asks_for_reliability(procedure: Procedure) -> bool:
 
 def _learned_settings(opening: SessionOpened, lessons: Lessons) -> Settings:
     """Return the settings with learned values."""
-    counting = apply_lessons(opening.procedure.counting, lessons, _unit(opening))
+    requested = opening.procedure.counting
+    counting = apply_lessons(requested, lessons, _unit(opening))
+    if opening.judging is not None and requested.prior == "learn" and lessons.severity is not None:
+        models = {seat.name: model_of(seat) for seat in opening.reviewers}
+        severity = lessons.severity.by_seat(models)
+        counting = replace(counting, severity=severity if severity.reviewers else None)
     if _asks_for_reliability(opening.procedure):
         counting = replace(counting, reliability=_models_by_seat(lessons, opening.reviewers))
     return counting

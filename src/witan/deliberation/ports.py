@@ -210,11 +210,17 @@ class Preparable(Protocol):
 class Teacher(Protocol):
     """A council's source of earlier sessions to learn from."""
 
-    def learn(self, reviewers: Collection[str] = (), *, exclude: str | None = None) -> "Lessons":
+    def learn(
+        self,
+        reviewers: Collection[str] = (),
+        *,
+        exclude: str | None = None,
+        judges: Collection[str] = (),
+    ) -> "Lessons":
         """Learn from all sessions without the answers of `exclude`.
 
-        `reviewers` are the models whose reliability is needed; by default all. The method may block
-        for a moment, and is called in a thread.
+        `reviewers` are the models whose reliability is needed, `judges` those whose severity is.
+        The method may block for a moment, and is called in a thread.
         """
         ...
 

@@ -465,13 +465,17 @@ class Session(NotebookDisplay, FrameSource):
     @property
     def verdict(self) -> Verdict | None:
         """The verdict on judged texts, if there are enough ballots."""
+        return None if self.outcome is None else self.conclude(self.outcome, self.settings)
+
+    def conclude(self, outcome: Outcome, settings: Settings) -> Verdict | None:
+        """Return the verdict by a count and its settings; None without judged texts."""
         judging = self.opening.judging
-        if judging is None or self.outcome is None:
+        if judging is None:
             return None
         return judge_texts(
             self.ballots,
-            self.outcome,
-            self.settings,
+            outcome,
+            settings,
             pass_mark=judging.pass_mark,
             expected=judging.expected,
         )
@@ -525,29 +529,25 @@ class Session(NotebookDisplay, FrameSource):
         ballots = [ballot for ballot in self.ballots if ballot.reviewer not in without]
         if not any(not ballot.abstained for ballot in ballots):
             raise NothingToCount(f"no ballot of session {self.id} is left to count")
-        [outcome] = tally_sessions(ballots, self._recount_settings(rule, overrides))
+        [outcome] = tally_sessions(ballots, self.recount_settings(rule, overrides))
         return outcome
 
-    def _recount_settings(self, rule: str | None, overrides: SettingOptions) -> Settings:
+    def recount_settings(self, rule: str | None, overrides: Mapping[str, Any]) -> Settings:
+        """Return the session's settings, changed as in `recount`."""
         settings = self.settings
         if rule is None and not overrides:
             return settings
         is_same_rule = rule in (None, settings.rule)
         requested = Settings.of(rule or settings.rule, **overrides)
-        settings_overrides: Mapping[str, Any] = overrides
-        counting = {"recusal", "unranked", "rubric"} & settings_overrides.keys()
+        counting = {"recusal", "unranked", "rubric"} & overrides.keys()
         parameters_and_settings = replace(
             settings,
             rule=requested.rule,
             parameters={**(settings.parameters if is_same_rule else {}), **requested.parameters},
-            counting=replace(
-                settings.counting, **{name: settings_overrides[name] for name in counting}
-            ),
+            counting=replace(settings.counting, **{name: overrides[name] for name in counting}),
         )
         own_settings = {
-            name: getattr(requested, name)
-            for name in settings_overrides
-            if name in Settings.__slots__
+            name: getattr(requested, name) for name in overrides if name in Settings.__slots__
         }
         return replace(
             parameters_and_settings,

@@ -554,8 +554,9 @@ class History:
         *,
         exclude: str | None = None,
         half: int | None = None,
+        judges: Collection[str] = (),
     ) -> "Lessons":
-        """Learn priors and reliability from the newest unsimulated sessions.
+        """Learn priors, reliability and severity from the newest unsimulated sessions.
 
         Parameters
         ----------
@@ -565,10 +566,12 @@ class History:
             The session to be decided; it is excluded.
         half
             Only sessions in even (0) or odd (1) buckets, to count the other half by the result.
+        judges
+            Models whose severity is learned.
         """
         from witan.history.learning import learn
 
-        return learn(self.database, reviewers, exclude, half, self.aliases)
+        return learn(self.database, reviewers, exclude, half, self.aliases, judges=judges)
 
     def lengths(self) -> "Lengths":
         """Return the mean lengths of replies, per model and stage."""

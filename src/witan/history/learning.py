@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -28,9 +28,11 @@ from witan.core.stats.learning import (
     known_by_order,
     learn_prior_from_noise,
     learn_reliability_from_people,
+    learn_severity,
     reliability_from_shares,
     reliability_from_tracks,
 )
+from witan.core.stats.priors import Severity
 from witan.core.stats.sums import Names, present_name
 from witan.core.window import EARLIEST_US
 from witan.deliberation.plan import Lengths
@@ -58,6 +60,9 @@ MAX_MIRRORED_SESSIONS = 500
 MAX_SESSIONS_FOR_AGREEMENT = 100
 """Number of newest sessions for agreement with the others."""
 
+MAX_SESSIONS_FOR_SEVERITY = 500
+"""Number of newest sessions for severity."""
+
 # Every session is later than EARLIEST_US; without this condition SQLite reads and sorts them all.
 _NEWEST_SQL = (
     f"SELECT session FROM sessions WHERE at_us >= {EARLIEST_US} AND simulated = 0 AND holder = ''"  # noqa: S608
@@ -65,6 +70,13 @@ _NEWEST_SQL = (
     " AND (:half < 0 OR bucket % 2 = :half)"
     " ORDER BY at_us DESC, session LIMIT :most"
 )
+
+_GRADES_SQL = f"""
+SELECT b.session, b.reviewer, b.models, b.own, b.grades
+FROM ({_NEWEST_SQL}) s JOIN ballots b ON b.session = s.session
+WHERE b.human = 0 AND b.paired = 0 AND b.abstained = 0
+ORDER BY b.session, b.ballot
+"""  # noqa: S608 - texts of our own
 
 _NOISE_SQL = (
     "SELECT source, noise_variance, noise_df, effect_variance FROM sessions"
@@ -146,6 +158,8 @@ def learn(
     exclude: str | None = None,
     half: int | None = None,
     aliases: Mapping[str, str] = NO_ALIASES,
+    *,
+    judges: Collection[str] = (),
 ) -> Lessons:
     """Learn from the newest unsimulated sessions."""
     new_codes = {code_of(old): code_of(present_name(old, aliases)) for old in aliases}
@@ -168,6 +182,7 @@ def learn(
                 for name, current in present.items()
                 if current in reliability
             }
+        severity = _severity(database, judges, session_filter, aliases) if judges else None
     calibration = calibrate(comparisons_with_people.calibration, with_bands=False)
     enough = (
         comparisons_with_people.correct.shape[1] >= MIN_DECIDED
@@ -178,6 +193,7 @@ def learn(
         rho=shared_error(comparisons_with_people.correct) if enough else None,
         reliability=weights,
         calibration=calibration if calibration.pairs else None,
+        severity=severity,
     )
 
 
@@ -187,6 +203,31 @@ def _prior(database: Database, unit: Unit, session_filter: _Filter) -> Prior | N
     if prior is None:
         return None
     return replace(prior, n_imported=sum(source != COUNCIL for source, *_ in rows))
+
+
+def _severity(
+    database: Database,
+    judges: Collection[str],
+    session_filter: _Filter,
+    aliases: Mapping[str, str],
+) -> Severity | None:
+    """Return how severe these models are beside all others, if that is known."""
+    sessions: dict[str, dict[tuple[int, int], dict[str, float]]] = {}
+    for session, reviewer, *lists in session_filter.rows(
+        database, _GRADES_SQL, MAX_SESSIONS_FOR_SEVERITY
+    ):
+        name = str(session_filter.current_codes.get(reviewer, reviewer))
+        times: Counter[int] = Counter()
+        for model, is_own, grade in zip(*map(json.loads, lists), strict=True):
+            times[model] += 1  # a model may hold several seats
+            if grade is not None and not is_own:
+                text = sessions.setdefault(session, {}).setdefault((model, times[model]), {})
+                text[name] = grade
+    known = learn_severity([[*texts.values()] for texts in sessions.values()])
+    if known is None:
+        return None
+    present = {judge: str(code_of(present_name(judge, aliases))) for judge in judges}
+    return known.by_seat(present)
 
 
 def _judged_sessions(database: Database, session_filter: _Filter) -> Iterator[JudgedSession]:

@@ -515,7 +515,10 @@ class Batch:
         if self._lessons is None:
             # Learned once, so that no row counts otherwise for the rows that ended before it.
             procedure = self.council.procedure
-            self._lessons = await learn_lessons(self.history, procedure, self.council.reviewers)
+            judges = any(task.texts for task in self.tasks)
+            self._lessons = await learn_lessons(
+                self.history, procedure, self.council.reviewers, judges=judges
+            )
         await self._run_rows(waiting, on_result, tell)
         if self._failure is not None:
             raise self._failure

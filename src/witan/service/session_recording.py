@@ -247,10 +247,16 @@ class SessionRecorder:
                 if history is not None and history is not self._destination:
                     await anyio.to_thread.run_sync(history.close)
 
-    def learn(self, reviewers: Collection[str] = (), *, exclude: str | None = None) -> Lessons:
+    def learn(
+        self,
+        reviewers: Collection[str] = (),
+        *,
+        exclude: str | None = None,
+        judges: Collection[str] = (),
+    ) -> Lessons:
         """Return the history's lessons for the council."""
         assert self._history is not None  # noqa: S101 - a council asks only when it is open
-        return self._history.learn(reviewers, exclude=exclude)
+        return self._history.learn(reviewers, exclude=exclude, judges=judges)
 
     def lengths(self) -> Lengths:
         """Read lengths of earlier replies, or the published ones without a history."""

@@ -8,6 +8,7 @@ from math import isnan, nan
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from witan.core.counting import fits_of, group_by_shape, stack
 from witan.core.electorate import Electorate, Vote
@@ -18,7 +19,7 @@ from witan.core.settings import AUTO, Settings
 from witan.core.stats.additive import AdditiveFit
 from witan.core.stats.agreement import MIN_DECIDED, kendall_tau, kendall_taus, learn_rho
 from witan.core.stats.distributions import fit_scaled_f
-from witan.core.stats.priors import MIN_HISTORY, learn_prior
+from witan.core.stats.priors import MIN_HISTORY, SEVERITY, Severity, learn_prior
 from witan.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -358,6 +359,83 @@ def _log_odds(hits: float, pairs: float, whole: float) -> float:
     return max(0.0, math.log(share / (1 - share)))
 
 
+MIN_SEVERITY_DF = 30
+"""Degrees of freedom from which the severity of reviewers is known."""
+
+Texts = Sequence[Mapping[str, float]]
+"""Reviewer to its grade of a text, for each text of a session."""
+
+
+def learn_severity(sessions: Iterable[Texts]) -> Severity | None:
+    r"""Learn how severe reviewers are, by grades that others gave the same texts.
+
+    A grade is the text's quality, the severity s_r of its reviewer, and noise. Taking each text's
+    mean off leaves P·s with the projection P = I − 11ᵀ/n over its n reviewers; the texts of a
+    session, which a reviewer may read in one mood, are averaged and count as one. With A the sum of
+    these P over sessions, b that of the grades so centred, σ² the variance of the residuals, and
+    severities of variance τ² (`SEVERITY`) among all reviewers,
+
+        ŝ = (A + σ²/τ²·I)⁻¹·b,        cov(ŝ − s) = σ²·(A + σ²/τ²·I)⁻¹.
+
+    What reviewers share who always judge together is not learned: its variance stays τ²/R.
+
+    Parameters
+    ----------
+    sessions
+        Other sessions' texts, grades from 1 to 10; one's own texts left out.
+
+    Returns
+    -------
+    Severity or None
+        None with fewer than `MIN_SEVERITY_DF` degrees of freedom.
+
+    References
+    ----------
+    Henderson, "Best linear unbiased estimation and prediction under a selection model",
+    Biometrics 31 (1975) 423–447.
+    """
+    graded = [texts for session in sessions if (texts := [t for t in session if len(t) > 1])]
+    names = sorted({name for texts in graded for text in texts for name in text})
+    at = {name: number for number, name in enumerate(names)}
+    design, total = np.zeros((len(names), len(names))), np.zeros(len(names))
+    centred: list[tuple[list[NDArray[np.intp]], list[Floats]]] = []
+    for texts in graded:
+        seats = [np.array([at[name] for name in text]) for text in texts]
+        grades = [np.array([*text.values()]) for text in texts]
+        rows = [each - each.mean() for each in grades]
+        for seat, row in zip(seats, rows, strict=True):
+            design[np.ix_(seat, seat)] += (np.eye(len(seat)) - 1 / len(seat)) / len(texts)
+            total[seat] += row / len(texts)
+        centred.append((seats, rows))
+    df = sum(len({*np.concatenate(seats).tolist()}) - 1 for seats, _ in centred) - len(names) + 1
+    if df < MIN_SEVERITY_DF:
+        return None
+    variance, noise = _severity_residuals(centred, np.linalg.pinv(design) @ total)
+    inverse = np.linalg.inv(design + variance / df / SEVERITY * np.eye(len(names)))
+    covariance = variance / df * inverse
+    offsets = tuple((inverse @ total).tolist())
+    return Severity(
+        tuple(names), offsets, tuple(map(tuple, covariance.tolist())), noise, len(graded)
+    )
+
+
+def _severity_residuals(
+    sessions: Sequence[tuple[list[NDArray[np.intp]], list[Floats]]], severity: Floats
+) -> tuple[float, float]:
+    """Sum the squared residuals of sessions; estimate the variance of a single grade's."""
+    squares = single = 0.0
+    n_free = 1 - len(severity)
+    for seats, rows in sessions:
+        session = np.zeros(len(severity))
+        for seat, row in zip(seats, rows, strict=True):
+            residual = row - (severity[seat] - severity[seat].mean())
+            session[seat] += residual / len(seats)
+            single += float(residual @ residual)
+            n_free += len(seat) - 1
+        squares += float(session @ session)
+    return squares, single / n_free
+
+
 @dataclass(frozen=True, slots=True)
 class Lessons:
     """Lessons of earlier sessions for the next one.
@@ -372,12 +450,15 @@ class Lessons:
         Model to weight, for ``weighted_borda``; empty: nobody asked, or nothing is known.
     calibration
         How often a panel so sure matched people; None: nobody compared them.
+    severity
+        Of models; None: nobody asked, or too little is known.
     """
 
     priors: tuple[Prior, ...] = ()
     rho: float | None = None
     reliability: Mapping[str, float] = field(default_factory=dict)
     calibration: "Calibration | None" = None
+    severity: Severity | None = None
 
     def prior(self, unit: Unit) -> Prior | None:
         """The prior learned in this unit; None: there is none."""

@@ -1,12 +1,13 @@
 """Priors of reviewers' noise: from judges elsewhere, or from a history."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
 
 from witan.core.outcome import Prior, Unit
+from witan.core.profile import Floats
 from witan.core.stats.additive import AdditiveFit
 from witan.core.stats.distributions import fit_scaled_f
 
@@ -40,6 +41,59 @@ RANK_NOISE, RANK_SHARE, RANK_DF = 0.35, 0.25, 4.0
 The same sets, ranked: .52 to .55 at three candidates, .70 to .79 at five, 1.3 to 1.4 at eight, 3.4
 to 4.9 at fifteen, on 3 degrees of freedom and more.
 """
+
+
+SEVERITY = 0.7
+"""Variance of reviewers' severity, in grades of 1 to 10 squared.
+
+Where texts are compared it drops out; the grade of a single text contains it. The 33 judges of the
+LLMJudge benchmark differ by .67 (grades of 0 to 3, converted), the two judges of WildBench, of one
+maker, by .19. This is the cautious end.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Severity:
+    """How much higher or lower reviewers grade than others, by other sessions.
+
+    Parameters
+    ----------
+    reviewers
+        Whom it names.
+    offsets
+        What each adds to a grade of 1 to 10 that reviewers like these would give on average.
+    covariance
+        Of these offsets.
+    noise
+        Variance of a grade around the panel's once the offsets are taken off.
+    n_sessions
+        How many it was learned from.
+    """
+
+    reviewers: tuple[str, ...]
+    offsets: tuple[float, ...]
+    covariance: tuple[tuple[float, ...], ...]
+    noise: float
+    n_sessions: int
+
+    def of(self, names: Sequence[str]) -> tuple[Floats, Floats]:
+        """Offsets of reviewers and their covariance; of an unknown one 0 and `SEVERITY`."""
+        at = {name: number for number, name in enumerate(self.reviewers)}
+        known = [at.get(name, len(at)) for name in names]
+        offsets = np.append(self.offsets, 0.0)[known]
+        whole = np.zeros((len(at) + 1, len(at) + 1))
+        whole[:-1, :-1] = np.array(self.covariance).reshape(len(at), len(at))
+        covariance = whole[np.ix_(known, known)]
+        unknown = np.array([name not in at for name in names], dtype=np.bool_)
+        covariance[unknown, unknown] = SEVERITY
+        return offsets, covariance
+
+    def by_seat(self, models: Mapping[str, str]) -> "Severity":
+        """The severity of seats, from that of their models."""
+        seats = tuple(seat for seat, model in models.items() if model in self.reviewers)
+        offsets, covariance = self.of([models[seat] for seat in seats])
+        rows = tuple(map(tuple, covariance.tolist()))
+        return replace(self, reviewers=seats, offsets=tuple(offsets.tolist()), covariance=rows)
 
 
 def public_prior(unit: Unit, n_candidates: int) -> Prior:

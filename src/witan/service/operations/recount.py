@@ -69,10 +69,13 @@ class RecountResult:
     ----------
     session
         The session; None for imported ballots, whose outcome already has public names.
+    settings
+        Of the count; None without a session.
     """
 
     outcome: Outcome
     session: Session | None = None
+    settings: Settings | None = None
 
     @classmethod
     def __get_pydantic_core_schema__(cls, *_: object) -> Any:
@@ -85,9 +88,9 @@ class RecountResult:
     @property
     def verdict(self) -> Verdict | None:
         """The verdict by the current count; None without given texts."""
-        if self.session is None:
+        if self.session is None or self.settings is None:
             return None
-        return replace(self.session, outcome=self.outcome).verdict
+        return self.session.conclude(self.outcome, self.settings)
 
 
 @redacts(RecountResult)
@@ -122,10 +125,9 @@ def recount(store: SessionStore, parameters: RecountParameters) -> RecountResult
         return RecountResult(outcome)
     parameters.settings(parameters.rule or session.settings.rule)
     options |= options.pop("parameters", {})
-    outcome = recount_session(
+    return recount_session(
         session, store.shared_history, parameters.rule, without=parameters.without, values=options
     )
-    return RecountResult(outcome, session)
 
 
 def recount_session(
@@ -135,7 +137,7 @@ def recount_session(
     *,
     without: Sequence[str] = (),
     values: Mapping[str, Any] | None = None,
-) -> Outcome:
+) -> RecountResult:
     """Count a session's ballots again; people's also, with a `kind`.
 
     Parameters
@@ -149,7 +151,7 @@ def recount_session(
     values
         Settings of counting by name; others stay as the session was counted.
     """
-    changed = dict(values or {})
+    counted, changed = session, dict(values or {})
     if history is None:
         for name in LEARNED_SETTINGS:
             if changed.get(name) == "learn":
@@ -161,7 +163,9 @@ def recount_session(
         changed = learn_for_recount(session, rule, changed, history)
     outcome = session.recount(rule, without=tuple(without), **changed)
     details = {**outcome.details, "simulated": session.is_simulated}
-    return _add_notes(replace(outcome, details=details), changed.get("prior"), changed.get("rho"))
+    outcome = replace(outcome, details=details)
+    outcome = _add_notes(outcome, changed.get("prior"), changed.get("rho"))
+    return RecountResult(outcome, counted, session.recount_settings(rule, changed))
 
 
 def recount_import(

@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 
 from witan.core.display import level_percent
+from witan.core.stats.priors import Severity
 from witan.core.verdict import MeanGrade, Verdict
+from witan.service.text import count_noun, list_text
 from witan.service.trust import mean_grade_text, p_best_text, verdict_sentence
 from witan.surfaces.report.document import (
     Block,
@@ -36,10 +38,27 @@ def grade_blocks(verdict: Verdict, names: CandidateNames) -> Iterator[Block]:
         return
     yield _grades_table(verdict, names)
     level_text = level_percent(verdict.level)
+    severity = "the unknown severity of reviewers counts as noise"
+    if verdict.severity is not None:
+        severity = "what is unknown of the reviewers' severity widens them"
+        yield Sentence(_severity_sentence(verdict, verdict.severity, names))
     yield Sentence(
-        f"Intervals cover the mean grade of such reviewers in {level_text} of cases; the unknown "
-        "severity of reviewers counts as noise.",
+        f"Intervals cover the mean grade of such reviewers in {level_text} of cases; {severity}.",
         quiet=True,
+    )
+
+
+def _severity_sentence(verdict: Verdict, severity: Severity, names: CandidateNames) -> str:
+    """Say by how much whose grades are corrected."""
+    offset_by_reviewer = dict(zip(severity.reviewers, severity.offsets, strict=True))
+    corrections = [
+        f"{names.name(name)} {-offset_by_reviewer.get(name, 0.0):+.1f}".replace("-", "−")
+        for name in verdict.reviewers
+    ]
+    sessions = count_noun(severity.n_sessions, "other session")
+    return (
+        f"Grades are corrected by the severity that {sessions} show: {list_text(corrections)}. "
+        "With the prior none they stand as given."
     )
 
 

@@ -200,6 +200,8 @@ def pairs(path: Path) -> Iterator[Case]:
 def show_pairs(cases: Sequence[Case]) -> None:
     """Print how often the leader of the first ballots is the better text; a tie counts half."""
     most = min(len(case.ballots) for case in cases)
+    print(f"| LLMBar, right % after ballots | {' | '.join(map(str, range(1, most + 1)))} |")
+    print(f"| --- |{' --- |' * most}")
     for title, ordered in (
         ("any order", cases),
         ("by history", [case.by_history() for case in cases]),

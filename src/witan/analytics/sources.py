@@ -255,6 +255,13 @@ def spark_errors() -> tuple[type[Exception], ...]:
     return PySparkException, Py4JError
 
 
+def explain_spark_error(error: Exception) -> str:
+    """Return the line of Spark's error that says the most: the exception of Java, if any."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [repr(error)]
+    thrown = (line.removeprefix(":").strip() for line in lines if line.startswith(": "))
+    return next(thrown, lines[0])
+
+
 def running_session() -> Any:
     """Return the Spark session of this process, if any."""
     pyspark = _pyspark()
@@ -308,8 +315,9 @@ def start_session(master: str | None, settings: Mapping[str, str] = NO_SETTINGS)
             _start(pyspark, conf)
             return pyspark.sql.SparkSession.builder.config(conf=conf).getOrCreate()
     except spark_errors() as error:
-        problem = f"does not start: {str(error).splitlines()[0]}"
-        remedy = "check that Java 17 or later runs: java -version"
+        problem = f"does not start: {explain_spark_error(error)}"
+        place = "" if master is None or "//" not in master else f", and that {master} is reachable"
+        remedy = f"check that Java 17 or later runs (java -version){place}"
         raise HistoryError("Spark", problem, remedy) from error
 
 

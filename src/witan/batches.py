@@ -13,6 +13,7 @@ from witan.service.batch import (
     RowResult,
     read_batch_rows,
 )
+from witan.service.spark_batch import SparkBatch
 
 __all__ = [
     "ArmAnswer",
@@ -31,6 +32,7 @@ __all__ = [
     "BatchRow",
     "Progress",
     "RowResult",
+    "SparkBatch",
     "read_batch_rows",
     "read_rows",
 ]

@@ -184,3 +184,26 @@ def test_a_killed_executor_loses_nothing(tmp_path, arguments, server, postgresql
 
     assert said.json["earlier"] == 1_000
     check(said, out, server, postgresql_url)
+
+
+@pytest.mark.slow
+def test_a_ceiling_holds_for_all_workers(witan, tmp_path, server, postgresql_url, spark):
+    """Rows beyond it are not begun; one that cannot be judged says why, and stops no other."""
+    rows = write_rows(tmp_path / "rows.jsonl", 11)
+    rows.write_text(rows.read_text() + '{"id": "blank", "text": " "}\n')
+    jury = [part for n in range(3) for part in ("--jury", f"m{n}={server}/v1#model-{n}")]
+    arguments = ["batch", rows, *jury, "--history", postgresql_url, "--spark", "local[2]"]
+    out = tmp_path / "out.jsonl"
+    with start(arguments, "--max-calls", 15, "-o", out, "--json") as poor:
+        report = json.loads(poor.communicate()[0])
+    n_calls = httpx.get(f"{server}/count").json()
+    with start(arguments, "--max-calls", 40, "-o", out, "--json") as rich:
+        rich.communicate()
+    results = {row["id"]: row for row in map(json.loads, out.read_text().splitlines())}
+
+    assert (poor.returncode, rich.returncode) == (4, 3)
+    assert (report["statuses"], report["unaffordable"]) == ({"complete": 5, "error": 1}, 6)
+    assert n_calls == 15
+    assert httpx.get(f"{server}/count").json() == 33
+    assert "the text text cannot be ' '" in results.pop("blank")["error"]
+    assert [row["status"] for row in results.values()] == ["complete"] * 11

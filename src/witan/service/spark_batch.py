@@ -290,20 +290,24 @@ class _Cluster:
             self._session = running_session()
         if self._session is None:
             self._session, self._is_own = start_session(self._master, SETTINGS), True
-        context = self._session.sparkContext
-        concurrency = assignment.options.concurrency
-        n_tasks = min(TASKS_PER_CORE * context.defaultParallelism, ceil(len(rows) / concurrency))
-        n_tasks = max(n_tasks, ceil(len(rows) / MAX_TASK_ROWS))
         try:
-            tasks = context.parallelize(rows, n_tasks)
-            found: list[RowResult | WitanError] = tasks.mapPartitions(
-                partial(run_task, assignment)
-            ).collect()
+            context = self._session.sparkContext
+            n_tasks = _count_tasks(
+                len(rows), context.defaultParallelism, assignment.options.concurrency
+            )
+            tasks = context.parallelize(rows, n_tasks).mapPartitions(partial(run_task, assignment))
+            found: list[RowResult | WitanError] = tasks.collect()
         except spark_errors() as error:
             problem = f"ended the job: {_last_words(str(error))}"
             remedy = "remove the cause, then run the same batch again to continue"
             raise HistoryError("Spark", problem, remedy) from error
         return found
+
+
+def _count_tasks(n_rows: int, n_cores: int, concurrency: int) -> int:
+    """Return a number of tasks that fill all cores, and that are neither tiny nor huge."""
+    wanted = min(TASKS_PER_CORE * n_cores, ceil(n_rows / concurrency))
+    return max(wanted, ceil(n_rows / MAX_TASK_ROWS))
 
 
 def _last_words(text: str) -> str:

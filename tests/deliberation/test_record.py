@@ -490,6 +490,7 @@ PARTS: list[tuple[Any, dict[str, Any]]] = [
             "hedge_seconds": 5.0,
             "max_tokens": 100,
             "max_cost_usd": 1.0,
+            "max_calls": 90,
             "providers": {"openai": ThrottlePolicy(4)},
         },
     ),

@@ -19,6 +19,7 @@ from scripts import write_council, write_script
 from witan.errors import WitanError
 from witan.history import History
 from witan.service.batch import Progress
+from witan.stats import estimate
 from witan.surfaces.report.batch import progress_text
 
 CRITERIA = ("accuracy", "relevance", "completeness", "conciseness", "clarity")
@@ -442,6 +443,106 @@ class TestMoney:
         assert "the price of one and two is unknown, so --max-cost cannot be enforced" in said.err
         assert "--price one=IN,OUT --price two=IN,OUT" in said.err
         assert len(lines(again.out)) == 6
+
+
+class TestPeople:
+    """People's votes come along with the rows, and correct the jury."""
+
+    @pytest.fixture
+    def voted(self, tmp_path):
+        """Twelve texts, of which the jury likes half and people every third."""
+        rows = [
+            {"text": f"{'moraine' if n % 2 else 'ice'} {n}", "human": ["pass", n % 3 == 0]}
+            for n in range(12)
+        ]
+        return write_rows(tmp_path / "voted.jsonl", [*rows, {"text": "moraine 12"}])
+
+    def people(self, place, session):
+        """People's ballots of a session by reviewer."""
+        with History.open(place, reading=True) as history:
+            ballots = history.ballots(session)
+        return {each.reviewer: each for each in ballots if each.kind == "human"}
+
+    def test_the_pass_rate_is_corrected_by_them(self, witan, voted, jury, place):
+        """As `estimate` on the ballots of the history does; the jury's own stands beside it."""
+        mark = ["--column", "votes=human", "--pass-mark", 6]
+        said = witan("batch", voted, *jury, *mark, "--json")
+        with History.open(place, reading=True) as history:
+            names = [each.id for each in history.sessions()]
+            whole = estimate([b for name in names for b in history.ballots(name)], pass_mark=6)
+        text = witan("batch", voted, *jury, *mark)
+
+        people = json.loads(said.err)["people"]
+        [line] = people["estimates"]["systems"]
+        mean = next(x.mean for x in whole.systems if x.quantity == "pass rate")
+        assert (people["rows"], line["quantity"]) == (12, "pass rate")
+        assert line["mean"]["corrected"]["value"] == pytest.approx(mean.corrected.value)
+        assert line["mean"]["jury"]["value"] == pytest.approx(7 / 13)
+        assert line["mean"]["people"]["value"] == pytest.approx(2 / 3)
+        assert "Corrected by people's votes on 12 rows, the pass rate is" in text.err
+
+    def test_they_are_stored_once(self, witan, voted, jury, place):
+        """The same command adds none; another vote replaces the earlier one, without a call."""
+        mark = ["--column", "votes=human", "--pass-mark", 6]
+        first = lines(witan("batch", voted, *jury, *mark).out)
+        session = first[0]["session"]
+        before = self.people(place, session)
+        witan("batch", voted, *jury, *mark)
+        same = self.people(place, session)
+        voted.write_text(voted.read_text().replace('["pass", true]', "[3, 9]"), encoding="utf-8")
+        changed = json.loads(witan("batch", voted, *jury, *mark, "--json").err)
+
+        assert before["person 1"].grades == {"text": 1.0}
+        assert same == before
+        assert self.people(place, session)["person 2"].grades == {"text": 9.0}
+        assert changed["earlier"] == 13
+
+    @pytest.mark.parametrize("kind", ["csv", "parquet"])
+    def test_grades_come_in_every_format(self, witan, tmp_path, jury, kind):
+        """In CSV several stand in one cell, in Parquet in a list."""
+        path = tmp_path / f"rows.{kind}"
+        if kind == "csv":
+            cells = "".join(f"moraine {n},ann={n + 2}; bob=8\n" for n in range(6))
+            path.write_text(f"text,votes\n{cells}", encoding="utf-8")
+        else:
+            columns = {"text": [f"moraine {n}" for n in range(6)]}
+            columns["votes"] = [[n + 2.0, 8.0] for n in range(6)]
+            pq.write_table(pa.table(columns), path)
+        said = witan("batch", path, *jury, "--json")
+
+        [line] = json.loads(said.err)["people"]["estimates"]["systems"]
+        assert line["quantity"] == "mean grade"
+        assert line["mean"]["people"]["value"] == pytest.approx(6.25)
+        assert line["mean"]["jury"]["value"] == pytest.approx(9)
+
+    def test_winners_of_questions_are_members(self, witan, tmp_path, place):
+        """The report has the share of rivals that each member beats."""
+        rows = [{"question": f"Why {n}?", "votes": "bob" if n else "tie"} for n in range(6)]
+        path = write_rows(tmp_path / "q.jsonl", rows)
+        said = witan("batch", path, *write_council(tmp_path), "--history", place, "--json")
+
+        systems = json.loads(said.err)["people"]["estimates"]["systems"]
+        people = {each["system"]: each["mean"]["people"]["value"] for each in systems}
+        assert people["bob"] == pytest.approx(5.5 / 6)
+        assert {each["quantity"] for each in systems} == {"share of rivals beaten"}
+
+    @pytest.mark.parametrize(
+        ("row", "words"),
+        [
+            ({"text": "a", "votes": 11}, ":1: field 'votes' has the vote 11; expected a grade"),
+            ({"texts": {"a": "x", "b": "y"}, "votes": "c"}, "expected a, b or tie"),
+            ({"question": "Why?", "votes": "dan"}, "row 1 cannot be 'dan'; expected"),
+            ({"text": "a", "votes": "pass"}, "expected a grade from 1 to 10, or a pass mark"),
+        ],
+    )
+    def test_a_vote_for_nothing_is_refused(self, witan, tmp_path, jury, place, row, words):
+        """Before anybody is called."""
+        path = write_rows(tmp_path / "rows.jsonl", [row])
+        seats = [*write_council(tmp_path), "--history", place] if "question" in row else jury
+        said = witan("batch", path, *seats)
+
+        assert (said.status, said.out) == (2, "")
+        assert words in said.err
 
 
 class TestRefusals:

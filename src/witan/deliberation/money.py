@@ -7,6 +7,8 @@ from functools import partial
 from math import fsum, inf
 from typing import Any, NamedTuple, Self, TypeVar
 
+import anyio
+
 from witan.deliberation.ports import Call, Expense, Member, Message, Price, Reply, Usage
 from witan.errors import OverBudget
 
@@ -155,6 +157,52 @@ class Purse:
         self._known_usd += cost
         if amount is not None:
             self._reserved_usd -= amount
+
+
+class Allowance:
+    """Money and calls of a batch: a session begins once it can be afforded."""
+
+    def __init__(self, max_usd: float | None, max_calls: int | None = None) -> None:
+        self._max_usd = inf if max_usd is None else max_usd
+        self._max_calls = inf if max_calls is None else max_calls
+        self.spent, self.calls = NOTHING
+        self._reserved: dict[str, Amount] = {}
+        self._earlier: set[str] = set()
+        self._changed = anyio.Condition()
+
+    async def reserve(self, session: str, most: Amount, least_calls: int) -> float | None:
+        """Wait until a session can be afforded; return its calls, None if it never can.
+
+        The last session gets what is left of the calls, as long as they are `least_calls`.
+        """
+        async with self._changed:
+            while True:
+                reserved = [*self._reserved.values()]
+                usd = self.spent + fsum(each.usd for each in reserved) + most.usd
+                left = self._max_calls - self.calls - sum(each.calls for each in reserved)
+                calls = most.calls
+                if not reserved and left < calls:
+                    calls = max(left, least_calls)
+                if usd <= self._max_usd and calls <= left:
+                    self._reserved[session] = Amount(most.usd, calls)
+                    return calls
+                if not reserved:
+                    return None
+                await self._changed.wait()
+
+    async def count_earlier(self, session: str, cost: Amount) -> None:
+        """Count what an earlier run spent on a session, once."""
+        if session not in self._earlier:
+            self._earlier.add(session)
+            await self.settle(session, cost)
+
+    async def settle(self, session: str, cost: Amount) -> None:
+        """Put what a session cost in the place of what was reserved for it."""
+        async with self._changed:
+            self._reserved.pop(session, None)
+            self.spent += cost.usd
+            self.calls += cost.calls
+            self._changed.notify_all()
 
 
 class Reservation:

@@ -35,7 +35,7 @@ from witan.core.stats.leaderboard import Terms
 from witan.core.window import Window
 from witan.deliberation import events as e
 from witan.deliberation.learning import model_of
-from witan.deliberation.money import sum_known
+from witan.deliberation.money import Allowance, sum_known
 from witan.deliberation.openings import judging_procedure, make_seat
 from witan.deliberation.plan import Plan
 from witan.deliberation.planner import make_plan, sum_lines
@@ -45,7 +45,6 @@ from witan.deliberation.texts import are_identical
 from witan.errors import InvalidParameter, NoCouncil, NothingToCount, UnknownName
 from witan.history import History
 from witan.service.batch import (
-    Allowance,
     Batch,
     BatchBill,
     BatchOptions,
@@ -273,8 +272,9 @@ class ArmBatch:
             if best not in written:
                 raise UnknownName("member", best, names)
             self.arms = replace(self.arms, best=written[best])
-        if any(task.texts for task in self.tasks):
-            raise InvalidParameter("arms", list(chosen), "none for texts: nobody answers them")
+        if any(task.texts or task.votes for task in self.tasks):
+            expected = "none for texts, which nobody answers, or with people's votes"
+            raise InvalidParameter("arms", list(chosen), expected)
         procedure = self.council.procedure
         if not procedure.synthesis or procedure.json_schema is not None:
             expected = "a final answer in prose, as members answer, to compare theirs with"

@@ -23,7 +23,7 @@ from witan.core.stats.learning import Lessons
 from witan.core.verdict import Verdict
 from witan.deliberation.events import AnswerFailed, BallotAbstained, SessionOpened
 from witan.deliberation.learning import learn_lessons
-from witan.deliberation.money import NOTHING, Amount, least_known, sum_known
+from witan.deliberation.money import NOTHING, Allowance, Amount, least_known, sum_known
 from witan.deliberation.plan import Plan
 from witan.deliberation.ports import REFERENCE
 from witan.deliberation.procedure import Procedure, with_ceiling
@@ -42,6 +42,13 @@ from witan.errors import (
 )
 from witan.history import History
 from witan.history.database import blocks
+from witan.service.batch_votes import (
+    PeopleEstimate,
+    PersonVote,
+    check_votes,
+    count_votes,
+    read_votes,
+)
 from witan.service.council import Council
 from witan.service.text import list_text
 
@@ -56,7 +63,9 @@ AT_ONCE = 100
 
 EXPECTED = "expected"
 
-COLUMNS = (QUESTION, TEXT, "texts", RIGHT, EXPECTED, CATEGORY, ID)
+VOTES = "votes"
+
+COLUMNS = (QUESTION, TEXT, "texts", RIGHT, EXPECTED, CATEGORY, ID, VOTES)
 """Fields of a row; its columns have these names unless others are given."""
 
 
@@ -82,6 +91,8 @@ class BatchRow:
         The session that this row's is compared with; None: it stands by itself.
     expected
         The one of several texts that is to lead; None: as of the batch.
+    votes
+        Person to vote: a grade, whether the text passes, or the winner. No model sees them.
     """
 
     number: int
@@ -93,6 +104,7 @@ class BatchRow:
     sources: Mapping[str, str] = field(default_factory=dict)
     parent: str | None = None
     expected: str | None = None
+    votes: Mapping[str, PersonVote] = field(default_factory=dict)
 
     @property
     def files(self) -> Mapping[str, str]:
@@ -165,6 +177,8 @@ class BatchReport(NotebookDisplay):
         Rows that were not begun, for want of money or calls.
     calls
         Of all sessions, earlier runs and repeated calls included.
+    people
+        The jury's means, corrected by people's votes; None: no row has votes.
     """
 
     rows: int
@@ -176,6 +190,7 @@ class BatchReport(NotebookDisplay):
     seconds: float
     unaffordable: int = 0
     calls: int = 0
+    people: PeopleEstimate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +300,8 @@ def read_batch_rows(
         task = BatchRow(line, more[ID], question, found, more[RIGHT], more[CATEGORY])
         if len(found) > 1:  # beside one text it is what others call the right answer
             task = replace(task, expected=_text(row, of[EXPECTED], path, line))
+        if votes := read_votes(row.get(of[VOTES]), found, (path, of[VOTES], line)):
+            task = replace(task, votes=votes)
         tasks.append(task)
     for name in (*columns.values(), *texts):
         if name not in seen:
@@ -337,52 +354,6 @@ def session_names(tasks: Sequence[BatchRow], procedure: str) -> list[str]:
         seen[key] += 1
         names.append(f"batch-{key}" if seen[key] == 1 else f"batch-{key}-{seen[key]}")
     return names
-
-
-class Allowance:
-    """Money and calls of a batch: a session begins once it can be afforded."""
-
-    def __init__(self, max_usd: float | None, max_calls: int | None = None) -> None:
-        self._max_usd = inf if max_usd is None else max_usd
-        self._max_calls = inf if max_calls is None else max_calls
-        self.spent, self.calls = NOTHING
-        self._reserved: dict[str, Amount] = {}
-        self._earlier: set[str] = set()
-        self._changed = anyio.Condition()
-
-    async def reserve(self, session: str, most: Amount, least_calls: int) -> float | None:
-        """Wait until a session can be afforded; return its calls, None if it never can.
-
-        The last session gets what is left of the calls, as long as they are `least_calls`.
-        """
-        async with self._changed:
-            while True:
-                reserved = [*self._reserved.values()]
-                usd = self.spent + fsum(each.usd for each in reserved) + most.usd
-                left = self._max_calls - self.calls - sum(each.calls for each in reserved)
-                calls = most.calls
-                if not reserved and left < calls:
-                    calls = max(left, least_calls)
-                if usd <= self._max_usd and calls <= left:
-                    self._reserved[session] = Amount(most.usd, calls)
-                    return calls
-                if not reserved:
-                    return None
-                await self._changed.wait()
-
-    async def count_earlier(self, session: str, cost: Amount) -> None:
-        """Count what an earlier run spent on a session, once."""
-        if session not in self._earlier:
-            self._earlier.add(session)
-            await self.settle(session, cost)
-
-    async def settle(self, session: str, cost: Amount) -> None:
-        """Put what a session cost in the place of what was reserved for it."""
-        async with self._changed:
-            self._reserved.pop(session, None)
-            self.spent += cost.usd
-            self.calls += cost.calls
-            self._changed.notify_all()
 
 
 @dataclass(frozen=True, slots=True)
@@ -441,6 +412,7 @@ class Batch:
     ) -> None:
         self.council, self.history, self.options = council, history, options
         self.tasks = tuple(tasks)
+        check_votes(self.tasks, [each.name for each in council.members], options.pass_mark)
         seated = (*council.members, *council.jury, *council.chairmen)
         seats = [(seat.name, seat.source, seat.url, seat.options) for seat in seated]
         # Limits say how long and at what price is asked, not what.
@@ -522,7 +494,18 @@ class Batch:
         await self._run_rows(waiting, on_result, tell)
         if self._failure is not None:
             raise self._failure
-        return self._report(anyio.current_time() - began)
+        people = await anyio.to_thread.run_sync(self._count_votes)
+        return replace(self._report(anyio.current_time() - began), people=people)
+
+    def _count_votes(self) -> PeopleEstimate | None:
+        """Store people's votes with their sessions, and correct the jury by them."""
+        if not any(task.votes for task in self.tasks):
+            return None
+        counting, mark = self.council.procedure.counting, self.options.pass_mark
+        is_single = all(len(task.texts) == 1 for task in self.tasks)
+        return count_votes(
+            self.history, self.tasks, self.names, counting, mark if is_single else None
+        )
 
     async def _run_rows(
         self,

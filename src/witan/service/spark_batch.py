@@ -21,7 +21,7 @@ import anyio
 from witan.analytics.sources import running_session, spark_errors, start_session
 from witan.core.stats.learning import Lessons
 from witan.deliberation.events import SessionOpened
-from witan.deliberation.money import Amount
+from witan.deliberation.money import Allowance, Amount
 from witan.deliberation.ports import Member, SystemClock
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.session import Session
@@ -34,7 +34,6 @@ from witan.models.providers import PROVIDERS
 from witan.models.seats import SeatSpec, key_variables, parse_seat
 from witan.service.batch import (
     AT_ONCE,
-    Allowance,
     Batch,
     BatchOptions,
     BatchRow,

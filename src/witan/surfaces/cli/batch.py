@@ -131,7 +131,8 @@ rows are complete, 3 some are not, 4 the ceiling was reached, 130 interrupted.""
         multiple=True,
         type=ColumnType(),
         metavar="NAME=COLUMN",
-        help="Column for a field: question, text, texts, reference, expected, category or id.",
+        help="Column for a field: question, text, texts, reference, expected, category, id or "
+        "votes, those of people.",
     ),
     click.option(
         "--text",

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from witan.core.display import level_percent, percent, percent_range
 from witan.service.arms import ArmBatchReport, ArmBill
 from witan.service.batch import BatchBill, BatchReport, Progress
+from witan.service.batch_votes import PeopleEstimate
 from witan.service.text import count_noun, list_text
 from witan.service.trust import cost_sum_text, duration_text
 from witan.surfaces.report.arms import comparison_blocks
 from witan.surfaces.report.document import Block, Cell, Column, Note, Report, Sentence, table_of
+from witan.surfaces.report.estimates import estimate_blocks, mean_sentence
 
 RAISED = "--max-cost or --max-calls"
 """Options of a batch's ceilings."""
@@ -46,6 +48,7 @@ def _blocks(result: BatchReport) -> Iterator[Block]:
             f"{share} of the decided rows passed ({percent_range(result.passed)} of rows like "
             f"these, at {level_percent(result.passed.level)} confidence)."
         )
+    yield from _people(result.people)
     for name, counts in (("status", result.statuses), ("decision", result.decisions)):
         if counts:
             words: list[str | Cell] = [*counts]
@@ -60,6 +63,23 @@ def _blocks(result: BatchReport) -> Iterator[Block]:
             yield Note("no two arms answered one question: nothing is compared", "warning")
         else:
             yield from comparison_blocks(result.comparison)
+
+
+def _people(people: PeopleEstimate | None) -> Iterator[Block]:
+    """Write the jury's means, corrected by people's votes."""
+    if people is None:
+        return
+    if people.left_out:
+        votes = count_noun(people.left_out, "vote")
+        yield Note(f"{votes} for an answer that its session lacks left out", "warning")
+    if people.estimates is None:
+        yield Note(f"people's votes correct nothing: {people.why}", "warning")
+        return
+    rows = count_noun(people.rows, "row")
+    for each in people.estimates.systems:
+        if len({line.system for line in people.estimates.systems}) == 1:
+            yield Sentence(f"Corrected by people's votes on {rows}, {mean_sentence(each)}.")
+    yield from estimate_blocks(people.estimates)
 
 
 def _gaps(result: ArmBatchReport) -> Iterator[Block]:

@@ -41,11 +41,25 @@ def estimates_report(estimates: Estimates) -> Report:
         (count_noun(estimates.sessions, "session"), people, *mark),
         _finding(estimates),
         (
-            *_sections(estimates),
-            *_panel(estimates.panel),
-            *_assumption(estimates),
+            *estimate_blocks(estimates),
             *unread_blocks(unread),
         ),
+    )
+
+
+def estimate_blocks(estimates: Estimates) -> Iterator[Block]:
+    """Write each quantity with its differences, and what the estimate assumes."""
+    yield from _sections(estimates)
+    yield from _panel(estimates.panel)
+    yield from _assumption(estimates)
+
+
+def mean_sentence(estimate: SystemEstimate) -> str:
+    """Say one mean: corrected, by the jury alone, by people alone."""
+    mean = estimate.mean
+    return (
+        f"the {estimate.quantity} is {_text(mean.corrected)}; the jury alone says "
+        f"{_text(mean.jury)}, people alone {_text(mean.people)}"
     )
 
 

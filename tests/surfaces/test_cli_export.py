@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from scripts import write_jury
 from witan import read_ballots
 
 
@@ -243,3 +244,69 @@ class TestMisuse:
     def test_a_missing_history_is_not_created(self, witan, place):
         assert witan("export", "--history", place).status == 2
         assert not place.exists()
+
+
+class TestEvaluationTools:
+    """Judged texts as logs of Inspect, and as results of promptfoo."""
+
+    @pytest.fixture
+    def judged(self, witan, tmp_path, place):
+        """A history in which three jurors judged two texts of two sessions."""
+        jury = write_jury(tmp_path)
+        for number, texts in enumerate(
+            (["moraine", "glacier"], ["a moraine", "a glacier"]), start=1
+        ):
+            rows = [{"id": number, "question": f"What {number}?", "new": texts[0], "old": texts[1]}]
+            file = tmp_path / f"rows{number}.jsonl"
+            file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+            seats = [part for seat in jury for part in ("--jury", seat)]
+            names = ["--text", "new", "--text", "old", "--expected", "new"]
+            said = witan("batch", file, *names, *seats, "--history", place, "--pass-mark", 6)
+            assert said.status == 0, said.err
+        return place
+
+    def test_a_log_of_inspect_per_text_gives_its_jurors_back(self, witan, judged, tmp_path):
+        """A sample is a session; its metadata hold every juror's grades."""
+        logs = tmp_path / "logs"
+        said = witan("export", "--inspect", logs, "--all", "--history", judged)
+        ballots = {
+            path.name.rpartition("_")[2]: list(read_ballots(path)) for path in logs.iterdir()
+        }
+
+        assert (said.status, said.err) == (0, f"4 samples written to {logs}\n")
+        assert ballots.keys() == {"new.json", "old.json"}
+        assert {b.reviewer for b in ballots["new.json"]} == {"xan", "yma", "zoe"}
+        assert {b.grades["new"]["clarity"] for b in ballots["new.json"]} == {9}
+        assert {b.grades["old"]["clarity"] for b in ballots["old.json"]} == {3}
+        assert len({b.session for b in ballots["new.json"]}) == 2
+
+    def test_results_of_promptfoo_give_the_jurors_back(self, witan, judged, tmp_path):
+        """A session is a test, a text a provider, and the same export the same bytes."""
+        files = [tmp_path / "one.json", tmp_path / "two.json"]
+        for file in files:
+            said = witan("export", "--kind", "promptfoo", "--all", "-o", file, "--history", judged)
+            assert said.status == 0, said.err
+        results = json.loads(files[0].read_text())["results"]["results"]
+        ballots = list(read_ballots(files[0]))
+
+        assert files[0].read_bytes() == files[1].read_bytes()
+        assert [each["success"] for each in results] == [True, False, True, False]
+        assert results[0]["gradingResult"]["reason"].startswith("passed: new leads clearly")
+        assert {b.reviewer for b in ballots} == {"xan", "yma", "zoe"}
+        assert {grade["clarity"] for b in ballots for grade in b.grades.values()} == {9, 3}
+
+    def test_sessions_without_a_verdict_are_counted(self, witan, archive, tmp_path):
+        """They have nothing to show there, and the export says so."""
+        said = witan("export", "--inspect", tmp_path / "logs", "--history", archive)
+
+        assert said.status == 3
+        assert "no session has a verdict on a text" in said.err
+        assert not (tmp_path / "logs").exists()
+
+    @pytest.mark.parametrize("option", [["--kind", "ballots"], ["-o", "x.json"], ["--lake", "x"]])
+    def test_logs_of_inspect_are_written_alone(self, witan, judged, option):
+        """Another destination beside the folder is refused."""
+        said = witan("export", "--inspect", "logs", *option, "--history", judged)
+
+        assert said.status == 2
+        assert "--inspect" in said.err or "lake" in said.err

@@ -7,7 +7,8 @@ from deepeval.metrics import BaseMetric
 
 import witan
 from witan.bridges.replies import wait_for
-from witan.bridges.verdicts import accepts, judge_output, mean_grades, share_of_scale, verdict_facts
+from witan.bridges.verdicts import accepts, judge_output
+from witan.files import mean_grades, share_of_scale, verdict_facts
 from witan.reports import judgment_text, verdict_sentence
 
 if TYPE_CHECKING:

@@ -112,12 +112,12 @@ def write_sessions(sessions: Iterable[SessionImport], path: str | Path) -> int:
     `.gz` and `.zst` are compressed; ``-`` is standard output. The file is replaced atomically. An
     import gives the same sessions, and another export the same bytes.
     """
-    return _write_lines((session_line(one) for one in sessions), path)
+    return write_lines((session_line(one) for one in sessions), path)
 
 
 def session_line(one: SessionImport) -> str:
     """Return one whole session as a JSON line, with any events."""
-    return _dumps(imported_object(one)) if one.session_record is None else _council_line(one)
+    return dumps(imported_object(one)) if one.session_record is None else _council_line(one)
 
 
 def imported_object(one: SessionImport) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def write_battles(
     unknown, it is the first by name, and ``order_known`` is false. Two answers of one model are not
     a battle.
     """
-    return _write_lines(map(_dumps, _all_battles(sessions, on_skip)), path)
+    return write_lines(map(dumps, _all_battles(sessions, on_skip)), path)
 
 
 def _council_line(one: SessionImport) -> str:
@@ -180,7 +180,7 @@ def record_with_votes(session: Session, ballots: Iterable[Ballot]) -> str:
     """Return the record of a council session, followed by people's votes."""
     line = session_to_json(session)
     votes = [ballot_fields(ballot) for ballot in ballots if ballot.kind == "human"]
-    return line if not votes else f'{line[:-1]}, "{VOTES}": {_dumps(votes)}}}'
+    return line if not votes else f'{line[:-1]}, "{VOTES}": {dumps(votes)}}}'
 
 
 def ballot_fields(ballot: Ballot) -> dict[str, Any]:
@@ -284,7 +284,8 @@ def _conversation(one: SessionImport, candidate: str) -> list[dict[str, str]] | 
     return [*turns, {"role": "assistant", "content": one.answers[candidate]}]
 
 
-def _dumps(value: object) -> str:
+def dumps(value: object) -> str:
+    """Write a value as a line of JSON that is safe in a terminal."""
     try:
         line = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except ValueError as error:
@@ -292,7 +293,8 @@ def _dumps(value: object) -> str:
     return escape_json(line)
 
 
-def _write_lines(lines: Iterable[str], path: str | Path) -> int:
+def write_lines(lines: Iterable[str], path: str | Path) -> int:
+    """Replace a file by lines, packed by its ending; return their number."""
     name, n_written = str(path), 0
     with whole_file(name) as raw, pack(raw, Path(name).suffix) as out:
         for line in lines:

@@ -28,7 +28,16 @@ if TYPE_CHECKING:
 MOST_NAMED = 20
 """Damaged sessions that are named one by one."""
 
-KINDS = ("sessions", "ballots", "battles")
+KINDS = ("sessions", "ballots", "battles", "promptfoo")
+
+NOUNS = {
+    "sessions": "session",
+    "ballots": "ballot",
+    "battles": "battle",
+    "promptfoo": "result",
+    "inspect": "sample",
+}
+"""Kind of an export → what it has many of."""
 
 
 @command(
@@ -60,8 +69,12 @@ KINDS = ("sessions", "ballots", "battles")
     help="Write the whole history into a lake: Parquet files by day.",
 )
 @click.option(
-    "--all", "everything", is_flag=True, help="Include ballots and battles of simulated sessions."
+    "--inspect",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Write judged sessions into logs of Inspect, one per name of a text.",
 )
+@click.option("--all", "everything", is_flag=True, help="Include simulated sessions in all kinds.")
 @config_option
 @history_option
 @json_option
@@ -91,7 +104,7 @@ def export_command(sessions: tuple[str, ...], config: Path | None, **options: An
             raise NothingToCount(_describe_nothing(left_out, kind))
         damaged: list[str] = []
         whole = _read_whole(history, chosen_sessions, damaged)
-        written = write(whole, "-" if _is_piped(options) else options["output"])
+        written = write(whole, _destination(options))
         where = history.url
     of_others = sum(one.relation in ("retried", "rejudged") for one in chosen_sessions)
     _report_counts(
@@ -114,7 +127,7 @@ def _check(options: dict[str, Any], *, has_names: bool, has_window: bool) -> Non
     if has_names and has_window:
         raise click.UsageError("choose sessions by their IDs, or by --since, --until, --category")
     if options["lake"] is not None:
-        others = ("kind", "format_", "output")
+        others = ("kind", "format_", "output", "inspect")
         if (
             has_names
             or has_window
@@ -126,8 +139,12 @@ def _check(options: dict[str, Any], *, has_names: bool, has_window: bool) -> Non
                 "witan leaderboard --lake FOLDER --since 30d"
             )
         return
-    if options["format_"] is not None and options["kind"] in ("sessions", "battles"):
-        raise click.UsageError(f"--format is for ballots; {options['kind']} are JSON Lines")
+    if options["inspect"] is not None:
+        if any(options[name] for name in ("kind", "format_", "output")):
+            raise click.UsageError("--inspect writes logs into its folder, and nothing else")
+        return
+    if options["format_"] is not None and options["kind"] not in (None, "ballots"):
+        raise click.UsageError("--format is for ballots; the other kinds have one form each")
     output = options["output"] or "-"
     if options["format_"] is None and _without_packing(output).suffix not in ENDINGS:
         raise click.UsageError(
@@ -139,7 +156,14 @@ def _check(options: dict[str, Any], *, has_names: bool, has_window: bool) -> Non
 
 
 def _is_piped(options: dict[str, Any]) -> bool:
-    return options["output"] in (None, "-")
+    return options["inspect"] is None and options["output"] in (None, "-")
+
+
+def _destination(options: dict[str, Any]) -> str:
+    """Return the file, or the folder of logs, to write to."""
+    if options["inspect"] is not None:
+        return str(options["inspect"])
+    return "-" if _is_piped(options) else options["output"]
 
 
 def _writer(
@@ -149,7 +173,9 @@ def _writer(
     from witan.files.exports import write_battles, write_session_ballots, write_sessions
 
     kind, format_ = options["kind"], options["format_"]
-    if kind is None:
+    if options["inspect"] is not None:
+        kind = "inspect"
+    elif kind is None:
         means_ballots = format_ is not None or _holds_ballots(options["output"])
         kind = "ballots" if means_ballots else "sessions"
     if kind == "sessions":
@@ -158,9 +184,15 @@ def _writer(
     def on_skip(_: "SessionImport", reason: str) -> None:
         empty_sessions[reason] += 1
 
+    if kind == "ballots":
+        return kind, partial(write_session_ballots, format=format_, on_skip=on_skip)
     if kind == "battles":
         return kind, partial(write_battles, on_skip=on_skip)
-    return kind, partial(write_session_ballots, format=format_, on_skip=on_skip)
+    from witan.files.evaluation_logs import write_inspect_logs, write_promptfoo_results
+    from witan.service.trust import verdict_sentence
+
+    write = write_inspect_logs if kind == "inspect" else write_promptfoo_results
+    return kind, partial(write, describe=verdict_sentence, on_skip=on_skip)
 
 
 ENDINGS = ("", ".jsonl", ".ndjson", ".json", ".csv", ".parquet")
@@ -225,7 +257,7 @@ def _read_whole(
 def _describe_nothing(left_out: "Sequence[SessionSummary]", kind: str) -> str:
     if left_out:
         n = count_noun(len(left_out), "simulated session")
-        return f"there is nothing but {n}; use --all to export their {kind}"
+        return f"there is nothing but {n}; use --all to export their {NOUNS[kind]}s"
     return "no matching session to write; witan sessions lists what there is"
 
 
@@ -280,18 +312,19 @@ def _report_counts(counts: _ExportCounts, options: dict[str, Any], destination: 
         reasons = list_text(
             [f"{n_sessions:,} with {instead}" for instead, n_sessions in counts.nothing.items()]
         )
-        echo(f"{n} gave no {counts.kind[:-1]}: {reasons}", err=True)
+        echo(f"{n} gave no {NOUNS[counts.kind]}: {reasons}", err=True)
     if counts.of_others and counts.kind != "sessions":
         n = count_noun(counts.of_others, "session")
         of = f"{n} retried or rejudged {'another' if counts.of_others == 1 else 'others'}"
         echo(
-            f"{of}; {counts.kind} do not record this, so each counts separately after an import",
+            f"{of}; {NOUNS[counts.kind]}s do not record this, so each counts separately after an "
+            "import",
             err=True,
         )
     if options["as_json"]:
         from witan.service.json_output import to_json
 
-        echo(to_json({"history": destination, "file": options["output"], **counts.plain()}))
+        echo(to_json({"history": destination, "file": _destination(options), **counts.plain()}))
         return
-    name = "standard output" if _is_piped(options) else clean(options["output"])
-    echo(f"{count_noun(counts.written, counts.kind[:-1])} written to {name}", err=True)
+    name = "standard output" if _is_piped(options) else clean(_destination(options))
+    echo(f"{count_noun(counts.written, NOUNS[counts.kind])} written to {name}", err=True)

@@ -8,9 +8,15 @@ from scipy import stats
 
 from elections import ballots, mean_ranks
 from witan.core.outcome import Prior
-from witan.core.outcome_builder import majority_cycles, mutual_reach
 from witan.core.profile import Profile
-from witan.core.stats.agreement import kendall_tau, kendall_taus, kendall_w, kendall_ws
+from witan.core.stats.agreement import (
+    kendall_tau,
+    kendall_taus,
+    kendall_w,
+    kendall_ws,
+    majority_cycles,
+    mutual_reach,
+)
 from witan.core.tally import tally
 
 

@@ -27,7 +27,14 @@ from witan.core.placing import effective_ballots, vote_levels
 from witan.core.profile import Floats
 from witan.core.rules import RULES, Rule
 from witan.core.sequential import look_level
-from witan.core.stats.agreement import kendall_taus, kendall_w, kendall_ws
+from witan.core.stats.agreement import (
+    condorcet_winners,
+    kendall_taus,
+    kendall_w,
+    kendall_ws,
+    majority_cycles,
+    mutual_reach,
+)
 from witan.core.stats.distributions import t_quantile
 from witan.core.stats.uncertainty import tiers
 
@@ -37,51 +44,6 @@ LEVEL = 1e-9
 """Degrees of freedom this little below one are one."""
 
 BANDS = ((8.0, "excellent"), (6.0, "good"), (4.0, "fair"))
-
-
-def condorcet_winners(margins: NDArray[Any], standing: Flags) -> NDArray[np.intp]:
-    """Find the strict majority winner over every rival, (S,); −1: nobody.
-
-    Parameters
-    ----------
-    margins : array, shape (C, C, S)
-        Ballots for i over j minus the reverse.
-    standing : bool array, shape (C, S)
-        Who stands: the candidates with votes. One that stands alone has beaten nobody.
-    """
-    if not len(standing):
-        return np.full(standing.shape[1], -1)
-    itself = np.eye(len(standing), dtype=np.bool_)[:, :, np.newaxis]
-    wins = standing & ((margins > 0) | itself | ~standing).all(axis=1)
-    return np.where(wins.any(axis=0) & (standing.sum(axis=0) > 1), wins.argmax(axis=0), -1)
-
-
-def mutual_reach(margins: NDArray[Any]) -> Flags:
-    """Find pairs with mutual paths of strict majorities, (C, C, …)."""
-    reach: Flags = margins > 0
-    for middle in range(len(reach)):
-        reach = reach | (reach[:, middle : middle + 1] & reach[middle])
-    return reach & reach.swapaxes(0, 1)
-
-
-def majority_cycles(mutual: Flags) -> tuple[tuple[int, ...], ...]:
-    """Groups of candidates in a cycle of majorities, in seat order.
-
-    These are the strongly connected components of the strict majority relation.
-
-    Parameters
-    ----------
-    mutual : bool array, shape (C, C)
-        `mutual_reach` of one session.
-    """
-    cycles: list[tuple[int, ...]] = []
-    visited: set[int] = set()
-    for candidate in range(len(mutual)):
-        ring: Sequence[int] = np.flatnonzero(mutual[candidate]).tolist()
-        if candidate not in visited and len(ring) > 2:
-            cycles.append(tuple(ring))
-            visited.update(ring)
-    return tuple(cycles)
 
 
 def pooled_errors(errors: Floats, n_votes: NDArray[Any]) -> tuple[Floats, Floats]:

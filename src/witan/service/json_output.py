@@ -183,7 +183,6 @@ def batch_records(batch: "Outcomes") -> Iterator[dict[str, Any]]:
     n, n_lines = len(batch), len(batch.seats)
     all_lines = batch.lines
     lines = [all_lines[n_lines * column : n_lines * (column + 1)] for column in range(n)]
-    barred: list[bool] = batch.gate_failures.any(axis=0).tolist()
     columns = {
         **batch.columns,
         "standings": [list(map(_standing_fields, each)) for each in lines],
@@ -191,8 +190,8 @@ def batch_records(batch: "Outcomes") -> Iterator[dict[str, Any]]:
         "tied_for_best": batch.tied_for_best,
         "clear_leader": batch.clear_leaders,
         "safety": [
-            {"failed": {line[0]: line[-2] for line in each if line[-2]} if any_failed else {}}
-            for each, any_failed in zip(lines, barred, strict=True)
+            {"failed": {line[0]: line[-2] for line in each if line[-2]} if one.failed else {}}
+            for each, one in zip(lines, batch.count.electorates, strict=True)
         ],
         "ballots": [list(map(_ballot_fields, notes)) for notes in batch.columns["ballots"]],
         "scales": [scales and [*map(ScaleRecord.of, scales)] for scales in batch.columns["scales"]],

@@ -1,4 +1,4 @@
-"""Agreement among ballots and with an outcome; their shared error."""
+"""Agreement among ballots and with an outcome, majorities and shared error."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, islice
@@ -335,3 +335,48 @@ def _sides(votes: Sequence[Vote], i: int, j: int) -> Iterator[tuple[str, int]]:
         a, b = vote.places[i], vote.places[j]
         if a and b:
             yield vote.reviewer, (a < b) - (a > b)
+
+
+def condorcet_winners(margins: NDArray[Any], standing: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Find the strict majority winner over every rival, (S,); −1: nobody.
+
+    Parameters
+    ----------
+    margins : array, shape (C, C, S)
+        Ballots for i over j minus the reverse.
+    standing : bool array, shape (C, S)
+        Who stands: the candidates with votes. One that stands alone has beaten nobody.
+    """
+    if not len(standing):
+        return np.full(standing.shape[1], -1)
+    itself = np.eye(len(standing), dtype=np.bool_)[:, :, np.newaxis]
+    wins = standing & ((margins > 0) | itself | ~standing).all(axis=1)
+    return np.where(wins.any(axis=0) & (standing.sum(axis=0) > 1), wins.argmax(axis=0), -1)
+
+
+def mutual_reach(margins: NDArray[Any]) -> NDArray[np.bool_]:
+    """Find pairs with mutual paths of strict majorities, (C, C, …)."""
+    reach: NDArray[np.bool_] = margins > 0
+    for middle in range(len(reach)):
+        reach = reach | (reach[:, middle : middle + 1] & reach[middle])
+    return reach & reach.swapaxes(0, 1)
+
+
+def majority_cycles(mutual: NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
+    """Groups of candidates in a cycle of majorities, in seat order.
+
+    These are the strongly connected components of the strict majority relation.
+
+    Parameters
+    ----------
+    mutual : bool array, shape (C, C)
+        `mutual_reach` of one session.
+    """
+    cycles: list[tuple[int, ...]] = []
+    visited: set[int] = set()
+    for candidate in range(len(mutual)):
+        ring: Sequence[int] = np.flatnonzero(mutual[candidate]).tolist()
+        if candidate not in visited and len(ring) > 2:
+            cycles.append(tuple(ring))
+            visited.update(ring)
+    return tuple(cycles)

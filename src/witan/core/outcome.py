@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import combinations
 from typing import Any, Literal
 
@@ -363,21 +364,21 @@ def _tied_for_best(
     return tuple([line.candidate for line in placed if line.candidate in close])
 
 
-def interpretation(
-    lines: Sequence[tuple[str, int, int]],
-    *,
-    leaders: Sequence[str],
-    tied: Sequence[str],
+@lru_cache(maxsize=4096)  # the same names often stand alike in the sessions of a file
+def interpretation(  # noqa: PLR0917 - a column each
+    lines: tuple[tuple[str, int, int], ...],
+    leaders: tuple[str, ...],
+    tied: tuple[str, ...],
     can_tell: bool | None,
-    unresolved: Collection[tuple[str, str]],
-    disputed_by: Sequence[str] = (),
+    unresolved: tuple[tuple[str, str], ...],
+    disputed_by: tuple[str, ...] = (),
 ) -> str:
     """Summarize the standings in one sentence, without overclaiming.
 
     Parameters
     ----------
     lines
-        Candidate, votes and tier of those with votes, best first.
+        Candidate, votes and tier, best first; those without votes are left out.
     leaders, tied
         Those of the best rank among them, and whoever is too close to one of these to call.
     can_tell
@@ -387,6 +388,7 @@ def interpretation(
     disputed_by
         Whom the fit places above the first line beyond noise, against the rule.
     """
+    lines = tuple([line for line in lines if line[1] > 0])
     if not lines:
         return "No ballot counts, so nobody is ranked."
     if len(lines) == 1:

@@ -518,10 +518,10 @@ class Outcomes:
             if has_warnings:
                 own = _warnings(self, column, idle[column], against)
                 warnings[column] = (*warnings[column], *own)
+        lines = zip(self.names, self.votes.T.tolist(), self.tiers.T.tolist(), strict=True)
         sentences = map(
-            _interpretation,
-            map(tuple, self.names),
-            *(map(tuple, values.T.tolist()) for values in (self.votes, self.tiers)),
+            interpretation,
+            (tuple(zip(*each, strict=True)) for each in lines),
             self.best,
             self.tied_for_best,
             self._can_tell,
@@ -655,28 +655,6 @@ _INTERVAL = [each.name for each in fields(Standing)].index("interval")
 
 
 _CONFIDENCE = np.array(["low", "medium", "high"], dtype=object)
-
-
-@lru_cache(maxsize=4096)
-def _interpretation(  # noqa: PLR0917 - a column each
-    names: tuple[str, ...],
-    votes: tuple[int, ...],
-    tiers: tuple[int, ...],
-    leaders: tuple[str, ...],
-    tied: tuple[str, ...],
-    can_tell: bool | None,
-    unresolved: tuple[tuple[str, str], ...],
-    disputed_by: tuple[str, ...],
-) -> str:
-    """Say what standings say; those of a file often come again."""
-    return interpretation(
-        [line for line in zip(names, votes, tiers, strict=True) if line[1] > 0],
-        leaders=leaders,
-        tied=tied,
-        can_tell=can_tell,
-        unresolved=unresolved,
-        disputed_by=disputed_by,
-    )
 
 
 def _bands(grades: Floats) -> NDArray[Any]:

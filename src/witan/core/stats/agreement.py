@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, islice
 from math import isnan
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray

@@ -50,12 +50,12 @@ class PeopleEstimate:
     why: str | None = None
 
 
-def read_votes(value: object, texts: Collection[str], where: tuple[str, str, int]) -> "Votes":
+def read_votes(value: object, texts: Collection[str], place: tuple[str, str, int]) -> "Votes":
     """Read the votes of a row: one, a list, or person to vote; in CSV ``ann=8; bob=pass``.
 
     Parameters
     ----------
-    where
+    place
         File, column and line, for errors.
 
     Raises
@@ -76,7 +76,7 @@ def read_votes(value: object, texts: Collection[str], where: tuple[str, str, int
     for person, vote in named.items():
         read = _read_grade(vote) if len(texts) == 1 else _read_winner(vote, texts)
         if read is None or person in texts:
-            path, column, line = where
+            path, column, line = place
             expected = GRADES if len(texts) == 1 else _winners(texts)
             problem = f"field {column!r} has the vote {vote!r}; expected {expected}"
             if person in texts:

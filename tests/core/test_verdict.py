@@ -266,6 +266,14 @@ class TestSeverity:
 
         assert covariance.mean() == pytest.approx(SEVERITY / 3)
 
+    def test_grades_without_noise_teach_as_well(self):
+        """Programs grade so; that all of them are severe stays possible."""
+        severity = learn_severity([[{"r0": 6.0, "r1": 5.0}, {"r0": 8.0, "r1": 7.0}]] * 60)
+        offsets, covariance = severity.of(["r0", "r1"])
+
+        assert offsets == pytest.approx([0.5, -0.5], abs=1e-3)
+        assert covariance.mean() == pytest.approx(SEVERITY / 2, rel=1e-3)
+
     def test_it_corrects_the_grades_and_their_interval(self):
         """Nine by one known to grade 1.5 too high counts as less; the rest is as sure as it was."""
         ballots = jury(a=[9, 6, 6, 6])

@@ -362,6 +362,9 @@ def _log_odds(hits: float, pairs: float, whole: float) -> float:
 MIN_SEVERITY_DF = 30
 """Degrees of freedom from which the severity of reviewers is known."""
 
+LEAST_VARIANCE = 1e-6
+"""Variance of grades without noise: at 0 the mean severity of all would have none, either."""
+
 Texts = Sequence[Mapping[str, float]]
 """Reviewer to its grade of a text, for each text of a session."""
 
@@ -411,6 +414,7 @@ def learn_severity(sessions: Iterable[Texts]) -> Severity | None:
     if df < MIN_SEVERITY_DF:
         return None
     variance, noise = _severity_residuals(centred, np.linalg.pinv(design) @ total)
+    variance = max(variance, df * LEAST_VARIANCE)
     inverse = np.linalg.inv(design + variance / df / SEVERITY * np.eye(len(names)))
     covariance = variance / df * inverse
     offsets = tuple((inverse @ total).tolist())

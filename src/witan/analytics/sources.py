@@ -305,8 +305,8 @@ def start_session(master: str | None, settings: Mapping[str, str] = NO_SETTINGS)
         conf.setMaster(master)
     if master is not None and master.startswith("local"):
         settings = {**LOCAL_SETTINGS, **settings}
-        # Otherwise workers run whatever python3 is in PATH.
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # Otherwise workers run whatever python3 is in their PATH.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf.setAppName("witan").setAll([*settings.items()])
     try:
         with warnings.catch_warnings():

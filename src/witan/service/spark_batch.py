@@ -18,7 +18,12 @@ from typing import Any
 
 import anyio
 
-from witan.analytics.sources import running_session, spark_errors, start_session
+from witan.analytics.sources import (
+    explain_spark_error,
+    running_session,
+    spark_errors,
+    start_session,
+)
 from witan.core.stats.learning import Lessons
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.money import Allowance, Amount
@@ -58,10 +63,11 @@ MAX_TASK_ROWS = 2_000
 SETTINGS = {"spark.log.level": "FATAL", "spark.ui.showConsoleProgress": "false"}
 """Settings of a job: the batch reports its own progress and errors."""
 
-_RAISED = re.compile(
-    r"^(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Exit|Key|Council): (.+)$", re.MULTILINE
+_RAISED = (
+    re.compile(r"^witan\.errors\.\w+: (.+)$", re.MULTILINE),
+    re.compile(r"^[A-Z]\w+(?:Error|Exception): (.+)$", re.MULTILINE),
 )
-"""The last line of a worker's traceback."""
+"""The last line of a worker's traceback, ours before Python's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,8 +303,13 @@ class _Cluster:
             tasks = context.parallelize(rows, n_tasks).mapPartitions(partial(run_task, assignment))
             found: list[RowResult | WitanError] = tasks.collect()
         except spark_errors() as error:
-            problem = f"ended the job: {_last_words(str(error))}"
+            problem = f"ended the job: {_find_cause(error)}"
             remedy = "remove the cause, then run the same batch again to continue"
+            if "No module named" in problem or "Cannot run program" in problem:
+                remedy = (
+                    "install Witan with the extras of its seats on every worker, and name the"
+                    " Python there in PYSPARK_PYTHON"
+                )
             raise HistoryError("Spark", problem, remedy) from error
         return found
 
@@ -309,11 +320,10 @@ def _count_tasks(n_rows: int, n_cores: int, concurrency: int) -> int:
     return max(wanted, ceil(n_rows / MAX_TASK_ROWS))
 
 
-def _last_words(text: str) -> str:
-    """Find in Spark's report what a worker raised, or else its first line."""
-    raised = _RAISED.findall(text)
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return raised[0] if raised else lines[-1 if len(lines) < 2 else 1]
+def _find_cause(error: Exception) -> str:
+    """Find in Spark's report what a worker raised, or else why Spark lost it."""
+    found = (raised[1] for pattern in _RAISED if (raised := pattern.search(str(error))))
+    return next(found, explain_spark_error(error))
 
 
 def run_task(

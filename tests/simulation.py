@@ -1,6 +1,10 @@
-"""Simulated councils: known quality, reviewers with their own level, spread and noise."""
+"""Councils of known quality: simulated, or drawn from real judges whose peers are held out."""
 
+import csv
+import gzip
+from collections import defaultdict
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -39,3 +43,30 @@ def council(
         for own in range(min(reviewers, len(quality))):
             grades[own, own] = np.nan
     return Profile.from_ranks(mean_ranks(-grades), grades=grades)
+
+
+def panels_of_judges(
+    path: Path, reviewers: int, *, candidates: int = 5, draws: int = 400
+) -> tuple[np.ndarray, np.ndarray]:
+    """Panels drawn from many judges of documents, and the mean grades of the judges held out.
+
+    `path` has columns judge, prompt_id, candidate and score, 0 to 3, gzipped. Returns the panels'
+    grades (R, C, S) on 1 to 10 and the means (C, S); `draws` of each question.
+    """
+    scores = defaultdict(lambda: defaultdict(dict))
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as lines:
+        for row in csv.DictReader(lines):
+            if row["score"]:
+                scores[row["prompt_id"]][row["judge"]][row["candidate"]] = row["score"]
+    rng = np.random.default_rng(reviewers)
+    panels, means = [], []
+    for judges in scores.values():
+        names = sorted(set.intersection(*(set(given) for given in judges.values())))
+        table = np.array([[float(given[n]) for n in names] for given in judges.values()])
+        table = 1 + 3 * np.clip(table, 0, 3)
+        for _ in range(draws):
+            order = rng.permutation(len(table))
+            some = rng.choice(len(names), candidates, replace=False)
+            means.append(table[order[reviewers:]][:, some].mean(axis=0))
+            panels.append(table[order[:reviewers]][:, some])
+    return np.stack(panels, axis=2), np.stack(means, axis=1)

@@ -108,7 +108,11 @@ def first_is_told_apart(profile: Profile, unit: str, **borrowed: object) -> Told
 def worlds_of_equals(
     reviewers: int, sessions: int, rng: np.random.Generator
 ) -> Iterator[tuple[str, bool, Profile]]:
-    """Councils whose first two candidates are equal: name, whether it is hostile, ballots."""
+    """Councils whose first two candidates are equal: name, whether it is hostile, ballots.
+
+    Hostile are those that break an assumption of the fit: reviewers err together by more than the
+    default, candidates are judged with different noise, or grades are coins.
+    """
 
     def graded(keys: np.ndarray) -> Profile:
         grades = np.clip(np.rint(keys), 1, 10)
@@ -134,6 +138,8 @@ def worlds_of_equals(
     shown = rng.permuted(np.broadcast_to(np.arange(5.0)[:, np.newaxis], shape), axis=1)
     yield "the first shown is favoured", False, graded(recused(keys - 0.4 * shown))
     yield "a third of the noise shared", True, council(TIED_AT_THE_TOP, shared=0.3, **drawn)
+    alike = council(TIED_AT_THE_TOP, shared=0.3, recused=False, **drawn)
+    yield "a third of the noise shared, a jury", True, alike
     coins = np.tile(np.array([8.0, 8, 5, 3, 1])[:, np.newaxis], (reviewers, 1, sessions))
     coins[:, :2] += rng.random((reviewers, 2, sessions)) < 0.5
     yield "a point apart by chance", True, graded(coins)
@@ -145,6 +151,7 @@ def worlds_of_equals(
     flips[:, 0] = rng.random((reviewers, sessions)) < 0.5
     flips[:, 1] = 1 - flips[:, 0]
     yield "coin flips above a fixed order", True, graded(9 - 2 * flips)
+    yield "coin flips above a fixed order, authors", True, graded(recused(9 - 2 * flips))
 
 
 def _by_overlap(profile: Profile) -> Told:

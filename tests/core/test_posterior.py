@@ -1,15 +1,12 @@
 """Probabilities match observed frequencies, in simulation and on held-out judges."""
 
-import csv
-import gzip
-from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from elections import mean_ranks
-from simulation import council
+from simulation import council, panels_of_judges
 from sizes import history, uncertainty_of
 from witan.core.profile import Profile
 from witan.core.stats.posterior import beliefs, ratios
@@ -111,26 +108,10 @@ class TestHeldOut:
         The public prior was estimated on these judges, but not what is tested: that the posterior
         finds what it states. Within .10 in every tenth from .5 up.
         """
-        scores = defaultdict(lambda: defaultdict(dict))
-        with gzip.open(LLMJUDGE, "rt", encoding="utf-8", newline="") as lines:
-            for row in csv.DictReader(lines):
-                if row["score"]:
-                    scores[row["prompt_id"]][row["judge"]][row["candidate"]] = row["score"]
-        rng = np.random.default_rng(reviewers)
-        panels, best = [], []
-        for judges in scores.values():
-            names = sorted(set.intersection(*(set(given) for given in judges.values())))
-            table = np.array([[float(given[n]) for n in names] for given in judges.values()])
-            table = 1 + 3 * np.clip(table, 0, 3)
-            for _ in range(400):
-                order = rng.permutation(len(table))
-                some = rng.choice(len(names), 5, replace=False)
-                best.append(table[order[reviewers:]][:, some].mean(axis=0).argmax())
-                panels.append(table[order[:reviewers]][:, some])
-        grades = np.stack(panels, axis=2)
+        grades, means = panels_of_judges(LLMJUDGE, reviewers)
         profile = Profile.from_ranks(mean_ranks(-grades), grades=grades)
 
-        stated, right = stated_and_right(profile, np.array(best))
+        stated, right = stated_and_right(profile, means.argmax(axis=0))
 
         assert largest_gap(stated, right, least=200) <= 0.10
 

@@ -12,7 +12,11 @@ from witan.core.profile import ROUNDING_VARIANCE, Floats, Profile
 from witan.core.stats.additive import fit_grades
 from witan.core.stats.distributions import chi_square_quantiles, t_quantile
 from witan.core.stats.priors import PUBLIC_RHO, public_prior
-from witan.core.stats.uncertainty import MIN_DF
+from witan.core.stats.uncertainty import (
+    MIN_DF,
+    UNANIMITY_BALLOTS,
+    moderate_pairs,
+)
 
 POWER = 0.8
 """The share of sessions in which a gap of the stated size is found."""
@@ -88,9 +92,10 @@ def separation(
 
         E Φ((g − t·√variance) / (σ·√(v + 2·ρ/(1 − ρ)))) = 0.8.
 
-    Under a public prior, a pair that fewer than two ballots have keeps d·2/C of d, as in
-    `Uncertainty.contrast_df`. With the prior of a history, its noise and freedom stand in place of
-    these, and s_own² is not used.
+    Under a public prior, a pair that fewer than two ballots have keeps d·2/C of d and its share of
+    s², as in `Uncertainty.contrast_df`; it is unanimous as often as s_own²·n is less than what
+    rounding explains. With the prior of a history, its noise and freedom stand in place of these,
+    and s_own² is not used.
 
     Parameters
     ----------
@@ -157,17 +162,28 @@ def _gap(reviewers: int, candidates: int, terms: _Terms) -> float | None:
     free = df - (prior.noise_df if prior is not None and not learned else 0.0)
     pooled = fixed + (noise * chi_square_quantiles(points, free) if free > 0 else 0.0 * points)
     pooled = pooled / df
-    variance = factor * pooled
-    if not learned and shared >= 2:
-        own = 2 * noise / shared * chi_square_quantiles(points, shared - 1.0) / (shared - 1.0)
-        variance = np.sort(np.maximum(variance[:, np.newaxis], own).ravel())[
-            N_QUANTILES // 2 :: N_QUANTILES
-        ]
     together = 2 * rho / (1 - rho)
     if prior is not None and not learned and shared < MIN_VOTES:
+        residual = (pooled * df - fixed) * 2 / candidates
         df = prior.noise_df + free * 2 / candidates
-    bars = np.sqrt(variance + together * pooled) * t_quantile((1 + terms.level) / 2, df)
+        pooled = np.maximum(pooled, (fixed + residual) / df)
+    bar = t_quantile((1 + terms.level) / 2, df)
+    bars = np.sqrt((factor + together) * pooled) * bar
+    if not learned and shared >= MIN_VOTES:
+        own = 2 * noise / shared * chi_square_quantiles(points, shared - 1.0) / (shared - 1.0)
+        variance = np.maximum(factor * pooled[:, np.newaxis], own)
+        every = np.sqrt(variance + together * pooled[:, np.newaxis]) * bar
+        if prior is not None and shared <= UNANIMITY_BALLOTS:
+            every[:, own * shared <= ROUNDING_VARIANCE] = _unanimous_bar(shared, prior, terms)
+        bars = np.sort(every.ravel())[N_QUANTILES // 2 :: N_QUANTILES]
     return _smallest_gap(bars, math.sqrt((factor + together) * noise))
+
+
+def _unanimous_bar(n_ballots: int, prior: Prior, terms: _Terms) -> float:
+    """The least gap of a unanimous pair, whose noise only the prior shows."""
+    own = float(moderate_pairs(np.zeros(1), np.array([n_ballots]), prior)[0])
+    variance = own * (1 + n_ballots * terms.rho / (1 - terms.rho))
+    return math.sqrt(variance) * t_quantile((1 + terms.level) / 2, prior.noise_df)
 
 
 def _history_prior(prior: Prior | None) -> TypeGuard[Prior]:

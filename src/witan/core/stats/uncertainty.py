@@ -21,10 +21,10 @@ MIN_DF = 2.0
 """Under two degrees of freedom nothing is told apart."""
 
 
-UNANIMITY = 1e-6
-"""Standard deviation, in grades, up to which differences are the same but for rounding in floats.
+UNANIMITY = 0.15
+"""Standard deviation, in grades, up to which differences are the same but for reviewers' scales.
 
-Where the other candidates' grades vary, so do the reviewers' scales, and s² holds the test.
+Whole grades that differ by the same two points differ by 1.9 and 2.1 on the panel's scale.
 """
 
 
@@ -43,8 +43,9 @@ class PairEvidence:
     n_ballots : int array, shape (C, C, S)
         Ballots that have both candidates.
     is_unanimous : bool array, shape (C, C, S)
-        Two to `UNANIMITY_BALLOTS` ballots, all with the same difference in grades. Three agree by
-        chance one time in four. Ranks are protected by their least variance.
+        Two to `UNANIMITY_BALLOTS` ballots, all with the same difference in grades up to
+        `UNANIMITY`. Three agree by chance one time in four. Ranks are protected by their least
+        variance.
     """
 
     variances: Floats
@@ -65,7 +66,7 @@ class PairEvidence:
         if prior is None or prior.unit == "ranks":
             unanimous &= False
         if prior is not None:
-            moderated = _moderate_pairs(variances, n, prior)
+            moderated = moderate_pairs(variances, n, prior)
             variances = moderated if is_repeated else np.where(unanimous, moderated, variances)
         return cls(variances, n, unanimous)
 
@@ -91,6 +92,8 @@ class Uncertainty:
     pairs
         A contrast's variance is not taken to be less than its own ballots show. None with the prior
         of a history, which knows the noise better than two or three of them.
+    prior_variance : float array, shape (S,)
+        s₀² of a public prior; 0: none.
     prior_df
         Degrees of freedom that a public prior is worth; 0: none.
     """
@@ -103,6 +106,7 @@ class Uncertainty:
     belief_variance: Floats
     belief_df: Floats
     pairs: PairEvidence | None = None
+    prior_variance: Floats | float = 0.0
     prior_df: float = 0.0
 
     @classmethod
@@ -147,6 +151,8 @@ class Uncertainty:
         )
         variance, df = _moderate(variance, df, fit.least_variance, prior)
         learned = prior is not None and prior.source != "public"
+        public = None if learned else prior
+        known = 0.0 if public is None else np.fmax(public.noise_variance, fit.least_variance)
         # What all get wrong together does not depend on who of them counts for more.
         extra = np.broadcast_to(np.asarray(shared, dtype=np.float64) / design, df.shape)
         return cls(
@@ -158,7 +164,8 @@ class Uncertainty:
             belief_variance=belief_variance * design,
             belief_df=belief_df,
             pairs=None if learned else own,
-            prior_df=0.0 if prior is None or learned else prior.noise_df,
+            prior_variance=known * design,
+            prior_df=0.0 if public is None else public.noise_df,
         )
 
     @property
@@ -183,12 +190,19 @@ class Uncertainty:
         return np.where(np.isnan(self.fit.effects) | ~self.enough_votes, np.nan, errors)
 
     def contrast_variances(self) -> Floats:
-        """Variance of effect[i] − effect[j], (C, C, S); NaN: incomparable."""
+        """Variance of effect[i] − effect[j], (C, C, S); NaN: incomparable.
+
+        What all reviewers of a unanimous pair get wrong is a share of its own moderated noise, n/2
+        times the variance of its difference.
+        """
         factors = np.moveaxis(self.fit.variance_factors()[self.fit.pattern], 0, 2)
-        own = self.variance * factors
+        own = self._noise_of_pairs() * factors
+        noise = self.variance
         if self.pairs is not None:
             own = np.where(np.isnan(own), np.nan, np.fmax(own, self.pairs.variances))
-        together = 2 * self.shared_variance * self.variance
+            moderated = self.pairs.variances * self.pairs.n_ballots / 2
+            noise = np.where(self.pairs.is_unanimous, np.fmax(noise, moderated), noise)
+        together = 2 * self.shared_variance * noise
         different = ~np.eye(len(factors), dtype=np.bool_)
         total: Floats = own + together * different[:, :, np.newaxis]
         return total
@@ -204,17 +218,35 @@ class Uncertainty:
         df = self._by_pair(lambda df: df)
         return np.broadcast_to(df, (n_candidates, n_candidates, n_sessions))
 
+    def _noise_of_pairs(self) -> Floats:
+        """s² of each contrast, (C, C, S) or (S,).
+
+        A pair on fewer than two ballots takes only its share of what the residuals say, as
+        `contrast_df` does, and at least s².
+        """
+        if self.pairs is None or not self.prior_df:
+            return self.variance
+        known = self.prior_df * self.prior_variance
+        residual = np.maximum(self.df * self.variance - known, 0.0)
+        n_candidates = np.maximum((self.votes > 0).sum(axis=0), 2)
+        alone = (known + residual * 2 / n_candidates) / self._df_alone()
+        alone = np.fmax(alone, self.variance)
+        return np.where(self.pairs.n_ballots < MIN_VOTES, alone, self.variance)
+
+    def _df_alone(self) -> Floats:
+        """Degrees of freedom of a pair on fewer than two ballots, (S,)."""
+        n_candidates = np.maximum((self.votes > 0).sum(axis=0), 2)
+        share: Floats = np.maximum(self.df - self.prior_df, 0.0) * 2 / n_candidates
+        return self.prior_df + share
+
     def _by_pair(self, function: Callable[[Floats], Floats]) -> Floats:
         """Apply a function of degrees of freedom by session to those of each contrast."""
         usual = function(self.df)
         if self.pairs is None or not self.prior_df:
             return usual
-        n_candidates = np.maximum((self.votes > 0).sum(axis=0), 2)
-        share = self.prior_df + np.maximum(self.df - self.prior_df, 0.0) * 2 / n_candidates
         prior_alone = function(np.minimum(self.prior_df, self.df))
-        alone = np.where(
-            self.pairs.n_ballots < MIN_VOTES, function(np.minimum(share, self.df)), usual
-        )
+        share = function(np.minimum(self._df_alone(), self.df))
+        alone = np.where(self.pairs.n_ballots < MIN_VOTES, share, usual)
         return np.where(self.pairs.is_unanimous, prior_alone, alone)
 
     def separate_pairs(self, level: float) -> NDArray[np.bool_]:
@@ -251,7 +283,7 @@ def _moderate(
     return (prior.noise_df * np.fmax(prior.noise_variance, least) + known) / total, total
 
 
-def _moderate_pairs(own: Floats, n_ballots: NDArray[np.integer[Any]], prior: Prior) -> Floats:
+def moderate_pairs(own: Floats, n_ballots: NDArray[np.integer[Any]], prior: Prior) -> Floats:
     """Moderate the variances of pairs by a prior, shape (C, C, S).
 
     Two or three ballots that agree by chance show no variance of a pair. With n of them on it, and

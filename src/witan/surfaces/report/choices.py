@@ -53,11 +53,11 @@ SITUATIONS = (
         when="you must say how sure the result is",
         take="any rule with ties by contrast, the default",
         speaks_for="under it a leader is declared between true equals in 1 of 100 councils of 3 to "
-        "7, and in 2 to 6 where models share a third of their noise; overlapping intervals of each "
+        "7, and in 1 to 6 where models share a third of their noise; overlapping intervals of each "
         "candidate do so in 7 to 12.",
         speaks_against="three ballots say little: councils of three find a lead of 3 σ in 36 of "
-        "100 sessions with grades and 13 without; where the leader is one of the three reviewers, "
-        "in 14 and none.",
+        "100 sessions with grades and 11 without; where the leader is one of the three reviewers, "
+        "in 10 and none.",
     ),
     Situation(
         when="there are more than ten reviewers",

@@ -53,6 +53,7 @@ _PYTHON = {
     "recount": "`Session.recount`",
     "paper": "`History.vote`",
     "vote": "`History.vote`",
+    "votes": "`History.votes_of`",
     "forget": "`History.forget`",
     "ask": "`ask`, `Council.ask`",
     "plan": "`Council.plan`",

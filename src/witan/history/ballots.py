@@ -25,6 +25,7 @@ from witan.core.blinding import Sheet
 from witan.core.entries import Entries
 from witan.core.entry_builder import entries_of, entries_of_many
 from witan.core.escaping import is_blank
+from witan.core.outcome import Outcome
 from witan.core.session_ballots import SessionBallots
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
@@ -328,15 +329,12 @@ def reveal(
     names: Mapping[str, str] = {}
     if record is None and redactor is not None:
         export, names = redactor(export)
+    outcome = panel_outcome(export)
     if record is None:
-        ballots = [ballot for ballot in export.ballots if ballot.kind == "model"]
-        has_vote = any(not ballot.abstained for ballot in ballots)
-        outcome = next(iter(tally_sessions(ballots, Settings())), None) if has_vote else None
         models = {
             c: author for ballot in export.ballots for c, author in (ballot.authors or {}).items()
         }
     else:
-        outcome = None if record.status == "interrupted" else record.outcome
         models = {seat.name: seat.source for seat in record.opening.seats if seat.source}
     ranks = {} if outcome is None else {one.candidate: one.rank for one in outcome.standings}
     positions = paper.sheet.positions
@@ -348,7 +346,6 @@ def reveal(
             lines.append(RevealedAnswer(label, positions[candidate], name, model, place, rank))
         place += len(group)
     ranking = tuple(tuple(names.get(c, c) for c in group) for group in groups)
-    rank_by_candidate = {candidate: float(rank) for candidate, rank in ranks.items()}
     return VoteResult(
         paper.session,
         paper.simulated,
@@ -359,10 +356,25 @@ def reveal(
         None
         if outcome is None
         else PanelResult(outcome.rule, outcome.interpretation, outcome.n_ballots),
-        None
-        if outcome is None
-        else agreement(ranking, rank_by_candidate, find_clear_pairs(outcome)),
+        None if outcome is None else compare_with_panel(ranking, outcome),
     )
+
+
+def panel_outcome(session: SessionImport) -> Outcome | None:
+    """Return the outcome of the models' ballots; None: there is none, or the session is open."""
+    record = session.session_record
+    if record is not None:
+        return None if record.status == "interrupted" else record.outcome
+    ballots = [ballot for ballot in session.ballots if ballot.kind == "model"]
+    if all(ballot.abstained for ballot in ballots):
+        return None
+    return next(iter(tally_sessions(ballots, Settings())), None)
+
+
+def compare_with_panel(groups: Groups, outcome: Outcome) -> Agreement:
+    """Compare a person's ranking with the outcome of a panel."""
+    ranks = {one.candidate: float(one.rank) for one in outcome.standings}
+    return agreement(groups, ranks, find_clear_pairs(outcome))
 
 
 _RECOUNTED_TABLES = ("ballots", "standings", "matchups", "counted", "waiting_votes")

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
 from witan.core.ballot import Ballot
+from witan.core.window import ALWAYS, Window
 from witan.deliberation.ports import Clock, SystemClock
 from witan.deliberation.record import ImportCounts, SessionImport
 from witan.deliberation.session import Session
@@ -28,6 +29,7 @@ from witan.history.reading import (
     PageCursor,
     Search,
     SessionSummary,
+    StoredVote,
     describe,
     require_datetime,
     require_session,
@@ -432,6 +434,11 @@ class History:
     ) -> tuple[list[SessionSummary], PageCursor | None]:
         """Read a page of sessions, and the cursor of the next page."""
         return reading.read_page(self.database, search, size, after)
+
+    def votes_of(self, person: str, window: Window = ALWAYS) -> list[StoredVote]:
+        """Read a person's ballots on the sessions of a window, the earliest first."""
+        search = Search(since=window.since, until=window.until, category=window.category)
+        return reading.votes_of(self.database, person, search)
 
     def has_final_answers(self, session: str) -> bool:
         """Return true if the answers of an open session will not change."""

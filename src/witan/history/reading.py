@@ -29,6 +29,7 @@ from witan.history.rows import (
     to_datetime,
     to_microseconds,
 )
+from witan.history.schema import code_of
 
 MAX_NAMES_COMPARED = 200
 """Number of latest sessions to suggest from for a misspelt name."""
@@ -96,6 +97,47 @@ def waiting_votes(database: Database, session: str) -> list[Ballot]:
     """Read people's ballots on an open session, which count when it is closed."""
     sql = "SELECT body FROM waiting_votes WHERE session = :session ORDER BY reviewer"
     return [parse_ballot(body) for (body,) in database.rows(sql, {"session": session})]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVote:
+    """A person's ballot on a session.
+
+    Parameters
+    ----------
+    at
+        When the session was asked.
+    simulated
+        True if a member of the session was scripted.
+    is_open
+        True if the session is not closed, so that the ballot does not count yet.
+    """
+
+    session: str
+    at: datetime
+    simulated: bool
+    is_open: bool
+    ballot: Ballot
+
+
+def votes_of(database: Database, person: str, search: "Search") -> list[StoredVote]:
+    """Read a person's ballots on whole sessions, the earliest session first."""
+    conditions, params = build_conditions(search)
+    where = "".join(f" AND s.{condition}" for condition in conditions)
+    sql = (
+        "SELECT s.session, s.at_us, s.simulated, {is_open}, b.body"  # noqa: S608 - names of our own
+        " FROM {table} b JOIN sessions s ON s.session = b.session WHERE {reviewer}" + where
+    )
+    counted = sql.format(
+        table="ballots", is_open=0, reviewer="b.reviewer = :code AND b.human = 1 AND b.paired = 0"
+    )
+    waiting = sql.format(table="waiting_votes", is_open=1, reviewer="b.reviewer = :person")
+    params |= {"code": code_of(person), "person": make_storable(person)}
+    rows = database.rows(f"{counted} UNION ALL {waiting} ORDER BY 2, 1", params)
+    return [
+        StoredVote(session, to_datetime(at_us), bool(simulated), bool(is_open), parse_ballot(body))
+        for session, at_us, simulated, is_open, body in rows
+    ]
 
 
 def has_final_answers(database: Database, session: str) -> bool:

@@ -78,6 +78,9 @@ CATALOGUE: Mapping[str, CatalogueRow] = MappingProxyType(
             CatalogueRow("sessions", "List the sessions in the history.", "sessions"),
             CatalogueRow("paper", "Prepare a blind voting paper.", "voting", "vote"),
             CatalogueRow("vote", "Vote on a stored session, blind.", "voting"),
+            CatalogueRow(
+                "votes", "Compare a person's votes with the panels.", "voting", tool=False
+            ),
             CatalogueRow("forget", "Delete a session.", "sessions"),
             CatalogueRow("leaderboard", "Rank models by their scores across sessions.", "reports"),
             CatalogueRow("audit", "Audit how reviewers judge: bias, agreement, value.", "reports"),

@@ -4,7 +4,9 @@ import re
 
 import pytest
 
-from browsers import NEEDS
+from browsers import AXE, NEEDS
+from witan.core.ballot import Ballot
+from witan.service.operations.voting import NAMED_NOTE
 from witan.service.requests import QuestionRequest
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -201,13 +203,90 @@ class TestWhileBallotsArrive:
         portal, service = at_desk.server.portal, at_desk.server.service
         running = portal.call(service.ask, QuestionRequest("Is it then (slowly)?"))
         page = here.open(f"/sessions/{running.id}")
-        link = page.wait_for_function(
-            "document.querySelector('#blind a[href*=seen]')?.getAttribute('href')"
-        )
-        address = link.json_value()
+        # The element as it was found: the page may be another a moment later.
+        address = page.wait_for_selector("#blind a[href*=seen]").get_attribute("href")
         page = here.open(f"{address}&as=joy")
         expect(page.locator("main")).to_contain_text("You have seen ballots of the panel")
         cast_by_pairs(page)
         expect(page.locator("main").get_by_role("status")).to_contain_text("Your vote is kept")
 
         assert "ballots of the panel were seen" in vote_of(at_desk, running.id, "joy").notes
+
+
+class TestRecord:
+    """A person's votes beside the panels, over time."""
+
+    @pytest.fixture(scope="class")
+    def voted(self, at_desk):
+        """Votes of one person on ten sessions, and one that is not blind."""
+        for number in range(11):
+            session = f"held{number:02}"
+            order = at_desk.history.session(session).outcome.ranking
+            groups = order if number % 3 else order[::-1]
+            note = NAMED_NOTE if number == 10 else None
+            vote = Ballot("una", groups, session=session, kind="human", notes=note)
+            at_desk.history.vote(session, [vote])
+
+    @pytest.mark.usefixtures("voted")
+    def test_it_says_how_often_person_and_panel_agree_and_on_what_that_rests(self, window):
+        """With intervals, over time, and what was left out."""
+        here = window()
+        page = here.open("/votes?as=una")
+        here.shoot("votes")
+        expect(page.locator("h1")).to_contain_text(
+            re.compile(r"una and the panels agree on \d+% of")
+        )
+        expect(page.locator("main")).to_contain_text("1 vote not cast blind: not compared")
+        expect(page.locator(".measures tbody tr")).to_have_count(4)
+        expect(page.locator("figure svg:visible")).to_have_count(1)
+        section = page.locator("section", has=page.get_by_role("heading", name="Latest votes"))
+        expect(section.locator("tbody tr")).to_have_count(10)
+        section.get_by_role("link").first.click()
+        expect(page).to_have_url(re.compile("/sessions/held00$"))
+
+    @pytest.mark.usefixtures("voted")
+    def test_a_phone_needs_no_sideways_scrolling(self, window):
+        """Nor a script."""
+        page = window(**PHONE, java_script_enabled=False).open("/votes?as=una&show=whole")
+        expect(page.locator(".measures tbody tr")).to_have_count(4)
+        page = window(**PHONE).open("/votes?as=una")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+    def test_the_way_there_is_on_the_history_and_after_a_vote(self, window, session):
+        """Who has no name yet is asked for one; who has no vote is told so."""
+        page = window().open("/history")
+        page.get_by_role("link", name="Your votes beside the panels’").click()
+        page.get_by_label("Your name").fill("nobody at all")
+        page.get_by_role("button", name="Show").click()
+        expect(page.locator("main")).to_contain_text("no vote by nobody at all")
+        page = window().open(f"/sessions/{session}/vote?as=lea")
+        cast_by_pairs(page)
+        page.get_by_role("link", name="Your votes over time").click()
+        expect(page.locator("main")).to_contain_text("1 vote on simulated sessions: not compared")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not AXE, reason="TEST_AXE names no axe.min.js")
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_every_state_of_a_vote_is_accessible(window, session, hanging, theme, width):
+    """Pairs, ranking, comparison, a vote that waits, and the record of votes."""
+    options = {"viewport": {"width": width, "height": 900}, "color_scheme": theme}
+    here = window(**options, bypass_csp=True)
+    person = f"axe-{theme}-{width}"
+    found = {}
+    for name in (session, hanging):
+        page = here.open(f"/sessions/{name}/vote?as={person}&seen=1")
+        found["pair", name] = here.violations()
+        while page.locator(".duel").count():
+            page.get_by_role("button", name="is better").first.click()
+        found["ranked", name] = here.violations()
+        page.locator(".ranked").get_by_role("button", name="Cast the vote").click()
+        page.get_by_role("status").first.wait_for()
+        found["cast", name] = here.violations()
+    here.open("/votes?as=una")
+    found["record"] = here.violations()
+    here.open("/votes")
+    found["name"] = here.violations()
+
+    assert {state: problems for state, problems in found.items() if problems} == {}

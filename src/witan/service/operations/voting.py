@@ -1,19 +1,39 @@
 """A person's vote: cast blind, then everything is revealed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Annotated
 
-from witan.core.ballot import Groups
+from witan.core.ballot import Ballot, Groups
 from witan.core.blind_vote import build_ballot
+from witan.core.stats.vote_record import ComparedVote, VoteRecord, vote_record
+from witan.core.window import Window
 from witan.deliberation.ports import SystemClock
-from witan.errors import HistoryConflict
+from witan.errors import HistoryConflict, NothingToCount
 from witan.history import History
-from witan.history.ballots import HumanVote, Paper, VoteResult, prepare_paper, read_vote, reveal
+from witan.history.ballots import (
+    HumanVote,
+    Paper,
+    VoteResult,
+    compare_with_panel,
+    panel_outcome,
+    prepare_paper,
+    read_vote,
+    reveal,
+)
+from witan.history.reading import StoredVote
 from witan.service.catalogue import operation, public, redacts
-from witan.service.parameters import Doc, Parameters
+from witan.service.json_output import inherit_field_docs
+from witan.service.parameters import Constraint, Doc, Parameters
 from witan.service.redaction import public_names
-from witan.service.stored_sessions import Name, SessionName, SessionStore, Text
+from witan.service.stored_sessions import (
+    Name,
+    SessionName,
+    SessionStore,
+    Text,
+    WindowParameters,
+)
 
 AFTERWARDS = "cast again, after it was revealed who wrote what"
 """The note of a ballot that took the place of an earlier one."""
@@ -40,6 +60,21 @@ class PaperParameters(Parameters):
         Name | None,
         Doc("Vote under this name; a client with a token votes as itself.", label="Your name"),
     ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VotesParameters(WindowParameters):
+    """Person, and the sessions voted on."""
+
+    as_: Annotated[
+        Name | None,
+        Doc("Votes under this name; a client with a token sees its own.", label="Your name"),
+    ] = None
+    level: Annotated[
+        float,
+        Constraint(gt=0, lt=1),
+        Doc("Confidence level of intervals.", label="Confidence level"),
+    ] = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +181,83 @@ def vote(store: SessionStore, parameters: VoteParameters) -> VoteResult:
         voting_paper,
         read_vote(voting_paper, parameters.ranking, parameters.paper, candidate_by_name),
     )
+
+
+LATEST = 50
+"""Sessions that a record of votes lists."""
+
+
+@public
+@inherit_field_docs
+@dataclass(frozen=True, slots=True)
+class PersonalRecord(VoteRecord):
+    """A person's votes beside the panels' outcomes.
+
+    Parameters
+    ----------
+    reviewer
+        Who voted.
+    window
+        Window of the sessions.
+    level
+        Confidence level of all intervals.
+    latest
+        The latest votes compared, at most 50, the last first, without their differences.
+    not_blind, simulated, waiting, without_panel
+        Votes that are not compared: cast after seeing the panel or authors, on simulated
+        sessions, on sessions that are not closed, and on sessions without a panel's ranking.
+    """
+
+    reviewer: str
+    window: Window
+    level: float
+    latest: tuple[ComparedVote, ...]
+    not_blind: int
+    simulated: int
+    waiting: int
+    without_panel: int
+
+
+@operation("votes", get="/votes", tag="voting", pool="history")
+def votes(store: SessionStore, parameters: VotesParameters) -> PersonalRecord:
+    """Compare a person's votes with the panels: on how many pairs both agree, over time.
+
+    Only blind votes on closed sessions count, and never those on simulated sessions. Pairs that the
+    panel finds clear are apart from those too close to call.
+    """
+    person, history = store.voter(parameters.as_), store.history
+    cast = history.votes_of(person, parameters.window)
+    blind = [each for each in cast if is_blind(each.ballot)]
+    counted = [each for each in blind if not (each.simulated or each.is_open)]
+    compared = [each for each in map(partial(_compare, history), counted) if each is not None]
+    if not cast:
+        raise NothingToCount(f"no vote by {person}")
+    record = vote_record(compared, level=parameters.level)
+    return PersonalRecord(
+        **{each.name: getattr(record, each.name) for each in fields(record)},
+        reviewer=person,
+        window=parameters.window,
+        level=parameters.level,
+        latest=tuple(compared[: -LATEST - 1 : -1]),
+        not_blind=len(cast) - len(blind),
+        simulated=sum(each.simulated for each in blind),
+        waiting=sum(each.is_open and not each.simulated for each in blind),
+        without_panel=len(counted) - len(compared),
+    )
+
+
+def is_blind(ballot: Ballot) -> bool:
+    """Return true if a person's ballot has no note that it was not cast blind."""
+    notes = ballot.notes or ""
+    return not any(note in notes for note in (*SEEN_NOTES.values(), NAMED_NOTE, AFTERWARDS))
+
+
+def _compare(history: History, vote: StoredVote) -> ComparedVote | None:
+    outcome = panel_outcome(history.export(vote.session))
+    if outcome is None:
+        return None
+    found = replace(compare_with_panel(vote.ballot.groups, outcome), differences=())
+    return ComparedVote(vote.session, vote.at, found)
 
 
 def paper_for(store: SessionStore, session: str, person: str | None) -> Paper:

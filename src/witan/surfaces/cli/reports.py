@@ -235,6 +235,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = MappingProxyType(
             "sessions hash map --since 30d",
             "sessions --status interrupted --json",
         ],
+        "votes": ["votes", "votes --as ines --since 90d", "votes --as ines --json"],
         "profiles": ["profiles", "profiles --config council.toml --json"],
         "rules": ["rules", "rules schulze"],
         "rubrics": ["rubrics", "rubrics coding", "rubrics general --toml > mine.toml"],
@@ -251,6 +252,8 @@ NOTES: Mapping[str, str] = MappingProxyType(
         "leaderboard": SOURCE_NOTES,
         "audit": SOURCE_NOTES,
         "sessions": "The first column is a name that other commands take.",
+        "votes": "The name of your login, unless --as gives another. Exit status: 0 answered, 2 "
+        "misuse, 3 no vote.",
         "profiles": "No model is called. A missing key makes a profile unavailable; see `witan "
         "doctor`.",
     }

@@ -25,6 +25,7 @@ _WRITERS = {
     "Leaderboard": "leaderboard.leaderboard_report",
     "Outcome": "outcome.outcome_report",
     "OutcomeExplanation": "explanation.explanation_report",
+    "PersonalRecord": "vote.votes_report",
     "Plan": "plan.plan_report",
     "PlanSummary": "plan.plan_report",
     "Profiles": "choices.profiles_report",

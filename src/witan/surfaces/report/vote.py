@@ -3,18 +3,25 @@
 from collections.abc import Iterator, Sequence
 
 from witan.core.blind_vote import Agreement, Difference
+from witan.core.display import level_percent, percent, percent_range
+from witan.core.stats.measures import Measure
 from witan.history.ballots import RevealedAnswer, VoteResult
-from witan.service.operations.voting import VotingPaper
-from witan.service.text import UNKNOWN, count_noun, list_text
+from witan.service.operations.voting import PersonalRecord, VotingPaper
+from witan.service.text import UNKNOWN, count_noun, interval_text, list_text, number
+from witan.surfaces.report.chart import Axis, Dot, Series, Strips, ends
 from witan.surfaces.report.document import (
     Block,
+    Cell,
+    Chart,
     Column,
     Heading,
+    Link,
     Note,
     Quote,
     Report,
     Sentence,
     Sides,
+    Table,
     table_of,
 )
 
@@ -120,3 +127,156 @@ def agreement_text(agreement: Agreement | None) -> str:
         return f"{sentence}; there is no pair that both of you order."
     pairs = count_noun(agreement.pairs_decided, "pair")
     return f"{sentence}; you agree on {agreement.pairs_alike} of {pairs} that both of you order."
+
+
+def votes_report(record: PersonalRecord) -> Report:
+    """Write the report of a person's votes beside the panels."""
+    return Report(
+        f"Votes by {record.reviewer}",
+        (count_noun(record.votes, "vote"), str(record.window)),
+        _record_finding(record),
+        tuple(_record(record)),
+    )
+
+
+def _record_finding(record: PersonalRecord) -> str:
+    found = record.agreement
+    if found.value is None:
+        return f"There is no vote by {record.reviewer} to compare with a panel."
+    votes = count_noun(record.votes, "vote")
+    pairs = f"{percent(found.value)} of {count_noun(found.n, 'pair')}"
+    within = f" ({percent_range(found.interval)})" if found.interval else ""
+    return f"{record.reviewer} and the panels agree on {pairs}{within}, over {votes}."
+
+
+def _record(record: PersonalRecord) -> Iterator[Block]:
+    reasons = (
+        (record.not_blind, "not cast blind"),
+        (record.simulated, "on simulated sessions"),
+        (record.waiting, "on sessions that are not over"),
+        (record.without_panel, "on sessions without a ranking by the panel"),
+    )
+    for n, why in reasons:
+        if n:
+            yield Note(f"{count_noun(n, 'vote')} {why}: not compared", "reason")
+    if not record.votes:
+        return
+    yield Heading("Agreement with the panels", "agreement")
+    yield _shares(record)
+    level = level_percent(record.level)
+    yield Sentence(
+        f"Chance alone agrees on half of the pairs. Intervals are {level}, allow for what pairs of "
+        "one session share, and need five votes.",
+        quiet=True,
+    )
+    yield Heading("Over time", "time")
+    yield _periods(record)
+    yield Heading("Latest votes", "latest")
+    yield _latest(record)
+
+
+SHARES = (
+    ("agreement", "all pairs", "pairs ordered alike, of those that neither places equal"),
+    ("clear", "clear pairs", "the same, of pairs clear to the panel"),
+    ("close", "close pairs", "the same, of pairs too close to call for the panel"),
+    ("same_best", "same best", "votes whose best answer is a best one of the panel"),
+)
+"""Field of a share, what it is called, and what it is."""
+
+
+def _shares(record: PersonalRecord) -> Table:
+    shares: list[Measure] = [getattr(record, name) for name, *_ in SHARES]
+    return table_of(
+        "Agreement with the panels",
+        [
+            (Column("share", "left", heads=True), [title for _, title, _ in SHARES]),
+            (Column("value"), [number(each.value, 2) for each in shares]),
+            (
+                Column("interval", "left", keep=80),
+                [interval_text(each.interval) for each in shares],
+            ),
+            (Column("rests on", "left", keep=70), [_basis(each) for each in shares]),
+            (Column("is", "left", keep=60), [meaning for *_, meaning in SHARES]),
+        ],
+        form="measures",
+    )
+
+
+def _periods(record: PersonalRecord) -> Table:
+    """List the shares of each period, and draw a strip for each kind of pair."""
+    periods = record.periods
+    return table_of(
+        "Over time",
+        [
+            (Column("from", "left", heads=True), [each.since for each in periods]),
+            (Column("votes"), [f"{each.votes:,}" for each in periods]),
+            *(
+                (Column(title), [_share_text(getattr(each, name)) for each in periods])
+                for name, title, _ in SHARES[:3]
+            ),
+        ],
+        chart=(lambda: _periods_chart(record)) if len(periods) > 1 else None,
+    )
+
+
+def _periods_chart(record: PersonalRecord) -> Chart:
+    periods = record.periods
+    series = tuple(
+        Series(
+            title,
+            tuple(_dot(title, each.since, getattr(each, name)) for each in periods),
+            number(getattr(periods[-1], name).value, 2),
+        )
+        for name, title, _ in SHARES[:3]
+        if getattr(record, name).n
+    )
+    return Chart(
+        Strips(Axis("", 0.0, 1.0, line=0.5), periods[0].since, periods[-1].since, series),
+        "Over time",
+        "Share of pairs ordered as the panel does, with its interval from five votes on; half is "
+        "chance. In the numbers, pairs in brackets.",
+    )
+
+
+def _basis(share: Measure) -> str:
+    return count_noun(share.n, share.of.removesuffix("s"))
+
+
+def _dot(title: str, since: str, share: Measure) -> Dot | None:
+    if share.value is None:
+        return None
+    pairs = _basis(share)
+    within = f", interval {ends(share.interval, 2)}" if share.interval else ""
+    text = f"{title} from {since}: {number(share.value, 2)}{within}, {pairs}"
+    return Dot(share.value, share.interval, alt_text=text)
+
+
+def _share_text(share: Measure) -> str:
+    if share.value is None:
+        return UNKNOWN
+    within = f", {interval_text(share.interval)}" if share.interval else ""
+    return f"{number(share.value, 2)} ({share.n:,}){within}"
+
+
+def _latest(record: PersonalRecord) -> Table:
+    found = [each.agreement for each in record.latest]
+    sessions = [
+        Cell(each.session, link=Link("show", {"session": each.session})) for each in record.latest
+    ]
+    return table_of(
+        "Latest votes",
+        [
+            (Column("session", "left", fit="middle", heads=True), sessions),
+            (Column("asked", "left"), [f"{each.at:%Y-%m-%d}" for each in record.latest]),
+            (Column("all pairs"), [_ratio(each.pairs_alike, each.pairs_decided) for each in found]),
+            (
+                Column("clear pairs"),
+                [_ratio(each.clear_alike, each.clear_decided) for each in found],
+            ),
+            (Column("same best", "left"), ["yes" if each.same_best else "no" for each in found]),
+        ],
+    )
+
+
+def _ratio(n: int, of: int) -> str:
+    return f"{n} of {of}" if of else UNKNOWN

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import dataclass, field, replace
 from inspect import Parameter as Argument
 from inspect import Signature
+from keyword import iskeyword
 from typing import Annotated, Any, get_type_hints
 
 from fastapi import Query, Request
@@ -211,7 +212,8 @@ def read_query(operation: Operation[Any, Any], query: Mapping[str, str]) -> Any:
     InvalidParameter
         If one of them is not what it takes.
     """
-    return read_texts(operation.parameters, {name: [text] for name, text in query.items()})
+    texts = {name.removesuffix("_"): [text] for name, text in query.items()}
+    return read_texts(operation.parameters, texts)
 
 
 def takes_query(
@@ -228,7 +230,10 @@ def takes_query(
         ]
         query_fields = [
             Argument(
-                each.name, Argument.KEYWORD_ONLY, default="", annotation=Annotated[str, Query()]
+                f"{each.name}_" if iskeyword(each.name) else each.name,
+                Argument.KEYWORD_ONLY,
+                default="",
+                annotation=Annotated[str, Query(alias=each.name)],
             )
             for each in parameters_of(operation.parameters)
         ]

@@ -30,6 +30,7 @@ from witan.service.operations.reports import (
 )
 from witan.service.operations.sessions import sessions
 from witan.service.operations.tally import tally
+from witan.service.operations.voting import VotesParameters, votes
 from witan.service.request_texts import read_texts
 from witan.service.text import clean
 from witan.service.worker_pool import count_once
@@ -197,6 +198,35 @@ async def audit_page(
     }
     title = audit_title(reviewer, criterion)
     report = ReportPage("audit", "parts/audit.html", title, values)
+    return await answer_report(request, report, check, count, show=show)
+
+
+@router.get("/votes")
+@takes_query(votes)
+async def votes_page(
+    request: Request, service: ServiceOf, client: ClientOf, *, show: Show = "", **query: str
+) -> Response:
+    """Show how a person's votes agree with the panels."""
+
+    def check() -> VotesParameters:
+        _ = ServedSessions(service, client).history
+        parameters: VotesParameters = read_query(votes, query)
+        return parameters
+
+    def count() -> object:
+        return report_of(perform(votes, service, client, check()))
+
+    person = query["as_"].strip()
+    values = {
+        "back": (),
+        "kept": {},
+        "fields": form_fields(votes.parameters, {**query, "as": person}),
+        "has_filters": not person or any(query[name] for name in KEPT),
+    }
+    title = f"Votes by {person}" if person else "Your votes and the panels"
+    report = ReportPage("votes", "parts/audit.html", title, values)
+    if not person and not client.by_token:
+        return HtmlPage(report.render("votes.html", site_of(request)))
     return await answer_report(request, report, check, count, show=show)
 
 

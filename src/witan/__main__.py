@@ -17,7 +17,9 @@ def main() -> int:
         gc.set_threshold(100_000)
         from witan.surfaces.cli.app import main as command
 
-        return command()
+        status = command()
+        gc.freeze()  # or the interpreter would search all that for cycles once more as it ends
+        return status
     except KeyboardInterrupt:
         return INTERRUPTED
 

@@ -29,6 +29,15 @@ def test_the_form_fits_on_one_screen(window, width, height, theme):
     assert form["height"] < (2 if width == 1280 else 3.5) * height
 
 
+def test_the_cost_is_in_sight_where_it_is_asked_for(window):
+    """On a phone as well: the field below does not take the focus, and with it the page."""
+    page = window(viewport={"width": 390, "height": 740}).open("/")
+    page.get_by_label("Question", exact=True).fill("Is it so?")
+    page.get_by_role("button", name="What would it cost?").click()
+
+    expect(page.get_by_role("status", name="What it would cost")).to_be_in_viewport()
+
+
 def test_control_and_enter_send_the_question(window):
     """The field has the focus on load; Enter alone begins a line."""
     page = window().open("/")

@@ -107,7 +107,7 @@ class TestAsking:
 
         [said] = root.all("section", role="status")
         assert f"{plan['calls']} calls when nothing fails" in said.text
-        assert "$0.0000" in said.text
+        assert "; $0 at the very most" in said.text
         assert root.one("textarea", id="question").text == QUESTION["question"]
         assert len(at_desk.history.find(simulated=None, limit=1000)) == before
         refused = page(browser.post("/plan", data={"question": " "}), 422)

@@ -96,6 +96,8 @@ def verdict_words(outcome: Outcome, names: CandidateNames) -> tuple[str, str]:
     if sum(line.votes > 0 for line in outcome.standings) == 1:
         return f"{leaders[0]} alone has votes.", "There is nothing to compare it with."
     leads = leaders_text(leaders)
+    if names.hides_names:  # a letter by itself would say nothing to a reader at the top of a page
+        leads = f"{'Answer' if len(leaders) == 1 else 'Answers'} {leads}"
     if outcome.clear_leader is not None and not ignores_chance(outcome):
         return f"{leads} clearly.", _support(outcome, "It is")
     return _open_words(outcome, leads, names)

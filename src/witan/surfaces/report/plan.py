@@ -145,4 +145,4 @@ def _row(seat: str, stage: str, lines: Sequence[PlanLine]) -> list[str]:
 
 
 def _dollars(usd: float | None) -> str:
-    return UNKNOWN if usd is None else f"${usd:,.4f}"
+    return UNKNOWN if usd is None else "$0" if usd == 0 else f"${usd:,.4f}"

@@ -256,7 +256,10 @@ def spark_errors() -> tuple[type[Exception], ...]:
 
 
 def explain_spark_error(error: Exception) -> str:
-    """Return the line of Spark's error that says the most: the exception of Java, if any."""
+    """Return the line of Spark's error that says the most.
+
+    It is the exception of Java, if there is one.
+    """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [repr(error)]
     thrown = (line.removeprefix(":").strip() for line in lines if line.startswith(": "))
     return next(thrown, lines[0])
@@ -280,7 +283,7 @@ def local_session(cores: int | None = None, settings: Mapping[str, str] = NO_SET
 
 
 def start_session(master: str | None, settings: Mapping[str, str] = NO_SETTINGS) -> Any:
-    """Start Spark, or reuse it; only the errors that it logs are passed on to standard error.
+    """Start Spark, or reuse it, and log its errors alone.
 
     Parameters
     ----------

@@ -217,7 +217,7 @@ class ArmComparison(NotebookDisplay, FrameSource):
 
 
 def measure_of(mean: CorrectedMean) -> Measure:
-    """The measure that decides: corrected by people where there is such a one."""
+    """Return the measure that decides: corrected by people, if they voted."""
     return mean.jury if mean.corrected.value is None else mean.corrected
 
 
@@ -414,7 +414,7 @@ class _Table:
         return ArmDifference(*pair, None, len(at), same, mean, conclusion, cost, calls, "")
 
     def _difference(self, number: int, pair: tuple[Arm, Arm]) -> tuple[float, float]:
-        """Mean difference of one question by people and by the jury; NaN: not judged."""
+        """Average one question's difference by people and by jury; NaN: not judged."""
         question, electorate = self.questions[number], self.electorates[number]
         people = jury = float("nan")
         if electorate is not None and {*pair} <= {*electorate.candidates}:
@@ -467,7 +467,7 @@ class _Table:
                 yield ArmCost(arm, len(answers), _calls(answers), priced, _cost(answers))
 
     def count_best(self) -> dict[str, int]:
-        """Questions by the member that stood for the best; the most frequent first."""
+        """Count questions by the best member that answered, the most frequent first."""
         counts: dict[str, int] = {}
         for each in self.questions:
             answer = each.answers.get("best") or each.answers.get("self")
@@ -486,7 +486,7 @@ class _Table:
 
 
 def _dilute(measure: Measure, share: float, n: int) -> Measure:
-    """Count questions as 0 that people saw nothing of, as their texts are the same.
+    """Count questions with equal texts as 0: people saw none of them.
 
     With the mean m over the share w of n questions that they could see, w·m has the variance
     w²·V(m) + m²·w·(1 − w)/n.
@@ -506,7 +506,10 @@ def _dilute(measure: Measure, share: float, n: int) -> Measure:
 
 
 def _vote_differences(electorate: Electorate, pair: tuple[Arm, Arm], *, is_graded: bool) -> Floats:
-    """First minus second by each vote, shape (R,); NaN: it judges one of them at most."""
+    """Subtract second from first by each vote, shape (R,).
+
+    NaN: the vote judges one of them at most.
+    """
     first, second = (electorate.candidates.index(arm) for arm in pair)
     if is_graded:
         return np.array([v.grades[first] - v.grades[second] for v in electorate.votes], np.float64)

@@ -53,7 +53,7 @@ def ranks_names(text: str, sheet: Sheet, names: Mapping[str, str]) -> bool:
 
 
 def read_ranking(text: str, sheet: Sheet, names: Mapping[str, str] | None = None) -> Groups:
-    """Read a ranking such as ``B > A = C`` as groups, best first.
+    """Read a ranking as groups, best first: ``B > A = C``.
 
     Labels may be written in either case. Every candidate has to be placed: whoever could leave one
     out would decide how many rivals the others beat.
@@ -127,7 +127,7 @@ class PairwiseRanking:
 
 
 def rank_by_pairs(sheet: Sheet, choices: Sequence[str]) -> PairwiseRanking:
-    """Rank the labels of a sheet by choices such as ``A>B``, ``A<B``, ``A=B`` or ``A?B``.
+    """Rank labels of a sheet by choices: ``A>B``, ``A<B``, ``A=B``, ``A?B``.
 
     The next pair is the one of the closest expected places, so that either choice decides much.
     Each label is on the left about as often as on the right.
@@ -196,7 +196,10 @@ def _decide(
 def _next_pair(
     sheet: Sheet, heights: NDArray[np.float64], open_pairs: NDArray[np.bool_], lean: Sequence[int]
 ) -> tuple[str, str] | None:
-    """Choose the open pair with the closest expected places; of equals, the first."""
+    """Choose the open pair with the closest expected places.
+
+    Of equal pairs it is the first.
+    """
     if not open_pairs.any():
         return None
     distances = np.abs(heights[:, np.newaxis] - heights).round(9)
@@ -300,7 +303,7 @@ def agreement(
 
 
 def find_clear_pairs(outcome: Outcome) -> frozenset[frozenset[str]]:
-    """Find the pairs of an outcome that are in an order, and not too close to call."""
+    """Find an outcome's ordered pairs, except those too close to call."""
     close = {*map(frozenset, outcome.unresolved)}
     return frozenset(
         pair

@@ -304,7 +304,7 @@ def draw_pair_sheets(
 
 
 def _tournament(names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield all pairs, round by round; who meets nobody in a round rests."""
+    """Yield all pairs, round by round; with odd numbers one rests."""
     ring: list[str | None] = [*names, *([None] if len(names) % 2 else [])]
     for _ in range(len(ring) - 1):
         for first, second in zip(ring[: len(ring) // 2], ring[::-1], strict=False):

@@ -1,4 +1,4 @@
-"""Numbers as text, and results as lines at a prompt, notebook reports and data frames."""
+"""Numbers as text; results as lines, notebook reports and data frames."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -134,7 +134,7 @@ def chance_percent(probability: float | None) -> str:
 
 
 def level_percent(level: float) -> str:
-    """Write the level of an interval with the decimals that it has: ``99.9%``."""
+    """Write an interval's level with all its decimals: ``99.9%``."""
     return f"{100 * level:g}%"
 
 
@@ -160,7 +160,7 @@ def list_some(parts: Sequence[str], most: int) -> list[str]:
 
 
 def changes_line(settings: Any) -> str:
-    """Name a dataclass and its fields that differ from the default, on one line.
+    """Name a dataclass and its changed fields on one line.
 
     Fields of nested settings are listed flat, like the keywords of a council.
     """

@@ -202,7 +202,9 @@ def _race(
 
 
 def _min_votes(race: _Race) -> int | None:
-    """Votes below which a candidate stands apart whatever comes; None: the leader itself may.
+    """Return the votes below which a candidate surely stands apart.
+
+    None: the leader itself may stand apart.
 
     With the leader and another above it, the number is settled. Else rivals with fewer votes may
     come to stand beside the leader; so they may where grades count, since a grade of one ballot

@@ -43,7 +43,7 @@ Quantity = Literal["mean grade", "pass rate", "share of rivals beaten"]
 
 @dataclass(frozen=True, slots=True)
 class CorrectedMean:
-    """One mean by people and jury together, by the jury alone, and by people alone.
+    """A mean by people and jury together, and by each alone.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ class PanelRate:
 
 @dataclass(frozen=True, slots=True)
 class ReviewerAccuracy:
-    """How often a reviewer is right, if reviewers err independently of each other.
+    """A reviewer's rate of being right, if errors are independent.
 
     Parameters
     ----------

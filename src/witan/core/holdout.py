@@ -77,7 +77,9 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Tenth:
-    """Claims of similar probability: `low` ≤ stated < `high`, the last ≤ 1.
+    """Claims of similar probability, `low` ≤ stated < `high`.
+
+    The last band contains 1.
 
     Parameters
     ----------
@@ -352,7 +354,10 @@ class _Draw:
 
 @dataclass(frozen=True, slots=True)
 class _Opinions:
-    """Comparisons of pairs as rows: values (R, K, C, S), K per reviewer, and votes (R, C, S)."""
+    """Comparisons of pairs as rows.
+
+    Values have the shape (R, K, C, S) with K per reviewer, votes (R, C, S).
+    """
 
     values: Floats
     votes: NDArray[np.integer[Any]]
@@ -517,7 +522,10 @@ def _joined_fits(electorates: Sequence[Electorate]) -> AdditiveFit:
 
 
 def _opinions(electorate: Electorate) -> _Opinions:
-    """Comparisons of one session as rows, as many per reviewer as the most scattered one needs."""
+    """List one session's comparisons as rows, equally many per reviewer.
+
+    The most scattered reviewer needs that many.
+    """
     rows, votes = [], []
     for reviewer in electorate.reviewers:
         mine = tuple(vote for vote in electorate.votes if vote.reviewer == reviewer)
@@ -565,7 +573,10 @@ def _sizes(
 
 
 def _compare(draw: _Draw, settings: Settings, sums: "_Sums") -> None:
-    """Add what panels state and what the others say, on grades if these decide, else on ranks."""
+    """Add statements of panels and of the others.
+
+    They are compared on grades if these decide, else on ranks.
+    """
     if isinstance(draw.panel, _Opinions):
         assert not isinstance(draw.others, Profile)  # noqa: S101 - cut from the same as the panel
         others = draw.others.fit() if isinstance(draw.others, _Opinions) else draw.others
@@ -629,7 +640,10 @@ def _add(
 
 
 def _sides_of(others: AdditiveFit, first: Rows, second: Rows) -> Floats:
-    """1 where the others place the first higher, 0 lower, a half equal; NaN: not compared."""
+    """Return 1 where the others place the first higher, 0 lower.
+
+    A half stands for equal, NaN for not compared.
+    """
     above = others.effects[first] - others.effects[second]
     side = np.where(np.abs(above) <= EQUAL, 0.5, above > 0)
     components = others.components[others.pattern].T

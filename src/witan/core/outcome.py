@@ -297,7 +297,7 @@ class Outcome(NotebookDisplay, FrameSource):
 
     @property
     def clear_leader(self) -> str | None:
-        """The candidate above every other one with enough votes, beyond noise; None: nobody."""
+        """The candidate above all with enough votes, beyond noise; None: nobody."""
         decided = not self.disputed_by and self.tie_broken_by != "seat order"
         rivals = sum(line.votes >= MIN_VOTES for line in self.standings) > 1
         alone = len(self.tied_for_best) == 1
@@ -305,7 +305,7 @@ class Outcome(NotebookDisplay, FrameSource):
 
     @property
     def tied_for_best(self) -> tuple[str, ...]:
-        """The leaders, and whoever has votes enough and is too close to one of them to call."""
+        """The leaders, and candidates too close to them with enough votes."""
         return _tied_for_best(self.standings, self.unresolved)
 
     def rows(self) -> Iterator[Mapping[str, Any]]:

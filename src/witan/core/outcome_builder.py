@@ -447,7 +447,10 @@ class Outcomes:
 
     @cached_property
     def margins(self) -> NDArray[Any]:
-        """Margins of line i over line j, shape (C, C, S), integers where whole."""
+        """Margins of line i over line j, shape (C, C, S).
+
+        They are integers where whole.
+        """
         return self._pair(_integers_where_whole(self.count.margins))
 
     @cached_property
@@ -720,7 +723,10 @@ def _worth(
     informs: tuple[bool, ...],
     rho: float,
 ) -> float:
-    """Equal and independent reviewers that these are worth; those of a file often come again."""
+    """Count the equal, independent reviewers that these are worth.
+
+    Reviewers of a file often come again.
+    """
     reviewers: dict[str, tuple[str, float]] = {}
     votes = zip(voters, kinds, weights, strict=True)
     for reviewer, kind, weight in compress(votes, informs):

@@ -98,7 +98,7 @@ def lead_kept_without_one(profile: Profile, rules: Sequence[Decide]) -> NDArray[
 
 @lru_cache(maxsize=16)
 def _batches(n_ballots: int, size: int) -> tuple[NDArray[np.int8], ...]:
-    """All ways to remove or reverse `size` ballots, as columns (R, up to 4096).
+    """List removals or reversals of `size` ballots, as columns (R, ≤ 4096).
 
     The first are those that only reverse: most leads end by one of them.
     """
@@ -202,7 +202,10 @@ def _recounts(
 
 
 def _choose(actions: NDArray[np.int8], *by_action: NDArray[Any]) -> NDArray[Any]:
-    """Ballots kept, removed or reversed, from an array (R, C, S) for each: shape (R, C, V·S)."""
+    """Choose ballots kept, removed or reversed, shape (R, C, V·S).
+
+    `by_action` has an array (R, C, S) for each.
+    """
     ballots = np.arange(len(actions))[:, np.newaxis]
     chosen = np.stack(by_action)[actions, ballots]
     result: NDArray[Any] = chosen.swapaxes(1, 2).reshape(len(actions), by_action[0].shape[1], -1)

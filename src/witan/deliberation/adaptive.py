@@ -27,7 +27,7 @@ Where half of a ballot's noise stays in the other order, their mean has the info
 def order_sheets(
     reviewers: Sequence[AnySeat], settings: Settings, n_orders: int = 1
 ) -> list[tuple[AnySeat, int]]:
-    """Order sheets, as seat and order, by how informative they are likely to be.
+    """Order sheets, as seat and order, the most informative first.
 
     Reversed sheets come after all first ones. Where reliability is known, that of a more reliable
     reviewer comes before the first sheet of one with less than a third of its weight; but as many

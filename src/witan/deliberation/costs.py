@@ -11,7 +11,7 @@ from witan.deliberation.ports import Expense
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Cost of a session in US dollars and calls; the total may be unknown.
+    """A session's cost in US dollars and calls; some may be unknown.
 
     Parameters
     ----------

@@ -615,7 +615,7 @@ class BaseCouncil:
         *,
         is_whole_session: bool = True,
     ) -> None:
-        """Refuse a plan beyond the ceilings of calls, or of concurrent calls' money.
+        """Refuse a plan beyond the ceiling of calls or concurrent calls' money.
 
         `cost` is that of a resumed session so far.
         """
@@ -628,7 +628,7 @@ class BaseCouncil:
             check_affordable(plan, ceiling, before.committed_usd, remedy)
 
     def _limits(self, opening: SessionOpened, cost: Cost, max_calls: int | None = None) -> Limits:
-        """Return a session's limits under the lower of its ceilings and this council's."""
+        """Return a session's limits under both its own and the council's ceilings."""
         own, usd = opening.procedure.limits, self.procedure.limits.max_cost_usd
         calls = self.procedure.limits.max_calls if max_calls is None else max_calls
         if usd is None and calls is None:

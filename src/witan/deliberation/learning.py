@@ -131,7 +131,7 @@ def _unit(opening: SessionOpened) -> Unit:
 
 
 def _asks_for_reliability(procedure: Procedure) -> bool:
-    """Return true if the count, or the order of reviewers, rests on reliability."""
+    """Return true if count or order of reviewers rests on reliability."""
     settings = procedure.counting
     needs_weights = settings.rule == WEIGHTED or procedure.spend == "adaptive"
     return needs_weights and settings.reliability is None

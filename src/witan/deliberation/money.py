@@ -160,7 +160,7 @@ class Purse:
 
 
 class Allowance:
-    """Money and calls of a batch: a session begins once it can be afforded."""
+    """Money and calls of a batch: a session begins once affordable."""
 
     def __init__(self, max_usd: float | None, max_calls: int | None = None) -> None:
         self._max_usd = inf if max_usd is None else max_usd
@@ -171,7 +171,9 @@ class Allowance:
         self._changed = anyio.Condition()
 
     async def reserve(self, session: str, most: Amount, least_calls: int) -> float | None:
-        """Wait until a session can be afforded; return its calls, None if it never can.
+        """Wait until a session is affordable; return its calls.
+
+        None: it never is.
 
         The last session gets what is left of the calls, as long as they are `least_calls`.
         """
@@ -197,7 +199,7 @@ class Allowance:
             await self.settle(session, cost)
 
     async def settle(self, session: str, cost: Amount) -> None:
-        """Put what a session cost in the place of what was reserved for it."""
+        """Replace a session's reserved cost by what it cost."""
         async with self._changed:
             self._reserved.pop(session, None)
             self.spent += cost.usd
@@ -266,7 +268,7 @@ class Reservation:
         self._end(NO_USAGE, 0.0)
 
     def forfeit(self) -> None:
-        """Count the cost as unknown: a call that ended early may be billed."""
+        """Count the cost as unknown: an aborted call may be billed."""
         self._end(Usage(), self._cost_if_free)
 
     @property

@@ -311,7 +311,7 @@ def open_judgment(
 
 
 def _plan(draft: e.SessionOpened) -> e.SessionOpened:
-    """Plan a session with stored answers, in as many pairs as its ceiling allows."""
+    """Plan a session with stored answers, within its ceiling of pairs."""
     procedure = fit_pairs(
         draft.procedure,
         len(draft.answers),

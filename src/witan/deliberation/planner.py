@@ -280,7 +280,7 @@ class _Planner:
         return [other for other in self.authors if sees_all or other.name != seat.name]
 
     def _sheet_authors(self, seat: SeatLike) -> list[SeatLike]:
-        """Return the authors on one sheet; of pairs the two that may write most."""
+        """Return a sheet's authors; of pairs the two that may write most."""
         authors = self.visible_authors(seat)
         if self.procedure.pairs is None:
             return authors
@@ -511,7 +511,7 @@ def _draw_sheet(candidates: tuple[str, ...]) -> Sheet:
 def fit_pairs(
     procedure: Procedure, n_texts: int, n_reviewers: int, plan: Callable[[Procedure], Plan]
 ) -> Procedure:
-    """Lower the pairs per reviewer to those that exist and fit the ceiling.
+    """Lower the pairs per reviewer to what exists and is affordable.
 
     Raises
     ------

@@ -430,7 +430,7 @@ class _Round:
                         self._abstain(member, NOT_AWAITED, is_awaited=False)
 
     def _draw_sheets(self, reviewers: Sequence[str]) -> Mapping[str, tuple[Sheet, ...]]:
-        """Draw one sheet per reviewer, two in opposite orders, or such twos of pairs.
+        """Draw a sheet per reviewer, two in opposite orders, or pairs.
 
         A resumed session draws the same sheets again.
         """

@@ -340,7 +340,7 @@ class Session(NotebookDisplay, FrameSource):
 
     @property
     def reviewer_ballots(self) -> Mapping[str, Ballot]:
-        """One ballot per reviewer; of one that compared pairs, its ranking by them."""
+        """Return one ballot per reviewer; of pairs, the ranking by them."""
         by_pairs = {
             event.seat: event.ballot
             for event in self.events
@@ -468,7 +468,10 @@ class Session(NotebookDisplay, FrameSource):
         return None if self.outcome is None else self.conclude(self.outcome, self.settings)
 
     def conclude(self, outcome: Outcome, settings: Settings) -> Verdict | None:
-        """Return the verdict by a count and its settings; None without judged texts."""
+        """Return the verdict by a count and its settings.
+
+        None: there are no judged texts.
+        """
         judging = self.opening.judging
         if judging is None:
             return None

@@ -129,7 +129,7 @@ class Tokens(Protocol):
     """Token buckets that other processes take from as well."""
 
     async def take(self, provider: str, interval: float, n: int, pause: float) -> float:
-        """Take tokens of a provider; return the seconds until the first is due.
+        """Take a provider's tokens; return the seconds until the first is due.
 
         Parameters
         ----------
@@ -231,7 +231,10 @@ class Throttle:
         self._next_time = max(self._next_time, self._clock.seconds()) + self._interval
 
     async def _until_shared_deadline(self, tokens: Tokens) -> None:
-        """Wait for a token of the shared bucket; one that a pause made stale is not used."""
+        """Wait for a token of the shared bucket.
+
+        One that a pause made stale is not used.
+        """
         while True:
             due = await self._take_shared(tokens)
             while (wait := max(due, self._paused_until) - self._clock.seconds()) > 0:  # noqa: ASYNC110 - time passes
@@ -240,7 +243,7 @@ class Throttle:
                 return
 
     async def _take_shared(self, tokens: Tokens) -> float:
-        """Take a token, and at once those for the calls that wait behind; return when it is due."""
+        """Take tokens for this and the waiting calls; return when due."""
         async with self._taking:
             now = self._clock.seconds()
             while self._due and self._due[0] + BURST_SECONDS <= now:

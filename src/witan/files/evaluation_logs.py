@@ -25,7 +25,7 @@ Describe = Callable[[Verdict], str]
 
 
 def mean_grades(session: Session, text: str | None = None) -> dict[str, float]:
-    """Return mean grades of a text, 1 to 10: ``overall`` and per criterion."""
+    """Return mean grades of a text, overall and by criterion, 1–10."""
     grades = _find_text(session, text)
     if grades is None:
         return {}
@@ -39,7 +39,7 @@ def share_of_scale(grade: float) -> float:
 
 
 def verdict_facts(session: Session, text: str | None = None) -> dict[str, Any]:
-    """List the facts of a verdict: certainty, grades of each juror, cost and session.
+    """List a verdict's facts: certainty, grades by juror, cost and session.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def _find_text(session: Session, text: str | None) -> TextGrades | None:
 
 @dataclass(frozen=True, slots=True)
 class _JudgedText:
-    """A text of a judged session, with its mean grades and the facts of the verdict."""
+    """A judged session's text, with mean grades and the verdict's facts."""
 
     session: Session
     verdict: Verdict
@@ -207,7 +207,9 @@ def write_promptfoo_results(
     *,
     on_skip: OnSkip | None = None,
 ) -> int:
-    """Write judged sessions as a file for ``promptfoo import``; return the number of results.
+    """Write judged sessions as a file for ``promptfoo import``.
+
+    Returns the number of results.
 
     A session is a test, a text is the output of a provider of its name. Scores are from 0 to 1.
 

@@ -183,7 +183,10 @@ def _provider(value: object) -> str:
 
 
 def _assertions(one: Mapping[str, Any]) -> tuple[Reviews, Reviews]:
-    """Return grades by assertion, 0 to 1, and by juror, 1 to 10; equal names are numbered."""
+    """Return grades by assertion, 0–1, and by juror, 1–10.
+
+    Equal names are numbered.
+    """
     grading = one.get("gradingResult")
     parts = grading.get("componentResults") if isinstance(grading, dict) else None
     graded: Reviews = {}

@@ -285,7 +285,7 @@ def _conversation(one: SessionImport, candidate: str) -> list[dict[str, str]] | 
 
 
 def dumps(value: object) -> str:
-    """Write a value as a line of JSON that is safe in a terminal."""
+    """Write a value as a line of JSON, safe in a terminal."""
     try:
         line = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except ValueError as error:

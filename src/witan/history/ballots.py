@@ -383,7 +383,10 @@ _RECOUNTED_TABLES = ("ballots", "standings", "matchups", "counted", "waiting_vot
 def vote(
     database: Database, session: str, votes: Sequence[Ballot], *, replace_earlier: bool = False
 ) -> None:
-    """Add people's ballots to a session, and count it again; if it is open, when it is closed."""
+    """Add people's ballots to a session, and count it again.
+
+    An open session is counted when it is closed.
+    """
     with database.transaction():
         require_session(database, session)
         lock_session(database, session)

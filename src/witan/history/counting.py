@@ -306,7 +306,9 @@ def count_session(session: Session, votes: Sequence[Ballot] = ()) -> SessionRows
 
 
 def count_waiting_votes(database: Database, session: Session) -> SessionRows | None:
-    """Count a session that is being closed with the votes that wait for it; None: none can be.
+    """Count a session at its end, with the votes waiting for it.
+
+    None: none can be counted.
 
     Votes that cannot be counted go on waiting, and the session is stored without them.
     """

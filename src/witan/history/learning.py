@@ -211,7 +211,7 @@ def _severity(
     session_filter: _Filter,
     aliases: Mapping[str, str],
 ) -> Severity | None:
-    """Return how severe these models are beside all others, if that is known."""
+    """Return these models' severity beside all others, if known."""
     sessions: dict[str, dict[tuple[int, int], dict[str, float]]] = {}
     for session, reviewer, *lists in session_filter.rows(
         database, _GRADES_SQL, MAX_SESSIONS_FOR_SEVERITY

@@ -94,7 +94,7 @@ def stored_ballots(database: Database, session: str) -> list[Ballot]:
 
 
 def waiting_votes(database: Database, session: str) -> list[Ballot]:
-    """Read people's ballots on an open session, which count when it is closed."""
+    """Read people's ballots on an open session, counted at its end."""
     sql = "SELECT body FROM waiting_votes WHERE session = :session ORDER BY reviewer"
     return [parse_ballot(body) for (body,) in database.rows(sql, {"session": session})]
 
@@ -141,7 +141,10 @@ def votes_of(database: Database, person: str, search: "Search") -> list[StoredVo
 
 
 def has_final_answers(database: Database, session: str) -> bool:
-    """Return true if the answers of an open session will not change: reviews have begun."""
+    """Return true once reviews of an open session have begun.
+
+    Its answers will not change then.
+    """
     sql = (
         "SELECT 1 FROM events WHERE session = :session"
         " AND kind IN ('review_started', 'ballot_cast') LIMIT 1"

@@ -111,7 +111,7 @@ class TokenBucket:
         self._database = database
 
     async def take(self, provider: str, interval: float, n: int = 1, pause: float = 0.0) -> float:
-        """Take tokens in one statement; return the seconds until the first is due.
+        """Take tokens in one statement; return the seconds until the first.
 
         Parameters
         ----------
@@ -132,7 +132,7 @@ class TokenBucket:
 
 
 class BatchCeiling:
-    """Money and calls of a batch, for all processes that run its rows.
+    """Money and calls of a batch, for all its processes.
 
     A reservation counts until its session is settled. One whose process is gone counts with what
     the history says its session spent.
@@ -171,7 +171,7 @@ class BatchCeiling:
                 self._database.execute(sql, {"batch": self._batch})
 
     def reserve(self, session: str, most: Amount, least_calls: float) -> tuple[float | None, bool]:
-        """Reserve what a session may cost; the last one takes the calls that are left.
+        """Reserve a session's worst cost; the last session takes the rest.
 
         Returns
         -------
@@ -197,7 +197,7 @@ class BatchCeiling:
         return None, bool(holders)
 
     def count(self, session: str, cost: Amount) -> None:
-        """Count what a session spent, if the process that reserved for it is gone."""
+        """Count a session's cost, if the process with its reserve is gone."""
         with self._database.transaction():
             self._lock()
             if session not in {name for name, is_alive in self._holders("") if is_alive}:

@@ -179,7 +179,7 @@ class _Write:
         self.closing_values: Mapping[str, Any] = {}
 
     def add_votes(self, database: Database) -> bool:
-        """Count the session with the votes that wait for it; return true if there are any."""
+        """Count the session with waiting votes; return true if there are any."""
         session = self.batch.closing
         count = None if session is None else count_waiting_votes(database, session)
         if count is None:

@@ -288,7 +288,7 @@ class Redaction:
         return "Redaction()"
 
     def __call__(self, text: str) -> str:
-        """Return the text on one line, ≤ 300 characters, with secrets as ***."""
+        """Return a line of ≤ 300 characters, with secrets as ``***``."""
         line = "".join(filter(str.isprintable, " ".join(text.split())))
         for secret in self._forms:
             line = line.replace(secret, _REDACTED)

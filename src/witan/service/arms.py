@@ -1,4 +1,4 @@
-"""Run a data set through a council and its controls, and have a jury judge them blind.
+"""Run a data set through a council and controls, judged blind.
 
 The council answers each row, and its best member's answer is taken from the same session. Then that
 member answers, and judges its own answers, in as many calls as the council makes, and the best is
@@ -92,7 +92,7 @@ class ArmOptions:
 
 @dataclass(frozen=True, slots=True)
 class ArmRowResult(RowResult):
-    """The result of one row: the council's, with the other arms and their judgment.
+    """One row's result: the council's, the other arms and their judgment.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class ArmBatchReport(BatchReport):
 
 @dataclass(frozen=True, slots=True)
 class ArmBill(BatchBill):
-    """The calls and the cost of a batch with arms, before any call.
+    """Calls and cost of a batch with arms, before any call.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class ArmBill(BatchBill):
 
 @dataclass(slots=True)
 class _Row:
-    """A row with an answer of the council, and all that is known of it so far.
+    """A row with a council's answer, and what is known so far.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ class _Row:
 
 
 class ArmBatch:
-    """A data set, the council that it runs through, and the jury that judges it and its controls.
+    """A data set, its council, its controls, and the jury of both.
 
     Parameters
     ----------
@@ -321,7 +321,10 @@ class ArmBatch:
         )
 
     def _plan_rest(self) -> dict[int, dict[str, Plan]]:
-        """Plan what each row still needs, by part; a row that cannot be planned needs nothing."""
+        """Plan what each row needs, by part.
+
+        A row that cannot be planned needs nothing.
+        """
         rows = self._read_rows()
         choosing = self._choose([*rows.values()])
         waits = {row.task.number: parts for row, parts in self._find_open(rows)}
@@ -343,7 +346,7 @@ class ArmBatch:
         return rest
 
     def _seat_dearest(self, task: BatchRow) -> Council:
-        """Seat the control of the best member, or else of the one that could cost most."""
+        """Seat the best member's control, or the most expensive one's."""
         names = [self.arms.best] if self.arms.best else [m.name for m in self.council.members]
         controls = [self._control(name) for name in names]
 
@@ -354,7 +357,7 @@ class ArmBatch:
         return max(controls, key=worst)
 
     def _admit(self) -> list[BatchRow]:
-        """Admit as many rows as the ceiling is expected to hold with all their arms.
+        """Admit as many rows as the ceiling holds with all arms.
 
         Else the council's answers would take the money that their comparison needs.
         """
@@ -374,7 +377,7 @@ class ArmBatch:
         return admitted
 
     def _plan_judgment(self, task: BatchRow) -> Plan:
-        """Plan the judgment of one row, whose texts are still to be written."""
+        """Plan one row's judgment, before its texts are written."""
         authors = [replace(self.council.members[0], name=arm) for arm in self.arms.arms]
         whole = make_plan(
             authors,
@@ -391,7 +394,7 @@ class ArmBatch:
         on_result: Callable[[ArmRowResult], None],
         on_progress: Callable[[Progress], None] | None = None,
     ) -> ArmBatchReport:
-        """Run every row that is not done; hand over each once, as soon as it is judged."""
+        """Run every row not done yet; yield each once, after its judgment."""
         on_progress = on_progress or progress_listener(self.council)
         began = anyio.current_time()
         if has_ceiling(self.options):
@@ -458,7 +461,7 @@ class ArmBatch:
         on_progress: Callable[[Progress], None],
         on_result: Callable[[RowResult], None] = lambda _: None,
     ) -> BatchReport:
-        """Run one batch under the common ceiling, and collect its results by row."""
+        """Run a batch under the common ceiling; collect results by row."""
 
         def take(result: RowResult) -> None:
             results[result.row] = result
@@ -490,7 +493,7 @@ class ArmBatch:
         return [*council, *self._list_earlier()]
 
     def _list_earlier(self, rows: Sequence[_Row] | None = None) -> list[Session]:
-        """List controls and judgments of earlier runs, whoever was the best member then."""
+        """List earlier runs' controls and judgments, for any best member."""
         rows = [*self._read_rows().values()] if rows is None else rows
         everyone = [member.name for member in self.council.members]
         found: dict[str, Session] = {}
@@ -505,7 +508,10 @@ class ArmBatch:
     def _find_stored(
         self, rows: Sequence[_Row]
     ) -> list[tuple[_Row, Session | None, Session | None]]:
-        """Find the control and the judgment of each row; it takes its answer from the former."""
+        """Find each row's control and judgment.
+
+        The row takes its answer from the former.
+        """
         controls: list[Session | None] = [None] * len(rows)
         if "self" in self.arms.arms:
             for name in dict.fromkeys(row.best for row in rows):
@@ -536,7 +542,7 @@ class ArmBatch:
             yield row, waits
 
     def _choose(self, rows: Sequence[_Row]) -> Collection[int]:
-        """Choose the best member; return the numbers of the tasks set apart for that."""
+        """Choose the best member; return the tasks set apart for that."""
         name = self.arms.best
         choosing: frozenset[int] = frozenset()
         self._choice = "name"
@@ -586,7 +592,7 @@ class ArmBatch:
     async def _run_controls(
         self, rows: Sequence[_Row], on_progress: Callable[[Progress], None]
     ) -> list[_Row]:
-        """Ask the best members by themselves; return the rows for which that is done."""
+        """Ask the best members by themselves; return the rows done."""
         if "self" not in self.arms.arms:
             return [*rows]
         results: dict[int, RowResult] = {}
@@ -604,7 +610,10 @@ class ArmBatch:
         return done
 
     def _control(self, name: str) -> Council:
-        """Seat one member so often that its answers and its reviews are as many as the calls."""
+        """Seat one member to match the council's calls.
+
+        Its answers and reviews together are as many.
+        """
         [member] = [each for each in self.council.members if each.name == name]
         n_calls = self.council.plan("?").calls
         seats: dict[str, Member] = {}
@@ -648,7 +657,7 @@ class ArmBatch:
         return report.earlier
 
     def _compare(self, rows: Sequence[_Row]) -> ArmComparison | None:
-        """Compare the arms over the rows that have a judgment, or one text."""
+        """Compare the arms over rows with a judgment, or one text."""
         questions = [
             ArmQuestion(
                 {arm: each for arm, each in row.answers.items() if each.text is not None},
@@ -696,7 +705,7 @@ def _count_calls(session: Session) -> int:
 
 
 def _shares(outcome: Outcome, seats: Collection[str]) -> dict[str, float]:
-    """The share of its rivals that each seat stands above; a tie counts half."""
+    """Compute each seat's share of beaten rivals; a tie counts half."""
     shares = dict.fromkeys(seats, 0.0)
     below = len(shares)
     for group in outcome.ranking:
@@ -714,7 +723,7 @@ def _take_best_text(session: Session) -> str | None:
 
 
 def _best_before(history: History, members: Sequence[Member], until: datetime | None) -> str | None:
-    """The member that leads the leaderboard of all sessions before; None: it ranks none."""
+    """Return the leader of all earlier sessions; None: they rank none."""
     try:
         board = leaderboard(history, Terms(window=Window(until=until)))
     except NothingToCount:
@@ -730,7 +739,7 @@ def _extend(result: RowResult, **more: Any) -> ArmRowResult:
 
 
 def _join(row: _Row, status: Status = "complete", *missing: str) -> ArmRowResult:
-    """Join the results of one row: the council's, at the worst status of all."""
+    """Join one row's results: the council's, at the worst status of all."""
     council, *others = row.results
     return _extend(
         council,

@@ -1,4 +1,6 @@
-"""Run a data set through a council: a session for each row and never two, under common ceilings.
+"""Run a data set through a council: exactly one session per row.
+
+All sessions have common ceilings.
 
 A session is named after what its row asks for, so a batch that was killed finds in the history what
 it has done, takes up what was interrupted, and asks the rest.
@@ -108,7 +110,7 @@ class BatchRow:
 
     @property
     def files(self) -> Mapping[str, str]:
-        """What a jury reads with the question: its files, and the right answer."""
+        """A jury's material beside the question: files, and the right answer."""
         right = {} if self.reference is None else {REFERENCE: self.reference}
         return {**self.sources, **right}
 
@@ -257,7 +259,7 @@ class Progress:
 
 
 def progress_listener(council: Council) -> Callable[[Progress], None]:
-    """Return what shows the progress of a batch in a notebook, and nowhere else."""
+    """Return the progress display of a batch, in notebooks alone."""
     view = open_live_view("batch") if council.progress else None
     return (lambda _: None) if view is None else view.show
 
@@ -338,7 +340,7 @@ def _text(row: Mapping[str, Any], column: str, path: str, line: int) -> str | No
 
 
 def session_names(tasks: Sequence[BatchRow], procedure: str) -> list[str]:
-    """Name each task's session by a hash of the task, the procedure and its repetition.
+    """Name each task's session by hashing task, procedure and repetition.
 
     `procedure` is its full description (`dump_record`): two that differ anywhere share no name.
     """
@@ -460,7 +462,9 @@ class Batch:
         on_result: Callable[[RowResult], None],
         on_progress: Callable[[Progress], None] | None = None,
     ) -> BatchReport:
-        """Run every row that is not done; hand over each result once, those done before first.
+        """Run every row not done yet; yield each result once.
+
+        Results of earlier runs come first.
 
         Parameters
         ----------
@@ -554,7 +558,7 @@ class Batch:
         tell: Callable[[], None],
         scope: anyio.CancelScope,
     ) -> None:
-        """Run rows until there are none, or the history or the reader of results fails."""
+        """Run rows until none is left, or history or reader fail."""
         with receive:
             async for task, name, is_new in receive:
                 try:
@@ -579,7 +583,7 @@ class Batch:
     async def _run_row(
         self, council: Council, task: BatchRow, name: str, *, is_new: bool
     ) -> RowResult | None:
-        """Run one row; None: there is no money or call left for it.
+        """Run one row; None: no money or call is left.
 
         Raises
         ------
@@ -758,7 +762,10 @@ def result_of(task: BatchRow, session: Session) -> RowResult:
 
 
 def _reasons(session: Session) -> Iterator[str]:
-    """Say why the seats of an open session gave nothing; a closed one lacks just that."""
+    """Say why seats of an open session gave nothing.
+
+    A closed session lacks just that.
+    """
     if session.status != "interrupted":
         return
     for event in session.events:

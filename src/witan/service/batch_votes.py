@@ -1,4 +1,4 @@
-"""People's votes on the rows of a data set: read, stored with their sessions, and counted."""
+"""People's votes on rows of a data set: read, stored and counted."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -51,7 +51,9 @@ class PeopleEstimate:
 
 
 def read_votes(value: object, texts: Collection[str], place: tuple[str, str, int]) -> "Votes":
-    """Read the votes of a row: one, a list, or person to vote; in CSV ``ann=8; bob=pass``.
+    """Read a row's votes: one, a list, or a mapping by person.
+
+    In CSV they are written ``ann=8; bob=pass``.
 
     Parameters
     ----------
@@ -155,7 +157,7 @@ def count_votes(
     settings: Settings,
     pass_mark: float | None,
 ) -> PeopleEstimate:
-    """Store the votes of all closed rows once, and correct the jury's means by them.
+    """Store all closed rows' votes; correct the jury's means by them.
 
     Parameters
     ----------

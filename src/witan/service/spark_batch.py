@@ -1,4 +1,6 @@
-"""Run a batch as a Spark job: its rows on many machines, its results and limits in PostgreSQL.
+"""Run a batch as a Spark job, with results in PostgreSQL.
+
+Its rows run on many machines; PostgreSQL also has the limits.
 
 Every task of the job runs an ordinary batch over its rows. A task that Spark repeats, or runs
 twice, finds what is done in the history; a session whose process lives is waited for.
@@ -179,7 +181,7 @@ class SparkBatch(Batch):
         on_result: Callable[[RowResult], None],
         tell: Callable[[], None],
     ) -> None:
-        """Run the rows that are not done as Spark jobs, as long as each ends some of them."""
+        """Run open rows as Spark jobs, while each job ends some."""
         if not waiting:
             return
         rows = {name: task for task, name, _ in waiting}
@@ -217,7 +219,7 @@ class SparkBatch(Batch):
         on_result: Callable[[RowResult], None],
         tell: Callable[[], None],
     ) -> dict[str, RowResult]:
-        """Run rows as one job, handing over those that end; return the results of open ones."""
+        """Run rows as one job; yield ended ones, return open ones."""
         job = cluster.submit(assignment, [*rows.items()])
         try:
             next_look = anyio.current_time() + POLL_SECONDS
@@ -260,7 +262,7 @@ class SparkBatch(Batch):
 
 
 class _Cluster:
-    """Spark, started when the first job is submitted, and stopped if it was started here."""
+    """Spark, started with the first job; only our own is stopped."""
 
     def __init__(self, master: str | None, session: Any) -> None:
         self._master, self._session = master, session
@@ -315,13 +317,16 @@ class _Cluster:
 
 
 def _count_tasks(n_rows: int, n_cores: int, concurrency: int) -> int:
-    """Return a number of tasks that fill all cores, and that are neither tiny nor huge."""
+    """Return a number of tasks that fills all cores.
+
+    None is tiny or huge.
+    """
     wanted = min(TASKS_PER_CORE * n_cores, ceil(n_rows / concurrency))
     return max(wanted, ceil(n_rows / MAX_TASK_ROWS))
 
 
 def _find_cause(error: Exception) -> str:
-    """Find in Spark's report what a worker raised, or else why Spark lost it."""
+    """Find a worker's exception in Spark's report, or why it was lost."""
     found = (raised[1] for pattern in _RAISED if (raised := pattern.search(str(error))))
     return next(found, explain_spark_error(error))
 
@@ -329,7 +334,7 @@ def _find_cause(error: Exception) -> str:
 def run_task(
     assignment: Assignment, rows: Iterator[tuple[str, BatchRow]]
 ) -> Iterator[RowResult | WitanError]:
-    """Run the rows of one task; return what the history does not hold.
+    """Run one task's rows; return what the history lacks.
 
     These are results of rows without a closed session, or an error that no repetition mends.
     """
@@ -366,7 +371,7 @@ async def _run_task(
 
 
 class _TaskBatch(Batch):
-    """The batch of a task, which waits for sessions that another process runs."""
+    """A task's batch, which waits for sessions of other processes."""
 
     async def _hold_session(
         self,

@@ -205,7 +205,7 @@ def count_noun(amount: int, noun: str, plural: str | None = None) -> str:
 
 
 def full_sentence(text: str) -> str:
-    """Begin a text with a capital letter and end it with a full stop."""
+    """Capitalize a text's first letter, and end it with a full stop."""
     return f"{text[:1].upper()}{text[1:]}."
 
 

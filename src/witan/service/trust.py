@@ -166,7 +166,7 @@ def session_trust(session: "Session") -> str:
 
 
 def trust_details(session: "Session") -> tuple[str, ...]:
-    """Return what the trust line says beyond the verdict, its support and what is missing."""
+    """Return the trust line without verdict, support and missing parts."""
     parts = () if session.outcome is None else outcome_details(session.outcome)
     return (*parts, *spending_text(session), *_circumstances(session))
 

@@ -43,7 +43,9 @@ EDGES = [k / BANDS for k in range(1, BANDS)]
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceBand:
-    """Pairs of similar confidence: `low` ≤ confidence < `high`, the last ≤ 1.
+    """Pairs of similar confidence, `low` ≤ confidence < `high`.
+
+    The last band contains 1.
 
     Parameters
     ----------
@@ -351,7 +353,7 @@ def _opinions(
 
 
 def _sides(ballot: StoredBallot) -> Iterator[tuple[Pair, int]]:
-    """1 for the smaller code of a pair, −1 for the other, 0 for neither."""
+    """Return 1 for the smaller code, −1 for the other, else 0."""
     placed = sorted(
         (model, share)
         for model, own, share in zip(ballot.models, ballot.own, ballot.shares, strict=True)

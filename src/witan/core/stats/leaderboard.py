@@ -231,7 +231,7 @@ class Leaderboard(NotebookDisplay, FrameSource):
 
 
 def conclusion(board: Leaderboard) -> str:
-    """Name the leader, and how many models are too close to call against it.
+    """Name the leader, and count models too close to call against it.
 
     Of models that fall into groups that never met, the largest group is named.
     """

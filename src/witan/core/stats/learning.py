@@ -370,7 +370,7 @@ Texts = Sequence[Mapping[str, float]]
 
 
 def learn_severity(sessions: Iterable[Texts]) -> Severity | None:
-    r"""Learn how severe reviewers are, by grades that others gave the same texts.
+    r"""Learn reviewers' severity by others' grades of the same texts.
 
     A grade is the text's quality, the severity s_r of its reviewer, and noise. Taking each text's
     mean off leaves P·s with the projection P = I − 11ᵀ/n over its n reviewers; the texts of a
@@ -426,7 +426,7 @@ def learn_severity(sessions: Iterable[Texts]) -> Severity | None:
 def _severity_residuals(
     sessions: Sequence[tuple[list[NDArray[np.intp]], list[Floats]]], severity: Floats
 ) -> tuple[float, float]:
-    """Sum the squared residuals of sessions; estimate the variance of a single grade's."""
+    """Sum squared residuals of sessions; estimate the variance of one grade."""
     squares = single = 0.0
     n_free = 1 - len(severity)
     for seats, rows in sessions:

@@ -305,7 +305,10 @@ def _exchangeable(covariance: bytes, n: int) -> NDArray[np.bool_]:
 
 
 def _total(rows: Floats) -> Floats:
-    """Sum over the first axis in order; NumPy adds up a single column pairwise."""
+    """Sum over the first axis in order.
+
+    NumPy adds up a single column pairwise.
+    """
     total: Floats = np.add.accumulate(rows)[-1]
     return total
 

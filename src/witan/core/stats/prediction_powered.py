@@ -189,7 +189,10 @@ def _interval(
 def _share_interval(
     share: Floats, variance: Floats, n: NDArray[np.intp], discount: Floats, level: float
 ) -> tuple[Floats, Floats]:
-    """Jeffreys' interval for as many votes as the variance is worth; all n where it has none."""
+    """Compute Jeffreys' interval for the votes that the variance is worth.
+
+    Without a variance it takes all n.
+    """
     spread = share * (1 - share)
     varies = (variance > NO_SPREAD) & (spread > NO_SPREAD)
     votes = np.where(varies, spread / np.where(varies, variance, 1.0), n) * discount

@@ -77,7 +77,7 @@ class Severity:
     n_sessions: int
 
     def of(self, names: Sequence[str]) -> tuple[Floats, Floats]:
-        """Offsets of reviewers and their covariance; of an unknown one 0 and `SEVERITY`."""
+        """Return reviewers' offsets and covariance; for unknown ones 0 and `SEVERITY`."""
         at = {name: number for number, name in enumerate(self.reviewers)}
         known = [at.get(name, len(at)) for name in names]
         offsets = np.append(self.offsets, 0.0)[known]
@@ -106,7 +106,7 @@ def public_prior(unit: Unit, n_candidates: int) -> Prior:
 
 
 def belief_prior(prior: Prior | None) -> Prior | None:
-    """Adapt the prior of tests to probabilities: `BELIEF_DF` for public noise of grades."""
+    """Adapt the prior of tests to probabilities, with `BELIEF_DF` for grades."""
     if prior is None or prior.source != "public" or prior.unit != "grades":
         return prior
     return replace(prior, noise_df=BELIEF_DF)

@@ -180,7 +180,7 @@ def _gap(reviewers: int, candidates: int, terms: _Terms) -> float | None:
 
 
 def _unanimous_bar(n_ballots: int, prior: Prior, terms: _Terms) -> float:
-    """The least gap of a unanimous pair, whose noise only the prior shows."""
+    """Return the least gap of a unanimous pair, by the prior alone."""
     own = float(moderate_pairs(np.zeros(1), np.array([n_ballots]), prior)[0])
     variance = own * (1 + n_ballots * terms.rho / (1 - terms.rho))
     return math.sqrt(variance) * t_quantile((1 + terms.level) / 2, prior.noise_df)

@@ -240,7 +240,7 @@ class Uncertainty:
         return self.prior_df + share
 
     def _by_pair(self, function: Callable[[Floats], Floats]) -> Floats:
-        """Apply a function of degrees of freedom by session to those of each contrast."""
+        """Apply a function of degrees of freedom to those of each contrast."""
         usual = function(self.df)
         if self.pairs is None or not self.prior_df:
             return usual
@@ -275,7 +275,7 @@ def _bars(df: Floats, level: float) -> Floats:
 def _moderate(
     variance: Floats, df: Floats, least: Floats, prior: Prior | None
 ) -> tuple[Floats, Floats]:
-    """Moderate s² by a prior: the mean of both by their degrees of freedom, and their sum."""
+    """Moderate s² by a prior: mean by degrees of freedom, and sum."""
     if prior is None:
         return variance, df
     known = np.where(df > 0, df * variance, 0.0)

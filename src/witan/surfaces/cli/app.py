@@ -129,7 +129,7 @@ def _stopped_by_reader() -> Iterator[None]:
 @click.version_option(__version__, message="witan %(version)s")
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """Put a question to a council of models, count its ballots, and say how sure the result is.
+    """Put a question to a council of models, and count its ballots.
 
     The answer goes to standard output, everything else to standard error.
     Exit status: 0 answered, 1 not approved or unreadable lines under --strict, 2 misuse,

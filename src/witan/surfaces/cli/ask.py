@@ -637,7 +637,7 @@ def _is_closed(history: "History", session: str) -> bool:
 @output_options
 @recording_options
 def demo_command(fast: bool, degraded: bool, **options: Any) -> int:
-    """Watch a council deliberate; its members are scripts, so no key is needed.
+    """Watch a council of scripts deliberate; no key is needed.
 
     Everything else is real: the sheets, the ballots, the repair of one that could not be read, and
     the counting. No model is called, and every line says so. With --degraded one ballot never

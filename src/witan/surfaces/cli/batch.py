@@ -1,4 +1,4 @@
-"""``witan batch``: a data set through a council, row by row, never twice."""
+"""``witan batch``: a data set through a council, row by row."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The council for clients: ``witan serve`` over HTTP, ``witan mcp`` in a pipe."""
+"""The council for clients: ``witan serve`` and ``witan mcp``."""
 
 import os
 import sys
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 @config_option
 @recording_options
 def serve_command(**options: Any) -> int:
-    """Serve the council until Ctrl-C: a page to watch it, an API, and a model to OpenAI clients.
+    """Serve the page, the API and an OpenAI-compatible model until Ctrl-C.
 
     The demonstration is served without a key. Ctrl-C lets sessions under way end; once more breaks
     them off, to be resumed. Deadlines for slow clients and other limits stand in [serve] of the
@@ -176,7 +176,7 @@ def _welcome(service: "Service", settings: "ServeSettings", say: "Say") -> None:
 @config_option
 @recording_options
 def mcp_command(client: str | None, http: bool, **options: Any) -> int:
-    """Serve the council on standard input and output, to the client that starts this.
+    """Serve the council on standard input and output, to the parent process.
 
     It ends with its input, or by a signal; sessions under way are then left to be resumed. A server
     that is reached over HTTP is `witan serve`, at /mcp. Exit status: 0 ended, 2 misuse.

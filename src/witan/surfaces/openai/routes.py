@@ -232,7 +232,10 @@ async def response(
     service: ServiceOf,
     stream: Annotated[Literal["false"], Query(description="Returned complete.")] = "false",  # noqa: ARG001 - refused where it is true
 ) -> Response:
-    """Show a session as a response; its name is that of the response without ``resp_``."""
+    """Show a session as a response.
+
+    Its name is that of the response without ``resp_``.
+    """
     name = await _find_session(service, response_id)
     record, running_session = await service.record(name), service.find_running(name)
     return reply(_past_response(request, record, running_session))
@@ -240,7 +243,10 @@ async def response(
 
 @router.get("/responses/{response_id}/input_items", include_in_schema=False)
 async def input_items(response_id: ResponseName) -> Response:  # noqa: ARG001 - for any
-    """Refuse the items of an input: a session has its question and conversation instead."""
+    """Refuse the items of an input.
+
+    A session has its question and conversation instead.
+    """
     words = "input items are not listed; GET /api/sessions/ID has question and conversation"
     return openai_problem(400, words, code="not_supported")
 
@@ -254,7 +260,7 @@ async def input_items(response_id: ResponseName) -> Response:  # noqa: ARG001 - 
 async def cancel_response(
     request: Request, response_id: ResponseName, service: ServiceOf
 ) -> Response:
-    """Cancel every call of its session; one that is over stays as it is."""
+    """Cancel all calls of its session; an ended session stays unchanged."""
     name = await _find_session(service, response_id)
     running_session = service.find_running(name)
     if running_session is None:

@@ -160,7 +160,7 @@ def _cells(
 def _grades_table(
     rubric: Rubric, ballot: Ballot, groups: tuple[tuple[str, ...], ...], names: SeatNames
 ) -> Table | None:
-    """Tabulate the grades of a ballot, candidates by criteria, in the order of its ranking."""
+    """Tabulate a ballot's grades, candidates by criteria, in its order."""
     order = [candidate for group in groups for candidate in names.order(group)]
     unranked = names.order(each for each in ballot.grades if each not in order)
     rows = [each for each in (*order, *unranked) if each in ballot.grades]

@@ -88,7 +88,7 @@ def _words_without_outcome(session: Session) -> tuple[str, str]:
 
 
 def verdict_words(outcome: Outcome, names: CandidateNames) -> tuple[str, str]:
-    """Return what an outcome comes to in a few words, and in a sentence."""
+    """Return an outcome's verdict in a few words, and a sentence."""
     outcome = names.order_outcome(outcome)
     leaders = [*map(names.name, outcome.leaders)]
     if not leaders:
@@ -123,7 +123,7 @@ def _open_words(outcome: Outcome, leads: str, names: CandidateNames) -> tuple[st
 
 
 def _support(outcome: Outcome, start: str) -> str:
-    """Say how likely the leader is best, and how many ballots would change it."""
+    """State the leader's probability, and the ballots that would change it."""
     p_best, flips = outcome.standings[0].p_best, outcome.ballots_to_flip
     clauses = []
     if p_best is not None:

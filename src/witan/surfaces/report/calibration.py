@@ -232,7 +232,7 @@ def _scores(check: CalibrationCheck) -> Iterator[Block]:
 
 
 def _reviewers(check: CalibrationCheck) -> Iterator[Block]:
-    """List how often each reviewer sides with people, and its weight, the highest first."""
+    """List reviewers' matches with people and weights, the highest first."""
     if not check.matched:
         return
     names = sorted(check.matched, key=lambda name: -check.weights.get(name, 0.0))

@@ -114,7 +114,7 @@ class LogAxis:
 
     @classmethod
     def of_amounts(cls, title: str, amounts: Iterable[float], *, zero: str) -> "LogAxis":
-        """Return the axis of amounts, at least a decade long; one must be positive."""
+        """Return an axis of positive amounts, at least a decade long."""
         values = [*amounts]
         positive = [value for value in values if value > 0]
         low, high = log10(min(positive)), log10(max(positive))
@@ -130,7 +130,7 @@ class LogAxis:
         return start + (1 - start) * log10(value / self.low) / log10(self.high / self.low)
 
     def ticks(self, most: int) -> list[tuple[float, str]]:
-        """List round amounts, as many as come close to `most`, and print them."""
+        """Print round amounts, about as many as `most`."""
         powers = range(floor(log10(self.low)), ceil(log10(self.high)) + 1)
         zero = [(0.0, self.zero)] if self.zero else []
         for digits in ((1, 2, 5), (1, 3), (1,)):

@@ -277,7 +277,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """A key figure with its name, its value and a sentence; None: unknown."""
+    """A key figure with name, value and sentence; None: unknown."""
 
     name: str
     value: str | None
@@ -286,7 +286,7 @@ class Chip:
 
 @dataclass(frozen=True, slots=True)
 class Banner:
-    """The verdict: a few words, a sentence, what it rests on, and the rest."""
+    """The verdict: a few words, a sentence, key figures and facts."""
 
     headline: str
     detail: str
@@ -571,7 +571,7 @@ def quote_notes(notes: str | None) -> Iterator[str]:
 
 
 def _density(titles: Sequence[str]) -> str:
-    """Describe columns that are many, and whose titles are wider than their cells."""
+    """Describe columns that are many, and their titles wider than cells."""
     if len(titles) < MANY_COLUMNS:
         return ""
     return "many upright" if max(map(len, titles)) > UPRIGHT_CHARS else "many"

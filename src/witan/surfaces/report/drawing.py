@@ -234,14 +234,14 @@ def _split(words: str, room: float) -> list[str]:
 
 
 def _paragraph(words: str, x: float, y: float, width: float) -> Iterator[str]:
-    """Write the title of an axis, in lines where it is longer than a phone is wide."""
+    """Write an axis title, folded where a phone is too narrow."""
     lines = _split(words, width - x) if width <= NARROW else [words]
     for at, line in enumerate(lines):
         yield draw_text(x, y + 14 * at, line, "quiet", size=NOTE_SIZE)
 
 
 class _Rows(NamedTuple):
-    """A chart of rows so far: what lies below, and what above it."""
+    """Rows of a chart so far: the part below and above."""
 
     plot: DotPlot
     columns: _Columns
@@ -285,7 +285,7 @@ def _box(band: Band, columns: _Columns, top: float, bottom: float, ground: list[
 def _draw_line(
     canvas: _Rows, line: DotLine, dots: Iterable[tuple[Axis, float, Dot | None]], top: float
 ) -> Iterator[str]:
-    """Draw a row; `dots` are those of its axes, each with the place of its axis."""
+    """Draw a row; `dots` are those of its axes, with places."""
     columns, view = canvas.columns, canvas.view
     height = columns.row_height(canvas.plot)
     y = top + (13 if columns.is_stacked else height / 2)
@@ -352,7 +352,7 @@ def _short_names(names: Sequence[str], view: _View) -> Sequence[str]:
 
 
 def _draw_matrix(matrix: Grid, view: _View) -> _Body:
-    """Draw printed cells; the names of columns slant, or are numbers, unless they fit."""
+    """Draw printed cells; titles too wide slant, or become numbers."""
     known = [square for row in matrix.squares for square in row if square is not None]
     has_numbers = view.is_narrow and matrix.rows == matrix.columns and len(matrix.rows) > 1
     rows, columns = matrix.rows, matrix.columns
@@ -410,7 +410,7 @@ LABEL, LABEL_SIZE = 17, 12
 
 
 def _draw_scatter(scatter: Scatter, view: _View) -> _Body:
-    """Draw dots with their names beside them, or in a column where they are too many."""
+    """Draw dots with names beside them, or many in a column."""
     tall = max(300.0 if view.is_narrow else 340.0, LABEL * len(scatter.points))
     rise = _scale_axis(scatter.up, 24 + tall, -tall)
     ticks = _ticks(scatter.up, rise, lambda _: 24)
@@ -461,7 +461,7 @@ def _front(front: Sequence[tuple[float, float]], run: Scale, rise: Scale, right:
 
 
 class _Label(NamedTuple):
-    """Where a name stands; `side`: 1 to the right of its place, −1 to its left."""
+    """Place of a name; `side`: 1 right of its dot, −1 left."""
 
     x: float
     y: float
@@ -494,7 +494,7 @@ def _place_names(
     lines: Sequence[_Rect],
     box: _Rect,
 ) -> list[_Label] | None:
-    """Find a free place near each dot for its name; None if one has none.
+    """Find a free place for each dot's name; None: none is free.
 
     A name covers no dot and no name; that it covers one of the `lines` is avoided.
     """
@@ -555,7 +555,7 @@ def _spread(positions: Sequence[float], least: float, most: float) -> list[float
 
 
 def _draw_strips(strips: Strips, view: _View) -> _Body:
-    """Draw a strip for each series, joining its dots; on a phone below its name."""
+    """Draw a strip per series, joining dots; on phones below its name."""
     is_stacked = view.is_narrow
     room = view.room if is_stacked else min(widest(each.name for each in strips.series), NAME)
     ticks = _ticks(strips.axis, _scale_axis(strips.axis, 0, 36), lambda _: 13)
@@ -600,7 +600,7 @@ UPPER = 0.75
 
 
 def _draw_facets(drawing: Facets, view: _View) -> _Body:
-    """Draw diagrams with their diagonals, three in a row, on a phone one."""
+    """Draw diagrams with diagonals, three in a row, one on phones."""
     across = min(len(drawing.facets), 1 if view.is_narrow else FACETS_ACROSS)
     ticks = _ticks(drawing.up, _scale_axis(drawing.up, SIDE, -SIDE), lambda _: 20)
     margin = widest((words for _, words in ticks), NOTE_SIZE) + GAP
@@ -642,7 +642,7 @@ def _draw_facets(drawing: Facets, view: _View) -> _Body:
 
 
 def _along(words: str, x: float, y: float, angle: float, below: float) -> str:
-    """Write a text that ends at a place, along a slope, so far below it."""
+    """Write a text along a slope, ending a distance below a place."""
     turn = f' transform="rotate({px(angle)} {px(x)} {px(y)})"'
     return draw_text(x, y + below, words, "quiet", "end", size=NOTE_SIZE, style=turn)
 

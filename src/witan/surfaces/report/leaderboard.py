@@ -476,7 +476,7 @@ Priced = tuple[LeaderboardLine, float, Dot]
 
 
 def _fronts(known: Sequence[Priced], up: Axis) -> list[list[Priced]]:
-    """Find in each group the ranked models than which none is as cheap and better."""
+    """Find each group's ranked models without a cheaper and better one."""
     fronts = []
     for group in dict.fromkeys(line.group for line, _, _ in known):
         members = [each for each in known if each[0].group == group and not each[0].provisional]

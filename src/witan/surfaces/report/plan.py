@@ -28,7 +28,7 @@ def plan_report(result: "Plan | PlanSummary") -> Report:
 
 
 def estimate_text(plan: "PlanSummary") -> str:
-    """Say in a line how many calls a plan makes, and what they cost."""
+    """State a plan's calls and cost in one line."""
     parts = [count_noun(plan.calls, "call")]
     if plan.worst_usd is None:
         parts.append("unknown cost")

@@ -79,7 +79,7 @@ def question_beginning(question: str, most: int = BEGINNING) -> str:
 
 
 def outcome_text(line: SessionSummary, *, with_names: bool) -> str:
-    """Say who leads a session, and how sure that is; empty: nothing was counted.
+    """Name a session's leader and its probability; empty: nothing was counted.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ def verdict_blocks(verdict: Verdict, names: CandidateNames) -> Iterator[Block]:
 
 
 def grade_blocks(verdict: Verdict, names: CandidateNames) -> Iterator[Block]:
-    """Write the grades by text, and what their intervals are; nothing without grades."""
+    """Write grades by text, and explain intervals; nothing without grades."""
     if all(text.overall is None and not text.criteria for text in verdict.texts):
         return
     yield _grades_table(verdict, names)

@@ -51,7 +51,7 @@ CLASSES = (
 
 
 def write_code(_renderer: Any, tokens: list[Block], at: int, _options: Any, env: Any) -> str:
-    """Write a block of code, with its language and a button that copies it."""
+    """Write a block of code, with its language and copy button."""
     token = tokens[at]
     language = token.info.split(maxsplit=1)[0] if token.info.strip() else ""
     may_colour = len(token.content) <= min(MAX_CHARS, env.get("code_chars", 0))

@@ -1,4 +1,4 @@
-"""The conversation around a session: what it continues, what continues it, what to ask next."""
+"""The conversation around a session: before, after, and the next question."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -129,7 +129,7 @@ async def _read_follow_up(
 
 
 def question_again(session: Session, councils: Sequence["CouncilProfile"]) -> dict[str, str]:
-    """Return the fields of a form that asks the question of a session again."""
+    """Return the fields of a form to ask a session's question again."""
     opened = session.opening
     values = {
         "question": session.question,

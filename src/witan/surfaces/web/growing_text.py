@@ -1,4 +1,4 @@
-"""Texts that are being written, as Markdown: their finished blocks, and the last one."""
+"""Growing texts as Markdown: finished blocks, and the last one."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ STEPS = 16
 
 @dataclass(frozen=True, slots=True)
 class GrowingText:
-    """A text as far as it is written, a function of its characters alone.
+    """A growing text so far, a function of its characters alone.
 
     Whoever has the page of some moment, however many patches led to it, can apply the next one.
 
@@ -42,7 +42,7 @@ class GrowingText:
         return GrowingText(lines[: start + length], start)
 
     def continues(self, earlier: "GrowingText") -> bool:
-        """Return true if it is an earlier text, or begins with its finished blocks."""
+        """Return true for an earlier text, or the same finished blocks."""
         finished = earlier.text[: earlier.tail_start]
         return self.tail_start >= earlier.tail_start and self.text.startswith(finished)
 

@@ -270,7 +270,9 @@ class LivePage:
         )
 
     def blind_vote(self) -> str:
-        """Say what a reader can vote on: ``early``, ``blind``, or ``seen`` once ballots are shown.
+        """Return a reader's kind of vote: ``early``, ``blind`` or ``seen``.
+
+        It is ``seen`` once ballots are shown.
 
         Empty: nothing, as no votes are kept, or the page shows names.
         """
@@ -430,7 +432,7 @@ class LivePage:
             yield f"lane-{key}-amount", "textContent", lambda: amount
 
     def _text_changes(self, target: str, of: str) -> Iterator[Change]:
-        """Yield the finished blocks of a growing text that were not sent, and its last one."""
+        """Yield a growing text's unsent finished blocks, and its last one."""
         old, new = self._visible.get(of, NOTHING_WRITTEN), self._growing(of)
         self._visible[of] = new
         if old is None or not new.continues(old):  # what was sent is void, or a name

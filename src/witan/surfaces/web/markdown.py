@@ -63,7 +63,7 @@ def render_html(
 
 
 def last_block(text: str) -> int:
-    """Return where the last block of a text begins, to which more text may belong.
+    """Return the start of the last block, which may still grow.
 
     Blocks before it are final. Line ends have to be single line feeds.
     """
@@ -96,7 +96,7 @@ def _parser(*, has_footnotes: bool) -> MarkdownIt:
 
 
 def _mark_tasks(tokens: Sequence[Token]) -> None:
-    """Turn the box that begins an item of a list into a sign that is read out."""
+    """Replace a list item's leading box by a sign with a name."""
     for item, _, inline in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if item.type != "list_item_open" or not inline.children:
             continue
@@ -111,7 +111,7 @@ def _mark_tasks(tokens: Sequence[Token]) -> None:
 
 
 def _nest_headings(tokens: Sequence[Token], top: int) -> None:
-    """Set headings of a text below those of the page, and skip no level."""
+    """Nest a text's headings below the page's, without skipping a level."""
     headings = [token for token in tokens if token.type in ("heading_open", "heading_close")]
     levels = sorted({token.tag for token in headings})
     last = top - 1

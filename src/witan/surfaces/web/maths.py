@@ -1,4 +1,4 @@
-"""Formulas in models' text: found in Markdown, written as MathML without a script."""
+"""Formulas in models' Markdown, written as MathML without a script."""
 
 from collections.abc import Iterator
 from html import unescape
@@ -137,7 +137,7 @@ def _replace_environment(end: Match[str]) -> str:
 
 
 def _write_element(element: Element) -> Iterator[str]:
-    """Yield an element with the names and values on our lists, everything else escaped."""
+    """Yield an element with listed names and values, the rest escaped."""
     tag = element.tag if element.tag in ELEMENTS else "mrow"
     attributes = (
         f' {name}="{to_html(value)}"'

@@ -149,7 +149,7 @@ def _is_overlong(text: str) -> bool:
 
 
 def _render_prose(text: str, key: str = "", final: FinalAnswer | None = None) -> Markup:
-    """Render a model's text at a place, linking the citations of final answers."""
+    """Render a model's text, linking the citations of final answers."""
     if final is None:
         return render_html(text, key=key)
     anchor_by_label = {label: anchor for label, anchor, _ in final.citations}
@@ -292,7 +292,7 @@ def render_ask(
     talk: Conversation | None = None,
     site: Site = SITE,
 ) -> str:
-    """Render the form for a question, with any planned cost, and what it continues."""
+    """Render the question form, with planned cost and earlier conversation."""
     councils = [
         replace(each, words=clean(each.words), problem=clean(each.problem)) for each in profiles
     ]
@@ -399,7 +399,7 @@ def render_pair(
     seen: str = "",
     site: Site = SITE,
 ) -> str:
-    """Render two answers of a voting paper side by side, to choose between."""
+    """Render two answers side by side, to choose between."""
     left, right = ranking.next_pair or ("", "")
     return render(
         "vote_pair.html",
@@ -434,7 +434,7 @@ def _choices_query(
 
 
 def render_waiting(session: Session, *, site: Site = SITE) -> str:
-    """Render that the answers of a session are not all there to vote on."""
+    """Say that answers of a session are still missing for a vote."""
     n_members = len(session.opening.members)
     return render(
         "vote_waiting.html", site=site, session=session, n=len(session.answers), of=n_members

@@ -78,7 +78,7 @@ _FIELD_OF = {"session": "parent", "seat": "members"}
 async def show_question_form(
     request: Request, service: ServiceOf, parent: str = "", profile: str = "", again: str = ""
 ) -> Response:
-    """Ask for a question: a new one, a follow-up, or one to edit and ask again."""
+    """Ask for a question: new, a follow-up, or an edited one."""
     values = {"parent": parent, "profile": profile}
     if again:
         councils = site_of(request).councils
@@ -107,7 +107,7 @@ async def plan(request: Request, service: ServiceOf, client: ClientOf) -> Respon
 
 @router.post("/plan/estimate")
 async def estimate(request: Request, service: ServiceOf, client: ClientOf) -> Response:
-    """Say in a line what the question would cost, while it is written."""
+    """State a question's cost in one line, during typing."""
     try:
         question = read_question(await read_form(request))
         planned = await planning.plan.handler(planning.Planner(service, client), question)

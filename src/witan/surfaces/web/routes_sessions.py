@@ -119,7 +119,10 @@ async def state(
     *,
     until: Literal["resumed", "answered", "closed"] = "resumed",
 ) -> Response:
-    """Answer 204 until a session is resumed, answered or closed, then 205 to reload."""
+    """Answer 204 until a session continues, then 205 to reload.
+
+    It continues by resumption, an answer or its end.
+    """
     try:
         session_id = await service.resolve_session(session)
         waits = await _waits(service, session_id, until)
@@ -129,7 +132,7 @@ async def state(
 
 
 async def _waits(service: Service, session_id: str, until: str) -> bool:
-    """Return true if a session has not come so far, without reading its events."""
+    """Return true before a stage of a session, without reading events."""
     running_session, history = service.find_running(session_id), service.history
     under_way = running_session is not None and running_session.under_way
     if until == "resumed" and under_way:
@@ -185,7 +188,7 @@ async def paper(  # noqa: PLR0913 - parameters of an address
     pair: Repeated = (),
     whole: Annotated[bool, Query(alias="all")] = False,
 ) -> Response:
-    """Show the next pair of a voting paper, its ranking, or its authors once it is `cast`.
+    """Show a paper's next pair, its ranking, or, once `cast`, authors.
 
     Each `pair` is a choice so far; with `all` the answers are ranked all at once.
     """

@@ -44,7 +44,7 @@ class RecountNote:
 
 @dataclass(frozen=True, slots=True)
 class BallotSwitch:
-    """How a reviewer's ballot counts, as the form for a recount shows it.
+    """One reviewer's ballot in the form for a recount.
 
     Parameters
     ----------

@@ -451,6 +451,20 @@ class TestVoters:
         assert paper["reviewer"] == voter
         assert told.json()["reviewer"] == voter
 
+    @pytest.mark.parametrize(("name", "voter"), [("", "team"), ("ada", "team/ada")])
+    def test_a_client_sees_the_record_of_its_own_votes_alone(self, server, name, voter):
+        """Under whatever name it asks, as a program and on the page."""
+        self._ask(server, "ada", "a b", replace=True)
+        self._ask(server, "team", "a b", replace=True, **({"as": name} if name else {}))
+        headers = {"X-Api-Key": "the-token-of-team-4711-0815"}
+        with httpx2.Client(base_url=server.url, headers=headers, timeout=20) as client:
+            query = {"as": name} if name else {}
+            record = client.get("/api/votes", params=query).json()
+            page = client.get("/votes", params={**query, "show": "whole"})
+
+        assert record["reviewer"] == voter
+        assert voter in page.text
+
     def test_a_client_cannot_withdraw_the_vote_of_another(self, server, history):
         """Under any spelling of the name."""
         self._ask(server, "ada", "why?")

@@ -92,6 +92,8 @@ class TestCutOff:
 class Slow:
     """A journal whose commits end once they are let."""
 
+    gather_seconds = 0.01
+
     def __init__(self) -> None:
         self.taken: list[e.Event] = []
         self.shown: list[e.Event] = []

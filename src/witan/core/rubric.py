@@ -116,6 +116,10 @@ class Rubric:
     total_weight: float = field(init=False, repr=False, compare=False, default=1.0)
     lowest_first: tuple[Ceiling, ...] = field(init=False, repr=False, compare=False, default=())
 
+    def __hash__(self) -> int:
+        # Caches look up by rubrics for every sheet: hashing every field takes long.
+        return hash((self.name, len(self.criteria)))
+
     def __post_init__(self) -> None:
         for problem in (*_naming_problems(self), *_weight_problems(self)):
             raise InvalidRubric(self.name, problem)

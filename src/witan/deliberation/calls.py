@@ -11,6 +11,7 @@ from functools import partial
 from weakref import ref
 
 import anyio
+import anyio.lowlevel
 import numpy as np
 from anyio.abc import TaskGroup
 
@@ -575,6 +576,8 @@ class SessionContext:
         Events of the interrupted session that is resumed.
     deadline
         End of the session's time, in the clock's seconds.
+    end_calls
+        Leaves the slot once nobody is called any more.
     reserve
         Events of the parent, restored if every retried seat fails again.
     final
@@ -592,6 +595,7 @@ class SessionContext:
     counts: CountQueue
     clock: Clock
     deadline: float
+    end_calls: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
     earlier_events: tuple[Event, ...] = ()
     reserve: tuple[Event, ...] = ()
     final: int = 0

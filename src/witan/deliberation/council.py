@@ -167,6 +167,7 @@ class BaseCouncil:
         self._closing = tuple(closing)
         self._open: AsyncExitStack | None = None
         self._n_questions = 0
+        self._opened_names: set[str] = set()  # checked, and not yet run
         self._counts = CountQueue()
         check_seats(self.members, self.jury, self.chairmen)
         self._seating_notes = tuple(notes)
@@ -364,7 +365,8 @@ class BaseCouncil:
         Parameters
         ----------
         slot
-            Entered before the session's time begins, and left after its last call.
+            Entered before the session's time begins, and left after its last call: before ballots
+            are counted, if nobody writes a final answer.
         max_calls
             Most further calls; None: as of this council.
 
@@ -377,10 +379,12 @@ class BaseCouncil:
         """
         if session.status != "interrupted":
             return session
-        self._check_same_seats(session)
+        is_begun = session.id in self._opened_names and len(session.events) == 1
+        if not is_begun:
+            self._check_same_seats(session)
         limits = self._limits(session.opening, session.cost, max_calls)
         n_ballots = sum(not ballot.abstained for ballot in session.ballots)
-        if n_ballots < session.opening.procedure.quorum:
+        if not is_begun and n_ballots < session.opening.procedure.quorum:
             remaining_plan = plan_rest(self._update_prices(session))
             self._check_affordable(remaining_plan, limits, session.cost)
         context = self._make_context(session.opening, session.events, listener, max_calls)
@@ -676,10 +680,12 @@ class BaseCouncil:
         check_category(category)
         now, seed_value = self._clock.now(), draw_seed(seed)
         self._n_questions += 1
+        session = name or make_session_name(now, seed_value, self._n_questions, question)
+        self._opened_names.add(session)
         return SessionOpened(
             seq=1,
             at=now,
-            session=name or make_session_name(now, seed_value, self._n_questions, question),
+            session=session,
             question=question,
             conversation=conversation,
             files=files,
@@ -721,7 +727,8 @@ class BaseCouncil:
             raise NoCouncil("the council is not open", "use it as: async with council: …")
         recorder = Recorder(self._clock, listener, earlier_events or (opening,))
         members, reviewers, chairmen = self._match_seats(opening)
-        cost = Session.of(earlier_events).cost if earlier_events else NO_COST
+        self._opened_names.discard(opening.session)
+        cost = Session.of(earlier_events).cost if len(earlier_events) > 1 else NO_COST
         limits = self._limits(opening, cost, max_calls)
         caller = Caller(
             limits=limits,
@@ -763,13 +770,18 @@ class BaseCouncil:
         """Run a session; unwrap exceptions of its listener."""
         created_at = self._clock.seconds()
         try:
-            async with context.recorder.show_events(), slot:
+            async with context.recorder.show_events(), AsyncExitStack() as calling:
+                await calling.enter_async_context(slot)
                 seats = (*context.members, *context.reviewers, *context.chairmen)
                 await self._preparation.prepare(seats)
                 seconds_waited = self._clock.seconds() - created_at  # before its time begins
                 with self._counts.running():
                     return await run_stages(
-                        replace(context, deadline=context.deadline + seconds_waited)
+                        replace(
+                            context,
+                            deadline=context.deadline + seconds_waited,
+                            end_calls=calling.aclose,
+                        )
                     )
         except ExceptionGroup:
             if context.recorder.failure is None:

@@ -28,7 +28,13 @@ from witan.deliberation.prompts import (
 )
 from witan.deliberation.retries import restore_reserve
 from witan.deliberation.reviews import RunningCount, review
-from witan.deliberation.session import ANSWER_FENCES, DEBATE_SHEETS, SYNTHESIS_LABELS, Session
+from witan.deliberation.session import (
+    ANSWER_FENCES,
+    DEBATE_SHEETS,
+    SYNTHESIS_LABELS,
+    Session,
+    SessionFold,
+)
 from witan.deliberation.structure import read_structure
 from witan.deliberation.texts import DuplicateGroups, are_identical, group_duplicates, mask
 from witan.deliberation.trace_context import within_trace
@@ -444,6 +450,8 @@ async def _run_stages(context: SessionContext) -> Session:
         }
         if judging or (has_several and not (duplicates and are_identical(answers))):
             await review(restored_reviews, masked, count)
+            if not context.procedure.synthesis:
+                await context.end_calls()
             await count.finish()
         usable_answers = {name: text for name, text in answers.items() if name not in flags_by_seat}
         if context.procedure.synthesis and usable_answers:
@@ -457,7 +465,8 @@ async def _run_stages(context: SessionContext) -> Session:
 
 
 def _close_session(context: SessionContext, count: RunningCount, start_seconds: float) -> Session:
-    session = Session.of(context.recorder.events)
+    fold = SessionFold.of(context.recorder.events)
+    session = fold.session()
     missing = tuple(_list_missing(session, count))
     status: e.Status = "degraded" if missing else "complete"
     context.recorder.emit(
@@ -468,7 +477,8 @@ def _close_session(context: SessionContext, count: RunningCount, start_seconds: 
         known_usd=session.cost.known_usd,
         seconds=context.clock.seconds() - start_seconds + _seconds_before(context),
     )
-    return Session.of(context.recorder.events)
+    fold.take(context.recorder.events[-1])
+    return fold.session()
 
 
 def _seconds_before(context: SessionContext) -> float:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from witan.core.ballot import Ballot
 from witan.core.blinding import Sheet, label_map
+from witan.core.rubric import Rubric
 from witan.core.scale import HOLISTIC
 from witan.core.sequential import p_asked
 from witan.core.stats.priors import prior_of, rho_of
@@ -464,8 +465,7 @@ class _BlankPrompts:
             own_ballot=next(iter(peers.values()), None),
             weighs=self.procedure.weighed_rubric,
         )
-        schema = review_schema(sheet, rubric, holistic=self.procedure.holistic)
-        form = most_input_tokens([], schema) - most_input_tokens([])
+        form = _schema_tokens(sheet, rubric, holistic=self.procedure.holistic)
         repair = repair_messages(messages, "", LONG_PROBLEM)
         tokens = most_input_tokens(messages) + form
         return tokens, most_input_tokens(repair) + PROBLEM_MARKERS + form
@@ -501,6 +501,13 @@ class _BlankPrompts:
         grades = dict.fromkeys(self.seats, dict.fromkeys(criteria, LONG_GRADE))
         groups = tuple((seat,) for seat in self.seats)
         return {seat: Ballot(seat, groups, grades) for seat in self.seats[1:]}
+
+
+@lru_cache(maxsize=64)
+def _schema_tokens(sheet: Sheet, rubric: Rubric | None, *, holistic: bool) -> int:
+    """Return the most tokens that the schema of a review adds."""
+    schema = review_schema(sheet, rubric, holistic=holistic)
+    return most_input_tokens([], schema) - most_input_tokens([])
 
 
 @lru_cache(maxsize=64)

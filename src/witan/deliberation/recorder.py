@@ -26,6 +26,9 @@ from witan.deliberation.ports import Clock, Stage
 GATHER_SECONDS = 0.01
 """Seconds for which a round waits for more events, unless a call or the end waits for it."""
 
+UNSEEN_GATHER_SECONDS = 0.1
+"""The same where nobody sees the events: fewer and larger commits."""
+
 Listener = Callable[[Event], None]
 """A callback for every event, in order; it must not block."""
 
@@ -53,7 +56,15 @@ class FailureNote:
 
 @runtime_checkable
 class Journal(Protocol):
-    """A listener storing events before its call."""
+    """A listener storing events before its call.
+
+    Attributes
+    ----------
+    gather_seconds
+        Seconds for which events wait for others.
+    """
+
+    gather_seconds: float
 
     def keep(self, event: Event) -> None:
         """Take an event as it happens, without waiting."""
@@ -202,7 +213,7 @@ class Recorder:
             is_over = False
             while not is_over:
                 await self._demand.wait()
-                with anyio.move_on_after(GATHER_SECONDS):
+                with anyio.move_on_after(journal.gather_seconds):
                     await self._arrival.wait()
                 self._demand, self._arrival, is_over = anyio.Event(), anyio.Event(), self._is_over
                 # Requests from here on belong to the next round.

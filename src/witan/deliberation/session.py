@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, Literal, Unpack
 
 from witan.core.ballot import Ballot
@@ -63,7 +62,7 @@ def rename_clashes(council: Sequence[Member], seats: Sequence[Seat]) -> dict[str
         if name in seats_by_name and not is_author(member, seats_by_name[name]):
             name = free_name(name, used_names)
             used_names.add(name)
-        new_names[member.name] = replace(member, name=name)
+        new_names[member.name] = member if name == member.name else replace(member, name=name)
     return new_names
 
 
@@ -120,6 +119,8 @@ class Authorship:
         ):
             return ballot
         own_candidates = self.candidates_by_author.get(ballot.reviewer, ())
+        if not (self.authors or own_candidates or ballot.authors):
+            return ballot
         unattributed_candidates = {
             c for c in own_candidates if self.authors.get(c, c) != ballot.reviewer
         }
@@ -254,15 +255,7 @@ class Session(NotebookDisplay, FrameSource):
         NothingToCount
             If the stream does not begin with the opening of a session, or has gaps.
         """
-        lasting = tuple(x for x in events if not isinstance(x, e.AnswerDelta | e.SynthesisDelta))
-        if not lasting or not isinstance(lasting[0], e.SessionOpened):
-            raise NothingToCount("the events do not begin with the opening of a session")
-        fold = _Fold(lasting[0])
-        for before, event in pairwise(lasting):
-            if event.seq <= before.seq or isinstance(before, e.SessionClosed):
-                raise NothingToCount(f"event {event.seq} does not follow event {before.seq}")
-            fold.take(event)
-        return fold.session(lasting)
+        return SessionFold.of(events).session()
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
         """Yield seats with answers and standings as rows of a data frame."""
@@ -571,11 +564,12 @@ def _agree(opening: e.SessionOpened, answers: Mapping[str, Answer]) -> bool:
     return are_same and not opening.procedure.self_review
 
 
-class _Fold:
-    """Fold of events into a session."""
+class SessionFold:
+    """Fold of events into a session, of which there may be more."""
 
     def __init__(self, opening: e.SessionOpened) -> None:
         self.opening = opening
+        self.events: list[e.Event] = [opening]
         self.seat_names = {seat.name for seat in (*opening.seats, *opening.callable_seats)}
         self.authorship = Authorship.of(opening)
         self.answers = {
@@ -598,8 +592,23 @@ class _Fold:
         self.closing_event: e.SessionClosed | None = None
         self.cost_tally = CostTally(opening.kept)
 
+    @classmethod
+    def of(cls, events: Iterable[e.Event]) -> "SessionFold":
+        """Fold events; errors as of `Session.of`."""
+        lasting = [x for x in events if not isinstance(x, e.AnswerDelta | e.SynthesisDelta)]
+        if not lasting or not isinstance(lasting[0], e.SessionOpened):
+            raise NothingToCount("the events do not begin with the opening of a session")
+        fold = cls(lasting[0])
+        for event in lasting[1:]:
+            fold.take(event)
+        return fold
+
     def take(self, event: e.Event) -> None:
         """Add one more event."""
+        before = self.events[-1].seq
+        if event.seq <= before or self.closing_event is not None:
+            raise NothingToCount(f"event {event.seq} does not follow event {before}")
+        self.events.append(event)
         self._check_seat(event)
         self.cost_tally.take(event)
         match event:
@@ -661,7 +670,9 @@ class _Fold:
                     dict(self.chairman_failures),
                 )
 
-    def session(self, events: tuple[e.Event, ...]) -> Session:
+    def session(self) -> Session:
+        """Return the session as it stands."""
+        events = tuple(self.events)
         seats = [seat.name for seat in self.opening.seats]
         closing_event = self.closing_event
         session = Session(

@@ -209,6 +209,9 @@ def _rows(writes: Sequence[_Write]) -> Rows:
 LOCK_CHECK_SECONDS = 0.1
 """Seconds between two attempts to get a lock."""
 
+GATHER_SECONDS = 0.004
+"""Seconds within which events of several sessions are committed together."""
+
 MAX_BATCH_ITEMS = 10_000
 """Maximum number of queue items per commit."""
 
@@ -254,6 +257,7 @@ class Writer:
         self._is_closing = False
         self._closed_by = math.inf
         self._end = Signal()
+        self._latest: SessionQueue | None = None
         self._block_error: HistoryError | None = None
 
     def enqueue(self, queue: SessionQueue, n_queued: int) -> None:
@@ -341,6 +345,8 @@ class Writer:
         with suppress(Empty):
             for _ in range(MAX_BATCH_ITEMS):
                 item = self._queue.get(timeout=wait)
+                if wait is None and isinstance(item, tuple):
+                    self._gather(item[0])
                 wait = 0
                 if isinstance(item, tuple):
                     pending[item[0]] = item[1]
@@ -349,6 +355,12 @@ class Writer:
                 else:
                     dismissals.append(item)
         return dismissals
+
+    def _gather(self, queue: SessionQueue) -> None:
+        """Wait a moment for events of other sessions, if several are under way."""
+        if self._latest is not None and self._latest is not queue:
+            time.sleep(GATHER_SECONDS)
+        self._latest = queue
 
     def _write(self, database: Database | None, pending: PendingQueues) -> Database | None:
         """Commit pending events and return the connection, opened if needed.

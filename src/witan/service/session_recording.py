@@ -24,7 +24,12 @@ from witan.deliberation.events import (
     SynthesisStarted,
 )
 from witan.deliberation.plan import TYPICAL, Lengths
-from witan.deliberation.recorder import CallGuard, Listener
+from witan.deliberation.recorder import (
+    GATHER_SECONDS,
+    UNSEEN_GATHER_SECONDS,
+    CallGuard,
+    Listener,
+)
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, UnknownName, WitanError
 from witan.files.session_files import write_session
@@ -437,6 +442,7 @@ class _Journal:
     ) -> None:
         self._recording, self._listener = recording, listener
         self._guard = listener if isinstance(listener, CallGuard) else None
+        self.gather_seconds = UNSEEN_GATHER_SECONDS if listener is None else GATHER_SECONDS
         self._recorder: SessionRecorder | None = recorder
         self._resumed_session, self._file = resumed, file
         self._commit_wait = recorder.commit_wait()

@@ -56,7 +56,7 @@ def test_student_t_quantiles_equal_scipy(df):
 
 
 def test_infinite_degrees_of_freedom_are_normal():
-    """The 97.5 % quantile is 1.96."""
+    """The 97.5% quantile is 1.96."""
     assert t_quantile(0.975, np.inf) == pytest.approx(1.959963984540054)
 
 

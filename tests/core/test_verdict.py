@@ -310,7 +310,7 @@ class TestSeverity:
         assert covariance[0, 2] == covariance[0, 0]
 
     def test_intervals_cover_the_grade_of_such_reviewers(self):
-        """In 95 % of simulated cases at least, and narrower than without."""
+        """In 95% of simulated cases at least, and narrower than without."""
         rng = np.random.default_rng(3)
         covered, widths = 0, {True: 0.0, False: 0.0}
         for _ in range(60):

@@ -49,8 +49,8 @@ BANDS = ((8.0, "excellent"), (6.0, "good"), (4.0, "fair"))
 def pooled_errors(errors: Floats, n_votes: NDArray[Any]) -> tuple[Floats, Floats]:
     """Errors of mean scores from the pooled variance of a vote.
 
-    A candidate's own few votes know their variance badly: intervals from it cover 86 % instead of
-    95 % at the ends of a bounded scale. Pooled, with n[c] votes and error e[c] of candidate c,
+    A candidate's own few votes know their variance badly: intervals from it cover 86% instead of
+    95% at the ends of a bounded scale. Pooled, with n[c] votes and error e[c] of candidate c,
 
         v = Σ (n[c] − 1)·n[c]·e[c]² / Σ (n[c] − 1),    error[c] = √(v / n[c]),
 

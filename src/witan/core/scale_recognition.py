@@ -433,7 +433,7 @@ def _scale(criteria: Mapping[str, _Criterion]) -> Scale:
     if parts.pooled_numbers.n:
         whole, others = _choose_range(parts.pooled_numbers, None)
         if whole.low == 1 and whole.high in parts.units:
-            whole = Range(0.0, whole.high)  # so that 6, 6/10 and 60 % are one grade
+            whole = Range(0.0, whole.high)  # so that 6, 6/10 and 60% are one grade
     result = parts.scale(whole)
     instead = {str(parts.scale(other)): None for other in others}
     for name, others in parts.alternatives.items():

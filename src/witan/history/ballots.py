@@ -361,7 +361,10 @@ def reveal(
 
 
 def panel_outcome(session: SessionImport) -> Outcome | None:
-    """Return the outcome of the models' ballots; None: there is none, or the session is open."""
+    """Return the outcome of the models' ballots.
+
+    None: there is none, or the session is open.
+    """
     record = session.session_record
     if record is not None:
         return None if record.status == "interrupted" else record.outcome

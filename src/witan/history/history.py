@@ -436,7 +436,7 @@ class History:
         return reading.read_page(self.database, search, size, after)
 
     def votes_of(self, person: str, window: Window = ALWAYS) -> list[StoredVote]:
-        """Read a person's ballots on the sessions of a window, the earliest first."""
+        """Read a person's ballots in a window, the earliest first."""
         search = Search(since=window.since, until=window.until, category=window.category)
         return reading.votes_of(self.database, person, search)
 

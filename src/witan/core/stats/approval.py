@@ -52,9 +52,9 @@ def approval(votes: Sequence[bool | None], level: float = 0.95) -> Approval:
     and `p_majority` sums this over K > n/2 where the verdict is approval, over K < n/2 where it is
     rejection.
 
-    At 95 % the interval covers 96.3 % at n = 3, 95.8 % at 5 and 95.4 % at 9, averaged over all
-    shares, and from 3 to 9 votes never less than 86 % at any one share. Clopper and Pearson's exact
-    interval never covers less than 95 %, but 99.5 % to 98.5 % on average, and is a fifth wider.
+    At 95% the interval covers 96.3% at n = 3, 95.8% at 5 and 95.4% at 9, averaged over all
+    shares, and from 3 to 9 votes never less than 86% at any one share. Clopper and Pearson's exact
+    interval never covers less than 95%, but 99.5% to 98.5% on average, and is a fifth wider.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ PUBLIC_RHO: Mapping[Unit, float] = MappingProxyType({"grades": 0.2, "ranks": 0.1
 """Share of the noise that models have in common where nobody has measured it.
 
 Real sets show .18 to .42 in grades (see docs/uncertainty.md). These hold the size of the test below
-8 % where .3 is shared, juries of nine included; ranks hide about half of it.
+8% where .3 is shared, juries of nine included; ranks hide about half of it.
 """
 
 GRADE_NOISE, GRADE_DF = 1.1, 3.0

@@ -33,7 +33,7 @@ MAX_MODELS = 5_000
 FEW = 20
 """With fewer independent units, agreement by chance makes a sandwich error too small.
 
-In simulation, clustered intervals of 95 % covered 94 to 96 % from 20 sessions on, with and without
+In simulation, clustered intervals of 95% covered 94 to 96% from 20 sessions on, with and without
 effects that a session's comparisons share.
 """
 

@@ -220,7 +220,7 @@ class PersonalRecord(VoteRecord):
 
 @operation("votes", get="/votes", tag="voting", pool="history")
 def votes(store: SessionStore, parameters: VotesParameters) -> PersonalRecord:
-    """Compare a person's votes with the panels: on how many pairs both agree, over time.
+    """Count over time the pairs on which person and panels agree.
 
     Only blind votes on closed sessions count, and never those on simulated sessions. Pairs that the
     panel finds clear are apart from those too close to call.
@@ -247,7 +247,7 @@ def votes(store: SessionStore, parameters: VotesParameters) -> PersonalRecord:
 
 
 def is_blind(ballot: Ballot) -> bool:
-    """Return true if a person's ballot has no note that it was not cast blind."""
+    """Return true unless a note says that the ballot was not blind."""
     notes = ballot.notes or ""
     return not any(note in notes for note in (*SEEN_NOTES.values(), NAMED_NOTE, AFTERWARDS))
 

@@ -80,7 +80,7 @@ SITUATIONS = (
         speaks_for="elo follows a model that changes; bradley_terry does not depend on the order "
         "of the sessions and knows its error.",
         speaks_against="elo depends on the order and on k; comparisons inside a session are not "
-        "independent, so only errors clustered by session hold (94–95 % at 95 %; others 48–85 %).",
+        "independent, so only errors clustered by session hold (94–95% at 95%; others 48–85%).",
     ),
 )
 

@@ -203,7 +203,7 @@ def _shares(record: PersonalRecord) -> Table:
 
 
 def _periods(record: PersonalRecord) -> Table:
-    """List the shares of each period, and draw a strip for each kind of pair."""
+    """List each period's shares, and draw a strip per kind of pair."""
     periods = record.periods
     return table_of(
         "Over time",

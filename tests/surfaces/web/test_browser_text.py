@@ -153,6 +153,9 @@ class TestRightToLeft:
         english = final.get_by_text("In English")
         assert not english.evaluate(BEGINS_RIGHT)
         assert not final.locator("pre code").evaluate(BEGINS_RIGHT)
+        page = here.open(f"/sessions/{session}/vote?as=ines&seen=1")
+        for each in ("h1", ".answer ol li >> nth=0"):
+            assert page.locator(each).evaluate(BEGINS_RIGHT), each
 
     def test_a_question_is_written_from_right_to_left(self, window):
         """Each line of the field by its own script, whatever the page is in."""

@@ -9,12 +9,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import anyio
 import httpx
 import pytest
 
 from pages import ROOT
 from postgres import postgresql_url
-from witan.history import History
+from witan import Council, History
+from witan.analytics.sources import running_session, start_session
+from witan.batches import BatchOptions, BatchRow, SparkBatch
+from witan.errors import NoCouncil
+from witan.models import ScriptedModel
 
 __all__ = ["postgresql_url"]
 
@@ -136,12 +141,17 @@ def wait_for_rows(process, n):
             pytest.fail(process.stderr.read())
 
 
-def check(said, out, server, history):
+def check(said, out, server, history, record):
     """Nothing is lost, doubled or wasted, and the rate was kept."""
     results = [json.loads(line) for line in out.read_text().splitlines()]
     times = httpx.get(f"{server}/times").json()
     with History.open(history, reading=True) as opened:
         stored = [*opened.sessions()]
+
+    begins = (bisect.bisect_left(times, at + WINDOW_SECONDS) - n for n, at in enumerate(times))
+    fastest = max(begins) / WINDOW_SECONDS
+    record("calls wasted, of 3,000", len(times) - 3_000)
+    record(f"most calls a second over {WINDOW_SECONDS} s", round(fastest, 1))
 
     assert said.status == 0, said.err
     assert {each["id"] for each in results} == {str(n) for n in range(1_000)}
@@ -149,14 +159,13 @@ def check(said, out, server, history):
     assert len(stored) == 1_000
     assert {session.status for session in stored} == {"complete"}
     assert 3_000 <= len(times) <= 3_030
-    for at, begin in enumerate(times):  # a token may be used up to a second late
-        n_calls = bisect.bisect_left(times, begin + WINDOW_SECONDS) - at
-        assert n_calls <= PER_MINUTE / 60 * (WINDOW_SECONDS + 1) + 1
+    # A token may be used up to a second late.
+    assert fastest <= PER_MINUTE / 60 * (WINDOW_SECONDS + 1) / WINDOW_SECONDS + 1
 
 
 @pytest.mark.slow
 def test_a_killed_worker_and_a_killed_driver_lose_nothing(
-    witan, tmp_path, arguments, server, postgresql_url, spark
+    witan, tmp_path, arguments, server, postgresql_url, spark, record_property
 ):
     """Spark repeats the worker's task, and the same command takes up the driver's job."""
     out = tmp_path / "out.jsonl"
@@ -168,11 +177,13 @@ def test_a_killed_worker_and_a_killed_driver_lose_nothing(
     said = witan(*arguments, "-o", out, "--json", "--spark", "local[2,4]")
 
     assert said.json["earlier"] >= 400
-    check(said, out, server, postgresql_url)
+    check(said, out, server, postgresql_url, record_property)
 
 
 @pytest.mark.slow
-def test_a_killed_executor_loses_nothing(tmp_path, arguments, server, postgresql_url, spark, witan):
+def test_a_killed_executor_loses_nothing(
+    witan, tmp_path, arguments, server, postgresql_url, spark, record_property
+):
     """Its rows go to another one, in the same run."""
     out = tmp_path / "out.jsonl"
     with start(arguments, "--spark", "local-cluster[2,1,1024]") as driver:
@@ -183,7 +194,7 @@ def test_a_killed_executor_loses_nothing(tmp_path, arguments, server, postgresql
     said = witan(*arguments, "-o", out, "--json")
 
     assert said.json["earlier"] == 1_000
-    check(said, out, server, postgresql_url)
+    check(said, out, server, postgresql_url, record_property)
 
 
 @pytest.mark.slow
@@ -207,3 +218,34 @@ def test_a_ceiling_holds_for_all_workers(witan, tmp_path, server, postgresql_url
     assert httpx.get(f"{server}/count").json() == 33
     assert "the text text cannot be ' '" in results.pop("blank")["error"]
     assert [row["status"] for row in results.values()] == ["complete"] * 11
+
+
+def test_a_model_of_ones_own_is_refused(postgresql_url):
+    """Workers cannot seat it; the error says what they can."""
+    council = Council([ScriptedModel("ada"), ScriptedModel("bo")])
+    with (
+        History.open(postgresql_url) as history,
+        pytest.raises(NoCouncil, match=r"ada is a model of your own.* such as openai:gpt-5"),
+    ):
+        SparkBatch(council, history, [BatchRow(1, None, "Why?")], BatchOptions())
+
+
+@pytest.mark.slow
+def test_the_session_of_a_notebook_is_used_and_stays_open(server, postgresql_url, spark):
+    """Its rows run in it, and it runs more afterwards."""
+    session = running_session() or start_session("local[2]")
+    council = Council([f"m{n}={server}/v1#model-{n}" for n in range(3)])
+    tasks = [BatchRow(n, None, None, {"text": f"Design {n}, of worth 8."}) for n in range(4)]
+    results = []
+
+    async def run(batch):
+        async with council:
+            return await batch.run(results.append)
+
+    with History.open(postgresql_url) as history:
+        options = BatchOptions(pass_mark=6)
+        report = anyio.run(run, SparkBatch(council, history, tasks, options, session=session))
+
+    assert report.statuses == {"complete": 4}
+    assert sorted(each.row for each in results) == [0, 1, 2, 3]
+    assert session.range(3).count() == 3

@@ -61,10 +61,19 @@ RETURNING next_start - :seconds - {_NOW}
 _COLUMNS = ("reserved_usd", "reserved_calls", "spent_usd", "spent_calls")
 
 _RESERVE_SQL = f"""
-INSERT INTO reservations (batch, session, process, {", ".join(_COLUMNS)})
-VALUES (:batch, :session, :process, {", ".join(f":{name}" for name in _COLUMNS)})
-ON CONFLICT (batch, session) DO UPDATE
-    SET process = :process, {", ".join(f"{name} = :{name}" for name in _COLUMNS)}
+WITH before AS (
+    SELECT reserved_usd + spent_usd AS usd, reserved_calls + spent_calls AS calls
+    FROM reservations WHERE batch = :batch AND session = :session
+), own AS (
+    INSERT INTO reservations (batch, session, process, {", ".join(_COLUMNS)})
+    VALUES (:batch, :session, :process, {", ".join(f":{name}" for name in _COLUMNS)})
+    ON CONFLICT (batch, session) DO UPDATE
+        SET process = :process, {", ".join(f"{name} = :{name}" for name in _COLUMNS)}
+)
+UPDATE ceilings
+SET usd = usd + :reserved_usd + :spent_usd - COALESCE((SELECT usd FROM before), 0),
+    calls = calls + :reserved_calls + :spent_calls - COALESCE((SELECT calls FROM before), 0)
+WHERE batch = :batch
 """  # noqa: S608 - our own columns
 
 _SUM_SQL = """
@@ -182,18 +191,19 @@ class BatchCeiling:
             left = self._lock()
             reserved, spent = self._read(session)
             left = Amount(left.usd + reserved.usd, left.calls + reserved.calls)
+            if most.usd <= left.usd and most.calls <= left.calls:
+                self._write(session, most, spent)
+                return most.calls, True
             holders = [*self._holders(session)]
-            calls = most.calls if holders else min(most.calls, max(left.calls, least_calls))
-            if most.usd <= left.usd and calls <= left.calls:
+            calls = min(most.calls, max(left.calls, least_calls))
+            if not holders and most.usd <= left.usd and calls <= left.calls:
                 self._write(session, Amount(most.usd, calls), spent)
                 return calls, True
-            for name, is_alive in holders:
-                if not is_alive:
-                    _, spent = self._read(name)
-                    stored = self._history.has_record(name) and self._history.session(name).cost
-                    if stored:
-                        spent = stored.most
-                    self._write(name, NOTHING, spent)
+            for name in [name for name, is_alive in holders if not is_alive]:
+                _, spent = self._read(name)
+                if self._history.has_record(name):
+                    spent = self._history.session(name).cost.most
+                self._write(name, NOTHING, spent)
         return None, bool(holders)
 
     def count(self, session: str, cost: Amount) -> None:
@@ -235,16 +245,9 @@ class BatchCeiling:
 
     def _write(self, session: str, reservation: Amount, spent: Amount) -> None:
         """Replace what a session reserved and spent, and count the difference."""
-        was_reserved, was_spent = self._read(session)
-        change = {
-            "usd": reservation.usd + spent.usd - was_reserved.usd - was_spent.usd,
-            "calls": reservation.calls + spent.calls - was_reserved.calls - was_spent.calls,
-        }
         own = {"batch": self._batch, "session": session, "process": own_process()}
         values = dict(zip(_COLUMNS, (*reservation, *spent), strict=True))
         self._database.execute(_RESERVE_SQL, {**own, **values})
-        sql = "UPDATE ceilings SET usd = usd + :usd, calls = calls + :calls WHERE batch = :batch"
-        self._database.execute(sql, {"batch": self._batch, **change})
 
     def _holders(self, session: str) -> Iterator[tuple[str, bool]]:
         """Yield the other sessions with a reservation, and whether their process lives."""

@@ -11,6 +11,7 @@ from witan.service.batch import (
     BatchRow,
     Progress,
     RowResult,
+    RowResults,
     read_batch_rows,
 )
 from witan.service.spark_batch import SparkBatch
@@ -32,6 +33,7 @@ __all__ = [
     "BatchRow",
     "Progress",
     "RowResult",
+    "RowResults",
     "SparkBatch",
     "read_batch_rows",
     "read_rows",

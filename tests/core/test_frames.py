@@ -6,8 +6,10 @@ import sys
 import pytest
 
 import witan
+from witan import batches
 from witan.errors import InvalidParameter
 from witan.models import Line, ScriptedModel
+from witan.surfaces.cli.app import main
 from witan.surfaces.frames import flatten, make_frame
 
 BALLOTS = [
@@ -112,3 +114,70 @@ def test_a_session_without_an_outcome_has_the_columns_of_standings():
     assert session.outcome is None
     assert frame["interval_low"].to_list() == frame["rule"].to_list() == [None] * 3
     assert {"rank", "score", "std_error", "p_best", "tier"} <= {*frame.columns}
+
+
+def test_estimates_have_a_row_for_each_system_and_difference():
+    """The corrected number, the jury's and that of people alone, each with interval and count."""
+    ballots = []
+    for n in range(24):
+        good, bad = 7 + n % 3, 4 + n % 2
+        for reviewer in ("u", "v"):
+            grades = {"x": good, "y": bad}
+            ballots.append(witan.Ballot(reviewer, grades=grades, session=f"s{n}"))
+        if n % 2:
+            grades = {"x": good - 1, "y": bad}
+            ballots.append(witan.Ballot("ann", grades=grades, session=f"s{n}", kind="human"))
+    estimates = witan.stats.estimate(ballots)
+    frame = estimates.frame("polars")
+
+    assert frame["system"].to_list() == [None, "x", "y", "x"]
+    assert frame["minus"].to_list() == [None, None, None, "y"]
+    assert frame["people_n"].to_list() == [24, 12, 12, 12]
+    assert 0 < frame["corrected_low"][0] < frame["corrected"][0] < frame["corrected_high"][0]
+    assert frame["jury"][1] > frame["corrected"][1] > frame["people"][1] - 0.5
+    assert "srcdoc=" in estimates._repr_html_()
+
+
+def test_an_audit_has_a_row_for_each_reviewer(tmp_path):
+    """Of an audit on one criterion, for each who graded by it; measures have four columns."""
+    ballots = [
+        witan.Ballot(
+            name,
+            grades={"x": {"clarity": 8, "accuracy": 7}, "y": {"clarity": 5 + k, "accuracy": 4}},
+            session=f"s{n}",
+        )
+        for n in range(6)
+        for k, name in enumerate(("u", "v"))
+    ]
+    file = tmp_path / "ballots.jsonl"
+    witan.write_ballots(ballots, file)
+    assert main(["import", str(file), "--history", str(tmp_path / "history.db")]) == 0
+    audit = witan.audit(tmp_path / "history.db")
+    every, clarity = audit.frame("polars"), audit.on(criterion="clarity").frame("polars")
+
+    assert every["reviewer"].to_list() == clarity["reviewer"].to_list() == ["u", "v"]
+    assert {"severity", "severity_low", "severity_high", "severity_n"} <= {*every.columns}
+    assert "length_longer_wins" in every.columns
+    assert clarity["criterion"].to_list() == ["clarity", "clarity"]
+    assert clarity["mean_n"].to_list() == [12, 12]
+
+
+@pytest.mark.anyio
+async def test_results_of_a_batch_have_a_row_for_each(tmp_path):
+    """The grade is that of the text that the verdict is about; without a verdict it is null."""
+    grades = {"moraine": dict.fromkeys(CRITERIA, 9)}
+    lines = [Line(contains="basalt", text="no"), Line(grades=grades)]
+    jury = [ScriptedModel(name, reviews=lines) for name in ("u", "v")]
+    texts = ("a moraine", "a moraine, again", "basalt")
+    rows = [batches.BatchRow(n, texts={"text": text}) for n, text in enumerate(texts, start=1)]
+    results = batches.RowResults()
+    with witan.History.open(tmp_path / "history.db") as history:
+        async with witan.Council(jury, attempts=1) as council:
+            options = batches.BatchOptions(pass_mark=6, concurrency=1)
+            await batches.Batch(council, history, rows, options).run(results.append)
+    frame = results.frame("polars").sort("row")
+
+    assert frame["decision"].to_list() == ["passed", "passed", None]
+    assert frame["grade_mean"].to_list() == [9, 9, None]
+    assert frame["grade_interval_low"][0] < 9
+    assert not {name for name in frame.columns if name.startswith("verdict")}

@@ -1,9 +1,10 @@
 """An audit of reviewers, computed from a history or a lake."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +18,14 @@ from witan.analytics.sources import (
     open_source,
 )
 from witan.analytics.sums import Tables
-from witan.core.display import NotebookDisplay, list_names
+from witan.core.display import FrameSource, NotebookDisplay, list_names
 from witan.core.outcome import join_names
 from witan.core.stats import audit as core
 from witan.core.stats.audit import AuditTables, Concern, CriterionAudit, PanelAudit, concerns
 from witan.core.stats.audit_gradings import GradingAudit
 from witan.core.stats.audit_reviewers import ReviewerAudit
 from witan.core.stats.calibration import Calibration, calibrate
+from witan.core.stats.measures import Measure
 from witan.core.stats.sums import (
     BallotSums,
     CalibrationSums,
@@ -100,7 +102,7 @@ class CriterionReport:
 
 
 @dataclass(frozen=True, slots=True)
-class AuditReport(NotebookDisplay):
+class AuditReport(NotebookDisplay, FrameSource):
     """Audit of a window: all reviewers, one, or all on one criterion.
 
     Parameters
@@ -167,6 +169,16 @@ class AuditReport(NotebookDisplay):
                 return line_by_reviewer[name]
         raise UnknownName("reviewer", reviewer, [line.reviewer for line in self.lines])
 
+    def rows(self) -> Iterator[Mapping[str, Any]]:
+        """Yield lines, or graders on the requested criterion, as rows of a data frame."""
+        if self.criterion is None:
+            for line in self.lines:
+                yield _measure_columns(line)
+            return
+        for each in self.criterion.graders:
+            names = {"reviewer": each.reviewer, "human": each.human, "ballots": each.ballots}
+            yield names | _measure_columns(each.grading)
+
     @property
     def lines(self) -> tuple[ReviewerAudit, ...]:
         """Every line: models, people one by one, and people together."""
@@ -209,6 +221,20 @@ class AuditReport(NotebookDisplay):
             only=None if line is None else line.reviewer,
             criterion=None if criterion is None else _report_on_criterion(self, criterion, line),
         )
+
+
+def _measure_columns(record: Any, prefix: str = "") -> dict[str, Any]:
+    """Return a record's names, counts and measures, nested ones too, as columns."""
+    columns: dict[str, Any] = {}
+    for each in fields(record):
+        value, name = getattr(record, each.name), f"{prefix}{each.name}"
+        if isinstance(value, Measure):
+            columns |= value.columns(name)
+        elif is_dataclass(value):
+            columns |= _measure_columns(value, f"{name}_")
+        elif each.name != "criteria":
+            columns[name] = value
+    return columns
 
 
 class _UnknownCriterion(UnknownName):

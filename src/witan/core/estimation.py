@@ -1,14 +1,14 @@
 """Mean grades and pass rates by a jury, corrected by people's votes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot
-from witan.core.display import NotebookDisplay
+from witan.core.display import FrameSource, NotebookDisplay
 from witan.core.electorate import Electorate
 from witan.core.outcome import Interval
 from witan.core.profile import Floats
@@ -61,6 +61,14 @@ class CorrectedMean:
     jury: Measure
     people: Measure
     slope: float
+
+    def columns(self) -> dict[str, Any]:
+        """Return the three measures as columns of a data frame."""
+        return {
+            **self.corrected.columns("corrected"),
+            **self.jury.columns("jury"),
+            **self.people.columns("people"),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +172,7 @@ class PanelEstimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimates(NotebookDisplay):
+class Estimates(NotebookDisplay, FrameSource):
     """Means of systems, corrected by people's votes.
 
     Parameters
@@ -194,6 +202,16 @@ class Estimates(NotebookDisplay):
     def __repr__(self) -> str:
         names = sum(each.system is not None for each in self.systems)
         return f"<Estimates: {names} of systems over {self.sessions} sessions>"
+
+    def rows(self) -> Iterator[Mapping[str, Any]]:
+        """Yield systems, then differences, as rows of a data frame."""
+        for each in self.systems:
+            names = {"system": each.system, "minus": None, "quantity": each.quantity}
+            yield names | each.mean.columns()
+        for difference in self.differences:
+            first, second = difference.first, difference.second
+            names = {"system": first, "minus": second, "quantity": difference.quantity}
+            yield names | difference.mean.columns()
 
 
 def estimate(

@@ -18,11 +18,11 @@ from typing import Any, Literal
 
 import anyio
 
-from witan.core.display import NotebookDisplay, open_live_view
+from witan.core.display import FrameSource, NotebookDisplay, open_live_view
 from witan.core.outcome import Interval
 from witan.core.stats.approval import approval
 from witan.core.stats.learning import Lessons
-from witan.core.verdict import Verdict
+from witan.core.verdict import MeanGrade, Verdict
 from witan.deliberation.events import AnswerFailed, BallotAbstained, SessionOpened
 from witan.deliberation.learning import learn_lessons
 from witan.deliberation.money import NOTHING, Allowance, Amount, least_known, sum_known
@@ -155,6 +155,27 @@ class RowResult:
     missing: tuple[str, ...] = ()
     cost_usd: float | None = None
     error: str | None = None
+
+
+class RowResults(list[RowResult], FrameSource):
+    """The results of rows in the order in which they end: ``batch.run(results.append)``."""
+
+    def rows(self) -> Iterator[Mapping[str, Any]]:
+        """Yield a row of a data frame for each, with the grade that the verdict is about."""
+        for each in self:
+            own = {name: getattr(each, name) for name in RowResult.__slots__ if name != "verdict"}
+            yield own | {
+                "probability": None if each.verdict is None else each.verdict.probability,
+                "grade": _deciding_grade(each.verdict) or MeanGrade,
+            }
+
+
+def _deciding_grade(verdict: Verdict | None) -> MeanGrade | None:
+    """Return the overall grade of the text that a verdict is about, else of the best."""
+    if verdict is None:
+        return None
+    best, *_ = (text for text in verdict.texts if verdict.text in (None, text.text))
+    return best.overall
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,16 @@ import anyio
 from rich.console import RenderableType
 from rich.terminal_theme import DEFAULT_TERMINAL_THEME
 
+from witan.analytics.audits import AuditReport
+from witan.core.arms import ArmComparison
+from witan.core.estimation import Estimates
 from witan.core.outcome import Outcome
 from witan.core.stats.leaderboard import Leaderboard
 from witan.core.verdict import Verdict
 from witan.deliberation.events import Event
 from witan.deliberation.session import Session
 from witan.errors import MissingExtra
-from witan.service.batch import Progress
+from witan.service.batch import BatchReport, Progress
 from witan.surfaces.cli.panel import Panel
 from witan.surfaces.live_board import Board
 from witan.surfaces.report import has_report, report_of
@@ -30,6 +33,11 @@ from witan.surfaces.terminal import console, style_line
 
 REFRESH_SECONDS = 0.25
 """Between two pictures of work under way."""
+
+_PAGES = (
+    Outcome, Verdict, Leaderboard, AuditReport, Estimates, ArmComparison, BatchReport,
+)  # fmt: skip
+"""Results that a notebook shows as pages of their own."""
 
 SIZE = (100, 10_000)
 """Columns and lines of a picture; no notebook says how wide it is, and any length fits."""
@@ -41,7 +49,7 @@ def result_markdown(result: object) -> str | None:
 
 
 def result_html(result: object) -> str | None:
-    """Render a session, outcome, verdict or leaderboard as a page.
+    """Render a session, or the report of a result, as a page.
 
     Its styles stay inside, and nothing in it runs. None for what Markdown shows, and where the
     library that writes pages is missing.
@@ -51,7 +59,7 @@ def result_html(result: object) -> str | None:
     try:
         if isinstance(result, Session):
             return _frame(session_to_html(result), "40em")
-        if isinstance(result, Outcome | Verdict | Leaderboard):
+        if isinstance(result, _PAGES):
             return _frame(report_to_html(report_of(result)), "30em")
     except MissingExtra:
         pass

@@ -220,6 +220,16 @@ class Measure:
         """There are as many data as a value needs."""
         return self.n >= self.needed
 
+    def columns(self, name: str) -> dict[str, float | int | None]:
+        """Return value, ends of the interval and count as columns of a data frame."""
+        interval = self.interval
+        return {
+            name: self.value,
+            f"{name}_low": None if interval is None else interval.low,
+            f"{name}_high": None if interval is None else interval.high,
+            f"{name}_n": self.n,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Count:

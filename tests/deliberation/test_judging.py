@@ -1,6 +1,7 @@
 """Texts judged by a jury: sheets, verdicts, records, and refusals."""
 
 import json
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import anyio
@@ -42,6 +43,24 @@ async def judged(texts, seated=None, question=None, options=None, **what) -> Ses
     with anyio.fail_after(20):
         async with council(seated, **(options or {})) as opened:
             return await opened.judge(texts, question, seed=3, **what)
+
+
+async def test_the_slot_is_free_before_ballots_are_counted():
+    """Whoever waits for it calls meanwhile."""
+    order = []
+
+    @asynccontextmanager
+    async def slot():
+        yield
+        order.append("left")
+
+    async with council(jury(moraine=9)) as opened:
+        opening = await opened.open_judgment("So says the moraine.")
+        begun = Session.of((opening,))
+        await opened.resume(begun, slot=slot(), listener=lambda event: order.append(event.kind))
+
+    assert order.index("ballot_cast") < order.index("left") < order.index("outcome_changed")
+    assert order.count("left") == 1
 
 
 class TestVerdict:

@@ -4,9 +4,11 @@
 
 Simulated reviewers grade five candidates in whole points, with noise and levels of standard
 deviation 1; the standard deviation of quality is one of `SPREADS`. Juries grade every candidate,
-authors all but their own. ``--grades``: many judges' grades on 0 to 3, as columns ``judge,
-prompt_id, candidate, score``, gzipped; of five documents of a question, the best is the one to
-which the judges that are not drawn give the highest mean.
+authors all but their own. Three authors also review three and eight candidates. "Knowing all" is
+the posterior that knows the noise and that each spread is as likely: the best that can be stated
+without knowing the spread of the session. ``--grades``: many judges' grades on 0 to 3, as columns
+``judge, prompt_id, candidate, score``, gzipped; of five documents of a question, the best is the
+one to which the judges that are not drawn give the highest mean.
 """
 
 import argparse
@@ -22,6 +24,11 @@ from numpy.typing import NDArray
 
 from witan import Settings, tally_sessions
 from witan.core.ballot import Ballot
+from witan.core.outcome import Prior
+from witan.core.profile import ROUNDING_VARIANCE, Profile
+from witan.core.stats.additive import fit_grades
+from witan.core.stats.posterior import beliefs
+from witan.core.stats.uncertainty import Uncertainty
 
 Floats = NDArray[np.float64]
 Found = list[tuple[float, bool]]
@@ -29,9 +36,14 @@ Found = list[tuple[float, bool]]
 
 SPREADS = (0.5, 1.0, 2.0)
 REVIEWERS = (3, 5, 8)
-CANDIDATES = "abcde"
+CANDIDATES = "abcdefgh"
+SIZES = (5, 3, 8)
+"""Candidates; of three and eight only three reviewers are simulated."""
+
 TENTHS = (0.5, 0.6, 0.7, 0.8, 0.9)
-LEAST, DRAWS = 100, 400
+DRAWS = 400
+LEAST, LEAST_SHARE = 100, 0.02
+"""Sessions, and share of them, that a tenth needs at least."""
 
 
 def count(grades: Floats, best: Floats, seats: str) -> Found:
@@ -42,7 +54,7 @@ def count(grades: Floats, best: Floats, seats: str) -> Found:
             session=str(session),
             grades={
                 name: float(grade)
-                for name, grade in zip(CANDIDATES, row, strict=True)
+                for name, grade in zip(CANDIDATES[: len(row)], row, strict=True)
                 if not np.isnan(grade)
             },
         )
@@ -57,17 +69,32 @@ def count(grades: Floats, best: Floats, seats: str) -> Found:
     return found
 
 
-def simulate(reviewers: int, spread: float, sessions: int, *, authors: bool) -> Found:
-    """Count simulated sessions."""
-    rng = np.random.default_rng((reviewers, int(10 * spread), authors))
-    quality = rng.normal(0, spread, (len(CANDIDATES), sessions))
-    noise = rng.normal(size=(reviewers, *quality.shape))
-    level = rng.normal(size=(reviewers, 1, sessions))
+def know_all(grades: Floats, best: Floats) -> Found:
+    """Compute the posterior that knows the noise and the mix of spreads."""
+    noise = 1 + ROUNDING_VARIANCE
+    present = ~np.isnan(grades)
+    profile = Profile.from_ranks(np.where(present, 1.0, np.nan), grades=grades)
+    known = Prior(noise, 1e4, None, "grades", grades.shape[2])
+    uncertainty = Uncertainty.of(fit_grades(profile), present.sum(axis=0), prior=known)
+    everyone = np.ones(grades.shape[1:], dtype=np.bool_)
+    p_best = beliefs(uncertainty, everyone, np.square(SPREADS) / noise).p_best
+    right = p_best.argmax(axis=0) == best
+    return [*zip(p_best.max(axis=0).tolist(), right.tolist(), strict=True)]
+
+
+def simulate(
+    shape: tuple[int, int, int], spread: float, *, authors: bool
+) -> tuple[Floats, NDArray[np.intp]]:
+    """Grades (R, C, S) and the truly best of each session."""
+    rng = np.random.default_rng((shape[0], int(10 * spread), authors))
+    quality = rng.normal(0, spread, shape[1:])
+    noise = rng.normal(size=shape)
+    level = rng.normal(size=(shape[0], 1, shape[2]))
     grades = np.clip(np.rint(5.5 + quality + level + noise), 1, 10)
     if authors:
-        for own in range(min(grades.shape[:2])):
+        for own in range(min(shape[:2])):
             grades[own, own] = np.nan
-    return count(grades, quality.argmax(axis=0), CANDIDATES + "xyz" if authors else "jklmnopq")
+    return grades, quality.argmax(axis=0)
 
 
 def draw(path: Path, reviewers: int) -> Found:
@@ -85,7 +112,7 @@ def draw(path: Path, reviewers: int) -> Found:
         table = np.array([[given[name] for name in names] for given in judges.values()])
         for _ in range(DRAWS):
             order = rng.permutation(len(table))
-            some = rng.choice(len(names), len(CANDIDATES), replace=False)
+            some = rng.choice(len(names), SIZES[0], replace=False)
             best.append(table[order[reviewers:]][:, some].mean(axis=0).argmax())
             grades.append(table[order[:reviewers]][:, some])
     return count(np.stack(grades, axis=2), np.array(best), "jklmnopq")
@@ -96,7 +123,7 @@ def by_tenth(found: Found) -> Iterator[tuple[float, float] | None]:
     stated, right = (np.array(column) for column in zip(*found, strict=True))
     for low in TENTHS:
         among = (stated >= low) & (stated < low + 0.1 + (low > 0.85))
-        enough = among.sum() >= LEAST
+        enough = among.sum() >= max(LEAST, LEAST_SHARE * len(stated))
         yield (float(stated[among].mean()), float(right[among].mean())) if enough else None
 
 
@@ -106,7 +133,23 @@ def print_row(name: str, found: Found) -> None:
     cells = [f"{each[0]:.2f} → {each[1]:.2f}" if each else "–" for each in tenths]
     gaps = [right - stated for stated, right in filter(None, tenths)]
     cells.append(f"{max(gaps, key=abs):+.2f}" if gaps else "–")
-    print("  ".join([f"{name:<40}", *(f"{cell:<11}" for cell in cells)]))
+    print("  ".join([f"{name:<52}", *(f"{cell:<11}" for cell in cells)]))
+
+
+def print_council(shape: tuple[int, int, int], *, authors: bool) -> None:
+    """Print the rows of one council, and beside three reviewers those of knowing all."""
+    parts = [simulate(shape, spread, authors=authors) for spread in SPREADS]
+    seats = CANDIDATES if authors else "jklmnopq"
+    ways = {"": lambda grades, best: count(grades, best, seats), ", knowing all": know_all}
+    for words, way in ways.items():
+        if words and shape[0] > REVIEWERS[0]:
+            continue
+        found = [way(*part) for part in parts]
+        kind = "authors" if authors else "jurors"
+        name = f"{shape[0]} {kind}, {shape[1]} candidates{words}"
+        print_row(f"{name}, mixed", [*chain.from_iterable(found)])
+        for spread, part in zip(SPREADS, found, strict=True):
+            print_row(f"  spread {spread:g}", part)
 
 
 def main() -> None:
@@ -117,14 +160,9 @@ def main() -> None:
     given = parser.parse_args()
     print("\np_best of the likeliest: stated → right in each tenth, and the largest difference")
     for authors in (False, True):
-        kind = "authors" if authors else "jurors"
-        for reviewers in REVIEWERS:
-            parts = [
-                simulate(reviewers, spread, given.sessions, authors=authors) for spread in SPREADS
-            ]
-            print_row(f"{reviewers} {kind}, spreads mixed", [*chain.from_iterable(parts)])
-            for spread, part in zip(SPREADS, parts, strict=True):
-                print_row(f"  spread {spread:g}", part)
+        for candidates in SIZES:
+            for reviewers in REVIEWERS if candidates == SIZES[0] else REVIEWERS[:1]:
+                print_council((reviewers, candidates, given.sessions), authors=authors)
     if given.grades:
         for reviewers in REVIEWERS[:2]:
             print_row(

@@ -10,7 +10,7 @@ does not. Everything depends on which cells are present only through a C × C La
 all sessions of one pattern, so a batch is a handful of passes over contiguous sessions.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -149,11 +149,13 @@ def fit_ranks(profile: Profile) -> AdditiveFit:
 def fit_rows(values: Floats) -> AdditiveFit:
     """Fit float ranks (R, C, S); NaN: none.
 
-    The least variance is that of ranks.
+    The least variance is that of ranks. The residual one may be half of it: tests take the larger,
+    probabilities the smaller.
     """
     mask = ~np.isnan(values)
     least = np.full(values.shape[2], ORDER_VARIANCE)
-    return _fit(np.where(mask, values, 0.0), mask, None, least, is_scaled=False)
+    fit = _fit(np.where(mask, values, 0.0), mask, None, least / 2, is_scaled=False)
+    return replace(fit, least_variance=least)
 
 
 def adjusted_grades(profile: Profile) -> Floats:

@@ -149,6 +149,7 @@ class Uncertainty:
         belief_variance, belief_df = _moderate(
             variance, df, fit.least_variance, belief_prior(prior)
         )
+        variance = np.maximum(variance, fit.least_variance)
         variance, df = _moderate(variance, df, fit.least_variance, prior)
         learned = prior is not None and prior.source != "public"
         public = None if learned else prior

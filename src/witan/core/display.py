@@ -2,8 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
-from itertools import accumulate
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -14,9 +12,6 @@ Library = Literal["pandas", "polars", "pyarrow"]
 
 LONGEST = 48
 """Characters of a text that a line quotes."""
-
-MAX_LINE = 120
-"""Characters of the line that lists what differs from the defaults."""
 
 UNKNOWN = "–"
 """The sign for an unknown number."""
@@ -157,36 +152,3 @@ def list_names(names: Iterable[str], join: str = ", ", most: int = 4) -> str:
 def list_some(parts: Sequence[str], most: int) -> list[str]:
     """Keep the first parts and say how many more there are."""
     return [*parts[:most], *([f"{len(parts) - most} more"] if len(parts) > most else [])]
-
-
-def changes_line(settings: Any) -> str:
-    """Name a dataclass and its changed fields on one line.
-
-    Fields of nested settings are listed flat, like the keywords of a council.
-    """
-    kind = type(settings)
-    changes = [f"{name}={_brief_value(value)}" for name, value in _changes(settings, kind())]
-    room = MAX_LINE - len(f"<{kind.__name__}: , 99 more>")
-    n_fitting = sum(n <= room for n in accumulate(len(change) + 2 for change in changes))
-    return f"<{kind.__name__}: {', '.join(list_some(changes, n_fitting)) or 'all defaults'}>"
-
-
-def _changes(settings: Any, default: Any) -> Iterator[tuple[str, object]]:
-    for each in fields(settings):
-        value, usual = getattr(settings, each.name), getattr(default, each.name)
-        if type(value) is type(usual) and is_dataclass(usual) and _has_defaults(usual):
-            yield from _changes(value, usual)
-        elif value != usual:
-            yield each.name, value
-
-
-def _has_defaults(value: Any) -> bool:
-    return all((each.default, each.default_factory) != (MISSING, MISSING) for each in fields(value))
-
-
-def _brief_value(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return f"{{{brief(', '.join(f'{key}: {item}' for key, item in value.items()))[1:-1]}}}"
-    if is_dataclass(value) and hasattr(value, "name"):
-        return brief(value.name)
-    return brief(value) if isinstance(value, str) else brief(str(value))[1:-1]

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot, Groups, Kind, one_opinion_each
 from witan.core.ballot_table import BallotTable
-from witan.core.display import changes_line
 from witan.core.electorate import BlockVotes, Electorate, Vote, VoteBlock
 from witan.core.gate import Gate
 from witan.core.profile import MAX_CANDIDATES, Floats
@@ -37,7 +36,7 @@ from witan.core.scale import (
     is_empty,
     may_be_typing_error,
 )
-from witan.core.slots import set_by_slots
+from witan.core.slots import changes_line, set_by_slots
 from witan.errors import InvalidParameter, TooLarge
 
 NOTHING_LEFT = "nothing is left on the ballot after recusal"

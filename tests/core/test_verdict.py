@@ -259,6 +259,14 @@ class TestSeverity:
         """Ten by three reviewers leave too few degrees of freedom."""
         assert taught(dict.fromkeys("abc", 0.0), n_sessions=10) is None
 
+    def test_grades_without_any_noise_have_that_of_rounding(self):
+        """Reviewers who differ by exactly the same are no better than their scale."""
+        texts = [{"r0": 8.0, "r1": 6.0, "r2": 7.0}]
+        severity = learn_severity([texts] * 60)
+
+        assert severity.offsets == pytest.approx((1, -1, 0), abs=0.01)
+        assert severity.noise == pytest.approx(1 / 12)
+
     def test_who_always_judges_together_may_all_be_severe(self):
         """The variance of their mean offset stays that of any R reviewers."""
         severity = taught(dict.fromkeys(("r0", "r1", "r2"), 0.0))

@@ -225,7 +225,7 @@ class TestGaps:
         assert (report.unjudged, report.unfinished) == (7, 0)
         assert report.comparison is None
         assert {result.judgment for result in results.values()} == {None}
-        assert "7 rows without an outcome of the jury are left out" in str(batch_report(report))
+        assert "7 rows without a judgment are left out" in str(batch_report(report))
 
 
 class TestRefusals:

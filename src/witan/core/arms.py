@@ -1,5 +1,6 @@
 """Compare a council's answers with its best member's, paired by question."""
 
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2s
@@ -8,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from witan.core.ballot import Ballot
+from witan.core.ballot import Ballot, Kind
 from witan.core.display import FrameSource, NotebookDisplay
 from witan.core.electorate import Electorate
 from witan.core.estimation import CorrectedMean, are_graded, conclude_means, weighted_means
@@ -36,6 +37,12 @@ GRADE_MARGIN, SHARE_MARGIN = 0.5, 0.1
 Choice = Literal["name", "other questions", "history", "these questions"]
 """How the best member was chosen: by its name, by earlier sessions, by questions of the batch that
 measure nothing, or by the very questions that it is measured on, which flatters it."""
+
+ArmMeasure = Literal["jury", "references", "votes"]
+"""What arms are held to: a blind jury, right answers, or people's votes alone."""
+
+MOST_WORDS = 10
+"""Words of the longest right answer that a text is matched with."""
 
 FEWEST_TO_SPLIT = 12
 """Questions below which none are set apart to choose the best member."""
@@ -180,6 +187,8 @@ class ArmComparison(NotebookDisplay, FrameSource):
         Their prices.
     differences
         By pair; over all questions first, then by category.
+    measure
+        What they are held to.
     """
 
     questions: int
@@ -194,6 +203,7 @@ class ArmComparison(NotebookDisplay, FrameSource):
     choosing: int
     arms: tuple[ArmCost, ...]
     differences: tuple[ArmDifference, ...]
+    measure: ArmMeasure = "jury"
 
     def __repr__(self) -> str:
         return f"<ArmComparison of {len(self.arms)} arms over {self.questions} questions>"
@@ -219,6 +229,62 @@ class ArmComparison(NotebookDisplay, FrameSource):
 def measure_of(mean: CorrectedMean) -> Measure:
     """Return the measure that decides: corrected by people, if they voted."""
     return mean.jury if mean.corrected.value is None else mean.corrected
+
+
+_ARTICLES = frozenset({"a", "an", "the"})
+
+
+def _words(text: str) -> list[str]:
+    """Normalise a text as SQuAD does: no case, punctuation or articles."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    kept = "".join(c for c in folded if not unicodedata.category(c).startswith("P"))
+    return [word for word in kept.split() if word not in _ARTICLES]
+
+
+def check_reference(reference: str) -> str:
+    """Say why a right answer cannot be matched; "" if it can."""
+    n_words = len(_words(reference))
+    if not n_words:
+        return "has no word"
+    too_long = n_words > MOST_WORDS
+    return f"has {n_words} words, more than the {MOST_WORDS} that are matched" if too_long else ""
+
+
+def matches_reference(text: str, reference: str) -> bool:
+    """True if a text contains the words of a right answer, in their order and together.
+
+    References
+    ----------
+    Rajpurkar et al., "SQuAD: 100,000+ questions for machine comprehension of text", EMNLP 2016, for
+    the normalisation.
+    """
+    words, right = _words(text), _words(reference)
+    return any(words[at : at + len(right)] == right for at in range(len(words) - len(right) + 1))
+
+
+def reference_ballot(texts: Mapping[Arm, str], reference: str) -> Ballot:
+    """Rank right answers before wrong ones."""
+    right = tuple(arm for arm, text in texts.items() if matches_reference(text, reference))
+    wrong = tuple(arm for arm in texts if arm not in right)
+    groups = tuple(group for group in (right, wrong) if group)
+    return Ballot("reference", groups, candidates=tuple(texts))
+
+
+def vote_ballot(
+    texts: Mapping[Arm, str], person: str, winner: str, kind: Kind = "human"
+) -> Ballot | None:
+    """Rank the text that a person prefers before the others; None: it has no such arm."""
+    preferred = {text for arm, text in texts.items() if winner in (arm, TIE)}
+    if not preferred:
+        return None
+    best = tuple(arm for arm, text in texts.items() if text in preferred)
+    rest = tuple(arm for arm in texts if arm not in best)
+    groups = tuple(group for group in (best, rest) if group)
+    return Ballot(person, groups, candidates=tuple(texts), kind=kind)
+
+
+TIE = "tie"
+"""A vote for no arm more than another."""
 
 
 def split_questions(keys: Sequence[str]) -> frozenset[int]:
@@ -259,6 +325,7 @@ def compare_arms(
     margin: float | None = None,
     choice: Choice = "name",
     choosing: int = 0,
+    measure: ArmMeasure = "jury",
 ) -> ArmComparison:
     r"""Compare arms by a jury's ballots on their answers, paired by question.
 
@@ -285,6 +352,8 @@ def compare_arms(
         How the best member was chosen.
     choosing
         By how many questions that are not among these.
+    measure
+        Whose ballots these are: a jury's, beside people's; or of right answers, or people, alone.
 
     Raises
     ------
@@ -299,7 +368,8 @@ def compare_arms(
     people = sum(any(b.kind == "human" for b in each.ballots) for each in questions)
     if people < MIN_CLUSTERS:  # too few to correct the jury: what they ranked tells nothing
         questions = [_without_people(each) for each in questions]
-    table = _Table.of([each for each in questions if each.ballots or each.same], chosen)
+    measured = [each for each in questions if each.ballots or each.same]
+    table = _Table.of(measured, chosen, measure)
     n_questions = len(table.questions)
     if not n_questions:
         raise NothingToCount("no question has two answers that were judged")
@@ -330,6 +400,7 @@ def compare_arms(
         choosing,
         tuple(table.costs()),
         tuple(replace(each, sentence=_sentence(each, limit, table)) for each in differences),
+        measure,
     )
 
 
@@ -345,9 +416,12 @@ class _Table:
     questions: tuple[ArmQuestion, ...]
     electorates: tuple[Electorate | None, ...]
     is_graded: bool
+    measure: ArmMeasure
 
     @classmethod
-    def of(cls, questions: Sequence[ArmQuestion], settings: Settings) -> "_Table":
+    def of(
+        cls, questions: Sequence[ArmQuestion], settings: Settings, measure: ArmMeasure
+    ) -> "_Table":
         """Interpret all ballots at once, as they are on one scale."""
         ballots = [
             replace(ballot, session=str(number))
@@ -366,6 +440,7 @@ class _Table:
             tuple(question for question, _ in pairs),
             tuple(electorate for _, electorate in pairs),
             are_graded(all_electorates),
+            measure,
         )
 
     def within(self, category: str | None) -> list[int]:
@@ -554,7 +629,8 @@ def _sentence(line: ArmDifference, margin: float, table: _Table) -> str:
     if measure.interval is None or measure.value is None:
         return f"{first} against {second}{on}: {_unknown(line, measure, questions)}"
     reach = (measure.interval.high - measure.interval.low) / 2
-    unit = "" if table.is_graded else " of the votes, net"
+    counted = "questions" if table.measure == "references" else "votes"
+    unit = "" if table.is_graded else f" of the {counted}, net"
     size = f"{abs(measure.value):.2f} ± {reach:.2f}{unit}"
     price = _price(line)
     if line.conclusion == "ahead":

@@ -1,9 +1,10 @@
-"""Run a data set through a council and controls, judged blind.
+"""Run a data set through a council and its controls, and measure them.
 
 The council answers each row, and its best member's answer is taken from the same session. Then that
 member answers, and judges its own answers, in as many calls as the council makes, and the best is
-taken. At last a jury judges the answers of a row side by side. These are three batches, each found
-again by the names of its sessions.
+taken. At last a jury judges the answers of a row side by side; or they are held to a right answer,
+or to people's votes, without a call. These are up to three batches, each found again by the names
+of its sessions.
 """
 
 from collections import Counter
@@ -24,12 +25,17 @@ from witan.core.arms import (
     Arm,
     ArmAnswer,
     ArmComparison,
+    ArmMeasure,
     ArmQuestion,
     Choice,
+    check_reference,
     choose_best,
     compare_arms,
+    reference_ballot,
     split_questions,
+    vote_ballot,
 )
+from witan.core.ballot import Ballot
 from witan.core.outcome import Outcome
 from witan.core.stats.leaderboard import Terms
 from witan.core.window import Window
@@ -83,11 +89,14 @@ class ArmOptions:
         The best member; None: chosen by earlier sessions, or by half of the questions.
     margin
         Arms within it do not differ; None: the usual one.
+    measure
+        What they are held to: a jury, the rows' references, or the rows' votes on arms, alone.
     """
 
     arms: tuple[Arm, ...] = ARMS
     best: str | None = None
     margin: float | None = None
+    measure: ArmMeasure = "jury"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +131,7 @@ class ArmBatchReport(BatchReport):
     unfinished
         Rows with one, but no money for the best member by itself, or for the jury.
     unjudged
-        Rows on which the jury came to no outcome.
+        Rows on which the jury came to no outcome, or without a reference or vote.
     """
 
     comparison: ArmComparison | None = None
@@ -172,9 +181,14 @@ class _Row:
     results: list[RowResult] = field(default_factory=list)
 
     @property
+    def answer_texts(self) -> dict[Arm, str]:
+        """The answers to be compared."""
+        return {arm: each.text for arm, each in self.answers.items() if each.text is not None}
+
+    @property
     def texts(self) -> dict[str, str]:
         """The answers to be judged."""
-        return {arm: each.text for arm, each in self.answers.items() if each.text is not None}
+        return dict(self.answer_texts.items())
 
     @property
     def same(self) -> frozenset[tuple[Arm, Arm]]:
@@ -221,7 +235,8 @@ class ArmBatch:
     council
         Without a history of its own; open while the batch runs.
     jury
-        Likewise: its jury, or else its members, judge. None of them has a seat in the council.
+        Likewise: its jury, or else its members, judge. None of them has a seat in the council. None
+        where arms are held to references or votes alone.
     history
         Where sessions are recorded, and found again.
     sessions
@@ -238,7 +253,7 @@ class ArmBatch:
     def __init__(
         self,
         council: Council,
-        jury: Council,
+        jury: Council | None,
         history: History,
         tasks: Sequence[BatchRow],
         options: BatchOptions,
@@ -247,8 +262,10 @@ class ArmBatch:
         sessions: Sequence[str] | None = None,
     ) -> None:
         self.council, self.jury, self.history = council, jury, history
-        self.tasks, self.options = tuple(tasks), options
         self.arms = arms or ArmOptions()
+        self._votes = {task.number: task.votes for task in tasks}
+        # They name arms, which no session of the council has.
+        self.tasks, self.options = tuple(replace(task, votes={}) for task in tasks), options
         self._check()
         plain = Batch(council, history, self.tasks, options)
         self.names = plain.names if sessions is None else [*sessions]
@@ -272,9 +289,8 @@ class ArmBatch:
             if best not in written:
                 raise UnknownName("member", best, names)
             self.arms = replace(self.arms, best=written[best])
-        if any(task.texts or task.votes for task in self.tasks):
-            expected = "none for texts, which nobody answers, or with people's votes"
-            raise InvalidParameter("arms", list(chosen), expected)
+        if any(task.texts for task in self.tasks):
+            raise InvalidParameter("arms", list(chosen), "none for texts, which nobody answers")
         procedure = self.council.procedure
         if not procedure.synthesis or procedure.json_schema is not None:
             expected = "a final answer in prose, as members answer, to compare theirs with"
@@ -282,14 +298,32 @@ class ArmBatch:
         if procedure.mode == "verdict" and "self" in chosen:
             expected = "consensus or best with the arm self, whose answers end with no verdict"
             raise InvalidParameter("mode", "verdict", expected)
+        self._check_measure()
         seats = (*self.council.members, *self.council.jury, *self.council.chairmen)
-        for judge in self.jury.reviewers:
+        for judge in () if self.jury is None else self.jury.reviewers:
             if own := next((s for s in seats if s == judge or is_author(judge, s)), None):
                 raise NoCouncil(
                     f"{judge.source or judge.name} has a seat in the council, as {own.name}, and "
                     "would judge its own work",
                     "have others judge the arms",
                 )
+
+    def _check_measure(self) -> None:
+        """Refuse a jury too many or too few, and references that cannot be matched."""
+        measure = self.arms.measure
+        if (self.jury is None) == (measure == "jury"):
+            expected = "a jury" if measure == "jury" else f"None: arms are held to {measure} alone"
+            raise InvalidParameter("jury", self.jury, expected)
+        if measure == "references":
+            for task in self.tasks:
+                if task.reference is not None and (why := check_reference(task.reference)):
+                    expected = f"a short answer, or a jury that reads it: this one {why}"
+                    name = f"the reference of row {task.number}"
+                    raise InvalidParameter(name, task.reference[:60], expected)
+        values = {vote for votes in self._votes.values() for vote in votes.values()}
+        if measure != "references" and (strange := values - {*self.arms.arms, "tie"}):
+            expected = f"{', '.join(self.arms.arms)} or tie"
+            raise InvalidParameter("a vote on arms", min(strange, key=str), expected)
 
     def bill(self) -> ArmBill:
         """Say what is still to be asked, and what it costs.
@@ -302,7 +336,7 @@ class ArmBatch:
         rest = self._plan_rest()
         plans = {
             part: [parts[part] for parts in rest.values() if part in parts]
-            for part in ("self", "jury")
+            for part in (("self",) if self.jury is None else ("self", "jury"))
         }
         more = [plan for part in plans.values() for plan in part]
         calls = {name: sum(plan.calls for plan in part) for name, part in plans.items()}
@@ -328,7 +362,8 @@ class ArmBatch:
         rows = self._read_rows()
         choosing = self._choose([*rows.values()])
         waits = {row.task.number: parts for row, parts in self._find_open(rows)}
-        every = {"council", "self", "jury"} & {"council", "jury", *self.arms.arms}
+        judging = set() if self.jury is None else {"jury"}
+        every = {"council"} | ({"self"} & {*self.arms.arms}) | judging
         plain = Batch(self.council, self.history, self.tasks, self.options)
         dearest: Council | None = None
         rest: dict[int, dict[str, Plan]] = {}
@@ -378,6 +413,7 @@ class ArmBatch:
 
     def _plan_judgment(self, task: BatchRow) -> Plan:
         """Plan one row's judgment, before its texts are written."""
+        assert self.jury is not None  # noqa: S101 - else nothing waits for it
         authors = [replace(self.council.members[0], name=arm) for arm in self.arms.arms]
         whole = make_plan(
             authors,
@@ -427,10 +463,13 @@ class ArmBatch:
                 n_earlier += row.task.number in earlier
                 finish(_join(row))
         measured = [row for row in answered if not row.chooses]
+        if self.jury is None:
+            settled = await anyio.to_thread.run_sync(self._list_settled, measured)
+            n_earlier += len(settled & earlier)
         controlled = await self._run_controls(measured, on_progress)
         n_earlier += await self._run_judgments(controlled, finish, on_progress)
         done = {result.row for result in results}
-        unjudged = [row for row in controlled if not row.is_alike and row.judgment is None]
+        unjudged = [row for row in controlled if not row.is_alike and not self._ballots(row)]
         has_control = {row.task.number for row in controlled}
         unfinished = [row for row in measured if row.task.number not in done]
         for row in unfinished:
@@ -523,9 +562,16 @@ class ArmBatch:
         for row, control in zip(rows, controls, strict=True):
             if control is not None:
                 row.take_control(control)
+        if self.jury is None:
+            return [(row, control, None) for row, control in zip(rows, controls, strict=True)]
         tasks = [row.judging_task for row in rows]
         names = Batch(self.jury, self.history, tasks, self.options).names
         return [*zip(rows, controls, map(self._find, names), strict=True)]
+
+    def _list_settled(self, rows: Sequence[_Row]) -> set[int]:
+        """List the rows that need no call."""
+        waits = self._find_open({row.task.number: row for row in rows})
+        return {row.task.number for row, stages in waits if not stages}
 
     def _find_open(self, rows: Mapping[int, _Row]) -> Iterator[tuple[_Row, set[str]]]:
         """Yield the stages that each row still waits for."""
@@ -536,8 +582,12 @@ class ArmBatch:
         for row, control, judgment in self._find_stored(measured):
             waits = set()
             if "self" in self.arms.arms and (control is None or control.status == "interrupted"):
-                waits = {"self", "jury"}
-            elif not row.is_alike and (judgment is None or judgment.status == "interrupted"):
+                waits = {"self"} if self.jury is None else {"self", "jury"}
+            elif (
+                self.jury is not None
+                and not row.is_alike
+                and (judgment is None or judgment.status == "interrupted")
+            ):
                 waits = {"jury"}
             yield row, waits
 
@@ -641,6 +691,10 @@ class ArmBatch:
         on_progress: Callable[[Progress], None],
     ) -> int:
         """Have the jury judge the rows; return how many need nothing more."""
+        if self.jury is None:
+            for row in rows:
+                finish(_join(row))
+            return 0
         waiting = {row.task.number: row for row in rows if not row.is_alike}
 
         def take(result: RowResult) -> None:
@@ -662,13 +716,13 @@ class ArmBatch:
             ArmQuestion(
                 {arm: each for arm, each in row.answers.items() if each.text is not None},
                 row.same,
-                () if row.judgment is None else tuple(self.history.ballots(row.judgment)),
+                self._ballots(row),
                 row.task.category,
             )
             for row in rows
-            if row.is_alike or row.judgment is not None
+            if row.is_alike or self._ballots(row)
         ]
-        counting = self.jury.procedure.counting
+        counting = (self.jury or self.council).procedure.counting
         try:
             return compare_arms(
                 questions,
@@ -676,9 +730,27 @@ class ArmBatch:
                 margin=self.arms.margin,
                 choice=self._choice,
                 choosing=self._n_choosing,
+                measure=self.arms.measure,
             )
         except NothingToCount:
             return None
+
+    def _ballots(self, row: _Row) -> tuple[Ballot, ...]:
+        """Read what a row's answers are held to."""
+        texts = row.answer_texts
+        if self.arms.measure == "references":
+            right = row.task.reference
+            return () if right is None or row.is_alike else (reference_ballot(texts, right),)
+        is_alone = self.arms.measure == "votes"
+        votes = (
+            vote_ballot(texts, person, str(winner), "model" if is_alone else "human")
+            for person, winner in self._votes[row.task.number].items()
+        )
+        if is_alone:
+            return () if row.is_alike else tuple(filter(None, votes))
+        if row.judgment is None:
+            return ()
+        return (*self.history.ballots(row.judgment), *filter(None, votes))
 
 
 def _read_row(task: BatchRow, session: Session) -> _Row:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from witan.core.counting import fits_of, group_by_shape, stack
 from witan.core.electorate import Electorate, Vote
 from witan.core.outcome import Prior, Unit
-from witan.core.profile import Floats
+from witan.core.profile import ROUNDING_VARIANCE, Floats
 from witan.core.rules import RULES
 from witan.core.settings import AUTO, Settings
 from witan.core.stats.additive import AdditiveFit
@@ -362,9 +362,6 @@ def _log_odds(hits: float, pairs: float, whole: float) -> float:
 MIN_SEVERITY_DF = 30
 """Degrees of freedom from which the severity of reviewers is known."""
 
-LEAST_VARIANCE = 1e-6
-"""Variance of grades without noise: at 0 the mean severity of all would have none, either."""
-
 Texts = Sequence[Mapping[str, float]]
 """Reviewer to its grade of a text, for each text of a session."""
 
@@ -375,8 +372,8 @@ def learn_severity(sessions: Iterable[Texts]) -> Severity | None:
     A grade is the text's quality, the severity s_r of its reviewer, and noise. Taking each text's
     mean off leaves P·s with the projection P = I − 11ᵀ/n over its n reviewers; the texts of a
     session, which a reviewer may read in one mood, are averaged and count as one. With A the sum of
-    these P over sessions, b that of the grades so centred, σ² the variance of the residuals, and
-    severities of variance τ² (`SEVERITY`) among all reviewers,
+    these P over sessions, b that of the grades so centred, σ² the variance of the residuals, of
+    rounding at least, and severities of variance τ² (`SEVERITY`) among all reviewers,
 
         ŝ = (A + σ²/τ²·I)⁻¹·b,        cov(ŝ − s) = σ²·(A + σ²/τ²·I)⁻¹.
 
@@ -413,13 +410,17 @@ def learn_severity(sessions: Iterable[Texts]) -> Severity | None:
     df = sum(len({*np.concatenate(seats).tolist()}) - 1 for seats, _ in centred) - len(names) + 1
     if df < MIN_SEVERITY_DF:
         return None
-    variance, noise = _severity_residuals(centred, np.linalg.pinv(design) @ total)
-    variance = max(variance, df * LEAST_VARIANCE)
-    inverse = np.linalg.inv(design + variance / df / SEVERITY * np.eye(len(names)))
-    covariance = variance / df * inverse
+    squares, noise = _severity_residuals(centred, np.linalg.pinv(design) @ total)
+    variance = max(squares / df, ROUNDING_VARIANCE)
+    inverse = np.linalg.inv(design + variance / SEVERITY * np.eye(len(names)))
+    covariance = variance * inverse
     offsets = tuple((inverse @ total).tolist())
     return Severity(
-        tuple(names), offsets, tuple(map(tuple, covariance.tolist())), noise, len(graded)
+        tuple(names),
+        offsets,
+        tuple(map(tuple, covariance.tolist())),
+        max(noise, ROUNDING_VARIANCE),
+        len(graded),
     )
 
 

@@ -19,6 +19,7 @@ from witan.surfaces.cli.options import open_record, section
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
+    from witan.core.arms import ArmMeasure
     from witan.deliberation.session import Session
     from witan.history import History
     from witan.service.arms import ArmBatch
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from witan.service.council import Council
     from witan.service.requests import QuestionRequest
 
-OF_ARMS = {"judges": "--judge", "best": "--best", "margin": "--margin"}
+OF_ARMS = {"judges": "--judge", "best": "--best", "margin": "--margin", "measure": "--measure"}
 """Options that say how arms are compared."""
 
 
@@ -66,6 +67,12 @@ arms_options = section(
         help="Judge of the arms, blind; give at least two that hold no other seat.",
     ),
     click.option(
+        "--measure",
+        type=click.Choice(["jury", "references", "votes"]),
+        help="Hold arms to the judges, the default; or, without judges, to the rows' right "
+        "answers or votes.",
+    ),
+    click.option(
         "--best",
         metavar="NAME",
         help="Best member; by default the leader of earlier sessions, else the best on half of "
@@ -89,8 +96,16 @@ def wants_arms(options: Mapping[str, Any]) -> bool:
             if options[name]:
                 raise click.UsageError(f"{option} is for arms; name them by --arms")
         return False
+    measure = options["measure"] or "jury"
+    if measure != "jury":
+        if options["judges"]:
+            raise click.UsageError(f"--measure {measure} needs no --judge; leave out one of them")
+        return True
     if len({*options["judges"]}) < 2:
-        raise click.UsageError("--arms needs a jury: name at least two seats by --judge")
+        raise click.UsageError(
+            "--arms needs a jury: name at least two seats by --judge, or hold arms to references "
+            "or votes by --measure"
+        )
     return True
 
 
@@ -128,6 +143,13 @@ def make_arm_batch(  # noqa: PLR0917 - the last by name
     """Seat the jury of the arms, and make their batch."""
     from witan.service.arms import ArmBatch, ArmOptions
 
+    measure: ArmMeasure = options["measure"] or "jury"
+    jury = _seat_jury(history, options, say) if measure == "jury" else None
+    arms = ArmOptions(options["arms"], options["best"], options["margin"], measure)
+    return ArmBatch(council, jury, history, tasks, chosen, arms=arms, sessions=sessions)
+
+
+def _seat_jury(history: Any, options: Mapping[str, Any], say: Callable[[str], None]) -> "Council":
     names = _judge_names(options["judges"])
     prices = {name: price for name, price in options["prices"] if name in names}
     councils = LocalCouncils(
@@ -135,9 +157,7 @@ def make_arm_batch(  # noqa: PLR0917 - the last by name
     )
     jury_options = {"jury": options["judges"], "texts": {"council": "?"}, "question": None}
     judge_request = fill(JudgeRequest, {**options, **jury_options})
-    jury = councils.council_of_jurors(take_parameters(JudgeRequest, judge_request))
-    arms = ArmOptions(options["arms"], options["best"], options["margin"])
-    return ArmBatch(council, jury, history, tasks, chosen, arms=arms, sessions=sessions)
+    return councils.council_of_jurors(take_parameters(JudgeRequest, judge_request))
 
 
 def check_prices(batch: "Batch | ArmBatch") -> None:
@@ -185,6 +205,8 @@ def batch_of_one(
     """Make the arms of one question, answered in the named session."""
     from witan.service.batch import BatchOptions, BatchRow
 
+    if (measure := options["measure"]) in ("references", "votes"):
+        raise click.UsageError(f"--measure {measure} is for witan batch, whose rows have {measure}")
     if request.parent is not None or request.conversation:
         raise click.UsageError("--arms does not support a conversation")
     if history is None:

@@ -29,6 +29,14 @@ CHOICES = {
 """How the best member was chosen, in words."""
 
 
+MEASURES = {
+    "references": "Held to right answers: an answer is right if it contains the reference, word "
+    "for word, whatever else it says.",
+    "votes": "Held to people's votes alone.",
+}
+"""What arms without a jury are held to, in words."""
+
+
 def arms_report(comparison: ArmComparison) -> Report:
     """Write the report of a comparison by itself."""
     return Report("Was the council worth it?", (), "", tuple(comparison_blocks(comparison)))
@@ -115,6 +123,9 @@ def _basis(comparison: ArmComparison) -> Iterator[Block]:
             f"Arms within ±{comparison.margin:g} do not differ.",
             quiet=True,
         )
+    if comparison.measure != "jury":
+        yield Sentence(MEASURES[comparison.measure], quiet=True)
+        return
     people = count_noun(comparison.people_questions, "question")
     if comparison.people_questions >= MIN_CLUSTERS:
         yield Sentence(

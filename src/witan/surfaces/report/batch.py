@@ -98,7 +98,7 @@ def _gaps(result: ArmBatchReport) -> Iterator[Block]:
     if result.unjudged:
         rows = count_noun(result.unjudged, "row")
         are = "is" if result.unjudged == 1 else "are"
-        yield Note(f"{rows} without an outcome of the jury {are} left out", "warning")
+        yield Note(f"{rows} without a judgment {are} left out", "warning")
 
 
 def bill_report(result: BatchBill) -> Report:

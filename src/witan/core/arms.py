@@ -1,7 +1,7 @@
 """Compare a council's answers with its best member's, paired by question."""
 
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2s
 from math import fsum, sqrt
@@ -13,7 +13,7 @@ from witan.core.ballot import Ballot, Kind
 from witan.core.display import FrameSource, NotebookDisplay
 from witan.core.electorate import Electorate
 from witan.core.estimation import CorrectedMean, are_graded, conclude_means, weighted_means
-from witan.core.outcome import Interval
+from witan.core.outcome import Interval, Outcome
 from witan.core.profile import Floats
 from witan.core.settings import Settings
 from witan.core.stats.distributions import t_quantile
@@ -285,6 +285,47 @@ def vote_ballot(
 
 TIE = "tie"
 """A vote for no arm more than another."""
+
+
+def check_references(references: Mapping[int, str | None]) -> None:
+    """Refuse right answers by row that cannot be matched."""
+    for row, reference in references.items():
+        if reference is not None and (why := check_reference(reference)):
+            expected = f"a short answer, or a jury that reads it: this one {why}"
+            raise InvalidParameter(f"the reference of row {row}", reference[:60], expected)
+
+
+def check_votes(votes: Iterable[Mapping[str, object]], arms: Sequence[Arm]) -> None:
+    """Refuse people's votes for what is no arm."""
+    winners = {winner for each in votes for winner in each.values()}
+    if unknown := winners - {*arms, TIE}:
+        expected = f"{', '.join(arms)} or {TIE}"
+        raise InvalidParameter("a vote on arms", min(unknown, key=str), expected)
+
+
+def measure_ballots(
+    measure: ArmMeasure,
+    texts: Mapping[Arm, str],
+    reference: str | None,
+    votes: Mapping[str, object],
+) -> tuple[Ballot, ...]:
+    """Read a right answer or votes as ballots; beside a jury those of people."""
+    if measure == "references":
+        return () if reference is None else (reference_ballot(texts, reference),)
+    kind: Kind = "human" if measure == "jury" else "model"
+    ballots = (vote_ballot(texts, person, str(vote), kind) for person, vote in votes.items())
+    return tuple(ballot for ballot in ballots if ballot is not None)
+
+
+def share_beaten(outcome: Outcome, seats: Collection[str]) -> dict[str, float]:
+    """Compute each seat's share of beaten rivals; a tie counts half."""
+    shares = dict.fromkeys(seats, 0.0)
+    below = len(shares)
+    for group in outcome.ranking:
+        below -= len(group)
+        for name in group:
+            shares[name] = (below + (len(group) - 1) / 2) / max(1, len(shares) - 1)
+    return shares
 
 
 def split_questions(keys: Sequence[str]) -> frozenset[int]:

@@ -28,15 +28,15 @@ from witan.core.arms import (
     ArmMeasure,
     ArmQuestion,
     Choice,
-    check_reference,
+    check_references,
+    check_votes,
     choose_best,
     compare_arms,
-    reference_ballot,
+    measure_ballots,
+    share_beaten,
     split_questions,
-    vote_ballot,
 )
 from witan.core.ballot import Ballot
-from witan.core.outcome import Outcome
 from witan.core.stats.leaderboard import Terms
 from witan.core.window import Window
 from witan.deliberation import events as e
@@ -186,14 +186,9 @@ class _Row:
         return {arm: each.text for arm, each in self.answers.items() if each.text is not None}
 
     @property
-    def texts(self) -> dict[str, str]:
-        """The answers to be judged."""
-        return dict(self.answer_texts.items())
-
-    @property
     def same(self) -> frozenset[tuple[Arm, Arm]]:
         """The pairs of arms with one text."""
-        texts = self.texts
+        texts = self.answer_texts
         return frozenset(
             pair
             for pair in PAIRS
@@ -203,7 +198,7 @@ class _Row:
     @property
     def is_alike(self) -> bool:
         """True if there is nothing to judge: one text, however often."""
-        return len(self.texts) < 2 or are_identical(self.texts)
+        return len(self.answer_texts) < 2 or are_identical(dict(self.answer_texts.items()))
 
     @property
     def control_task(self) -> BatchRow:
@@ -213,7 +208,9 @@ class _Row:
     @property
     def judging_task(self) -> BatchRow:
         """The row as the jury judges its answers."""
-        return replace(self.task, texts=self.texts, parent=self.answers["council"].session)
+        return replace(
+            self.task, texts=dict(self.answer_texts.items()), parent=self.answers["council"].session
+        )
 
     def take_control(self, session: Session) -> None:
         """Take the best member's best answer from its own session."""
@@ -315,15 +312,9 @@ class ArmBatch:
             expected = "a jury" if measure == "jury" else f"None: arms are held to {measure} alone"
             raise InvalidParameter("jury", self.jury, expected)
         if measure == "references":
-            for task in self.tasks:
-                if task.reference is not None and (why := check_reference(task.reference)):
-                    expected = f"a short answer, or a jury that reads it: this one {why}"
-                    name = f"the reference of row {task.number}"
-                    raise InvalidParameter(name, task.reference[:60], expected)
-        values = {vote for votes in self._votes.values() for vote in votes.values()}
-        if measure != "references" and (strange := values - {*self.arms.arms, "tie"}):
-            expected = f"{', '.join(self.arms.arms)} or tie"
-            raise InvalidParameter("a vote on arms", min(strange, key=str), expected)
+            check_references({task.number: task.reference for task in self.tasks})
+        else:
+            check_votes(self._votes.values(), self.arms.arms)
 
     def bill(self) -> ArmBill:
         """Say what is still to be asked, and what it costs.
@@ -737,20 +728,13 @@ class ArmBatch:
 
     def _ballots(self, row: _Row) -> tuple[Ballot, ...]:
         """Read what a row's answers are held to."""
-        texts = row.answer_texts
-        if self.arms.measure == "references":
-            right = row.task.reference
-            return () if right is None or row.is_alike else (reference_ballot(texts, right),)
-        is_alone = self.arms.measure == "votes"
-        votes = (
-            vote_ballot(texts, person, str(winner), "model" if is_alone else "human")
-            for person, winner in self._votes[row.task.number].items()
-        )
-        if is_alone:
-            return () if row.is_alike else tuple(filter(None, votes))
-        if row.judgment is None:
+        if self.arms.measure == "jury" and row.judgment is None:
             return ()
-        return (*self.history.ballots(row.judgment), *filter(None, votes))
+        stored = () if row.judgment is None else self.history.ballots(row.judgment)
+        votes = {} if row.is_alike else self._votes[row.task.number]
+        reference = None if row.is_alike else row.task.reference
+        own = measure_ballots(self.arms.measure, row.answer_texts, reference, votes)
+        return (*stored, *own)
 
 
 def _read_row(task: BatchRow, session: Session) -> _Row:
@@ -765,7 +749,7 @@ def _read_row(task: BatchRow, session: Session) -> _Row:
     council = ArmAnswer(
         session.id, None, session.text, _count_calls(session), session.cost.total_usd
     )
-    shares = {} if session.outcome is None else _shares(session.outcome, session.answers)
+    shares = {} if session.outcome is None else share_beaten(session.outcome, session.answers)
     ends = [event.at for event in session.events if isinstance(event, e.SessionClosed)]
     end = ends[0] if ends else session.events[-1].at
     return _Row(task, session.opening.at, end, {"council": council}, members, shares)
@@ -774,17 +758,6 @@ def _read_row(task: BatchRow, session: Session) -> _Row:
 def _count_calls(session: Session) -> int:
     spent = [getattr(event, "spent", None) for event in session.events]
     return sum(each.calls for each in spent if isinstance(each, Expense))
-
-
-def _shares(outcome: Outcome, seats: Collection[str]) -> dict[str, float]:
-    """Compute each seat's share of beaten rivals; a tie counts half."""
-    shares = dict.fromkeys(seats, 0.0)
-    below = len(shares)
-    for group in outcome.ranking:
-        below -= len(group)
-        for name in group:
-            shares[name] = (below + (len(group) - 1) / 2) / max(1, len(shares) - 1)
-    return shares
 
 
 def _take_best_text(session: Session) -> str | None:

@@ -16,6 +16,9 @@ SHOWS = {
     "judge-ballots": ("text/markdown", "alpha is ahead"),
     "compare-models": ("text/markdown", "people's ballots"),
     "gate": ("text/markdown", "too close to call"),
+    "worth-it": ("text/markdown", "The council beats its best member"),
+    "people-as-the-measure": ("text/markdown", "Corrected by people's votes on 40 rows"),
+    "spend-where-it-decides": ("text/markdown", "12 of 12 rows complete"),
 }
 """A notebook to what one of its cells displays."""
 

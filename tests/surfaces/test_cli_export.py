@@ -295,6 +295,29 @@ class TestEvaluationTools:
         assert {b.reviewer for b in ballots} == {"xan", "yma", "zoe"}
         assert {grade["clarity"] for b in ballots for grade in b.grades.values()} == {9, 3}
 
+    def test_texts_that_were_only_ranked_have_the_share_of_rivals_beaten(self, witan, tmp_path):
+        """As no juror graded them, that is the value in Inspect and the score in promptfoo."""
+        texts = []
+        for name in ("moraine", "glacier", "a glacier"):
+            texts.append(tmp_path / f"{name}.txt")
+            texts[-1].write_text(name)
+        seats = [part for seat in write_jury(tmp_path) for part in ("--jury", seat)]
+        place = ["--history", tmp_path / "ranked.sqlite"]
+        said = witan("judge", *texts, *seats, "--no-rubric-scoring", *place)
+        assert said.status == 5, said.err
+        witan("export", "--inspect", tmp_path / "logs", "--all", *place)
+        witan("export", "--kind", "promptfoo", "--all", "-o", tmp_path / "r.json", *place)
+        logs = [json.loads(path.read_text()) for path in (tmp_path / "logs").iterdir()]
+        results = json.loads((tmp_path / "r.json").read_text())["results"]["results"]
+
+        values = {
+            log["eval"]["model"]: log["samples"][0]["scores"]["witan_jury"]["value"] for log in logs
+        }
+        assert values[str(texts[0])] == {"rivals_beaten": 1.0}
+        assert {each["provider"]["id"]: each["score"] for each in results} == {
+            name: value["rivals_beaten"] for name, value in values.items()
+        }
+
     def test_sessions_without_a_verdict_are_counted(self, witan, archive, tmp_path):
         """They have nothing to show there, and the export says so."""
         said = witan("export", "--inspect", tmp_path / "logs", "--history", archive)

@@ -20,6 +20,9 @@ SCORER = "witan_jury"
 
 NO_VERDICT = "no verdict on a text"
 
+BEATEN = "rivals_beaten"
+"""The score of a text that was ranked and not graded: the share of its rivals below it."""
+
 Describe = Callable[[Verdict], str]
 """Puts a verdict into a sentence."""
 
@@ -74,13 +77,22 @@ def _find_text(session: Session, text: str | None) -> TextGrades | None:
 
 @dataclass(frozen=True, slots=True)
 class _JudgedText:
-    """A judged session's text, with mean grades and the verdict's facts."""
+    """A text of a judged session, with the facts of its verdict.
+
+    Parameters
+    ----------
+    value
+        Mean grades, 1 to 10, by name; of a text that was only ranked, `BEATEN`.
+    scores
+        The same from 0 to 1.
+    """
 
     session: Session
     verdict: Verdict
     text: str
     answer: str
-    grades: Mapping[str, float]
+    value: Mapping[str, float]
+    scores: Mapping[str, float]
     facts: Mapping[str, Any]
 
     @property
@@ -95,13 +107,20 @@ def _judged_texts(one: SessionImport) -> Iterator[_JudgedText]:
     verdict = None if session is None else session.verdict
     if session is None or verdict is None:
         return
-    for each in verdict.texts:
-        if grades := mean_grades(session, each.text):
-            facts = verdict_facts(session, each.text)
-            if one.simulated:
-                facts["simulated"] = True
-            answer = one.answers.get(each.text, "")
-            yield _JudgedText(session, verdict, each.text, answer, grades, facts)
+    value = {each.text: mean_grades(session, each.text) for each in verdict.texts}
+    scores = {
+        text: {name: share_of_scale(grade) for name, grade in grades.items()}
+        for text, grades in value.items()
+    }
+    if not any(value.values()):
+        ranking = session.recount(rule="borda").standings
+        scores = value = {
+            line.candidate: {BEATEN: line.score} for line in ranking if line.score is not None
+        }
+    for text in filter(value.get, [each.text for each in verdict.texts]):
+        facts = verdict_facts(session, text) | ({"simulated": True} if one.simulated else {})
+        answer = one.answers.get(text, "")
+        yield _JudgedText(session, verdict, text, answer, value[text], scores[text], facts)
 
 
 def _all_judged_texts(
@@ -127,7 +146,8 @@ def write_inspect_logs(
     """Write judged sessions as logs of Inspect; return the number of samples.
 
     There is one log per name of a text, as Inspect has one per model, named by its first session's
-    time. A sample is a session; its score has the mean grades, 1 to 10, and each juror's own.
+    time. A sample is a session; its score has the mean grades, 1 to 10, and each juror's own; of
+    texts that were only ranked, the share of their rivals below them.
 
     Raises
     ------
@@ -154,7 +174,7 @@ def _sample(one: _JudgedText, describe: Describe) -> dict[str, Any]:
     question = one.session.opening.question
     message = {"role": "assistant", "content": one.answer}
     score = {
-        "value": one.grades,
+        "value": one.value,
         "answer": one.answer,
         "explanation": describe(one.verdict),
         "metadata": one.facts,
@@ -274,7 +294,7 @@ def _prompt(provider: str, results: Iterable[Mapping[str, Any]]) -> dict[str, An
 
 
 def _result(one: _JudgedText, number: int, place: int, describe: Describe) -> dict[str, Any]:
-    scores = {name: share_of_scale(grade) for name, grade in one.grades.items()}
+    scores = dict(one.scores)
     score = scores.pop("overall", None)
     if score is None:
         score = sum(scores.values()) / len(scores)

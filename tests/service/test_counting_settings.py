@@ -22,9 +22,9 @@ def test_what_help_names_as_usual_is_what_a_count_takes():
 
 
 def test_every_setting_of_the_core_can_be_given():
-    """Under its name, but for what texts are checked into and what a session plans of itself."""
+    """Under its name, but for what texts are checked into, and what a session plans or learns."""
     core = {each.name for each in (*fields(Settings), *fields(Counting))}
     given = {each.name for each in fields(TallyParameters)}
 
-    assert core - given == {"counting", "gates", "looks"}
+    assert core - given == {"counting", "gates", "looks", "severity"}
     assert BallotSettings().settings() == Settings()

@@ -492,12 +492,12 @@ class TestPlan:
         three, four = witan("plan", "Which?", *members[:6]), witan("plan", "Which?", *members)
         found = witan("plan", "Which?", "--json", *members).json["separation"]
 
-        said = "3 members separate answers 5.3 grades apart (80% of the time); 4 separate 4.3."
+        said = "3 members separate answers 5.4 grades apart (80% of the time); 4 separate 4.4."
         assert said in " ".join(three.out.split())
         assert all(
-            fact in " ".join(four.out.split()) for fact in ("4.3 grades apart", "5 separate 3.5")
+            fact in " ".join(four.out.split()) for fact in ("4.4 grades apart", "5 separate 3.5")
         )
-        assert (found["reviewers"], round(found["grades"], 1), found["power"]) == (4, 4.3, 0.8)
+        assert (found["reviewers"], round(found["grades"], 1), found["power"]) == (4, 4.4, 0.8)
         assert (found["next_reviewers"], round(found["next_grades"], 1)) == (5, 3.5)
         jury = [w for name in "xyz" for w in ("--jury", f"{name}=http://192.0.2.1/v1#{name}")]
         judged = " ".join(witan("plan", "Which?", *members[:6], *jury).out.split())

@@ -121,7 +121,7 @@ class TestAnswers:
         assert "Keys found: OPENAI_API_KEY" in said.stderr
         assert "   2  openai:gpt-4o  $2.5 / $10" in said.stderr
         assert "1 model above $10 in or $30 out" in said.stderr
-        assert "3 members separate answers 5.3 grades apart" in said.stderr
+        assert "3 members separate answers 5.4 grades apart" in said.stderr
         assert run("doctor").returncode == 0
 
     @pytest.mark.parametrize(

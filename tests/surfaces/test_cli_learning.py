@@ -131,8 +131,8 @@ class TestTrust:
         shown = " ".join(witan("show", "last").out.split())
 
         assert re.search(
-            r" match with people \d+ %: panels as sure as this one agreed with people on \d+ % of "
-            r"\d+ decided pairs \(\d+–\d+ %\)\.",
+            r" match with people \d+%: panels as sure as this one agreed with people on \d+% of "
+            r"\d+ decided pairs \(\d+–\d+%\)\.",
             shown,
         )
 

@@ -145,7 +145,7 @@ class TestCompleteness:
         made = {"counting", "limits", "providers", "gates", "kind", "parameters", "prior"}
         # A council asks for grades from 1 to 10: a scale belongs to ballots from elsewhere.
         made |= {"scale"}
-        made |= {"looks"}  # planned by the session
+        made |= {"looks", "severity"}  # planned by the session, learned from others
 
         assert chosen - made <= settings
 
@@ -159,8 +159,9 @@ class TestCompleteness:
             "SAFETY": "true", "SAFETY_CAP": "1.5", "ENOUGH": "3", "QUORUM": "3",
             "LIMITS_CALL_SECONDS": "1", "LIMITS_STAGE_SECONDS": "2", "LIMITS_SESSION_SECONDS": "3",
             "LIMITS_GRACE_SECONDS": "4", "LIMITS_ATTEMPTS": "5", "LIMITS_HEDGE_SECONDS": "6",
-            "LIMITS_MAX_TOKENS": "7", "LIMITS_MAX_COST_USD": "8", "COUNTING_RECUSAL": "off",
-            "COUNTING_UNRANKED": "last", "COUNTING_TIES": "intervals", "COUNTING_LEVEL": "0.9",
+            "LIMITS_MAX_TOKENS": "7", "LIMITS_MAX_COST_USD": "8", "LIMITS_MAX_CALLS": "9",
+            "COUNTING_RECUSAL": "off", "COUNTING_UNRANKED": "last",
+            "COUNTING_TIES": "intervals", "COUNTING_LEVEL": "0.9",
             "COUNTING_THRESHOLD": "2", "COUNTING_TIE_BREAK": "none", "COUNTING_RHO": "0.2",
             "COUNTING_FLIPS": "false", "HISTORY": "h.sqlite", "HISTORY_KEEP_DAYS": "9",
             "HISTORY_ENABLED": "false", "COUNTING_PRIOR": "none", "SERVE_HOST": "::1",
@@ -176,8 +177,8 @@ class TestCompleteness:
 
         procedure, default = procedure_of(config), Procedure()
 
-        seats = {("members",), ("jury",), ("chairman",), ("chairmen",)}
-        assert {".".join(key) for key in fixed_keys() if key not in seats} == set(config.origins)
+        elsewhere = {("members",), ("jury",), ("chairman",), ("chairmen",), ("pairs",)}
+        assert {".".join(k) for k in fixed_keys() if k not in elsewhere} == set(config.origins)
         for name in ("counting", "limits"):
             for field in fields(getattr(default, name)):
                 changed = getattr(getattr(procedure, name), field.name)
@@ -185,6 +186,8 @@ class TestCompleteness:
                     assert changed != getattr(getattr(default, name), field.name), field.name
         assert procedure.counting.rho == 0.2
         assert procedure.counting.counting.recusal == "off"
+        # Pairs exclude grades, a second round and stopping early.
+        assert procedure_of(place.load(WITAN_PAIRS="3")).pairs == 3
 
     def test_providers_are_throttled_by_file_and_by_variable(self, place):
         """Calls at once and per minute are set per provider, from any source."""

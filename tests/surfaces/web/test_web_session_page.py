@@ -81,7 +81,7 @@ class TestVerdict:
         assert [each.one("summary").text for each in chips] == [
             "62% agreement",
             "unknown match with people",
-            "2.5 of 3 effective votes",
+            "2.4 of 3 effective votes",
         ]
         assert [each.one("p").text.split()[0] for each in chips] == ["The", "Unknown", "3"]
 

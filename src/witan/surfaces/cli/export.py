@@ -18,6 +18,7 @@ from witan.surfaces.cli.options import (
     config_option,
     history_option,
     json_option,
+    section,
 )
 from witan.surfaces.terminal import echo
 
@@ -48,33 +49,41 @@ NOUNS = {
     "export --lake lake/",
 )
 @click.argument("sessions", metavar="[ID]...", nargs=-1)
-@parameter_options(WindowParameters)
-@click.option(
-    "--kind",
-    type=click.Choice(KINDS),
-    help="What to export; sessions by default, ballots if --format or the file name says so.",
+@section("Sessions", parameter_options(WindowParameters))
+@section(
+    "What to write",
+    click.option(
+        "--kind",
+        type=click.Choice(KINDS),
+        help="What to export; sessions by default, ballots if --format or the file name says so.",
+    ),
+    click.option("--format", "format_", metavar="NAME", help="Write ballots in this format."),
+    click.option(
+        "--all", "everything", is_flag=True, help="Include simulated sessions in all kinds."
+    ),
 )
-@click.option("--format", "format_", metavar="NAME", help="Write ballots in this format.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(allow_dash=True, dir_okay=False),
-    metavar="PATH",
-    help="Write to this file; standard output by default.",
+@section(
+    "Output",
+    click.option(
+        "-o",
+        "--output",
+        type=click.Path(allow_dash=True, dir_okay=False),
+        metavar="PATH",
+        help="Write to this file; standard output by default.",
+    ),
+    click.option(
+        "--lake",
+        type=click.Path(file_okay=False, path_type=Path),
+        metavar="FOLDER",
+        help="Write the whole history into a lake: Parquet files by day.",
+    ),
+    click.option(
+        "--inspect",
+        type=click.Path(file_okay=False, path_type=Path),
+        metavar="FOLDER",
+        help="Write judged sessions into logs of Inspect, one per name of a text.",
+    ),
 )
-@click.option(
-    "--lake",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="FOLDER",
-    help="Write the whole history into a lake: Parquet files by day.",
-)
-@click.option(
-    "--inspect",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="FOLDER",
-    help="Write judged sessions into logs of Inspect, one per name of a text.",
-)
-@click.option("--all", "everything", is_flag=True, help="Include simulated sessions in all kinds.")
 @config_option
 @history_option
 @json_option

@@ -159,6 +159,15 @@ class TestDocument:
                 refused = document["components"]["responses"][name]["content"]
                 assert list(refused) == ["application/problem+json"], f"{method} {path}"
 
+    @pytest.mark.parametrize("path", ["/api/plan", "/api/sessions"])
+    def test_an_unknown_earlier_session_is_documented(self, document, url, path):
+        """Asking and planning look for the session that they continue."""
+        response = httpx2.post(f"{url}{path}", json={"question": "And so?", "parent": "nobody's"})
+
+        assert response.status_code == 404
+        assert "unknown session" in response.json()["detail"]
+        assert "404" in document["paths"][path]["post"]["responses"]
+
     def test_examples_of_a_session_match_its_type(self, document, url):
         """For a council's record and for an import."""
         shown = document["paths"]["/api/sessions/{session}"]["get"]["responses"]["200"]["content"]

@@ -17,6 +17,7 @@ from witan.service.json_output import to_json
 from witan.service.parameters import Parameter as Declared
 from witan.service.parameters import Parameters, adapter_of, parameters_of, public_name
 from witan.service.request_texts import read_texts
+from witan.service.requests import QuestionRequest
 from witan.service.sessions import Client, Service
 from witan.service.stored_sessions import ClientService
 from witan.surfaces.http.addresses import check_parameters, known_parameters
@@ -113,7 +114,8 @@ def add_value_route(router: APIRouter, operation: Operation[Any, Any]) -> None:
         )
 
     endpoint.__signature__ = _signature(operation, endpoint)  # type: ignore[attr-defined]
-    in_path = operation.path_parameters
+    # A path names what may be missing, and a question the session that it continues.
+    may_miss = operation.path_parameters or issubclass(operation.parameters, QuestionRequest)
     file = next((each for each in parameters_of(operation.parameters) if each.content), None)
     router.add_api_route(
         operation.path.replace("}", ":quoted}"),
@@ -125,7 +127,7 @@ def add_value_route(router: APIRouter, operation: Operation[Any, Any]) -> None:
         operation_id=operation.name,
         responses={
             200: {"model": operation.result},
-            **problem_responses(*([404] if in_path else []), 409),
+            **problem_responses(*([404] if may_miss else []), 409),
         },
         route_class_override=_file_route(operation, file) if file else None,
         openapi_extra=_file_document(operation.parameters) if file else None,

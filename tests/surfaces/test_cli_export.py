@@ -2,10 +2,11 @@
 
 import csv
 import json
+import sys
 
 import pytest
 
-from scripts import write_jury
+from scripts import CRITERIA, write_jury
 from witan import read_ballots
 
 
@@ -317,6 +318,44 @@ class TestEvaluationTools:
         assert {each["provider"]["id"]: each["score"] for each in results} == {
             name: value["rivals_beaten"] for name, value in values.items()
         }
+
+    def test_a_text_that_beats_no_rival_scores_0(self, witan, tmp_path):
+        """A zero is a value of the mean, in whichever session it stands."""
+        texts = [tmp_path / "first.txt", tmp_path / "second.txt"]
+        seats = [part for seat in write_jury(tmp_path) for part in ("--jury", seat)]
+        place = ["--history", tmp_path / "ranked.sqlite"]
+        means = []
+        for words in (("moraine", "glacier"), ("glacier", "moraine")):
+            for text, word in zip(texts, words, strict=True):
+                text.write_text(word)
+            said = witan("judge", *texts, *seats, "--no-rubric-scoring", *place)
+            assert said.status in (0, 5), said.err
+            logs = tmp_path / f"after-{words[0]}"
+            said = witan("export", "--inspect", logs, "--all", *place)
+            assert said.status == 0, said.err
+            read = [json.loads(path.read_text()) for path in logs.iterdir()]
+            results = {log["eval"]["model"]: log["results"]["scores"][0] for log in read}
+            means.append([results[str(text)]["metrics"]["mean"]["value"] for text in texts])
+
+        assert means == [[1.0, 0.0], [0.5, 0.5]]
+
+    def test_an_unknown_cost_is_left_out(self, witan, tmp_path):
+        """A provider of promptfoo then has no cost either; a known one has its sum."""
+        review = json.dumps({"grades": {"A": dict.fromkeys(CRITERIA, 7)}, "ranking": [["A"]]})
+        (tmp_path / "juror.py").write_text(f"print({review!r})")
+        program = f"cmd:{sys.executable} {tmp_path / 'juror.py'}"
+        unknown = ["--jury", f"a={program}", "--jury", f"b={program}"]
+        known = [part for seat in write_jury(tmp_path) for part in ("--jury", seat)]
+        place = ["--history", tmp_path / "costs.sqlite"]
+        for name, seats in (("partly", unknown), ("partly", known), ("wholly", known)):
+            text = tmp_path / name
+            text.write_text("a moraine")
+            assert witan("judge", text, *seats, *place).status == 0
+        witan("export", "--kind", "promptfoo", "--all", "-o", tmp_path / "r.json", *place)
+        told = json.loads((tmp_path / "r.json").read_text())["results"]
+
+        assert [each.get("cost") for each in told["results"]] == [None, 0.0, 0.0]
+        assert [each["metrics"].get("cost") for each in told["prompts"]] == [None, 0.0]
 
     def test_sessions_without_a_verdict_are_counted(self, witan, archive, tmp_path):
         """They have nothing to show there, and the export says so."""

@@ -194,7 +194,8 @@ def _log(name: str, at: datetime, samples: list[dict[str, Any]]) -> dict[str, An
     names = list(dict.fromkeys(key for each in samples for key in each["scores"][SCORER]["value"]))
     means = []
     for key in names:
-        values = [v for each in samples if (v := each["scores"][SCORER]["value"].get(key))]
+        own = [each["scores"][SCORER]["value"] for each in samples]
+        values = [value[key] for value in own if key in value]
         mean = {"name": "mean", "value": sum(values) / len(values)}
         means.append({"name": key, "scorer": SCORER, "metrics": {"mean": mean}})
     counts = {"total_samples": len(samples), "completed_samples": len(samples)}
@@ -231,7 +232,8 @@ def write_promptfoo_results(
 
     Returns the number of results.
 
-    A session is a test, a text is the output of a provider of its name. Scores are from 0 to 1.
+    A session is a test, a text is the output of a provider of its name. Scores are from 0 to 1. A
+    cost that is unknown is left out, of a provider too.
 
     Raises
     ------
@@ -273,6 +275,7 @@ def _prompt(provider: str, results: Iterable[Mapping[str, Any]]) -> dict[str, An
     """Describe a column of promptfoo's table."""
     own = [each for each in results if each["provider"]["id"] == provider]
     n_passed = sum(each["success"] for each in own)
+    costs = [each["cost"] for each in own if "cost" in each]
     return {
         "raw": "{{question}}",
         "label": "question",
@@ -288,7 +291,7 @@ def _prompt(provider: str, results: Iterable[Mapping[str, Any]]) -> dict[str, An
             "tokenUsage": {},
             "namedScores": {},
             "namedScoresCount": {},
-            "cost": sum(each["cost"] for each in own),
+            **({"cost": sum(costs)} if len(costs) == len(own) else {}),
         },
     }
 
@@ -306,7 +309,7 @@ def _result(one: _JudgedText, number: int, place: int, describe: Describe) -> di
     }
     assertion = {"type": "python", "metric": SCORER, "value": "file://witan"}
     component = {**verdict, "assertion": assertion, "metadata": one.facts}
-    question = one.session.opening.question
+    question, cost_usd = one.session.opening.question, one.facts["cost_usd"]
     return {
         "id": f"{one.session.id}/{place}",
         "testIdx": number,
@@ -323,6 +326,6 @@ def _result(one: _JudgedText, number: int, place: int, describe: Describe) -> di
         "gradingResult": {**verdict, "componentResults": [component]},
         "failureReason": 0 if one.passes else 1,
         "latencyMs": 0,
-        "cost": (one.facts["cost_usd"] or 0.0) / len(one.verdict.texts),
+        **({} if cost_usd is None else {"cost": cost_usd / len(one.verdict.texts)}),
         "metadata": one.facts,
     }

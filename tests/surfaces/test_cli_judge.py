@@ -59,6 +59,27 @@ class TestStatus:
         assert counted.json["verdict"]["reviewers"] == ["yma", "zoe"]
         assert counted.json["verdict"]["level"] == 0.9
 
+    @pytest.mark.parametrize(
+        ("kind", "decision", "reviewers"),
+        [
+            ("human", "too close to call", ["jo"]),
+            ("all", "passed", ["xan", "yma", "zoe", "jo"]),
+        ],
+    )
+    def test_a_vote_counts_in_the_verdict_of_a_recount(
+        self, witan, jury, kind, decision, reviewers
+    ):
+        """A person's ranking counts alone or beside the jury, whose grades stay."""
+        history = jury[-2:]
+        assert witan("judge", "good.md", "bad.md", *jury, "--question", "Which?").status == 0
+        vote = ["--as", "jo", "--ranking", "good.md > bad.md"]
+        assert witan("vote", "last", *vote, *history).status == 0
+        said = witan("recount", "last", "--kind", kind, *history)
+        verdict = witan("recount", "last", "--kind", kind, "--json", *history).json["verdict"]
+
+        assert f"Verdict\n{decision}" in said.out
+        assert (verdict["decision"], verdict["reviewers"]) == (decision, reviewers)
+
     def test_seats_of_one_script_are_named(self, witan, jury):
         """With the verdict and in its record: their ballots are not independent."""
         same = [part for seat in "xyz" for part in ("--jury", f"{seat}={jury[1]}")]

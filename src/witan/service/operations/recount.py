@@ -151,7 +151,7 @@ def recount_session(
     values
         Settings of counting by name; others stay as the session was counted.
     """
-    counted, changed = session, dict(values or {})
+    changed = dict(values or {})
     if history is None:
         for name in LEARNED_SETTINGS:
             if changed.get(name) == "learn":
@@ -165,7 +165,7 @@ def recount_session(
     details = {**outcome.details, "simulated": session.is_simulated}
     outcome = replace(outcome, details=details)
     outcome = _add_notes(outcome, changed.get("prior"), changed.get("rho"))
-    return RecountResult(outcome, counted, session.recount_settings(rule, changed))
+    return RecountResult(outcome, session, session.recount_settings(rule, changed))
 
 
 def recount_import(

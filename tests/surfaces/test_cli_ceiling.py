@@ -180,6 +180,26 @@ def test_failed_calls_count_against_the_ceiling(witan, server, config, worst, ce
     assert unknown == pytest.approx(after["cost"]["committed_usd"])
 
 
+def test_a_resume_may_raise_the_ceiling_of_calls(witan, server, config):
+    """Calls that were cut off count; the refusal names how many more the rest needs."""
+    server.fault(None, "hang", stage="review", times=2)
+    ask = ["ask", "Which?", "--config", config, "--max-calls", 5]
+    kill_after(started(*ask), server, calls=4)
+
+    kept = witan("resume", "last")
+    lowered = witan("resume", "last", "--max-calls", 0)
+    calls = len(server.calls())
+    raised = witan("resume", "last", "--max-calls", 3)
+
+    assert (kept.status, lowered.status, calls) == (4, 4, 4)
+    assert "the ceiling of 5 calls (4 of them made) is too low for the rest" in kept.err
+    assert "which needs 3 more; allow as many with --max-calls 3" in kept.err
+    assert "the ceiling of 0 further calls is too low" in lowered.err
+    assert "which needs 3; raise it with --max-calls 3, or leave it out" in lowered.err
+    assert raised.status == 0
+    assert witan("show", "last", "--json").json["cost"]["calls"] == 7
+
+
 class TestRefusals:
     """A ceiling that is too low is refused before the first call, with the sum needed."""
 

@@ -61,6 +61,7 @@ from witan.deliberation.plan import (
     Plan,
     check_affordable,
     check_calls,
+    check_further_calls,
     check_priced,
 )
 from witan.deliberation.planner import fit_pairs, make_plan, plan_reviews, plan_session
@@ -368,7 +369,7 @@ class BaseCouncil:
             Entered before the session's time begins, and left after its last call: before ballots
             are counted, if nobody writes a final answer.
         max_calls
-            Most further calls; None: as of this council.
+            Most further calls, in place of the session's ceiling; None: both ceilings hold.
 
         Raises
         ------
@@ -386,7 +387,9 @@ class BaseCouncil:
         n_ballots = sum(not ballot.abstained for ballot in session.ballots)
         if not is_begun and n_ballots < session.opening.procedure.quorum:
             remaining_plan = plan_rest(self._update_prices(session))
-            self._check_affordable(remaining_plan, limits, session.cost)
+            self._check_affordable(
+                remaining_plan, limits, session.cost, is_raised=max_calls is not None
+            )
         context = self._make_context(session.opening, session.events, listener, max_calls)
         return await self._run(context, slot)
 
@@ -618,13 +621,17 @@ class BaseCouncil:
         cost: Cost | None = None,
         *,
         is_whole_session: bool = True,
+        is_raised: bool = False,
     ) -> None:
         """Refuse a plan beyond the ceiling of calls or concurrent calls' money.
 
-        `cost` is that of a resumed session so far.
+        `cost` is that of a resumed session so far; `is_raised` if its calls have a new ceiling.
         """
         ceiling, before = limits.max_cost_usd, cost or NO_COST
-        check_calls(plan, limits.max_calls, before.calls, KEEPS_CEILING if cost else None)
+        if is_raised and limits.max_calls is not None:
+            check_further_calls(plan, limits.max_calls - before.calls)
+        else:
+            check_calls(plan, limits.max_calls, before.calls)
         check_priced(plan, ceiling, is_whole_session=is_whole_session and cost is None)
         remedy = RAISE_CEILING if cost is None else KEEPS_CEILING
         providers = self.procedure.limits.providers.values()
@@ -632,18 +639,19 @@ class BaseCouncil:
             check_affordable(plan, ceiling, before.committed_usd, remedy)
 
     def _limits(self, opening: SessionOpened, cost: Cost, max_calls: int | None = None) -> Limits:
-        """Return a session's limits under both its own and the council's ceilings."""
-        own, usd = opening.procedure.limits, self.procedure.limits.max_cost_usd
-        calls = self.procedure.limits.max_calls if max_calls is None else max_calls
-        if usd is None and calls is None:
-            return own
-        most_usd = None if usd is None else cost.committed_usd + usd
-        most_calls = None if calls is None else cost.calls + calls
-        return replace(
-            own,
-            max_cost_usd=least_known((own.max_cost_usd, most_usd)),
-            max_calls=least_known((own.max_calls, most_calls)),
-        )
+        """Return a session's limits under its own and the council's ceilings.
+
+        `max_calls`, of further calls, replaces both.
+        """
+        own, base = opening.procedure.limits, self.procedure.limits
+        most_usd = None if base.max_cost_usd is None else cost.committed_usd + base.max_cost_usd
+        if max_calls is not None:
+            most_calls: int | None = cost.calls + max_calls
+        else:
+            most_calls = None if base.max_calls is None else cost.calls + base.max_calls
+            most_calls = least_known((own.max_calls, most_calls))
+        most_usd = least_known((own.max_cost_usd, most_usd))
+        return replace(own, max_cost_usd=most_usd, max_calls=most_calls)
 
     def _update_prices(self, session: Session) -> Session:
         """Give a session's seats today's prices and plan it again."""

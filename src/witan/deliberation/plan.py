@@ -180,17 +180,13 @@ def check_affordable(
     )
 
 
-def check_calls(
-    plan: Plan, max_calls: int | None, n_made: int = 0, remedy: Remedy | str | None = None
-) -> None:
+def check_calls(plan: Plan, max_calls: int | None, n_made: int = 0) -> None:
     """Refuse a session with more calls than its ceiling.
 
     Parameters
     ----------
     n_made
-        Calls already made of the ceiling.
-    remedy
-        None: raise the ceiling, with the number needed.
+        Calls already made of the ceiling: of a resumed session, which may get a new one.
 
     Raises
     ------
@@ -200,14 +196,29 @@ def check_calls(
     needed = plan.least_calls
     if max_calls is None or n_made + needed <= max_calls:
         return
-    subject, made = "a complete session", ""
-    if n_made:
-        subject, made = "the rest of the session", f" ({n_made:,} of them made)"
-    if remedy is None:
-        remedy = Remedy(Way("raise it with ", {"max_calls": n_made + needed}), "seat fewer models")
-    ceiling = f"the ceiling of {count_calls(max_calls)}{made}"
-    problem = f"{ceiling} is too low for {subject}, which needs {needed:,}"
-    raise OverBudget("the council", problem, remedy)
+    ceiling, most = f"the ceiling of {count_calls(max_calls)}", {"max_calls": needed}
+    if not n_made:
+        problem = f"{ceiling} is too low for a complete session, which needs {needed:,}"
+        raise OverBudget(
+            "the council", problem, Remedy(Way("raise it with ", most), "seat fewer models")
+        )
+    problem = f"{ceiling} ({n_made:,} of them made) is too low for {_REST} {needed:,} more"
+    raise OverBudget("the council", problem, Remedy(Way("allow as many with ", most)))
+
+
+def check_further_calls(plan: Plan, max_calls: int) -> None:
+    """Refuse the rest of a session beyond a ceiling of further calls."""
+    needed = plan.least_calls
+    if needed > max_calls:
+        problem = f"the ceiling of {max_calls:,} further calls is too low for {_REST} {needed:,}"
+        raise OverBudget(
+            "the council",
+            problem,
+            Remedy(Way("raise it with ", {"max_calls": needed}), "leave it out"),
+        )
+
+
+_REST = "the rest of the session, which needs"
 
 
 def check_priced(plan: Plan, ceiling: float | None, *, is_whole_session: bool = True) -> None:

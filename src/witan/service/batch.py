@@ -677,7 +677,10 @@ class Batch:
 
         It costs no more than `worst`, and under a ceiling of calls makes no more than `calls`.
         """
-        max_calls = None if self.options.max_calls is None else int(calls)
+        max_calls, own = None, opening.procedure.limits.max_calls
+        if self.options.max_calls is not None:
+            made = 0 if stored is None else stored.cost.calls
+            max_calls = int(calls if own is None else min(calls, max(0, own - made)))
         base = self.council.procedure
         ceiling = least_known((base.limits.max_cost_usd, worst))
         if stored is None:

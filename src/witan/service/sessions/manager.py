@@ -196,13 +196,13 @@ def resume_job(
     async def run(council: "Council", listener: Listener, account: SessionReservation) -> Session:
         taken_up = await take_up()
         account.before_usd = taken_up.cost.committed_usd
-        return await council.resume(taken_up, listener=listener)
+        return await council.resume(taken_up, listener=listener, max_calls=max_calls)
 
     def plan(_: "Council") -> Plan:
         return plan_rest(session)
 
     bounds = [None if own is None else max(0.0, own - session.cost.committed_usd), max_cost_usd]
-    seat = partial(councils.council_of, session, max_cost_usd=max_cost_usd, max_calls=max_calls)
+    seat = partial(councils.council_of, session, max_cost_usd=max_cost_usd)
     return SessionJob(seat, run, plan, left_usd=least_known(bounds))
 
 

@@ -232,6 +232,39 @@ class TestBatch:
         assert "The council falls short of its best member" in again.err or "too close" in again.err
 
 
+class TestMeasures:
+    """References and votes measure only where rows have them."""
+
+    @pytest.fixture
+    def question(self, tmp_path):
+        """A question without a right answer or votes."""
+        path = tmp_path / "question.jsonl"
+        path.write_text('{"question": "Why?"}\n', encoding="utf-8")
+        return path
+
+    @pytest.mark.parametrize("extra", [(), ("--dry-run",)])
+    def test_references_are_needed_before_the_first_call(
+        self, witan, question, seats, place, extra
+    ):
+        """Without one, nobody is called."""
+        own = seats[: seats.index("--judge")]
+        said = witan("batch", question, *own, "--measure", "references", *extra)
+
+        assert (said.status, said.out) == (2, "")
+        assert "no row has a right answer in the field reference" in said.err
+        assert stored(place) == []
+
+    def test_the_first_run_says_how_people_vote(self, witan, question, seats):
+        """It answers; then people vote."""
+        own = seats[: seats.index("--judge")]
+        said = witan("batch", question, *own, "--measure", "votes", "--best", "m3")
+
+        assert "have people vote on the lines of -o, add a column votes" in " ".join(
+            said.err.split()
+        )
+        assert "no two arms" not in said.err
+
+
 class TestMoney:
     """One ceiling holds over all arms and runs."""
 

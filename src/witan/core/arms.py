@@ -288,7 +288,10 @@ TIE = "tie"
 
 
 def check_references(references: Mapping[int, str | None]) -> None:
-    """Refuse right answers by row that cannot be matched."""
+    """Refuse right answers by row if there is none, or one that cannot be matched."""
+    if all(reference is None for reference in references.values()):
+        expected = "jury or votes: no row has a right answer in the field reference"
+        raise InvalidParameter("measure", "references", expected)
     for row, reference in references.items():
         if reference is not None and (why := check_reference(reference)):
             expected = f"a short answer, or a jury that reads it: this one {why}"

@@ -132,12 +132,15 @@ class ArmBatchReport(BatchReport):
         Rows with one, but no money for the best member by itself, or for the jury.
     unjudged
         Rows on which the jury came to no outcome, or without a reference or vote.
+    measure
+        What the arms were held to.
     """
 
     comparison: ArmComparison | None = None
     unanswered: int = 0
     unfinished: int = 0
     unjudged: int = 0
+    measure: ArmMeasure = "jury"
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,13 +377,12 @@ class ArmBatch:
     def _seat_dearest(self, task: BatchRow) -> Council:
         """Seat the best member's control, or the most expensive one's."""
         names = [self.arms.best] if self.arms.best else [m.name for m in self.council.members]
-        controls = [self._control(name) for name in names]
 
         def worst(control: Council) -> float:
             usd = control.plan(task.question or "").worst_usd
             return inf if usd is None else usd
 
-        return max(controls, key=worst)
+        return max(map(self._control, names), key=worst)
 
     def _admit(self) -> list[BatchRow]:
         """Admit as many rows as the ceiling holds with all arms.
@@ -455,8 +457,7 @@ class ArmBatch:
                 finish(_join(row))
         measured = [row for row in answered if not row.chooses]
         if self.jury is None:
-            settled = await anyio.to_thread.run_sync(self._list_settled, measured)
-            n_earlier += len(settled & earlier)
+            n_earlier += len(earlier & await anyio.to_thread.run_sync(self._list_settled, measured))
         controlled = await self._run_controls(measured, on_progress)
         n_earlier += await self._run_judgments(controlled, finish, on_progress)
         done = {result.row for result in results}
@@ -480,6 +481,7 @@ class ArmBatch:
             unanswered=n_unanswered,
             unfinished=len(unfinished),
             unjudged=sum(row.task.number in done for row in unjudged),
+            measure=self.arms.measure,
         )
 
     async def _run_batch(  # noqa: PLR0917 - as each of the three has them

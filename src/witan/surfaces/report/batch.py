@@ -59,8 +59,14 @@ def _blocks(result: BatchReport) -> Iterator[Block]:
             )
     if isinstance(result, ArmBatchReport):
         yield from _gaps(result)
-        if result.comparison is None:
-            yield Note("no two arms answered one question: nothing is compared", "warning")
+        if result.comparison is None and result.measure == "votes" and result.unjudged:
+            yield Note(
+                "nobody has voted on the arms yet: have people vote on the lines of -o, add a "
+                "column votes to the data set, and run the same command again",
+                "warning",
+            )
+        elif result.comparison is None:
+            yield Note("no two arms were judged on one question: nothing is compared", "warning")
         else:
             yield from comparison_blocks(result.comparison)
 

@@ -1,5 +1,7 @@
 """Verdicts on texts: grades, the pass mark, the expected text, error rates."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,13 +12,15 @@ from witan.core.gate import Gate
 from witan.core.rubric import RUBRICS
 from witan.core.settings import Settings
 from witan.core.stats.learning import learn_severity
-from witan.core.stats.priors import SEVERITY
+from witan.core.stats.priors import SEVERITY, Severity
 from witan.core.verdict import judge_texts
 from witan.errors import InvalidParameter, UnknownName
 
 CLEAR = {"a": [9, 9, 9, 8], "b": [3, 4, 3, 3]}
 
 CRITERIA = [criterion.name for criterion in RUBRICS["general"].criteria]
+
+GRADE, OFFSET = st.floats(1, 10), st.floats(-2.5, 2.5)
 
 GRADES = st.lists(st.integers(1, 10), min_size=2, max_size=7)
 
@@ -244,6 +248,13 @@ def taught(offsets, *, n_sessions=60, rotate=False):
     return learn_severity(sessions)
 
 
+def known(*offsets):
+    """The severity of r0, r1, …, each known equally well."""
+    covariance = tuple(map(tuple, (0.05 * np.eye(len(offsets))).tolist()))
+    names = tuple(f"r{number}" for number in range(len(offsets)))
+    return Severity(names, offsets, covariance, 0.5, 60)
+
+
 class TestSeverity:
     """How much higher or lower a reviewer grades than others, known from other sessions."""
 
@@ -298,6 +309,41 @@ class TestSeverity:
         assert widths[1] < 0.8 * widths[0]
         assert corrected.severity is severity
         assert corrected.texts[0].criteria["accuracy"].mean == corrected.texts[0].overall.mean
+
+    @given(st.lists(st.tuples(GRADE, OFFSET), min_size=2, max_size=7), st.floats(3, 8))
+    def test_the_fewest_ballots_change_a_corrected_decision(self, graded, mark):
+        """The best or worst ones as corrected: the first number of them that changes it."""
+        ballots = jury(make=float, a=[grade for grade, _ in graded])
+        offsets = [offset for _, offset in graded]
+        options = {"pass_mark": mark, "prior": "learn", "severity": known(*offsets)}
+        result = verdict(ballots, **options)
+        corrected = [grade - offset for grade, offset in graded]
+        best_first = result.decision == "passed"
+        order = sorted(range(len(ballots)), key=corrected.__getitem__, reverse=best_first)
+        decisions = [
+            verdict([ballots[at] for at in order[number:]], **options).decision
+            for number in range(1, len(ballots))
+        ]
+        changed = (at for at, each in enumerate(decisions, 1) if each != result.decision)
+
+        decided = result.decision != "too close to call"
+        assert result.ballots_to_flip == (next(changed, None) if decided else None)
+
+    def test_no_smaller_set_of_ballots_changes_a_corrected_decision(self):
+        """By brute force; the highest grades as given are mostly of lenient reviewers."""
+        ballots = jury(make=float, a=[10, 9.1, 9.4, 7.5, 7.7, 8])
+        severity = known(2.4, 1.3, 1.54, -0.65, 0.13, 0.68)
+        options = {"pass_mark": 6.7, "prior": "learn", "severity": severity}
+        result = verdict(ballots, **options)
+        fewest = next(
+            number
+            for number in range(1, len(ballots))
+            for rest in combinations(ballots, len(ballots) - number)
+            if verdict(rest, **options).decision != "passed"
+        )
+
+        assert result.decision == "passed"
+        assert result.ballots_to_flip == fewest == 3
 
     @pytest.mark.parametrize("prior", ["none", "public"])
     def test_without_a_learned_prior_grades_stand_as_given(self, prior):

@@ -418,13 +418,14 @@ class _Panel:
     def ballots_to_flip(self, grades: Floats, pass_mark: float) -> int | None:
         """Count the fewest extreme grades to remove for another decision.
 
-        They are the highest or the lowest.
+        They are the highest or the lowest, once severity is taken off.
         """
-        decision = self.decide(grades, pass_mark)
+        decision, severity = self.decide(grades, pass_mark), self.severity
         reviewers = np.flatnonzero(~np.isnan(grades) & (self.weights > 0))
         if decision == "too close to call":
             return None
-        leads = self.weights[reviewers] * (grades[reviewers] - pass_mark)
+        corrected = grades if severity is None else grades - severity.of(self.reviewers)[0]
+        leads = self.weights[reviewers] * (corrected[reviewers] - pass_mark)
         order = reviewers[np.argsort(-leads if decision == "passed" else leads, kind="stable")]
         for number in range(1, len(order)):
             rest = grades.copy()

@@ -5,6 +5,10 @@ from typing import get_args
 import markdown_it
 import pytest
 
+from witan import Ballot, tally
+from witan.core.settings import Settings
+from witan.core.stats.priors import Severity
+from witan.core.verdict import judge_texts
 from witan.service.catalogue import CATALOGUE, find_operation
 from witan.service.text import Page
 from witan.surfaces.report import has_report
@@ -20,6 +24,7 @@ from witan.surfaces.report.document import (
 )
 from witan.surfaces.report.markdown import report_markdown
 from witan.surfaces.report.text import report_text
+from witan.surfaces.report.verdict import verdict_report
 
 NASTY = "\x1b]52;c;aGk=\x07\u202e<b>*a*</b> [x](http://e.x) www.e.x `$x$` | _a_\n# b"
 
@@ -173,3 +178,19 @@ def test_every_result_of_the_catalogue_has_a_report(name):
     kinds = get_args(operation.result) or (operation.result,)
 
     assert operation.kind == "session" or all(map(has_report, kinds))
+
+
+def test_only_known_severity_corrects_a_verdict():
+    """A correction of nothing has no sign of its own, and other reviewers are named as unknown."""
+    reviewers = ("ada", "bob", "cyd")
+    ballots = [
+        Ballot(name, grades={"t": 7.0}, session="s", candidates=("t",), scale="1-10")
+        for name in reviewers
+    ]
+    severity = Severity(("ada", "bob"), (1.0, 0.01), ((0.1, 0.0), (0.0, 0.1)), 0.5, 60)
+    settings = Settings.of("auto", prior="learn", severity=severity)
+    outcome = tally(ballots, prior="learn", severity=severity)
+    verdict = judge_texts(ballots, outcome, settings)
+    text = "\n".join(report_text(Page(width=200), verdict_report(verdict)))
+
+    assert "ada −1.0 and bob +0.0; the severity of cyd is unknown." in text

@@ -52,13 +52,16 @@ def _severity_sentence(verdict: Verdict, severity: Severity, names: CandidateNam
     """Say by how much whose grades are corrected."""
     offset_by_reviewer = dict(zip(severity.reviewers, severity.offsets, strict=True))
     corrections = [
-        f"{names.name(name)} {-offset_by_reviewer.get(name, 0.0):+.1f}".replace("-", "−")
+        f"{names.name(name)} {-offset_by_reviewer[name]:+z.1f}".replace("-", "−")
         for name in verdict.reviewers
+        if name in offset_by_reviewer
     ]
+    others = [names.name(name) for name in verdict.reviewers if name not in offset_by_reviewer]
+    unknown = f"; the severity of {list_text(others)} is unknown" if others else ""
     sessions = count_noun(severity.n_sessions, "other session")
     return (
-        f"Grades are corrected by the severity that {sessions} show: {list_text(corrections)}. "
-        "With the prior none they stand as given."
+        f"Grades are corrected by the severity that {sessions} show: "
+        f"{list_text(corrections)}{unknown}. With the prior none they stand as given."
     )
 
 

@@ -100,6 +100,7 @@ class TestOrder:
         server.tell(*whole_story())
         server.end()
         page = screen("phone").open("/sessions/s1")
+        page.wait_for_selector("#run")
         chip = page.locator(".chip", has_text="match with people")
         expect(chip.locator("p")).to_be_hidden()
         chip.locator("summary").focus()
@@ -111,6 +112,23 @@ class TestOrder:
 
 class TestEnd:
     """A session that ends under the eyes of a reader."""
+
+    def test_what_was_opened_stays_open_and_in_focus(self, screen, server):
+        """Its last patch replaces the verdict, whose figure is being read."""
+        events = whole_story()
+        server.tell(*events[:-2])
+        page = screen("phone").open("/sessions/s1?reveal=1")
+        chip = page.locator(".chip", has_text="match with people")
+        chip.locator("summary").focus()
+        page.keyboard.press("Enter")
+        expect(chip.locator("p")).to_be_visible()
+        server.tell(*events[-2:])
+        server.end()
+        page.wait_for_selector("#run")
+
+        expect(chip.locator("p")).to_be_visible()
+        expect(chip.locator("summary")).to_be_focused()
+        assert page.locator(".chip[open]").count() == 1
 
     @pytest.mark.parametrize("size", SIZES)
     def test_nothing_jumps_when_it_ends(self, screen, server, size):

@@ -1,5 +1,5 @@
-// The page of a session: which section is read, and that it stays in place when the session ends,
-// and what would change its outcome.
+// The page of a session: which section is read, that it stays in place and what was opened stays open
+// when the page is patched, and what would change its outcome.
 "use strict";
 
 // A section is read from when its heading is this far below the bar until the next one's is.
@@ -39,18 +39,47 @@ document.addEventListener("scroll", markSoon, { passive: true });
 addEventListener("resize", markSoon);
 markPlace();
 
+// What a reader opened, by section and words, since a patch may bring it as another element. A lane
+// opens and closes by itself.
+function folds() {
+  const found = new Map();
+  for (const fold of document.querySelectorAll("#session details:not(.lane)")) {
+    const summary = fold.querySelector("summary");
+    const words = (summary?.querySelector("span") ?? summary)?.textContent.trim();
+    const key = `${fold.closest("section")?.id} ${words}`;
+    found.set(key, [...(found.get(key) ?? []), fold]);
+  }
+  return [...found].flatMap(([key, same]) => same.map((fold, n) => [`${key} ${n}`, fold]));
+}
+
+function foldState() {
+  const all = folds();
+  const at = all.find(([, fold]) => document.activeElement === fold.querySelector("summary"));
+  return { keys: all.filter(([, fold]) => fold.open).map(([key]) => key), focus: at?.[0] };
+}
+
+function restoreFolds({ keys, focus }) {
+  for (const [key, fold] of folds()) {
+    if (keys.includes(key)) fold.open = true;
+    if (key === focus) fold.querySelector("summary").focus({ preventScroll: true });
+  }
+}
+
 // What is read keeps its place on the screen, whatever a patch puts above it.
 let place = null;
+let state = null;
 
 document.addEventListener("htmx:before:swap", () => {
   const read = scrollY > 0 && section();
   place = read ? { id: read.id, top: read.getBoundingClientRect().top } : null;
+  state = foldState();
 });
 
 document.addEventListener("htmx:after:swap", () => {
+  if (state) restoreFolds(state);
   const read = place && document.getElementById(place.id);
   if (read) scrollBy({ top: read.getBoundingClientRect().top - place.top, behavior: "instant" });
-  place = null;
+  place = state = null;
   markSoon();
 });
 
@@ -87,10 +116,12 @@ async function recount(form) {
   const response = await fetch(address, { signal });
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
   if (signal.aborted || !page.getElementById("counted")) return;
+  const state = foldState();
   for (const id of COUNTED) {
     const fresh = page.getElementById(id);
     if (fresh) document.getElementById(id)?.replaceWith(fresh);
   }
+  restoreFolds(state);
   history.replaceState(history.state, "", address);
 }
 

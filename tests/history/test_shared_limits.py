@@ -158,6 +158,31 @@ class TestCeiling:
             assert may_wait
         assert calls == 5
 
+    def test_two_attempts_at_a_session_count_once(self, ceiling):
+        """Each settles all that the session cost; the later sum is the larger."""
+        for usd in (0.5, 0.9, 0.9):
+            ceiling.settle("s1", Amount(usd, 9))
+        assert ceiling.reserve("s2", Amount(0.2, 1), 1) == (None, False)
+        assert ceiling.reserve("s2", Amount(0.1, 11), 1) == (11, True)
+
+    def test_a_second_attempt_waits_for_the_first(self, history, postgresql_url, ceiling, running):
+        """After the first one's process was killed, its cost counts beside the new reserve."""
+        process = running(RESERVES, postgresql_url)
+        ceiling.settle("s1", Amount(0, 0))
+        assert ceiling.reserve("s1", Amount(0.05, 5), 1) == (None, True)
+        assert ceiling.reserve("s2", Amount(0.5, 5), 1) == (None, True)
+        process.kill()
+        process.wait()
+        deadline, calls = time.monotonic() + 5, None
+        while calls is None and time.monotonic() < deadline:
+            calls, _ = ceiling.reserve("s1", Amount(0.05, 5), 1)
+        assert calls == 5
+
+        [counted] = history.database.rows("SELECT usd, calls FROM ceilings")
+        spent = history.session("s1").cost.most
+        assert spent.calls > 0
+        assert counted == pytest.approx((spent.usd + 0.05, spent.calls + 5))
+
     def test_a_closed_ceiling_leaves_nothing(self, history, ceiling):
         """Its tables are empty."""
         ceiling.reserve("s1", Amount(0.5, 5), 1)

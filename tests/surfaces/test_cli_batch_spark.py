@@ -7,6 +7,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import anyio
@@ -217,6 +219,40 @@ def test_a_ceiling_holds_for_all_workers(witan, tmp_path, server, postgresql_url
     assert [row["status"] for row in results.values()] == ["complete"] * 11
 
 
+@pytest.mark.slow
+def test_rows_that_fail_count_under_the_ceiling(witan, tmp_path, postgresql_url, spark):
+    """A later job of the same run knows what they spent, and the report says it."""
+    rows = write_rows(tmp_path / "rows.jsonl", 12)
+    jury = [part for name in "abc" for part in ("--jury", f"{name}=cmd:echo no")]
+    arguments = ["batch", rows, *jury, "--history", postgresql_url, "--max-calls", 20, "--json"]
+    said = witan(*arguments, "-o", tmp_path / "out.jsonl", "--spark", "local[2]")
+    with History.open(postgresql_url, reading=True) as history:
+        n_calls = sum(session.cost.calls for session in history.sessions())
+
+    assert set(said.json["statuses"]) == {"failed"}
+    assert said.json["unaffordable"] > 0
+    assert said.json["calls"] == n_calls
+    assert 0 < n_calls <= 20
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_a_job_while_spark_starts(arguments, postgresql_url, spark):
+    """The process ends, and no row was begun."""
+    with start(arguments, "--spark", "local[2]") as driver:
+        while not any(
+            "java" in Path(f"/proc/{number}/cmdline").read_text(errors="replace")
+            for number in descendants(driver.pid)
+        ):
+            assert driver.poll() is None
+            time.sleep(0.02)
+        driver.send_signal(signal.SIGINT)
+        driver.communicate(timeout=60)
+
+    assert driver.returncode != 0
+    with History.open(postgresql_url, reading=True) as history:
+        assert not history.find()
+
+
 def test_a_model_of_ones_own_is_refused(postgresql_url):
     """Workers cannot seat it; the error says what they can."""
     council = Council([ScriptedModel("ada"), ScriptedModel("bo")])
@@ -246,3 +282,35 @@ def test_the_session_of_a_notebook_is_used_and_stays_open(server, postgresql_url
     assert report.statuses == {"complete": 4}
     assert sorted(each.row for each in results) == [0, 1, 2, 3]
     assert session.range(3).count() == 3
+
+
+@pytest.mark.slow
+def test_other_jobs_of_a_notebook_go_on_when_a_batch_is_cancelled(server, postgresql_url, spark):
+    """Only its own job is stopped, before all its rows are done."""
+    session = running_session() or start_session("local[2]")
+    council = Council([f"m{n}={server}/v1#model-{n}" for n in range(3)])
+    tasks = [BatchRow(n, None, None, {"text": f"Design {n}, of worth 8."}) for n in range(200)]
+    results = []
+
+    def sleep(rows):
+        time.sleep(6)
+        return rows
+
+    async def run(batch):
+        async with council:
+            with anyio.CancelScope() as scope:
+
+                def take(result):
+                    results.append(result)
+                    scope.cancel()
+
+                await batch.run(take)
+
+    with ThreadPoolExecutor(1) as other, History.open(postgresql_url) as history:
+        job = other.submit(session.sparkContext.parallelize([1], 1).mapPartitions(sleep).collect)
+        options = BatchOptions(concurrency=1, pass_mark=6)
+        anyio.run(run, SparkBatch(council, history, tasks, options, session=session))
+        assert not job.done()
+        assert job.result() == [1]
+
+    assert 0 < len(results) < 200

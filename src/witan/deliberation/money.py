@@ -62,9 +62,13 @@ class Amount(NamedTuple):
     usd: float
     calls: float
 
-    def minus(self, other: "Amount") -> "Amount":
-        """Subtract another amount."""
-        return Amount(self.usd - other.usd, self.calls - other.calls)
+    def plus(self, other: "Amount") -> "Amount":
+        """Add another amount."""
+        return Amount(self.usd + other.usd, self.calls + other.calls)
+
+    def at_least(self, other: "Amount") -> "Amount":
+        """Return the larger of the dollars, and of the calls."""
+        return Amount(max(self.usd, other.usd), max(self.calls, other.calls))
 
 
 NOTHING = Amount(0.0, 0.0)
@@ -166,8 +170,9 @@ class Allowance:
         self._max_usd = inf if max_usd is None else max_usd
         self._max_calls = inf if max_calls is None else max_calls
         self.spent, self.calls = NOTHING
+        self.costs: dict[str, Amount] = {}
+        """What each session cost so far, in earlier runs as well."""
         self._reserved: dict[str, Amount] = {}
-        self._earlier: set[str] = set()
         self._changed = anyio.Condition()
 
     async def reserve(self, session: str, most: Amount, least_calls: int) -> float | None:
@@ -192,18 +197,17 @@ class Allowance:
                     return None
                 await self._changed.wait()
 
-    async def count_earlier(self, session: str, cost: Amount) -> None:
-        """Count what an earlier run spent on a session, once."""
-        if session not in self._earlier:
-            self._earlier.add(session)
-            await self.settle(session, cost)
-
     async def settle(self, session: str, cost: Amount) -> None:
-        """Replace a session's reserved cost by what it cost."""
+        """Replace a session's reserve by all that it cost so far.
+
+        A session counts once, however often it is settled.
+        """
         async with self._changed:
             self._reserved.pop(session, None)
-            self.spent += cost.usd
-            self.calls += cost.calls
+            before = self.costs.get(session, NOTHING)
+            self.costs[session] = after = before.at_least(cost)
+            self.spent += after.usd - before.usd
+            self.calls += after.calls - before.calls
             self._changed.notify_all()
 
 

@@ -86,7 +86,7 @@ UPDATE ceilings SET (usd, calls) = (
 
 _HOLDERS_SQL = """
 SELECT process, session FROM reservations
-WHERE batch = :batch AND reserved_calls > 0 AND session <> :session ORDER BY session
+WHERE batch = :batch AND reserved_calls > 0 ORDER BY session
 """
 
 
@@ -144,7 +144,7 @@ class BatchCeiling:
     """Money and calls of a batch, for all its processes.
 
     A reservation counts until its session is settled. One whose process is gone counts with what
-    the history says its session spent.
+    the history says its session spent. A session's cost is the sum of all attempts at it.
     """
 
     def __init__(self, history: History, batch: str) -> None:
@@ -164,7 +164,7 @@ class BatchCeiling:
             )
             self._lock()
             # Workers of a killed driver may still live for a moment.
-            alive = [session for session, is_alive in self._holders("") if is_alive]
+            alive = [session for session, is_alive in self._holders() if is_alive]
             sql = "DELETE FROM reservations WHERE batch = :batch AND session <> ALL(:alive)"
             self._database.execute(sql, {**batch, "alive": alive})
             rows = [(self._batch, session, "", 0.0, 0.0, *cost) for session, cost in spent.items()]
@@ -189,38 +189,48 @@ class BatchCeiling:
         """
         with self._database.transaction():
             left = self._lock()
-            reserved, spent = self._read(session)
-            left = Amount(left.usd + reserved.usd, left.calls + reserved.calls)
+            process, reserved, spent = self._read(session)
+            if reserved.calls:
+                if self._is_elsewhere(process):
+                    return None, True  # another attempt at it
+                spent = self._free(session)
+                left = self._lock()
             if most.usd <= left.usd and most.calls <= left.calls:
-                self._write(session, most, spent)
+                self._write(session, own_process(), most, spent)
                 return most.calls, True
-            holders = [*self._holders(session)]
+            holders = [*self._holders()]
             calls = min(most.calls, max(left.calls, least_calls))
             if not holders and most.usd <= left.usd and calls <= left.calls:
-                self._write(session, Amount(most.usd, calls), spent)
+                self._write(session, own_process(), Amount(most.usd, calls), spent)
                 return calls, True
             for name in [name for name, is_alive in holders if not is_alive]:
-                _, spent = self._read(name)
-                if self._history.has_record(name):
-                    spent = self._history.session(name).cost.most
-                self._write(name, NOTHING, spent)
+                self._free(name)
         return None, bool(holders)
 
-    def count(self, session: str, cost: Amount) -> None:
-        """Count a session's cost, if the process with its reserve is gone."""
-        with self._database.transaction():
-            self._lock()
-            if session not in {name for name, is_alive in self._holders("") if is_alive}:
-                _, spent = self._read(session)
-                most = Amount(max(spent.usd, cost.usd), max(spent.calls, cost.calls))
-                self._write(session, NOTHING, most)
-
     def settle(self, session: str, cost: Amount) -> None:
-        """Put what a session cost in the place of its reservation."""
+        """Put all that a session cost in the place of its reservation.
+
+        It counts once, however often it is settled. The reservation of another process that lives
+        is left to it.
+        """
         with self._database.transaction():
             self._lock()
-            _, spent = self._read(session)
-            self._write(session, NOTHING, Amount(spent.usd + cost.usd, spent.calls + cost.calls))
+            process, reserved, spent = self._read(session)
+            if not (reserved.calls and self._is_elsewhere(process)):
+                process, reserved = own_process(), NOTHING
+            self._write(session, process, reserved, spent.at_least(cost))
+
+    def _free(self, session: str) -> Amount:
+        """Put what the history says of a session in its reservation's place."""
+        process, _, spent = self._read(session)
+        if self._history.has_record(session):
+            spent = spent.at_least(self._history.session(session).cost.most)
+        self._write(session, process, NOTHING, spent)
+        return spent
+
+    def _is_elsewhere(self, process: str) -> bool:
+        """True if another process lives."""
+        return self._database.find_process(f"@{process}") is not None
 
     def _lock(self) -> Amount:
         """Lock the ceiling for the transaction; return what is left."""
@@ -233,27 +243,27 @@ class BatchCeiling:
             raise HistoryError(self._database.location, problem, "run the command again")
         return Amount(*rows[0])
 
-    def _read(self, session: str) -> tuple[Amount, Amount]:
-        """Return what a session reserved and spent."""
+    def _read(self, session: str) -> tuple[str, Amount, Amount]:
+        """Return the process of a session, and what is reserved and spent."""
         sql = (
-            f"SELECT {', '.join(_COLUMNS)} FROM reservations"  # noqa: S608 - our own columns
+            f"SELECT process, {', '.join(_COLUMNS)} FROM reservations"  # noqa: S608 - our own
             " WHERE batch = :batch AND session = :session"
         )
         rows = self._database.rows(sql, {"batch": self._batch, "session": session})
-        [(usd, calls, spent_usd, spent_calls)] = rows or [(0.0, 0.0, 0.0, 0.0)]
-        return Amount(usd, calls), Amount(spent_usd, spent_calls)
+        [(process, usd, calls, spent_usd, spent_calls)] = rows or [("", 0.0, 0.0, 0.0, 0.0)]
+        return process, Amount(usd, calls), Amount(spent_usd, spent_calls)
 
-    def _write(self, session: str, reservation: Amount, spent: Amount) -> None:
+    def _write(self, session: str, process: str, reservation: Amount, spent: Amount) -> None:
         """Replace what a session reserved and spent, and count the difference."""
-        own = {"batch": self._batch, "session": session, "process": own_process()}
+        own = {"batch": self._batch, "session": session, "process": process}
         values = dict(zip(_COLUMNS, (*reservation, *spent), strict=True))
         self._database.execute(_RESERVE_SQL, {**own, **values})
 
-    def _holders(self, session: str) -> Iterator[tuple[str, bool]]:
-        """Yield the other sessions with a reservation, and whether their process lives."""
+    def _holders(self) -> Iterator[tuple[str, bool]]:
+        """Yield the sessions with a reservation, and whether their process lives."""
         living: dict[str, bool] = {own_process(): True}
-        rows = self._database.rows(_HOLDERS_SQL, {"batch": self._batch, "session": session})
+        rows = self._database.rows(_HOLDERS_SQL, {"batch": self._batch})
         for process, name in rows:
             if process not in living:
-                living[process] = self._database.find_process(f"@{process}") is not None
+                living[process] = self._is_elsewhere(process)
             yield name, living[process]

@@ -428,7 +428,7 @@ class ArmBatch:
         began = anyio.current_time()
         if has_ceiling(self.options):
             for session in await anyio.to_thread.run_sync(self._list_all):
-                await self._allowance.count_earlier(session.id, session.cost.most)
+                await self._allowance.settle(session.id, session.cost.most)
         results: list[ArmRowResult] = []
 
         def finish(result: ArmRowResult) -> None:

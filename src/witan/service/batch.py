@@ -498,7 +498,7 @@ class Batch:
         for block in blocks([*zip(self.tasks, self.names, strict=True)], AT_ONCE):
             for task, name, stored in await anyio.to_thread.run_sync(self._find_all, block):
                 if stored is not None:
-                    await self._allowance.count_earlier(name, stored.cost.most)
+                    await self._allowance.settle(name, stored.cost.most)
                 if stored is None or stored.status == "interrupted":
                     waiting.append((task, name, stored is None))
                 else:
@@ -625,19 +625,19 @@ class Batch:
                 return None
         except WitanError as error:
             return self._fail(task, name, error)
-        spent = most._replace(calls=calls)
+        spent = before.plus(most._replace(calls=calls))
         try:
             session = await self._hold_session(council, opening, stored, worst, calls)
-            spent = session.cost.most.minus(before)
+            spent = session.cost.most
             return result_of(task, session)
         except HistoryConflict as error:
-            spent = NOTHING  # it calls nobody
+            spent = before  # it calls nobody
             return self._fail(task, name, error)
         except HistoryError:
             raise
         except WitanError as error:
             stored = await anyio.to_thread.run_sync(self._find, name)
-            spent = NOTHING if stored is None else stored.cost.most.minus(before)
+            spent = before if stored is None else stored.cost.most
             return self._fail(task, name, error, spent.usd)
         finally:
             with anyio.CancelScope(shield=True):

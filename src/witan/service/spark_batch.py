@@ -9,13 +9,15 @@ twice, finds what is done in the history; a session whose process lives is waite
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2s
 from math import ceil, inf
 from pathlib import Path
+from secrets import token_hex
+from threading import Event
 from typing import Any
 
 import anyio
@@ -55,6 +57,9 @@ POLL_SECONDS = 1.0
 
 RETRY_SECONDS = 0.5
 """Seconds until a worker looks again at a session or a ceiling that others hold."""
+
+CANCEL_SECONDS = 0.1
+"""Seconds between two attempts to stop a job, which may not have begun."""
 
 TASKS_PER_CORE = 3
 """Tasks of a job for each core, so that none ends long after the others."""
@@ -152,8 +157,8 @@ class SparkBatch(Batch):
         master: str | None = None,
         session: Any = None,
     ) -> None:
-        self._costs: dict[str, Amount] = {}
-        super().__init__(council, history, tasks, options, allowance=_Costs(self._costs))
+        # The workers keep the ceiling; here only what is spent is counted.
+        super().__init__(council, history, tasks, options, allowance=Allowance(None))
         self._master, self._spark = master, session
         database = require_server(history)
         members, jury, chairmen = (
@@ -189,23 +194,24 @@ class SparkBatch(Batch):
         ceiling = None
         if assignment.ceiling is not None:
             ceiling = BatchCeiling(self.history, assignment.ceiling)
+            usd, calls = self.options.max_cost_usd, self.options.max_calls
+            most = Amount(inf if usd is None else usd, inf if calls is None else calls)
+            await anyio.to_thread.run_sync(ceiling.open, most, self._allowance.costs)
         with _Cluster(self._master, self._spark) as cluster:
             n_before = len(rows) + 1
             while rows and len(rows) < n_before:
                 n_before = len(rows)
-                if ceiling is not None:
-                    usd, calls = self.options.max_cost_usd, self.options.max_calls
-                    most = Amount(inf if usd is None else usd, inf if calls is None else calls)
-                    await anyio.to_thread.run_sync(ceiling.open, most, self._costs)
                 try:
                     results = await self._run_job(cluster, assignment, rows, on_result, tell)
                 except HistoryError:
                     if len(rows) == n_before:
                         raise
                     continue  # workers were lost more often than Spark repeats a task
-                for name in [name for name in results if name in rows]:
-                    del rows[name]
+                ended = [(rows.pop(name), name) for name in results if name in rows]
+                await self._count(ended)
+                for _, name in ended:
                     self._finish(results[name], on_result)
+        await self._count([(task, name) for name, task in rows.items()])
         if ceiling is not None:
             await anyio.to_thread.run_sync(ceiling.close)
         self._n_unaffordable = len(rows)
@@ -230,9 +236,8 @@ class SparkBatch(Batch):
                     took = anyio.current_time() - now
                     next_look = now + took + max(POLL_SECONDS, 5 * took)
         finally:
-            job.cancel()
-            if not job.done():
-                cluster.cancel()
+            if not job.cancel():
+                cluster.cancel(job)
         await self._take_closed(rows, on_result, tell)
         results: dict[str, RowResult] = {}
         for each in job.result():
@@ -255,10 +260,17 @@ class SparkBatch(Batch):
             pairs = [(rows[name], name) for name in block]
             for task, name, session in await anyio.to_thread.run_sync(self._find_all, pairs):
                 if session is not None and session.status != "interrupted":
-                    await self._allowance.count_earlier(name, session.cost.most)
+                    await self._allowance.settle(name, session.cost.most)
                     del rows[name]
                     self._finish(result_of(task, session), on_result)
             tell()
+
+    async def _count(self, rows: Sequence[tuple[BatchRow, str]]) -> None:
+        """Count what rows cost whose sessions stay open."""
+        for block in blocks(rows, AT_ONCE):
+            for _, name, session in await anyio.to_thread.run_sync(self._find_all, block):
+                if session is not None:
+                    await self._allowance.settle(name, session.cost.most)
 
 
 class _Cluster:
@@ -267,31 +279,43 @@ class _Cluster:
     def __init__(self, master: str | None, session: Any) -> None:
         self._master, self._session = master, session
         self._is_own = False
+        self._group, self._is_cancelled = "", Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="witan-spark-batch")
 
     def __enter__(self) -> "_Cluster":
         return self
 
     def __exit__(self, *failure: object) -> None:
-        if self._is_own and self._session is not None:
+        self._thread.shutdown(cancel_futures=True)
+        if self._is_own:
             with suppress(*spark_errors(), OSError):  # it may be what was lost
                 self._session.stop()
-        self._thread.shutdown(wait=False, cancel_futures=True)
 
     def submit(
         self, assignment: Assignment, rows: Sequence[tuple[str, BatchRow]]
     ) -> "Future[list[RowResult | WitanError]]":
         """Run a job in the thread of this cluster."""
-        return self._thread.submit(self._run, assignment, rows)
+        self._group, self._is_cancelled = f"witan-{token_hex(8)}", Event()
+        return self._thread.submit(self._run, assignment, rows, self._group, self._is_cancelled)
 
-    def cancel(self) -> None:
-        """Stop the job: its workers end, and their sessions stay open."""
-        if self._session is not None:
-            with suppress(*spark_errors(), OSError):
-                self._session.sparkContext.cancelAllJobs()
+    def cancel(self, job: "Future[list[RowResult | WitanError]]") -> None:
+        """Stop the job and wait: its workers end, and their sessions stay open.
+
+        Other jobs of the caller's Spark go on.
+        """
+        self._is_cancelled.set()
+        while not job.done():  # it may be starting Spark, or not be known there yet
+            if self._session is not None:
+                with suppress(*spark_errors(), OSError):
+                    self._session.sparkContext.cancelJobGroup(self._group)
+            wait([job], CANCEL_SECONDS)
 
     def _run(
-        self, assignment: Assignment, rows: Sequence[tuple[str, BatchRow]]
+        self,
+        assignment: Assignment,
+        rows: Sequence[tuple[str, BatchRow]],
+        group: str,
+        is_cancelled: Event,
     ) -> list[RowResult | WitanError]:
         if self._session is None:
             self._session = running_session()
@@ -302,7 +326,10 @@ class _Cluster:
             n_tasks = _count_tasks(
                 len(rows), context.defaultParallelism, assignment.options.concurrency
             )
+            context.setJobGroup(group, "witan batch", interruptOnCancel=True)
             tasks = context.parallelize(rows, n_tasks).mapPartitions(partial(run_task, assignment))
+            if is_cancelled.is_set():
+                return []
             found: list[RowResult | WitanError] = tasks.collect()
         except spark_errors() as error:
             problem = f"ended the job: {_find_cause(error)}"
@@ -391,18 +418,6 @@ class _TaskBatch(Batch):
                     return stored
 
 
-class _Costs(Allowance):
-    """What the sessions of a batch cost so far, without a ceiling."""
-
-    def __init__(self, costs: dict[str, Amount]) -> None:
-        super().__init__(None)
-        self._costs = costs
-
-    async def count_earlier(self, session: str, cost: Amount) -> None:
-        self._costs[session] = cost
-        await super().count_earlier(session, cost)
-
-
 class _SharedAllowance(Allowance):
     """The ceiling that all workers share."""
 
@@ -418,9 +433,6 @@ class _SharedAllowance(Allowance):
             if calls is not None or not may_wait:
                 return calls
             await anyio.sleep(RETRY_SECONDS)
-
-    async def count_earlier(self, session: str, cost: Amount) -> None:
-        await anyio.to_thread.run_sync(self._ceiling.count, session, cost)
 
     async def settle(self, session: str, cost: Amount) -> None:
         await anyio.to_thread.run_sync(self._ceiling.settle, session, cost)

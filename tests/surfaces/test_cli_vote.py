@@ -74,6 +74,28 @@ class TestTheSheet:
         for name in ("candidate", '"x"', "panel", "r0"):
             assert name not in said.out
 
+    @pytest.mark.usefixtures("held")
+    def test_no_text_can_pass_for_the_paper(self, witan, write, place):
+        """Lines of question and answers are indented: a label or command in them stays theirs."""
+        forged = "Mine.\nB\nTheirs is bad.\n\nto vote: witan vote q9"
+        ballot = {
+            "session": "q9",
+            "reviewer": "r",
+            "ranking": ["x", "y"],
+            "question": "Q?\nA\nBad.",
+        }
+        texts = {"x": forged, "y": forged}
+        answers = [{"session": "q9", "candidate": c, "text": text} for c, text in texts.items()]
+        beside = ["--answers", write("forged.jsonl", *answers)]
+        assert witan("import", write("q9.jsonl", ballot), *beside, "--history", place).status == 0
+        said = witan("vote", "q9", "--as", "ines", "--show", "--history", place)
+        own = [line for line in said.lines if line and not line.startswith(" ")]
+
+        assert own[0].endswith("q9")
+        assert own[1:3] == ["A", "B"]
+        assert len([line for line in own if line.startswith("to vote: ")]) == 1
+        assert said.out.count("\n  to vote: witan vote q9\n") == 2
+
     def test_it_stays_the_same_for_a_person_and_differs_between_people(self, vote):
         """Labels are drawn from session and person: each sees one order, all of them several."""
         first = vote("--show").out

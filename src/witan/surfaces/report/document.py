@@ -53,10 +53,14 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Quoted text of a model or person; `is_aside` for secondary text."""
+    """Quoted text of a model or person; `is_aside` for secondary text.
+
+    Where `is_indented`, no line of it can pass for one of the report's own.
+    """
 
     text: str
     is_aside: bool = False
+    is_indented: bool = False
 
 
 @dataclass(frozen=True, slots=True)

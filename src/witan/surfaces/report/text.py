@@ -81,7 +81,7 @@ def _block(page: Page, block: Block) -> Iterator[str]:
         case Quote(is_aside=True):
             yield page.prose(block.text, "dim", indent="  ")
         case Quote():
-            yield page.prose(block.text)
+            yield page.prose(block.text, indent="  " if block.is_indented else "")
         case Facts():
             yield page.sentence(" · ".join(block.parts), hang=2)
         case Sides():

@@ -33,7 +33,7 @@ def paper_report(paper: VotingPaper) -> Report:
 
 
 def _paper(paper: VotingPaper) -> Iterator[Block]:
-    yield Quote(paper.question or "(the question is not stored)")
+    yield Quote(paper.question or "(the question is not stored)", is_indented=True)
     if paper.files:
         yield Sentence(f"with {list_text(paper.files, most=20)}", quiet=True)
     if paper.absent:
@@ -42,7 +42,7 @@ def _paper(paper: VotingPaper) -> Iterator[Block]:
         yield Note(f"{absent} not stored", "reason")
     for label, text in paper.answers.items():
         yield Heading(label, f"answer-{label}")
-        yield Quote(text.strip("\n"))
+        yield Quote(text.strip("\n"), is_indented=True)
 
 
 def vote_report(result: VoteResult) -> Report:

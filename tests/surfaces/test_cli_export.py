@@ -296,6 +296,20 @@ class TestEvaluationTools:
         assert {b.reviewer for b in ballots} == {"xan", "yma", "zoe"}
         assert {grade["clarity"] for b in ballots for grade in b.grades.values()} == {9, 3}
 
+    def test_scripted_sessions_come_back_as_simulated(self, witan, judged, tmp_path):
+        """Imported from either file, they count for no leaderboard unless scripts are asked for."""
+        witan("export", "--inspect", tmp_path / "logs", "--all", "--history", judged)
+        results = tmp_path / "results.json"
+        witan("export", "--kind", "promptfoo", "--all", "-o", results, "--history", judged)
+
+        for number, file in enumerate((*sorted((tmp_path / "logs").iterdir()), results)):
+            place = ["--history", tmp_path / f"{number}.sqlite"]
+            assert witan("import", file, *place).status == 0
+            sessions = witan("export", "--all", *place).out.splitlines()
+            assert [json.loads(line)["simulated"] for line in sessions] == [True, True]
+            assert witan("leaderboard", "--min-sessions", 1, *place).status == 3
+            assert "simulated" in witan("tally", file).out
+
     def test_texts_that_were_only_ranked_have_the_share_of_rivals_beaten(self, witan, tmp_path):
         """As no juror graded them, that is the value in Inspect and the score in promptfoo."""
         texts = []

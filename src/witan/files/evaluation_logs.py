@@ -13,7 +13,7 @@ from witan.deliberation.ports import REFERENCE
 from witan.deliberation.record import SessionImport
 from witan.deliberation.session import Session
 from witan.errors import NothingToCount
-from witan.files.evaluations import JUROR_GRADES
+from witan.files.evaluations import JUROR_GRADES, SIMULATED
 from witan.files.exports import OnSkip, dumps, write_lines
 
 SCORER = "witan_jury"
@@ -50,6 +50,8 @@ def verdict_facts(session: Session, text: str | None = None) -> dict[str, Any]:
         Whose grades; by default those of the best text.
     """
     facts = {"session": session.id, "status": session.status, "cost_usd": session.cost.total_usd}
+    if session.is_simulated:
+        facts[SIMULATED] = True
     verdict, grades = session.verdict, _find_text(session, text)
     if verdict is None or grades is None:
         return facts
@@ -118,7 +120,7 @@ def _judged_texts(one: SessionImport) -> Iterator[_JudgedText]:
             line.candidate: {BEATEN: line.score} for line in ranking if line.score is not None
         }
     for text in filter(value.get, [each.text for each in verdict.texts]):
-        facts = verdict_facts(session, text) | ({"simulated": True} if one.simulated else {})
+        facts = verdict_facts(session, text)
         answer = one.answers.get(text, "")
         yield _JudgedText(session, verdict, text, answer, value[text], scores[text], facts)
 

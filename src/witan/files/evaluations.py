@@ -51,6 +51,9 @@ Reviews = dict[str, Grade | dict[str, Grade]]
 JUROR_GRADES = "juror_grades"
 """Metadata of a score by a jury of ours: the grades, 1 to 10, of each juror."""
 
+SIMULATED = "simulated"
+"""Metadata of such a score: true where scripts cast its ballots."""
+
 _LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """Letters of Inspect's scorers for correct, partial, incorrect and no answer."""
 
@@ -153,6 +156,7 @@ def _piece_of_result(
         question=prompt,
         ballots=() if failed else _ballots(session, candidate, *_assertions(one)),
         answers={candidate: output} if isinstance(output, str) else {},
+        simulated=any(map(_is_simulated, _components(one))),
     )
 
 
@@ -187,13 +191,9 @@ def _assertions(one: Mapping[str, Any]) -> tuple[Reviews, Reviews]:
 
     Equal names are numbered.
     """
-    grading = one.get("gradingResult")
-    parts = grading.get("componentResults") if isinstance(grading, dict) else None
     graded: Reviews = {}
     jurors: Reviews = {}
-    for part in parts if isinstance(parts, list) else []:
-        if not isinstance(part, dict):
-            continue
+    for part in _components(one):
         if of_jurors := _juror_grades(part):
             for juror, grade in of_jurors.items():
                 jurors[_free_name(juror, jurors)] = grade
@@ -204,6 +204,13 @@ def _assertions(one: Mapping[str, Any]) -> tuple[Reviews, Reviews]:
     return graded, jurors
 
 
+def _components(one: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the results of a result's assertions."""
+    grading = one.get("gradingResult")
+    parts = grading.get("componentResults") if isinstance(grading, dict) else None
+    return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+
+
 def _free_name(name: str, names: Collection[str]) -> str:
     """Return the name, numbered if another reviewer has it."""
     numbered = (name, *(f"{name}-{number}" for number in range(2, len(names) + 2)))
@@ -211,13 +218,22 @@ def _free_name(name: str, names: Collection[str]) -> str:
 
 
 def _juror_grades(score: object) -> Reviews:
-    """Return the grades of each juror behind a score of `witan.bridges`."""
-    metadata = score.get("metadata") if isinstance(score, dict) else None
-    by_juror = metadata.get(JUROR_GRADES) if isinstance(metadata, dict) else None
-    if not isinstance(by_juror, dict):
-        return {}
+    """Return the grades of each juror behind a score of ours."""
+    by_juror = _jury_metadata(score).get(JUROR_GRADES, {})
     grades = {juror: _value({"value": value}) for juror, value in by_juror.items()}
     return {juror: grade for juror, grade in grades.items() if grade is not None}
+
+
+def _is_simulated(score: object) -> bool:
+    """Whether scripts cast the ballots behind a score of ours."""
+    return _jury_metadata(score).get(SIMULATED) is True
+
+
+def _jury_metadata(score: object) -> Mapping[str, Any]:
+    """Return the metadata of a score by a jury of ours; of others nothing."""
+    metadata = score.get("metadata") if isinstance(score, dict) else None
+    by_juror = metadata.get(JUROR_GRADES) if isinstance(metadata, dict) else None
+    return metadata if isinstance(metadata, dict) and isinstance(by_juror, dict) else {}
 
 
 def _named_scores(one: Mapping[str, Any], grade: float) -> Grade | dict[str, Grade]:
@@ -311,6 +327,7 @@ def _piece_of_sample(sample: object, task: str, model: str, at: datetime | None)
         question=_input(sample.get("input")),
         ballots=_ballots(session, model, graded, jurors),
         answers={} if answer is None else {model: answer},
+        simulated=any(map(_is_simulated, by_scorer.values())),
     )
 
 

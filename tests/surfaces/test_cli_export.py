@@ -310,6 +310,21 @@ class TestEvaluationTools:
             assert witan("leaderboard", "--min-sessions", 1, *place).status == 3
             assert "simulated" in witan("tally", file).out
 
+    def test_a_folder_of_logs_comes_back_whole(self, witan, judged, tmp_path):
+        """Each session has both texts, and every juror one ballot; again, nothing is new."""
+        logs, place = tmp_path / "logs", ["--history", tmp_path / "again.sqlite"]
+        witan("export", "--inspect", logs, "--all", "--history", judged)
+        (logs / "notes.json").write_text("{", encoding="utf-8")
+        said = witan("import", logs, *place)
+        sessions = [json.loads(line) for line in witan("export", "--all", *place).out.splitlines()]
+
+        assert said.status == 2
+        assert "notes.json:1: is not JSON" in said.err
+        assert said.out == f"{logs}: 2 sessions · 6 ballots\n"
+        assert [set(session["answers"]) for session in sessions] == [{"new", "old"}] * 2
+        assert {len(ballot["grades"]) for each in sessions for ballot in each["ballots"]} == {2}
+        assert "nothing new; imported before, with 2 sessions" in witan("import", logs, *place).out
+
     def test_texts_that_were_only_ranked_have_the_share_of_rivals_beaten(self, witan, tmp_path):
         """As no juror graded them, that is the value in Inspect and the score in promptfoo."""
         texts = []

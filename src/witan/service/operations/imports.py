@@ -1,6 +1,7 @@
 """Files into a history: each whole or not at all, and once."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -10,8 +11,18 @@ from typing import TYPE_CHECKING
 from witan.core.ballot_table import BallotTable
 from witan.core.scale import Scale
 from witan.deliberation.record import ImportCounts, SessionImport
+from witan.errors import WitanError
+from witan.files.ballots.formats import content_of
+from witan.files.ballots.opening import open_source
 from witan.files.ballots.problems import LineProblem
-from witan.files.imports import digest_of, read_imports, rereadable_file
+from witan.files.evaluations import join_ballots
+from witan.files.imports import (
+    File,
+    collect_sessions,
+    digest_of,
+    read_imports,
+    rereadable_file,
+)
 
 if TYPE_CHECKING:
     from witan.history import History
@@ -51,9 +62,25 @@ class FileImport:
     scales: tuple[Scale, ...] = ()
 
 
+def join_logs(paths: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield logs of Inspect together, as each has one model; others alone."""
+    logs = [path for path in paths if len(paths) > 1 and _is_log(path)]
+    if logs:
+        yield tuple(logs)
+    yield from ((path,) for path in paths if path not in logs)
+
+
+def _is_log(path: str) -> bool:
+    """Whether a file is a log of Inspect; an unreadable one is reported when it is read."""
+    with suppress(WitanError), open_source(path) as source:
+        content = content_of(source, None, {})
+        return content is not None and content.format == "inspect"
+    return False
+
+
 def import_file(
     history: "History",
-    path: str | Path,
+    path: str | Path | Sequence[str | Path],
     options: FileOptions,
     *,
     strict: bool = False,
@@ -64,6 +91,8 @@ def import_file(
 
     Parameters
     ----------
+    path
+        Several files come in as one: what they say of a session is joined.
     strict
         Nothing of a file comes in if a line of it cannot be read.
     on_problem
@@ -71,14 +100,37 @@ def import_file(
     on_note
         Called with how the file is read, if its columns do not show it.
     """
-    source = "standard input" if str(path) == "-" else str(path)
-    with rereadable_file(path) as file:
-        digest = digest_of([file, *options.answers, *options.questions], **_identify(options))
+    paths = (path,) if isinstance(path, str | Path) else path
+    source = "standard input" if str(paths[0]) == "-" else str(paths[0])
+    with ExitStack() as stack:
+        files = [stack.enter_context(rereadable_file(each)) for each in paths]
+        digest = digest_of([*files, *options.answers, *options.questions], **_identify(options))
         before = history.find_import(digest)
         if before is not None:
             return FileImport(ImportCounts(0, before, 0), before=True)
         reading = _LineProblems(strict, on_problem)
-        sessions = read_imports(
+        sessions = _read(files, options, reading, on_note)
+        # Most kinds of file are read as a whole for their first session, and nobody who writes to
+        # the history has to wait for that.
+        first = next(sessions, None)
+        added = None
+        if first is not None:
+            try:
+                added = history.add(reading.watch_sessions(first, sessions), source, digest)
+            except _Refusal:
+                added = None
+        return FileImport(added, tuple(reading.problems), scales=tuple(reading.scales))
+
+
+def _read(
+    files: Sequence[File],
+    options: FileOptions,
+    reading: "_LineProblems",
+    on_note: Callable[[str], None] | None,
+) -> Iterator[SessionImport]:
+    """Read the sessions of files, each session whole."""
+    sessions = [
+        read_imports(
             file,
             format=options.format,
             answers=options.answers,
@@ -91,16 +143,11 @@ def import_file(
             on_problem=reading.note,
             on_note=on_note,
         )
-        # Most kinds of file are read as a whole for their first session, and nobody who writes to
-        # the history has to wait for that.
-        first = next(sessions, None)
-        added = None
-        if first is not None:
-            try:
-                added = history.add(reading.watch_sessions(first, sessions), source, digest)
-            except _Refusal:
-                added = None
-        return FileImport(added, tuple(reading.problems), scales=tuple(reading.scales))
+        for file in files
+    ]
+    if len(sessions) == 1:
+        return sessions[0]
+    return map(join_ballots, collect_sessions(chain.from_iterable(sessions)))
 
 
 def _identify(options: FileOptions) -> dict[str, object]:

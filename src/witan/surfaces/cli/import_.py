@@ -229,11 +229,13 @@ class _Importer:
     def take(self, name: str) -> None:
         """Import a file or folder; continue after an unreadable one."""
         from witan.files.imports import import_files
+        from witan.service.operations.imports import join_logs
 
         tally = _Tally("standard input" if name == "-" else name)
         self._at = tally.name
-        for path in self._call_and_report(tally, lambda: import_files(name)) or ():
-            self._take(tally, path)
+        found = self._call_and_report(tally, lambda: import_files(name)) or ()
+        for paths in join_logs(found):
+            self._take(tally, paths)
         self.done.append(tally)
         if tally.files and not self.quiet:
             echo(clean(tally.sentence()))
@@ -250,16 +252,16 @@ class _Importer:
             words.append(f"{clean(self._at)} is imported completely or not at all")
         return "; ".join([*words, "run the same command again for the rest"])
 
-    def _take(self, tally: _Tally, path: str) -> None:
+    def _take(self, tally: _Tally, paths: tuple[str, ...]) -> None:
         from witan.service.operations.imports import import_file
 
-        self._at = tally.name if path == "-" else path
-        with _spinner(path):
+        self._at = tally.name if len(paths) > 1 or paths[0] == "-" else paths[0]
+        with _spinner(paths[0]):
             report = self._call_and_report(
                 tally,
                 lambda: import_file(
                     self.history,
-                    path,
+                    paths,
                     self.options,
                     strict=self.strict,
                     on_problem=self._note,
@@ -269,7 +271,7 @@ class _Importer:
         if report is not None:
             tally.add(report)
         self._at = ""
-        self._n_files += 1
+        self._n_files += len(paths)
 
     def _call_and_report(self, tally: _Tally, call: Any) -> Any:
         """Call, and report file errors; history errors end the import."""

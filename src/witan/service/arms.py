@@ -126,10 +126,8 @@ class ArmBatchReport(BatchReport):
     ----------
     comparison
         The verdict on the arms; None: nothing was judged.
-    unanswered
-        Rows without an answer of the council, which are not compared.
-    unfinished
-        Rows with one, but no money for the best member by itself, or for the jury.
+    unanswered, unfinished
+        Rows not compared: without an answer of the council, or with one but no money for the rest.
     unjudged
         Rows on which the jury came to no outcome, or without a reference or vote.
     measure
@@ -482,6 +480,7 @@ class ArmBatch:
             unfinished=len(unfinished),
             unjudged=sum(row.task.number in done for row in unjudged),
             measure=self.arms.measure,
+            simulated=sum(each.simulated for each in results),
         )
 
     async def _run_batch(  # noqa: PLR0917 - as each of the three has them
@@ -797,4 +796,5 @@ def _join(row: _Row, status: Status = "complete", *missing: str) -> ArmRowResult
         arms={arm: row.answers[arm] for arm in ARMS if arm in row.answers},
         judgment=row.judgment,
         chooses=row.chooses,
+        simulated=any(each.simulated for each in row.results),
     )

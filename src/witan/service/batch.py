@@ -77,10 +77,8 @@ class BatchRow:
 
     Parameters
     ----------
-    number
-        Of its line or row, from 1.
-    id
-        What the file calls it; None: nothing.
+    number, id
+        Of its line or row, from 1, and what the file calls it; None: nothing.
     question
         None: the texts answer none.
     texts
@@ -121,10 +119,8 @@ class RowResult:
 
     Parameters
     ----------
-    row, id
-        Its number and name in the file.
-    session
-        The name of its session.
+    row, id, session
+        Its number and name in the file, and the name of its session.
     status
         That of the session; ``failed`` also where it came to nothing and is left open; ``error``:
         there is none.
@@ -142,6 +138,8 @@ class RowResult:
         None: unknown.
     error
         Why there is no session; None: there is one.
+    simulated
+        A seat plays a script.
     """
 
     row: int
@@ -155,6 +153,7 @@ class RowResult:
     missing: tuple[str, ...] = ()
     cost_usd: float | None = None
     error: str | None = None
+    simulated: bool = False
 
 
 class RowResults(list[RowResult], FrameSource):
@@ -184,10 +183,8 @@ class BatchReport(NotebookDisplay):
 
     Parameters
     ----------
-    rows
-        Rows of the file.
-    earlier
-        Rows whose sessions were closed before.
+    rows, earlier
+        Rows of the file, and those whose sessions were closed before.
     statuses, decisions
         Rows by status, and by decision on their texts.
     passed
@@ -202,6 +199,8 @@ class BatchReport(NotebookDisplay):
         Of all sessions, earlier runs and repeated calls included.
     people
         The jury's means, corrected by people's votes; None: no row has votes.
+    simulated
+        Rows with seats that play scripts.
     """
 
     rows: int
@@ -214,6 +213,7 @@ class BatchReport(NotebookDisplay):
     unaffordable: int = 0
     calls: int = 0
     people: PeopleEstimate | None = None
+    simulated: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,10 +222,8 @@ class BatchBill(NotebookDisplay):
 
     Parameters
     ----------
-    rows
-        Rows of the file.
-    earlier
-        Rows whose sessions were closed before.
+    rows, earlier
+        Rows of the file, and those whose sessions were closed before.
     calls
         Of the other rows, when nothing fails.
     expected_usd, worst_usd
@@ -764,6 +762,7 @@ class Batch:
             seconds,
             self._n_unaffordable,
             int(self._allowance.calls),
+            simulated=sum(each.simulated for each in self._results),
         )
 
 
@@ -782,6 +781,7 @@ def result_of(task: BatchRow, session: Session) -> RowResult:
         verdict,
         (*session.missing, *(_reasons(session) if status == "failed" else ())),
         session.cost.total_usd,
+        simulated=session.is_simulated,
     )
 
 

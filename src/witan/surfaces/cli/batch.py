@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from witan.errors import NothingToCount
+from witan.errors import BallotFileError
 from witan.service.parameters import Parameters, parameters_of
 from witan.service.requests import JudgeRequest, QuestionRequest
 from witan.service.text import clean, count_noun
@@ -35,14 +35,16 @@ from witan.surfaces.cli.commands import (
     word_problem,
 )
 from witan.surfaces.cli.options import (
+    Number,
     ParamType,
     Status,
+    WholeNumber,
     config_option,
     history_option,
     json_option,
     section,
 )
-from witan.surfaces.report.batch import progress_text
+from witan.surfaces.report.batch import ceiling_text, progress_text
 from witan.surfaces.terminal import console, echo, style_line
 
 if TYPE_CHECKING:
@@ -148,19 +150,19 @@ rows are complete, 3 some are not, 4 the ceiling was reached, 130 interrupted.""
     click.option(
         "--max-cost",
         "max_cost_usd",
-        type=click.FloatRange(min=0),
+        type=Number(min=0),
         metavar="NUMBER",
         help="US dollars to spend on all rows together, earlier runs included.",
     ),
     click.option(
         "--max-calls",
-        type=click.IntRange(min=0),
+        type=WholeNumber(min=0),
         metavar="NUMBER",
         help="Calls to make for all rows together, earlier runs included.",
     ),
     click.option(
         "--concurrency",
-        type=click.IntRange(min=1),
+        type=WholeNumber(min=1),
         default=8,
         show_default=True,
         metavar="NUMBER",
@@ -204,7 +206,7 @@ def batch_command(file: str, output: str | None, as_json: bool, **options: Any) 
 
     tasks = read_batch_rows(read_rows(file), file, dict(options["columns"]), options["texts"])
     if not tasks:
-        raise NothingToCount(f"{file} has no row")
+        raise BallotFileError(file, "has no rows")
 
     def say(note: str) -> None:
         echo(clean(note), err=True)
@@ -378,6 +380,8 @@ def _run(batch: "Batch | ArmBatch", stream: TextIO | None, *, as_json: bool) -> 
         page = Page.of(sys.stderr) if stream is None else Page.of(sys.stdout)
         echo("\n".join(render_report(page, report)), err=stream is None)
     if report.unaffordable or getattr(report, "unfinished", 0):
+        if not as_json:
+            echo(ceiling_text(batch.bill()), err=True)
         return Status.OVER_BUDGET
     return Status.ANSWERED if report.statuses == {"complete": report.rows} else Status.NO_QUORUM
 

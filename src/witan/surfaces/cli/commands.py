@@ -25,8 +25,10 @@ from witan.service.parameters import (
 from witan.service.text import Page
 from witan.surfaces.cli.options import (
     Decorator,
+    Number,
     ParsedType,
     SectionedCommand,
+    WholeNumber,
     chart_option,
     json_option,
     section,
@@ -75,7 +77,7 @@ def command(name: str, *examples: str, notes: str = "") -> Callable[[Any], click
     """
 
     def make(function: Any) -> click.Command:
-        lines = (each if "witan " in each else f"witan {each}" for each in examples)
+        lines = (each if " witan " in f" {each}" else f"witan {each}" for each in examples)
         epilog = "".join(["\b\nExamples:", *(f"\n  {line}" for line in lines)])
         new_command = click.command(name, cls=_Command, epilog=epilog)(function)
         new_command.notes = notes
@@ -338,7 +340,7 @@ def _type(parameter: Parameter) -> Any:
         return click.Choice(parameter.choices)
     bounds = parameter.bounds
     if parameter.kind in (int, float) and bounds:
-        kind: Any = click.IntRange if parameter.kind is int else click.FloatRange
+        kind: Any = WholeNumber if parameter.kind is int else Number
         return kind(
             bounds.get("ge", bounds.get("gt")),
             bounds.get("le", bounds.get("lt")),

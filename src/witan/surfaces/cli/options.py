@@ -111,6 +111,18 @@ class SectionedCommand(click.Command):
                     formatter.write_dl(records)
 
 
+class WholeNumber(click.IntRange):
+    """A whole number within bounds."""
+
+    name = "whole number"
+
+
+class Number(click.FloatRange):
+    """A number within bounds."""
+
+    name = "number"
+
+
 class ParsedType(ParamType):
     """A value that the parameter's own parser reads from text."""
 
@@ -175,7 +187,7 @@ def limit_option(default: int, words: str) -> Decorator[Any]:
         "Output",
         click.option(
             "--limit",
-            type=click.IntRange(min=0),
+            type=WholeNumber(min=0),
             metavar="NUMBER",
             default=default,
             show_default=True,

@@ -11,6 +11,7 @@ import click
 
 from witan.surfaces.cli.commands import command
 from witan.surfaces.cli.options import (
+    WholeNumber,
     config_option,
     fast_demo_option,
     open_record,
@@ -39,17 +40,17 @@ if TYPE_CHECKING:
     "--host", metavar="ADDRESS", help="Address to listen on; beyond this machine with a token."
 )
 @click.option(
-    "--port", type=click.IntRange(0, 65535), metavar="NUMBER", help="Port; 0 picks a free one."
+    "--port", type=WholeNumber(0, 65535), metavar="NUMBER", help="Port; 0 picks a free one."
 )
 @click.option(
     "--max-sessions",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     metavar="NUMBER",
     help="Maximum concurrent sessions.",
 )
 @click.option(
     "--max-connections",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     metavar="NUMBER",
     help="Maximum open connections.",
 )

@@ -1,6 +1,7 @@
 """Write the progress, bill and report of a batch."""
 
 from collections.abc import Iterator
+from math import ceil
 
 from witan.core.display import level_percent, percent, percent_range
 from witan.service.arms import ArmBatchReport, ArmBill
@@ -12,9 +13,6 @@ from witan.surfaces.report.arms import comparison_blocks
 from witan.surfaces.report.document import Block, Cell, Column, Note, Report, Sentence, table_of
 from witan.surfaces.report.estimates import estimate_blocks, mean_sentence
 
-RAISED = "--max-cost or --max-calls"
-"""Options of a batch's ceilings."""
-
 
 def batch_report(result: BatchReport) -> Report:
     """Write the report of a batch."""
@@ -23,6 +21,7 @@ def batch_report(result: BatchReport) -> Report:
     return Report(
         "Batch",
         (
+            *(["simulated"] if result.simulated else []),
             cost_sum_text(result.cost_usd),
             count_noun(result.calls, "call"),
             duration_text(result.seconds),
@@ -40,7 +39,7 @@ def _blocks(result: BatchReport) -> Iterator[Block]:
         reason = "is too low for another"
         if isinstance(result, ArmBatchReport):
             reason = "is probably too low for another with all its arms"
-        yield Note(f"{rows} not started: the ceiling {reason}; raise {RAISED}", "warning")
+        yield Note(f"{rows} not started: the ceiling {reason}", "warning")
     if result.passed is not None:
         n_passed, n_failed = (result.decisions.get(name, 0) for name in ("passed", "failed"))
         share = percent(n_passed / (n_passed + n_failed))
@@ -93,9 +92,7 @@ def _gaps(result: ArmBatchReport) -> Iterator[Block]:
     if result.unfinished:
         rows = count_noun(result.unfinished, "row")
         yield Note(
-            f"{rows} answered by the council but not compared: the ceiling is reached; "
-            f"raise {RAISED}",
-            "warning",
+            f"{rows} answered by the council but not compared: the ceiling is reached", "warning"
         )
     if result.unanswered:
         rows = count_noun(result.unanswered, "row")
@@ -140,6 +137,21 @@ def bill_report(result: BatchBill) -> Report:
 
 BAR_WIDTH = 24
 """Characters of a progress bar."""
+
+
+def ceiling_text(bill: BatchBill) -> str:
+    """Say which ceiling to raise for the rest of a batch, and how far."""
+    parts = []
+    calls = bill.made_calls + bill.calls
+    if bill.max_calls is not None and calls > bill.max_calls:
+        parts.append(f"--max-calls to {calls}")
+    if bill.max_cost_usd is not None and bill.worst_usd is not None:
+        usd = bill.spent_usd + bill.worst_usd
+        if usd > bill.max_cost_usd:
+            parts.append(f"--max-cost to {ceil(usd * 1e4) / 1e4:.4f}")
+    given = (("--max-cost", bill.max_cost_usd), ("--max-calls", bill.max_calls))
+    parts = parts or [option for option, most in given if most is not None]
+    return f"for every row, raise {' and '.join(parts)}"
 
 
 def progress_text(progress: Progress, width: int | None = None) -> str:

@@ -168,7 +168,7 @@ class TestVotes:
 
     def test_a_vote_for_no_arm_is_refused(self, history):
         """It names the arms."""
-        with pytest.raises(InvalidParameter, match="council, best or tie"):
+        with pytest.raises(InvalidParameter, match=r"of ann on row 1 .* council, best or tie"):
             run(history, rows(votes=[{"ann": "ada"}]), "votes")
 
 

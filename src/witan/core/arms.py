@@ -1,7 +1,7 @@
 """Compare a council's answers with its best member's, paired by question."""
 
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2s
 from math import fsum, sqrt
@@ -294,16 +294,17 @@ def check_references(references: Mapping[int, str | None]) -> None:
         raise InvalidParameter("measure", "references", expected)
     for row, reference in references.items():
         if reference is not None and (why := check_reference(reference)):
-            expected = f"a short answer, or a jury that reads it: this one {why}"
+            expected = f"a short answer, as this one {why}; else have judges read the references"
             raise InvalidParameter(f"the reference of row {row}", reference[:60], expected)
 
 
-def check_votes(votes: Iterable[Mapping[str, object]], arms: Sequence[Arm]) -> None:
-    """Refuse people's votes for what is no arm."""
-    winners = {winner for each in votes for winner in each.values()}
-    if unknown := winners - {*arms, TIE}:
-        expected = f"{', '.join(arms)} or {TIE}"
-        raise InvalidParameter("a vote on arms", min(unknown, key=str), expected)
+def check_votes(votes: Mapping[int, Mapping[str, object]], arms: Sequence[Arm]) -> None:
+    """Refuse people's votes by row for what is no arm."""
+    for row, winners in votes.items():
+        for person, winner in winners.items():
+            if winner not in (*arms, TIE):
+                expected = f"{', '.join(arms)} or {TIE}"
+                raise InvalidParameter(f"the vote of {person} on row {row}", winner, expected)
 
 
 def measure_ballots(

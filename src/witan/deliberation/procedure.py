@@ -321,7 +321,8 @@ def _rehearse(procedure: Procedure, n_members: int, *, jury: bool) -> None:
     try:
         next(tally_sessions(ballots, replace(settings, weights={}, gates={})))
     except UnsuitableBallots as error:
-        raise InvalidParameter("rule", settings.rule, error.remedy) from error
+        expected = error.remedy.removeprefix("take ")
+        raise InvalidParameter("rule", settings.rule, expected) from error
     except NothingToCount as error:
         raise InvalidParameter("kind", settings.kind, "'all' or 'model'") from error
     _accepted_settings.append(rehearsed)

@@ -315,7 +315,7 @@ class ArmBatch:
         if measure == "references":
             check_references({task.number: task.reference for task in self.tasks})
         else:
-            check_votes(self._votes.values(), self.arms.arms)
+            check_votes(self._votes, self.arms.arms)
 
     def bill(self) -> ArmBill:
         """Say what is still to be asked, and what it costs.

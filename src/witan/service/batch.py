@@ -313,7 +313,7 @@ def read_batch_rows(
         if question is None and not found:
             asked = [of[QUESTION], *(texts or (of[TEXT],))]
             problem = f"has no {' or '.join(asked)}"
-            remedy = f"name its columns, for example --column {QUESTION}=NAME"
+            remedy = f"name its columns: --column {QUESTION}=NAME; JSON, CSV and Parquet are read"
             raise BallotFileError(path, problem, line, remedy)
         if tasks and bool(tasks[0].texts) != bool(found):
             raise BallotFileError(path, "has no text to judge, or only some rows have one", line)

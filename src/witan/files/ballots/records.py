@@ -123,9 +123,7 @@ def objects(source: OpenedFile, report: ProblemReport) -> Iterator[tuple[int, di
             if end != len(line):
                 report(number, _not_json(f"extra text after the object at column {end + 1}"))
             elif type(record) is not dict:
-                report(
-                    number, Unreadable(None, "is not a JSON object; expected {…} with one ballot")
-                )
+                report(number, Unreadable(None, "is not a JSON object; expected {…} on each line"))
             elif "\\u" in line and not _is_text(record):
                 report(number, _not_json("it contains an unpaired surrogate"))
             else:
@@ -133,7 +131,7 @@ def objects(source: OpenedFile, report: ProblemReport) -> Iterator[tuple[int, di
 
 
 def _not_json(reason: str) -> Unreadable:
-    return Unreadable(None, f"is not JSON ({reason}); expected one ballot object per line")
+    return Unreadable(None, f"is not JSON ({reason}); expected one JSON object per line")
 
 
 def _is_text(record: dict[str, Any]) -> bool:

@@ -200,13 +200,13 @@ rows are complete, 3 some are not, 4 the ceiling was reached, 130 interrupted.""
 )
 def batch_command(file: str, output: str | None, as_json: bool, **options: Any) -> int:
     """Run a data set through a council, row by row."""
-    from witan.files.rows import read_rows
+    from witan.files.rows import NO_ROWS, read_rows
     from witan.service.batch import read_batch_rows
     from witan.service.history_access import load_history_config, open_recording
 
     tasks = read_batch_rows(read_rows(file), file, dict(options["columns"]), options["texts"])
     if not tasks:
-        raise BallotFileError(file, "has no rows")
+        raise BallotFileError(file, NO_ROWS)
 
     def say(note: str) -> None:
         echo(clean(note), err=True)
@@ -323,6 +323,8 @@ def _make_batch(
     planning = options["dry_run"]
     councils = LocalCouncils(options["config"], prices, history=history, say=say, for_plan=planning)
     council = _seat(councils, tasks, options)
+    if council.procedure.pairs is not None:
+        _check_pairs(tasks, options)
     names = ("concurrency", "max_cost_usd", "max_calls", *OF_TEXTS)
     batch_options = BatchOptions(
         **{name: options[name] for name in names}, write_error=word_problem
@@ -334,6 +336,17 @@ def _make_batch(
 
         return SparkBatch(council, history, tasks, batch_options, master=master or None)
     return Batch(council, history, tasks, batch_options)
+
+
+def _check_pairs(tasks: "list[BatchRow]", options: Mapping[str, Any]) -> None:
+    """Refuse pairs of texts that cannot be compared, before the first call."""
+    single = next((task for task in tasks if len(task.texts) == 1), None)
+    if single is not None:
+        problem = f"row {single.number} has a single text, which makes no pair"
+        raise click.UsageError(f"{problem}; leave --pairs out, or judge several texts per row")
+    if options["pass_mark"] is not None:
+        problem = "--pass-mark needs grades, and pairs are not graded"
+        raise click.UsageError(f"{problem}; leave --pairs or --pass-mark out")
 
 
 def _write_row(stream: TextIO | None, result: "RowResult") -> None:

@@ -255,8 +255,9 @@ def estimate(
         raise InvalidParameter("pass_mark", pass_mark, expected)
     systems = _most_frequent(electorates)
     if not systems:
-        problem = f"no system has ballots of models in {MIN_CLUSTERS} sessions"
-        raise NothingToCount(f"{problem}; a column session or prompt groups ballots")
+        problem = f"a system needs ballots of models in {MIN_CLUSTERS} sessions (rows of a batch)"
+        hint = "; a column session or prompt groups ballots" if len(electorates) == 1 else ""
+        raise NothingToCount(f"{problem}{hint}")
     quantities: list[Quantity] = ["mean grade"] if is_graded else ["share of rivals beaten"]
     if pass_mark is not None:
         quantities.append("pass rate")

@@ -7,6 +7,8 @@ import pytest
 from elections import ballot, ballots
 from histories import ASKED, MODELS, send, stages, told
 from witan.core.ballot import Ballot
+from witan.core.profile import MAX_CANDIDATES
+from witan.deliberation.ports import Seat
 from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, HistoryError, InvalidBallot, UnknownName
 from witan.history import History, ImportCounts, SessionImport
@@ -63,6 +65,26 @@ class TestReplacing:
         with pytest.raises(InvalidBallot, match="name of a candidate"):
             history.vote("s1", [replace(VOTE, reviewer="a")])
 
+    @pytest.mark.parametrize("name", ["", " ", " ines", "human", "people"])
+    def test_name_that_cannot_be_read_back_is_refused(self, history, name):
+        """Nothing is stored, and the session can still be read."""
+        history.add([imported()], "f", "d")
+        with pytest.raises(InvalidBallot, match="cannot be"):
+            history.vote("s1", [replace(VOTE, reviewer=name)])
+
+        assert people(history) == []
+
+    def test_name_of_a_seat_is_refused(self, history):
+        """Even where it gave no answer, as a juror."""
+        events = told("s1")
+        juror = Seat("judy", "test:judy", "test")
+        opened = replace(events[0], jury=(juror,))
+        record = Session.of([opened, *events[1:]])
+        history.add([SessionImport("s1", ASKED, session_record=record)], "f", "d")
+
+        with pytest.raises(InvalidBallot, match="name of a seat"):
+            history.vote("s1", [replace(rank_all("ines"), reviewer="judy")])
+
     def test_unranked_answers_can_be_voted_on(self, history):
         """Where all reviewers abstained, people may still vote."""
         silent = Ballot("r", abstained=True, session="s1")
@@ -83,6 +105,20 @@ COUNTED = (
 def rank_all(person):
     """A person's ballot on a council's session."""
     return Ballot(person, tuple((name,) for name in MODELS), session="s1", kind="human")
+
+
+def crowd(size):
+    """A session of so many seats, one of which cast a ballot."""
+    [opened], answers, ballots, closed = stages("s1")
+    names = [f"m{n}" for n in range(size)]
+    ballot = Ballot("m0", tuple((name,) for name in names), session="s1")
+    events = [
+        replace(opened, seats=tuple(Seat(name, f"test:{name}", "test") for name in names)),
+        *(replace(answers[0], seat=name) for name in names),
+        replace(ballots[0], seat="m0", ballot=ballot),
+        *closed,
+    ]
+    return [replace(event, seq=seq) for seq, event in enumerate(events, start=1)]
 
 
 class TestOpenSession:
@@ -147,6 +183,46 @@ class TestOpenSession:
         history.vote("s1", [changed], replace_earlier=True)
 
         assert people(history) == [changed]
+
+    def test_comparisons_of_pairs_wait_beside_a_vote_on_all(self, history):
+        """A person has as many as were cast, and replacing a vote leaves them."""
+        opened, answers, ballots, closed = stages("s1")
+        with history.recording() as recording:
+            send(recording, opened + answers + ballots[:1])
+        pairs = [
+            Ballot("ines", ((one,), ("ed",)), session="s1", kind="human", paired=True)
+            for one in ("ada", "bo")
+        ]
+        history.vote("s1", [*pairs, rank_all("ines")])
+        changed = replace(rank_all("ines"), groups=rank_all("ines").groups[::-1])
+        history.vote("s1", [changed], replace_earlier=True)
+
+        assert people(history) == [changed, *pairs]
+        assert [each.ballot for each in history.votes_of("ines")] == [changed]
+        events = [*history.claim("s1", force=True).events]
+        with history.recording() as recording:
+            send(recording, events + ballots[1:] + closed)
+        assert people(history) == [changed, *pairs]
+        assert history.database.rows("SELECT * FROM waiting_votes") == []
+
+    def test_vote_that_cannot_be_counted_says_why(self, history):
+        """It stays with its session, which is not open any more."""
+        events = crowd(MAX_CANDIDATES + 1)
+        last = len(events) - 1
+        with history.recording() as recording:
+            send(recording, events[:last])
+        vote = Ballot("ines", (("m1",), ("m2",)), session="s1", kind="human")
+        history.vote("s1", [vote])
+        [waiting] = history.votes_of("ines")
+        stored = [*history.claim("s1", force=True).events]
+        with history.recording() as recording:
+            send(recording, [*stored, events[last]])
+
+        [found] = history.votes_of("ines")
+        assert (waiting.is_open, waiting.why) == (True, None)
+        assert not found.is_open
+        assert "candidates in session 's1'" in found.why
+        assert people(history) == [vote]
 
     def test_nothing_of_the_panel_is_revealed(self, history):
         """Authors are, to whoever has voted."""

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from witan.core.ballot import PEOPLE, Ballot, Groups, is_unnamed
-from witan.core.ballot_records import bodies
+from witan.core.ballot_records import Unreadable, bodies
 from witan.core.blind_vote import (
     Agreement,
     agreement,
@@ -29,6 +29,7 @@ from witan.core.outcome import Outcome
 from witan.core.session_ballots import SessionBallots
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
+from witan.deliberation.events import SessionOpened
 from witan.deliberation.record import ImportCounts, SessionImport
 from witan.deliberation.session import Session
 from witan.deliberation.texts import mask, masked_names
@@ -46,6 +47,7 @@ from witan.history.counting import SessionRows, count_session, count_waiting_vot
 from witan.history.database import Database, in_list
 from witan.history.reading import (
     has_final_answers,
+    parse_ballot,
     read_answers,
     read_session_ballots,
     require_session,
@@ -221,7 +223,7 @@ def prepare_paper(history: "History", session: str, person: str) -> Paper:
     InvalidBallot
         If the name is already used for somebody else, or for all people.
     """
-    _check_name(person)
+    check_voter(person)
     about = history.summary(session)
     location = history.database.location
     if about.status in OPEN:
@@ -299,15 +301,18 @@ def _too_few(session: "SessionImport", answers: int) -> tuple[str, Remedy]:
     return f"the session {session.session} has {texts}; a vote needs at least two", remedy
 
 
-def _check_name(person: str) -> None:
-    """Refuse a name reserved for several people."""
-    meaning = ""
+def reserved_use(person: str) -> str | None:
+    """Say for whom a name is reserved; None: for nobody."""
     if is_unnamed(person):
-        meaning = "this name is reserved for people without a name in files"
-    elif person.casefold() == PEOPLE:
-        meaning = "this name is reserved for all people together in audits"
-    if meaning:
-        raise InvalidBallot(person, f"cannot be cast: {meaning}; vote under your own name")
+        return "people without a name in files"
+    return "all people together in audits" if person.casefold() == PEOPLE else None
+
+
+def check_voter(person: str) -> None:
+    """Refuse a name reserved for several people."""
+    if whom := reserved_use(person):
+        problem = f"cannot be cast: this name is reserved for {whom}; vote under your own name"
+        raise InvalidBallot(person, problem)
 
 
 def _earlier_ballot(ballots: Sequence[Ballot], person: str) -> Ballot | None:
@@ -380,7 +385,7 @@ def compare_with_panel(groups: Groups, outcome: Outcome) -> Agreement:
     return agreement(groups, ranks, find_clear_pairs(outcome))
 
 
-_RECOUNTED_TABLES = ("ballots", "standings", "matchups", "counted", "waiting_votes")
+_RECOUNTED_TABLES = ("ballots", "standings", "matchups", "counted")
 
 
 def vote(
@@ -390,6 +395,28 @@ def vote(
 
     An open session is counted when it is closed.
     """
+    for ballot in votes:
+        check_voter(ballot.reviewer)
+    require_session(database, session)
+    seated = _seats(database, session)
+    if taken := [ballot.reviewer for ballot in votes if ballot.reviewer in seated]:
+        problem = "has the name of a seat of the council; vote under another name"
+        raise InvalidBallot(taken[0], problem)
+    _add_votes(database, session, votes, replace_earlier=replace_earlier)
+
+
+def _seats(database: Database, session: str) -> set[str]:
+    """Return the names of a council, jury included; empty: its ballots were imported."""
+    match read_events(database, session)[:1]:
+        case [SessionOpened() as opening]:
+            return {each.name for each in (*opening.seats, *opening.jury, *opening.chairmen)}
+    return set()
+
+
+def _add_votes(
+    database: Database, session: str, votes: Sequence[Ballot], *, replace_earlier: bool = False
+) -> None:
+    """Add ballots under names that files may use, too."""
     with database.transaction():
         require_session(database, session)
         lock_session(database, session)
@@ -397,19 +424,22 @@ def vote(
         is_open = status == "interrupted"
         if is_open:
             _check_final_answers(database, session)
-        counted_votes = [] if is_open else stored_ballots(database, session)
-        earlier_ballots = [*counted_votes, *waiting_votes(database, session)]
+        counted_ballots = [] if is_open else stored_ballots(database, session)
+        waiting = waiting_votes(database, session)
         new = [replace(ballot, session=ballot.session or session) for ballot in votes]
         if replace_earlier:
-            voters = {ballot.reviewer for ballot in new}
-            earlier_ballots = [
-                b for b in earlier_ballots if not (_is_vote_on_all(b) and b.reviewer in voters)
-            ]
-        check_votes(session, earlier_ballots, new, read_answers(database, session))
+            voters = {ballot.reviewer for ballot in new if _is_vote_on_all(ballot)}
+            counted_ballots, waiting = (
+                [b for b in ballots if not (_is_vote_on_all(b) and b.reviewer in voters)]
+                for ballots in (counted_ballots, waiting)
+            )
+            _delete_waiting_votes(database, session, voters)
+        check_votes(session, [*counted_ballots, *waiting], new, read_answers(database, session))
         if is_open:
             insert_waiting_votes(database, session, new)
             return
-        ballots, entries = _count(database, (session, at_us, category), [*earlier_ballots, *new])
+        # Votes that still wait for a closed session cannot be counted.
+        ballots, entries = _count(database, (session, at_us, category), [*counted_ballots, *new])
         for table in _RECOUNTED_TABLES:
             database.execute(
                 f"DELETE FROM {table} WHERE session = :session",  # noqa: S608 - names of our own
@@ -424,14 +454,25 @@ def vote(
 
 def insert_waiting_votes(database: Database, session: str, votes: Sequence[Ballot]) -> None:
     """Keep people's ballots on an open session until it is closed."""
+    sql = (
+        "SELECT COALESCE(MAX(number), 0) + 1 FROM waiting_votes"
+        " WHERE session = :session AND reviewer = :reviewer"
+    )
     for vote, body in zip(votes, bodies(votes), strict=True):
-        key = {"session": session, "reviewer": vote.reviewer}
-        database.execute(
-            "DELETE FROM waiting_votes WHERE session = :session AND reviewer = :reviewer", key
-        )
-        database.insert(
-            "waiting_votes", ("session", "reviewer", "body"), [(session, vote.reviewer, body)]
-        )
+        reviewer, number = make_storable(vote.reviewer), 0
+        if vote.paired:
+            [(number,)] = database.rows(sql, {"session": session, "reviewer": reviewer})
+        row = (session, reviewer, number, body)
+        database.insert("waiting_votes", ("session", "reviewer", "number", "body"), [row])
+
+
+def _delete_waiting_votes(database: Database, session: str, voters: Collection[str]) -> None:
+    """Delete people's ballots on the whole of a session; those on pairs stay."""
+    sql = (
+        "DELETE FROM waiting_votes WHERE session = :session AND reviewer = :reviewer AND number = 0"
+    )
+    for voter in sorted(voters):
+        database.execute(sql, {"session": session, "reviewer": make_storable(voter)})
 
 
 def _is_vote_on_all(ballot: Ballot) -> bool:
@@ -451,9 +492,10 @@ def check_votes(
     Raises
     ------
     InvalidBallot
-        If one is not a person's, belongs to another session, names an unknown answer, is cast under
-        the name of a candidate, or is its reviewer's second one.
+        If one cannot be read back, is not a person's, belongs to another session, names an unknown
+        answer, is cast under the name of a candidate, or is its reviewer's second one.
     """
+    _check_readable(new)
     candidate_names = {
         *seats,
         *(name for ballot in earlier_ballots for name in ballot.candidate_names()),
@@ -479,6 +521,19 @@ def check_votes(
             raise InvalidBallot(ballot.reviewer, "exists already; a person votes once")
         if not ballot.paired:
             voters.add(ballot.reviewer)
+
+
+def _check_readable(votes: Sequence[Ballot]) -> None:
+    """Refuse ballots that cannot be read back as they are."""
+    for ballot, body in zip(votes, bodies(votes), strict=True):
+        try:
+            reviewer = parse_ballot(body).reviewer
+        except Unreadable as error:
+            problem = f"cannot be stored: its {error.field} {error.problem}"
+            raise InvalidBallot(ballot.reviewer or "nobody", problem) from None
+        if reviewer != ballot.reviewer:
+            problem = "cannot be stored: its name begins or ends with white space"
+            raise InvalidBallot(reviewer, problem)
 
 
 def _count(
@@ -618,7 +673,7 @@ def _vote(
             if body not in stored_bodies
         ]
         if missing:
-            vote(database, session, missing)
+            _add_votes(database, session, missing)
             n_by_kind["human"] += len(missing)
     return n_by_kind
 

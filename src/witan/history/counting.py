@@ -310,20 +310,23 @@ def count_waiting_votes(database: Database, session: Session) -> SessionRows | N
 
     None: none can be counted.
 
-    Votes that cannot be counted go on waiting, and the session is stored without them.
+    Votes that cannot be counted stay where they are, with the reason, and the session is stored
+    without them.
     """
+    if session.status == "interrupted":
+        return None
     votes = waiting_votes(database, session.id)
-    if not votes or session.status == "interrupted":
+    if not votes:
         return None
+    params = {"session": session.id}
     try:
-        rows = count_session(session, votes)
-    except WitanError:
+        entries = session_entries(session, votes)
+    except WitanError as error:
+        sql = "UPDATE waiting_votes SET why = :why WHERE session = :session"
+        database.execute(sql, params | {"why": str(error)})
         return None
-    if rows.entries is None:
-        return None
-    sql = "DELETE FROM waiting_votes WHERE session = :session"
-    database.execute(sql, {"session": session.id})
-    return rows
+    database.execute("DELETE FROM waiting_votes WHERE session = :session", params)
+    return _session_rows(session, entries, votes)
 
 
 def count_sessions(sessions: Sequence[Session]) -> list[SessionRows]:

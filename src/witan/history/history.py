@@ -547,7 +547,8 @@ class History:
         ------
         InvalidBallot
             If one is not a person's, belongs to another session, names an unknown answer, is cast
-            under the name of a candidate, or is its reviewer's second one.
+            under a reserved name or that of a seat or candidate, cannot be read back, or is its
+            reviewer's second one.
         HistoryError
             If the session is not closed.
         """

@@ -94,8 +94,8 @@ def stored_ballots(database: Database, session: str) -> list[Ballot]:
 
 
 def waiting_votes(database: Database, session: str) -> list[Ballot]:
-    """Read people's ballots on an open session, counted at its end."""
-    sql = "SELECT body FROM waiting_votes WHERE session = :session ORDER BY reviewer"
+    """Read people's ballots on an open session, or that could not be counted."""
+    sql = "SELECT body FROM waiting_votes WHERE session = :session ORDER BY reviewer, number"
     return [parse_ballot(body) for (body,) in database.rows(sql, {"session": session})]
 
 
@@ -111,6 +111,8 @@ class StoredVote:
         True if a member of the session was scripted.
     is_open
         True if the session is not closed, so that the ballot does not count yet.
+    why
+        Why the ballot could not be counted at the end of its session; None: it could, or is open.
     """
 
     session: str
@@ -118,6 +120,7 @@ class StoredVote:
     simulated: bool
     is_open: bool
     ballot: Ballot
+    why: str | None = None
 
 
 def votes_of(database: Database, person: str, search: "Search") -> list[StoredVote]:
@@ -125,18 +128,27 @@ def votes_of(database: Database, person: str, search: "Search") -> list[StoredVo
     conditions, params = build_conditions(search)
     where = "".join(f" AND s.{condition}" for condition in conditions)
     sql = (
-        "SELECT s.session, s.at_us, s.simulated, {is_open}, b.body"  # noqa: S608 - names of our own
+        "SELECT s.session, s.at_us, s.simulated, s.status, b.body, {why}"  # noqa: S608
         " FROM {table} b JOIN sessions s ON s.session = b.session WHERE {reviewer}" + where
     )
     counted = sql.format(
-        table="ballots", is_open=0, reviewer="b.reviewer = :code AND b.human = 1 AND b.paired = 0"
+        table="ballots", why="NULL", reviewer="b.reviewer = :code AND b.human = 1 AND b.paired = 0"
     )
-    waiting = sql.format(table="waiting_votes", is_open=1, reviewer="b.reviewer = :person")
+    waiting = sql.format(
+        table="waiting_votes", why="b.why", reviewer="b.reviewer = :person AND b.number = 0"
+    )
     params |= {"code": code_of(person), "person": make_storable(person)}
     rows = database.rows(f"{counted} UNION ALL {waiting} ORDER BY 2, 1", params)
     return [
-        StoredVote(session, to_datetime(at_us), bool(simulated), bool(is_open), parse_ballot(body))
-        for session, at_us, simulated, is_open, body in rows
+        StoredVote(
+            session,
+            to_datetime(at_us),
+            bool(simulated),
+            status == "interrupted",
+            parse_ballot(body),
+            why,
+        )
+        for session, at_us, simulated, status, body, why in rows
     ]
 
 

@@ -254,8 +254,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         CREATE TABLE waiting_votes (
             session TEXT NOT NULL,
             reviewer TEXT NOT NULL,
+            number INTEGER NOT NULL,
             body TEXT NOT NULL,
-            PRIMARY KEY (session, reviewer)
+            why TEXT,
+            PRIMARY KEY (session, reviewer, number)
         )
         """,
     ),

@@ -506,6 +506,31 @@ class TestPeople:
         assert self.people(place, session)["person 2"].grades == {"text": 9.0}
         assert changed["earlier"] == 13
 
+    def test_what_a_person_voted_on_the_session_stands(self, witan, tmp_path, place):
+        """The vote in the file differs from it, which is reported, and is left out."""
+        path = write_rows(tmp_path / "q.jsonl", [{"question": "Why?", "votes": "ann=bob"}])
+        council = [*write_council(tmp_path), "--history", place]
+        [row] = lines(witan("batch", path, *council).out)
+        with History.open(place, reading=True) as history:
+            answers = [*history.answers(row["session"])]
+        own = " > ".join(sorted(answers, key="bob".__eq__))
+        voter = ["--as", "ann", "--history", place]
+        cast = witan("vote", row["session"], *voter, "--ranking", own, "--replace")
+        again = witan("batch", path, *council)
+
+        assert cast.status == 0
+        assert "1 vote in the data set differs from what the person voted" in again.err
+        assert self.people(place, row["session"])["ann"].groups[-1] == ("bob",)
+        assert "again" in self.people(place, row["session"])["ann"].notes
+
+    def test_they_are_not_known_to_be_blind(self, witan, tmp_path, place):
+        """The record of a person's votes leaves them out, and says so."""
+        path = write_rows(tmp_path / "q.jsonl", [{"question": "Why?", "votes": "ines=bob"}])
+        witan("batch", path, *write_council(tmp_path), "--history", place)
+        said = witan("votes", "--as", "ines", "--history", place)
+
+        assert "1 vote not known to be blind: not compared" in said.out + said.err
+
     @pytest.mark.parametrize("kind", ["csv", "parquet"])
     def test_grades_come_in_every_format(self, witan, tmp_path, jury, kind):
         """In CSV several stand in one cell, in Parquet in a list."""
@@ -542,6 +567,13 @@ class TestPeople:
             ({"texts": {"a": "x", "b": "y"}, "votes": "c"}, "expected a, b or tie"),
             ({"question": "Why?", "votes": "dan"}, "row 1 cannot be 'dan'; expected"),
             ({"text": "a", "votes": "pass"}, "expected a grade from 1 to 10, or a pass mark"),
+            ({"text": "a", "votes": "=5"}, "has the vote '5', which is by a person without a name"),
+            ({"text": "a", "votes": {"": 5}}, "which is by a person without a name"),
+            ({"text": "a", "votes": {"People": 5}}, "reserved for all people together"),
+            ({"text": "a", "votes": "human-2=5"}, "reserved for people without a name"),
+            ({"text": "a", "votes": "ann=8; ann =2"}, "is one of 2 by ann; a person votes once"),
+            ({"text": "a", "votes": '{"ann": 8, "ann": 2}'}, "is one of 2 by ann"),
+            ({"text": "a", "votes": "xan=5"}, "xan is a seat of the council"),
         ],
     )
     def test_a_vote_for_nothing_is_refused(self, witan, tmp_path, jury, place, row, words):

@@ -433,8 +433,9 @@ class Batch:
     ) -> None:
         self.council, self.history, self.options = council, history, options
         self.tasks = tuple(tasks)
-        check_votes(self.tasks, [each.name for each in council.members], options.pass_mark)
         seated = (*council.members, *council.jury, *council.chairmen)
+        members = [each.name for each in council.members]
+        check_votes(self.tasks, members, {each.name for each in seated}, options.pass_mark)
         seats = [(seat.name, seat.source, seat.url, seat.options) for seat in seated]
         # Limits say how long and at what price is asked, not what.
         how = replace(council.procedure, limits=type(council.procedure.limits)())

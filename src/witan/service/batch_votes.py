@@ -1,7 +1,8 @@
 """People's votes on rows of a data set: read, stored and counted."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from witan.core.settings import Settings
 from witan.deliberation.ports import SystemClock
 from witan.errors import BallotFileError, InvalidParameter, NothingToCount
 from witan.history import History
+from witan.history.ballots import reserved_use
 
 if TYPE_CHECKING:
     from witan.service.batch import BatchRow
@@ -38,6 +40,8 @@ class PeopleEstimate:
         Rows whose votes are stored.
     left_out
         Votes for an answer that its session lacks.
+    own
+        Votes that differ from the one that their person cast on the session itself, which counts.
     estimates
         Means of all rows, corrected by the votes; None: `why` says so.
     why
@@ -48,6 +52,7 @@ class PeopleEstimate:
     left_out: int
     estimates: Estimates | None
     why: str | None = None
+    own: int = 0
 
 
 def read_votes(value: object, texts: Collection[str], place: tuple[str, str, int]) -> "Votes":
@@ -63,27 +68,26 @@ def read_votes(value: object, texts: Collection[str], place: tuple[str, str, int
     Raises
     ------
     BallotFileError
-        If a vote on one text is no grade, or one on several names none of them.
+        If a vote on one text is no grade, or one on several names none of them, or a person has no
+        name, another's, or votes twice.
     """
     if value is None:
         return {}
-    if isinstance(value, str):
-        value = _split(value)
-    if isinstance(value, Mapping):
-        named = {str(person): vote for person, vote in value.items() if vote is not None}
-    else:
-        several = value if isinstance(value, list | tuple) else [value]
-        named = {f"person {n}": vote for n, vote in enumerate(several, start=1)}
+    path, column, line = place
+    named = [(person.strip(), vote) for person, vote in _split(value)]
+    n_votes = Counter(person for person, _ in named)
     votes: dict[str, PersonVote] = {}
-    for person, vote in named.items():
+    for person, vote in named:
+        problem = _name_problem(person)
+        if n_votes[person] > 1:
+            problem = f"is one of {n_votes[person]} by {person}; a person votes once"
+        elif person in texts:
+            problem = f"is by {person}, which is a text"
         read = _read_grade(vote) if len(texts) == 1 else _read_winner(vote, texts)
-        if read is None or person in texts:
-            path, column, line = place
+        if problem or read is None:
             expected = GRADES if len(texts) == 1 else _winners(texts)
-            problem = f"field {column!r} has the vote {vote!r}; expected {expected}"
-            if person in texts:
-                problem = f"field {column!r} has a vote by {person}, which is a text"
-            raise BallotFileError(path, problem, line)
+            problem = f", which {problem}" if problem else f"; expected {expected}"
+            raise BallotFileError(path, f"field {column!r} has the vote {vote!r}{problem}", line)
         votes[person] = read
     return votes
 
@@ -91,18 +95,36 @@ def read_votes(value: object, texts: Collection[str], place: tuple[str, str, int
 Votes = dict[str, PersonVote]
 
 
-def _split(cell: str) -> object:
-    """Take the votes of a cell apart."""
-    if cell.lstrip()[:1] in ("[", "{"):
+def _name_problem(person: str) -> str | None:
+    """Say why nobody can vote under a name."""
+    if not person.strip():
+        return "is by a person without a name"
+    whom = reserved_use(person)
+    return whom and f"is by {person}, a name reserved for {whom}"
+
+
+def _split(value: object) -> Iterable[tuple[str, object]]:
+    """Take the votes of a row apart, each with its person."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         try:
-            return json.loads(cell)
+            value = json.loads(value, object_pairs_hook=_Pairs)
         except ValueError:
-            return cell
-    named: dict[str, str] = {}
-    for number, part in enumerate(filter(None, map(str.strip, cell.split(";"))), start=1):
-        person, equals, vote = part.rpartition("=")
-        named[person.strip() if equals else f"person {number}"] = vote.strip()
-    return named
+            return [("person 1", value)]
+    if isinstance(value, _Pairs | Mapping):
+        pairs = value if isinstance(value, _Pairs) else value.items()
+        return [(str(person), vote) for person, vote in pairs if vote is not None]
+    if isinstance(value, str):
+        parts = [part.rpartition("=") for part in value.split(";") if part.strip()]
+        return [
+            (person if equals else f"person {number}", vote.strip())
+            for number, (person, equals, vote) in enumerate(parts, start=1)
+        ]
+    several = value if isinstance(value, list | tuple) else [value]
+    return [(f"person {n}", vote) for n, vote in enumerate(several, start=1)]
+
+
+class _Pairs(list[tuple[str, object]]):
+    """The fields of a JSON object, repeated ones included."""
 
 
 def _read_grade(vote: object) -> PersonVote | None:
@@ -128,15 +150,23 @@ def _winners(names: Collection[str]) -> str:
 
 
 def check_votes(
-    tasks: Sequence["BatchRow"], members: Collection[str], pass_mark: float | None
+    tasks: Sequence["BatchRow"],
+    members: Collection[str],
+    seats: Collection[str],
+    pass_mark: float | None,
 ) -> None:
     """Refuse votes that no session of these rows can take.
+
+    Parameters
+    ----------
+    seats
+        Names of all seats, jury and chairmen included.
 
     Raises
     ------
     InvalidParameter
-        If a vote names no member, a person has the name of one, or a vote passes or fails and there
-        is no pass mark.
+        If a vote names no member, a person has no name of their own, or a vote passes or fails and
+        there is no pass mark.
     """
     for task in tasks:
         for person, vote in task.votes.items():
@@ -146,8 +176,11 @@ def check_votes(
                 raise InvalidParameter(name, "pass" if vote else "fail", expected)
             if not task.texts and vote not in (*members, TIE):
                 raise InvalidParameter(name, vote, _winners(members))
-            if not task.texts and person in members:
-                raise InvalidParameter(name, vote, f"another name of the person: {person} answers")
+            if person in seats:
+                expected = f"another name of the person: {person} is a seat of the council"
+                raise InvalidParameter(name, vote, expected)
+            if problem := _name_problem(person):
+                raise InvalidParameter(name, vote, f"another name: this vote {problem}")
 
 
 def count_votes(
@@ -159,6 +192,8 @@ def count_votes(
 ) -> PeopleEstimate:
     """Store all closed rows' votes; correct the jury's means by them.
 
+    A vote replaces one that came with the data set, and never one that its person cast elsewhere.
+
     Parameters
     ----------
     names
@@ -166,7 +201,7 @@ def count_votes(
     """
     statuses = history.statuses([*names])
     ballots: list[Ballot] = []
-    n_rows = n_left_out = 0
+    n_rows = n_left_out = n_own = 0
     for task, name in zip(tasks, names, strict=True):
         if statuses.get(name, "interrupted") == "interrupted":
             continue
@@ -176,18 +211,23 @@ def count_votes(
             votes = [_ballot(name, person, vote, answers) for person, vote in task.votes.items()]
             new = [vote for vote in votes if vote is not None]
             n_left_out += len(votes) - len(new)
-            if not _holds(stored, new):
-                history.vote(name, new, replace_earlier=True)
+            earlier = {each.reviewer: each for each in stored if _is_whole_vote(each)}
+            changed = [vote for vote in new if not _is_same(earlier.get(vote.reviewer), vote)]
+            own = [vote for vote in changed if _is_own(earlier.get(vote.reviewer))]
+            n_own += len(own)
+            if missing := [vote for vote in changed if vote not in own]:
+                history.vote(name, missing, replace_earlier=True)
                 stored = history.ballots(name)
             n_rows += bool(new)
         ballots += stored
     if not n_rows:
-        return PeopleEstimate(0, n_left_out, None, "no row with votes is complete")
+        return PeopleEstimate(0, n_left_out, None, "no row with votes is complete", n_own)
     passes = any(isinstance(vote, bool) for task in tasks for vote in task.votes.values())
     try:
-        return PeopleEstimate(n_rows, n_left_out, _estimate(ballots, settings, pass_mark, passes))
+        estimates = _estimate(ballots, settings, pass_mark, passes)
     except NothingToCount as error:
-        return PeopleEstimate(n_rows, n_left_out, None, str(error))
+        return PeopleEstimate(n_rows, n_left_out, None, str(error), n_own)
+    return PeopleEstimate(n_rows, n_left_out, estimates, own=n_own)
 
 
 def _ballot(
@@ -211,14 +251,18 @@ def _ballot(
     )  # fmt: skip
 
 
-def _holds(stored: Sequence[Ballot], votes: Sequence[Ballot]) -> bool:
-    """True if all votes are stored already."""
-    earlier = {each.reviewer: each for each in stored if each.kind == "human" and not each.paired}
-    for vote in votes:
-        was = earlier.get(vote.reviewer)
-        if was is None or (was.groups, was.grades) != (vote.groups, vote.grades):
-            return False
-    return True
+def _is_whole_vote(ballot: Ballot) -> bool:
+    return ballot.kind == "human" and not ballot.paired
+
+
+def _is_same(earlier: Ballot | None, vote: Ballot) -> bool:
+    """True if a person said the same before."""
+    return earlier is not None and (earlier.groups, earlier.grades) == (vote.groups, vote.grades)
+
+
+def _is_own(earlier: Ballot | None) -> bool:
+    """True if a person cast a ballot that came with no data set."""
+    return earlier is not None and earlier.notes != NOTE
 
 
 def _estimate(

@@ -189,7 +189,8 @@ class SparkBatch(Batch):
         """Run open rows as Spark jobs, while each job ends some."""
         if not waiting:
             return
-        rows = {name: task for task, name, _ in waiting}
+        # Nobody there needs people's votes: they are counted once, here.
+        rows = {name: replace(task, votes={}) for task, name, _ in waiting}
         assignment = replace(self._assignment, lessons=self._lessons)
         ceiling = None
         if assignment.ceiling is not None:

@@ -236,7 +236,7 @@ class TestRecord:
         expect(page.locator("h1")).to_contain_text(
             re.compile(r"una and the panels agree on \d+% of")
         )
-        expect(page.locator("main")).to_contain_text("1 vote not cast blind: not compared")
+        expect(page.locator("main")).to_contain_text("1 vote not known to be blind: not compared")
         expect(page.locator(".measures tbody tr")).to_have_count(4)
         expect(page.locator("figure svg:visible")).to_have_count(1)
         section = page.locator("section", has=page.get_by_role("heading", name="Latest votes"))

@@ -23,6 +23,7 @@ from witan.history.ballots import (
     reveal,
 )
 from witan.history.reading import StoredVote
+from witan.service.batch_votes import NOTE
 from witan.service.catalogue import operation, public, redacts
 from witan.service.json_output import inherit_field_docs
 from witan.service.parameters import Constraint, Doc, Parameters
@@ -204,8 +205,11 @@ class PersonalRecord(VoteRecord):
     latest
         The latest votes compared, at most 50, the last first, without their differences.
     not_blind, simulated, waiting, without_panel
-        Votes that are not compared: cast after seeing the panel or authors, on simulated
-        sessions, on sessions that are not closed, and on sessions without a panel's ranking.
+        Votes that are not compared: not known to be blind, being cast after seeing the panel or
+        authors, or from a data set; on simulated sessions; on sessions that are not closed; and on
+        sessions without a panel's ranking.
+    uncounted
+        Closed session to why the vote on it could not be counted; it is not compared.
     """
 
     reviewer: str
@@ -216,6 +220,7 @@ class PersonalRecord(VoteRecord):
     simulated: int
     waiting: int
     without_panel: int
+    uncounted: Mapping[str, str]
 
 
 @operation("votes", get="/votes", tag="voting", pool="history")
@@ -227,7 +232,8 @@ def votes(store: SessionStore, parameters: VotesParameters) -> PersonalRecord:
     """
     person, history = store.voter(parameters.as_), store.history
     cast = history.votes_of(person, parameters.window)
-    blind = [each for each in cast if is_blind(each.ballot)]
+    uncounted = {each.session: each.why for each in cast if each.why is not None}
+    blind = [each for each in cast if each.why is None and is_blind(each.ballot)]
     counted = [each for each in blind if not (each.simulated or each.is_open)]
     compared = [each for each in map(partial(_compare, history), counted) if each is not None]
     if not cast:
@@ -239,17 +245,18 @@ def votes(store: SessionStore, parameters: VotesParameters) -> PersonalRecord:
         window=parameters.window,
         level=parameters.level,
         latest=tuple(compared[: -LATEST - 1 : -1]),
-        not_blind=len(cast) - len(blind),
+        not_blind=len(cast) - len(uncounted) - len(blind),
         simulated=sum(each.simulated for each in blind),
         waiting=sum(each.is_open and not each.simulated for each in blind),
         without_panel=len(counted) - len(compared),
+        uncounted=uncounted,
     )
 
 
 def is_blind(ballot: Ballot) -> bool:
     """Return true unless a note says that the ballot was not blind."""
     notes = ballot.notes or ""
-    return not any(note in notes for note in (*SEEN_NOTES.values(), NAMED_NOTE, AFTERWARDS))
+    return not any(note in notes for note in (*SEEN_NOTES.values(), NAMED_NOTE, AFTERWARDS, NOTE))
 
 
 def _compare(history: History, vote: StoredVote) -> ComparedVote | None:

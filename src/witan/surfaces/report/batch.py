@@ -77,6 +77,11 @@ def _people(people: PeopleEstimate | None) -> Iterator[Block]:
     if people.left_out:
         votes = count_noun(people.left_out, "vote")
         yield Note(f"{votes} for an answer that its session lacks left out", "warning")
+    if people.own:
+        votes = count_noun(people.own, "vote")
+        differ = "differs" if people.own == 1 else "differ"
+        own = f"{votes} in the data set {differ} from what the person voted on the session itself"
+        yield Note(f"{own}, which stands", "warning")
     if people.estimates is None:
         yield Note(f"people's votes correct nothing: {people.why}", "warning")
         return

@@ -151,7 +151,7 @@ def _record_finding(record: PersonalRecord) -> str:
 
 def _record(record: PersonalRecord) -> Iterator[Block]:
     reasons = (
-        (record.not_blind, "not cast blind"),
+        (record.not_blind, "not known to be blind"),
         (record.simulated, "on simulated sessions"),
         (record.waiting, "on sessions that are not over"),
         (record.without_panel, "on sessions without a ranking by the panel"),
@@ -159,6 +159,8 @@ def _record(record: PersonalRecord) -> Iterator[Block]:
     for n, why in reasons:
         if n:
             yield Note(f"{count_noun(n, 'vote')} {why}: not compared", "reason")
+    for session, why in record.uncounted.items():
+        yield Note(f"the vote on {session} could not be counted: {why}", "warning")
     if not record.votes:
         return
     yield Heading("Agreement with the panels", "agreement")
@@ -273,9 +275,12 @@ def _latest(record: PersonalRecord) -> Table:
                 Column("clear pairs"),
                 [_ratio(each.clear_alike, each.clear_decided) for each in found],
             ),
-            (Column("same best", "left"), ["yes" if each.same_best else "no" for each in found]),
+            (Column("same best", "left"), [_SAME_BEST[each.same_best] for each in found]),
         ],
     )
+
+
+_SAME_BEST = {True: "yes", False: "no", None: UNKNOWN}
 
 
 def _ratio(n: int, of: int) -> str:

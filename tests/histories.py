@@ -1,6 +1,7 @@
 """Council sessions told by hand, for what keeps them: the same name is always the same session."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
@@ -13,7 +14,7 @@ from witan.deliberation.plan import Plan
 from witan.deliberation.ports import Expense, Seat, Usage
 from witan.deliberation.procedure import Procedure
 
-__all__ = ["ASKED", "BALLOTS_IN", "CLOSED", "MODELS", "stages", "told"]
+__all__ = ["ASKED", "BALLOTS_IN", "CLOSED", "MODELS", "crowd", "stages", "told"]
 
 ASKED = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 MODELS = ("ada", "bo", "cy", "di", "ed")
@@ -93,6 +94,22 @@ def stages(
             seconds=8.5,
         ),
     ]
+
+
+def crowd(size: int) -> list[e.Event]:
+    """A session of so many seats, one of which cast a ballot."""
+    [opened], answers, ballots, closed = stages("s1")
+    assert isinstance(opened, e.SessionOpened)
+    assert isinstance(ballots[0], e.BallotCast)
+    names = [f"m{n}" for n in range(size)]
+    ballot = Ballot("m0", tuple((name,) for name in names), session="s1")
+    events = [
+        replace(opened, seats=tuple(Seat(name, f"test:{name}", "test") for name in names)),
+        *(replace(answers[0], seat=name) for name in names),
+        replace(ballots[0], seat="m0", ballot=ballot),
+        *closed,
+    ]
+    return [replace(event, seq=seq) for seq, event in enumerate(events, start=1)]
 
 
 def _teller(at: datetime) -> Callable[..., e.Event]:

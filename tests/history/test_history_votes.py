@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from elections import ballot, ballots
-from histories import ASKED, MODELS, send, stages, told
+from histories import ASKED, MODELS, crowd, send, stages, told
 from witan.core.ballot import Ballot
 from witan.core.profile import MAX_CANDIDATES
 from witan.deliberation.ports import Seat
@@ -105,20 +105,6 @@ COUNTED = (
 def rank_all(person):
     """A person's ballot on a council's session."""
     return Ballot(person, tuple((name,) for name in MODELS), session="s1", kind="human")
-
-
-def crowd(size):
-    """A session of so many seats, one of which cast a ballot."""
-    [opened], answers, ballots, closed = stages("s1")
-    names = [f"m{n}" for n in range(size)]
-    ballot = Ballot("m0", tuple((name,) for name in names), session="s1")
-    events = [
-        replace(opened, seats=tuple(Seat(name, f"test:{name}", "test") for name in names)),
-        *(replace(answers[0], seat=name) for name in names),
-        replace(ballots[0], seat="m0", ballot=ballot),
-        *closed,
-    ]
-    return [replace(event, seq=seq) for seq, event in enumerate(events, start=1)]
 
 
 class TestOpenSession:

@@ -22,6 +22,7 @@ from witan.analytics.sources import running_session, start_session
 from witan.batches import BatchOptions, BatchRow, SparkBatch
 from witan.errors import NoCouncil
 from witan.models import ScriptedModel
+from witan.service.batch_votes import NOTE
 
 __all__ = ["postgresql_url"]
 
@@ -268,7 +269,10 @@ def test_the_session_of_a_notebook_is_used_and_stays_open(server, postgresql_url
     """Its rows run in it, and it runs more afterwards."""
     session = running_session() or start_session("local[2]")
     council = Council([f"m{n}={server}/v1#model-{n}" for n in range(3)])
-    tasks = [BatchRow(n, None, None, {"text": f"Design {n}, of worth 8."}) for n in range(4)]
+    tasks = [
+        BatchRow(n, None, None, {"text": f"Design {n}, of worth 8."}, votes={"ann": 7.0})
+        for n in range(4)
+    ]
     results = []
 
     async def run(batch):
@@ -278,10 +282,15 @@ def test_the_session_of_a_notebook_is_used_and_stays_open(server, postgresql_url
     with History.open(postgresql_url) as history:
         options = BatchOptions(pass_mark=6)
         report = anyio.run(run, SparkBatch(council, history, tasks, options, session=session))
+        ends = [each.events[-1].at for each in history.sessions()]
+        votes = [each for r in results for each in history.ballots(r.session) if each.notes == NOTE]
 
     assert report.statuses == {"complete": 4}
     assert sorted(each.row for each in results) == [0, 1, 2, 3]
     assert session.range(3).count() == 3
+    # The driver stores people's votes when all rows are done; workers store none.
+    assert report.people.rows == len(votes) == 4
+    assert min(each.at for each in votes) >= max(ends)
 
 
 @pytest.mark.slow

@@ -4,8 +4,13 @@ import signal
 
 import pytest
 
+from histories import crowd, send
 from scripts import write_council
 from terminals import run_on_terminal
+from witan.core.ballot import Ballot
+from witan.core.profile import MAX_CANDIDATES
+from witan.history import History
+from witan.service.text import UNKNOWN
 
 TEXTS = {"x": "Ex, as ChatGPT told.", "y": "Why not.", "z": "Zed."}
 
@@ -282,6 +287,40 @@ class TestTheVote:
         assert said.status == 2
         assert "name of a candidate" in said.err
         assert people(witan, held) == []
+
+
+class TestTheRecord:
+    """A person's votes beside the panels, over time."""
+
+    def test_a_panel_that_ranks_other_answers_has_no_best_in_common(self, witan, write, place):
+        """It is unknown whether they agree on the best, and not denied."""
+        panel = [{"session": "q1", "reviewer": f"r{r}", "ranking": ["c", "d"]} for r in range(3)]
+        person = {"session": "q1", "reviewer": "ines", "kind": "human", "ranking": ["a", "b"]}
+        witan("import", write("v.jsonl", *panel, person), "--history", place)
+        [row] = [
+            line
+            for line in witan("votes", "--as", "ines", "--history", place).lines
+            if line.startswith("q1")
+        ]
+
+        assert row.split()[-1] == UNKNOWN
+
+    def test_a_vote_that_cannot_be_counted_says_why(self, witan, place):
+        """Its session is over, so it is not said to wait."""
+        events = crowd(MAX_CANDIDATES + 1)
+        with History.open(place) as history:
+            with history.recording() as recording:
+                send(recording, events[:-1])
+            ballot = Ballot("ines", (("m1",), ("m2",)), session="s1", kind="human")
+            history.vote("s1", [ballot])
+            stored = [*history.claim("s1", force=True).events]
+            with history.recording() as recording:
+                send(recording, [*stored, events[-1]])
+        said = witan("votes", "--as", "ines", "--history", place)
+
+        assert said.status == 0
+        assert "the vote on s1 could not be counted: " in said.out + said.err
+        assert "not over" not in said.out + said.err
 
 
 class TestTheCountOfAnImport:

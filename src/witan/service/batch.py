@@ -434,8 +434,7 @@ class Batch:
         self.council, self.history, self.options = council, history, options
         self.tasks = tuple(tasks)
         seated = (*council.members, *council.jury, *council.chairmen)
-        members = [each.name for each in council.members]
-        check_votes(self.tasks, members, {each.name for each in seated}, options.pass_mark)
+        check_votes(self.tasks, council.members, seated, options.pass_mark)
         seats = [(seat.name, seat.source, seat.url, seat.options) for seat in seated]
         # Limits say how long and at what price is asked, not what.
         how = replace(council.procedure, limits=type(council.procedure.limits)())

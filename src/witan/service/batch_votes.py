@@ -10,7 +10,7 @@ from witan.core.ballot import Ballot
 from witan.core.estimation import Estimates, estimate
 from witan.core.scale import FAILED, NATIVE, PASS_FAIL, PASSED, Scale
 from witan.core.settings import Settings
-from witan.deliberation.ports import SystemClock
+from witan.deliberation.ports import Member, SystemClock
 from witan.errors import BallotFileError, InvalidParameter, NothingToCount
 from witan.history import History
 from witan.history.ballots import reserved_use
@@ -151,8 +151,8 @@ def _winners(names: Collection[str]) -> str:
 
 def check_votes(
     tasks: Sequence["BatchRow"],
-    members: Collection[str],
-    seats: Collection[str],
+    members: Sequence[Member],
+    seats: Sequence[Member],
     pass_mark: float | None,
 ) -> None:
     """Refuse votes that no session of these rows can take.
@@ -160,7 +160,7 @@ def check_votes(
     Parameters
     ----------
     seats
-        Names of all seats, jury and chairmen included.
+        All seats, jury and chairmen included.
 
     Raises
     ------
@@ -168,15 +168,16 @@ def check_votes(
         If a vote names no member, a person has no name of their own, or a vote passes or fails and
         there is no pass mark.
     """
+    answering, seated = [one.name for one in members], {one.name for one in seats}
     for task in tasks:
         for person, vote in task.votes.items():
             name = f"the vote of {person} on row {task.number}"
             if isinstance(vote, bool) and pass_mark is None:
                 expected = "a grade from 1 to 10, or a pass mark besides"
                 raise InvalidParameter(name, "pass" if vote else "fail", expected)
-            if not task.texts and vote not in (*members, TIE):
-                raise InvalidParameter(name, vote, _winners(members))
-            if person in seats:
+            if not task.texts and vote not in (*answering, TIE):
+                raise InvalidParameter(name, vote, _winners(answering))
+            if person in seated:
                 expected = f"another name of the person: {person} is a seat of the council"
                 raise InvalidParameter(name, vote, expected)
             if problem := _name_problem(person):

@@ -11,7 +11,7 @@ from witan.deliberation.money import Amount
 from witan.deliberation.ports import SystemClock
 from witan.deliberation.procedure import ThrottlePolicy
 from witan.deliberation.throttle import Throttles
-from witan.errors import HistoryError
+from witan.errors import HistoryConflict, HistoryError
 from witan.history import History
 from witan.history.shared_limits import BatchCeiling, TokenBucket, require_server
 
@@ -182,6 +182,17 @@ class TestCeiling:
         spent = history.session("s1").cost.most
         assert spent.calls > 0
         assert counted == pytest.approx((spent.usd + 0.05, spent.calls + 5))
+
+    def test_a_dropped_connection_frees_nothing(self, history, postgresql_url, ceiling, running):
+        """The process of this machine still runs: its session and its reserve are its own."""
+        process = running(RESERVES, postgresql_url)
+        history.database.rows(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        assert ceiling.reserve("s1", Amount(0.05, 5), 1) == (None, True)
+        with pytest.raises(HistoryConflict, match=f"is running in process {process.pid}"):
+            history.claim("s1")
 
     def test_a_closed_ceiling_leaves_nothing(self, history, ceiling):
         """Its tables are empty."""

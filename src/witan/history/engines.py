@@ -552,18 +552,18 @@ class PostgresDatabase(Database):
     def find_process(self, holder: str) -> str | None:
         """Name the other process that records a holder's session, on any machine.
 
-        Every connection of a process keeps a lock that the server releases once the process or its
-        machine is gone. A process of this machine has to be running as well.
+        A process of this machine lives while it runs, connected or not. Every connection of one
+        elsewhere keeps a lock that the server releases once the process or its machine is gone.
         """
         process = holder.partition("@")[2]
         machine, _, rest = process.partition("/")
         if not rest or process == own_process():
             return None
-        name = super().find_process(holder)
-        if machine != gethostname():
-            name = f"process {rest.partition('/')[0]} on {machine}"
+        if machine == gethostname():
+            return super().find_process(holder)
         keys = {"key": _PROCESS_KEY, "process": _process_key(process)}
-        return name if name is not None and self.rows(_SIGNED_ON_SQL, keys) else None
+        name = f"process {rest.partition('/')[0]} on {machine}"
+        return name if self.rows(_SIGNED_ON_SQL, keys) else None
 
     def _refusal(self, error: Exception) -> HistoryError:
         words = self._redact(str(error))

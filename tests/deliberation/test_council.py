@@ -225,11 +225,6 @@ class TestRehearsal:
         with pytest.raises(InvalidParameter, match=words):
             council(members("abc"), **options)
 
-    async def test_two_members_that_only_rank_have_nothing_to_compare(self):
-        """Each would see one answer."""
-        with pytest.raises(InvalidParameter, match="at least three members"):
-            council(members("ab"), rubric_scoring=False)
-
     async def test_sessions_of_one_seed_have_names_of_their_own(self):
         """Asked at the same moment, with the same seed, two sessions are told apart."""
         async with council(members("abc")) as opened:

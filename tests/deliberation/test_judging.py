@@ -257,6 +257,24 @@ class TestRefusals:
         with pytest.raises(InvalidParameter, match=said):
             await judged(texts)
 
+    @pytest.mark.parametrize("options", [{"rubric_scoring": False}, {"pairs": 1}])
+    async def test_two_reviewers_that_only_rank_judge_texts_and_no_question(self, options):
+        """Both see all texts, while each would see one answer alone."""
+        session = await judged(TEXTS, jury("xy", moraine=9, glacier=3), options=options)
+        async with council(jury("xy"), **options) as opened:
+            with pytest.raises(InvalidParameter, match=r"two members.* one answer alone"):
+                opened.plan("Which?")
+            with pytest.raises(InvalidParameter, match=r"two members.* one answer alone"):
+                await opened.ask("Which?")
+
+        assert session.outcome.n_ballots == 2
+
+    async def test_a_pair_of_a_single_text_is_refused(self):
+        """There is none, with a mark or without."""
+        for mark in (None, 6):
+            with pytest.raises(InvalidParameter, match="a single text, which makes no pair"):
+                await judged("moraine", options={"pairs": 1}, pass_mark=mark)
+
     async def test_a_mark_without_grades_is_refused(self):
         """Reviewers who only rank cannot say that a text is good."""
         with pytest.raises(InvalidParameter, match="without grades no text can pass"):

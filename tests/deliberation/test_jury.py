@@ -100,8 +100,9 @@ class TestRoles:
     async def test_two_members_who_only_rank_need_a_jury(self):
         """Each of them would have one answer to rank; a juror has both."""
         ranking = {"rubric_scoring": False, "holistic": False}
-        with pytest.raises(InvalidParameter, match="at least three members"):
-            council(members("ab"), **ranking)
+        async with council(members("ab"), **ranking) as opened:
+            with pytest.raises(InvalidParameter, match="rank one answer alone"):
+                await opened.ask("Which?")
         session = await held("ab", **ranking)
         assert session.outcome.ranking[0] == ("b",)
 

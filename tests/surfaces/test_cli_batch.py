@@ -95,6 +95,20 @@ class TestRows:
         assert said.status == 0
         assert [each["text"] for each in lines(said.out)] == ["All told: so."] * 3
 
+    def test_questions_to_two_members_that_only_rank_are_refused(self, witan, tmp_path, place):
+        """Before the first row; the same two judge texts."""
+        questions = write_rows(tmp_path / "q.jsonl", [{"question": "Why?"}])
+        pairs = write_rows(tmp_path / "t.jsonl", [{"texts": {"a": "Ada says", "b": "Bob says"}}])
+        seats = write_council(tmp_path, cyd=None)[:4]
+        rest = ["--no-rubric-scoring", "--history", place]
+        refused = witan("batch", questions, *seats, *rest)
+        begun = n_sessions(place)
+        judged = witan("batch", pairs, *("--jury" if x == "--member" else x for x in seats), *rest)
+
+        assert (refused.status, refused.out, begun) == (2, "", (0, 0))
+        assert "each would rank one answer alone" in refused.err
+        assert [each["status"] for each in lines(judged.out)] == ["complete"]
+
     @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
     def test_a_full_disk_is_named(self, witan, texts, jury):
         """By the file that cannot be written, which is not standard output."""

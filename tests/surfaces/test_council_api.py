@@ -445,15 +445,6 @@ class TestTracing:
 
         assert str(caught.value).startswith(f"{path}: {said}")
 
-    def test_two_members_that_only_rank(self, scripts, tmp_path):
-        """The members are the setting that is too short."""
-        path = tmp_path / "named.toml"
-        path.write_text(f"members = {scripts[:2]}\nrubric_scoring = false")
-        config = load_config({"XDG_CONFIG_HOME": str(tmp_path)}, tmp_path, path)
-
-        with pytest.raises(ConfigError, match="2 that only rank"):
-            seat_council(config, {})
-
 
 class TestIndependence:
     """Seats of one model, called alike, do not judge independently."""

@@ -303,7 +303,7 @@ class BaseCouncil:
         Raises
         ------
         InvalidParameter
-            If the question is empty, or the category.
+            If the question is empty, or the category, or two members would only rank each other.
         NoCouncil
             Outside the council's own block.
         """

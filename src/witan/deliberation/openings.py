@@ -292,7 +292,9 @@ def open_judgment(
         raise InvalidParameter("reference", opening.files[REFERENCE], "some text, or none")
     graded = len(texts) == 1 or judging.pass_mark is not None
     if graded and procedure.pairs is not None:
-        expected = "None for a single text or with a pass mark: pairs are not graded"
+        expected = "None with a pass mark, as pairs are not graded"
+        if len(texts) == 1:
+            expected = "None for a single text, which makes no pair"
         raise InvalidParameter("pairs", procedure.pairs, expected)
     if graded and not procedure.asks_grades:
         raise InvalidParameter("rubric_scoring", False, "True: without grades no text can pass")

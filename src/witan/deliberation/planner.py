@@ -19,7 +19,7 @@ from witan.deliberation.events import SessionOpened
 from witan.deliberation.money import most_input_tokens, sum_known
 from witan.deliberation.plan import BYTES_A_TOKEN, TYPICAL, Lengths, Plan, PlanLine
 from witan.deliberation.ports import Member, Message, Seat, Stage
-from witan.deliberation.procedure import Procedure
+from witan.deliberation.procedure import Procedure, check_question_reviews
 from witan.deliberation.prompts import (
     LONG_PROBLEM,
     PROBLEM_BYTES,
@@ -88,7 +88,13 @@ def make_plan(
     ----------
     jury
         Reviewers in place of the members.
+
+    Raises
+    ------
+    InvalidParameter
+        If two members would only rank each other.
     """
+    check_question_reviews(procedure, len(members), len(jury))
     blank_answers = {f"seat {number}": "" for number in range(len(members))}
     blank = _BlankPrompts(blank_answers, procedure, question, tuple(conversation), files)
     planner = _Planner(tuple(members), tuple(members), procedure, blank, lengths, jury=bool(jury))

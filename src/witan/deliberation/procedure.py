@@ -281,13 +281,31 @@ def check_procedure(procedure: Procedure, n_members: int, n_jurors: int = 0) -> 
     if n_jurors and procedure.self_review:
         expected = "False with a jury: its jurors answer nothing, so they have no answers to review"
         raise InvalidParameter("self_review", True, expected)
-    _rehearse(procedure, n_members, jury=bool(n_jurors))
+    _rehearse(procedure)
 
 
-def _rehearse(procedure: Procedure, n_members: int, *, jury: bool) -> None:
+def check_question_reviews(procedure: Procedure, n_members: int, n_jurors: int = 0) -> None:
+    """Refuse a question to two members that only rank each other.
+
+    Each would see one answer alone. Judged texts are all seen by every reviewer.
+
+    Raises
+    ------
+    InvalidParameter
+        If that is so.
+    """
+    sees_all = n_jurors or procedure.self_review
+    if n_members > 2 or procedure.asks_grades or sees_all:
+        return
+    if procedure.pairs is not None:
+        expected = "None for a question to two members, as each sees no pair but one answer alone"
+        raise InvalidParameter("pairs", procedure.pairs, expected)
+    expected = "True for a question to two members, as each would rank one answer alone"
+    raise InvalidParameter("rubric_scoring", False, expected)
+
+
+def _rehearse(procedure: Procedure) -> None:
     """Count sample ballots, to refuse uncountable settings.
-
-    With a jury, reviewers see the answers of all members; else those of all others.
 
     Raises
     ------
@@ -298,10 +316,6 @@ def _rehearse(procedure: Procedure, n_members: int, *, jury: bool) -> None:
     settings = procedure.counting
     if settings.rule != AUTO and RULES[settings.rule].needs == "history":
         raise InvalidParameter("rule", settings.rule, "a rule that ranks a single session")
-    sees_all = jury or procedure.self_review
-    if n_members == 2 and not procedure.asks_grades and not sees_all:
-        expected = "at least three members, or grades: of two, each would rank one answer alone"
-        raise InvalidParameter("the number of members that only rank", 2, expected)
     by_pairs = procedure.pairs is not None
     rehearsed = (settings, procedure.rubric_scoring, procedure.holistic, by_pairs)
     if rehearsed in tuple(_accepted_settings):  # another thread may be adding to it

@@ -28,7 +28,7 @@ from witan.deliberation.learning import learn_lessons
 from witan.deliberation.money import NOTHING, Allowance, Amount, least_known, sum_known
 from witan.deliberation.plan import Plan
 from witan.deliberation.ports import REFERENCE
-from witan.deliberation.procedure import Procedure, with_ceiling
+from witan.deliberation.procedure import Procedure, check_question_reviews, with_ceiling
 from witan.deliberation.record import dump_record
 from witan.deliberation.retries import plan_rest
 from witan.deliberation.session import Session
@@ -433,6 +433,8 @@ class Batch:
     ) -> None:
         self.council, self.history, self.options = council, history, options
         self.tasks = tuple(tasks)
+        if not all(task.texts for task in self.tasks):
+            check_question_reviews(council.procedure, len(council.members), len(council.jury))
         seated = (*council.members, *council.jury, *council.chairmen)
         check_votes(self.tasks, council.members, seated, options.pass_mark)
         seats = [(seat.name, seat.source, seat.url, seat.options) for seat in seated]
@@ -744,11 +746,7 @@ class Batch:
 
     def _report(self, seconds: float) -> BatchReport:
         decisions = Counter(each.decision for each in self._results if each.decision is not None)
-        votes = [
-            decision == "passed"
-            for decision in ("passed", "failed")
-            for _ in range(decisions[decision])
-        ]
+        votes = [True] * decisions["passed"] + [False] * decisions["failed"]
         level = self.council.procedure.counting.level
         costs = [each.cost_usd for each in self._results]
         known = [cost for cost in costs if cost is not None]

@@ -23,7 +23,7 @@ _SETTINGS = {f.name for f in (*fields(Settings), *fields(Counting))}
 _LIMITS = {f.name for f in fields(Limits)} - {"providers"}
 _PROCEDURE = {f.name for f in fields(Procedure)} - {"counting", "limits"}
 _TABLE_OF = {"criterion": "rubric_weights", "parameter": "rule_parameters"}
-_SETTING_OF = {"the rule": "rule", "the number of members that only rank": "members"}
+_SETTING_OF = {"the rule": "rule"}
 """Name in an error to the name of the setting."""
 
 
@@ -160,10 +160,7 @@ def locate_error(config: "Config") -> Iterator[None]:
         name = _SETTING_OF.get(error.name, error.name)
         if not any(name in setting.key for setting in config.deliberative):
             raise
-        problem = _problem(error)
-        if name == "members":
-            problem = f"are {error.value} that only rank; expected {error.expected}"
-        raise _at(config, name, problem, error.value) from None
+        raise _at(config, name, _problem(error), error.value) from None
 
 
 def _problem(error: InvalidParameter) -> str:

@@ -579,6 +579,7 @@ class TestPeople:
         [
             ({"text": "a", "votes": 11}, ":1: field 'votes' has the vote 11; expected a grade"),
             ({"texts": {"a": "x", "b": "y"}, "votes": "c"}, "expected a, b or tie"),
+            ({"texts": {"a": "x", "tie": "y"}, "votes": "a"}, "rename the text tie"),
             ({"question": "Why?", "votes": "dan"}, "row 1 cannot be 'dan'; expected"),
             ({"text": "a", "votes": "pass"}, "expected a grade from 1 to 10, or a pass mark"),
             ({"text": "a", "votes": "=5"}, "has the vote '5', which is by a person without a name"),

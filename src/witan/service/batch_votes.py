@@ -76,6 +76,9 @@ def read_votes(value: object, texts: Collection[str], place: tuple[str, str, int
     path, column, line = place
     named = [(person.strip(), vote) for person, vote in _split(value)]
     n_votes = Counter(person for person, _ in named)
+    if named and TIE in texts and len(texts) > 1:
+        trouble = f"has votes, in which {TIE} means no winner; rename the text {TIE}"
+        raise BallotFileError(path, f"field {column!r} {trouble}", line)
     votes: dict[str, PersonVote] = {}
     for person, vote in named:
         problem = _name_problem(person)

@@ -79,6 +79,7 @@ class TestResume:
         after = witan("show", "last", "--json").json
         events, since = after.pop("events"), before.pop("events")
         assert (line["status"], after["status"]) == ("interrupted", "interrupted")
+        assert before["cost"].pop("calls") < after["cost"].pop("calls")  # refused ones were made
         assert (after["answers"], after["cost"]) == (before["answers"], before["cost"])
         assert events[: len(since)] == since
         assert events[-1]["event"] == "sitting_in_vain"

@@ -16,6 +16,7 @@ from witan.deliberation.plan import Plan
 from witan.deliberation.planner import make_plan
 from witan.deliberation.ports import Call, Hear, Member, Message, Options, Price, Reply, Seat
 from witan.deliberation.procedure import Limits, Procedure
+from witan.errors import InvalidParameter
 
 PRICE = Price(input_usd=2.5, output_usd=10.0)
 TOKENS = 2_000
@@ -101,17 +102,21 @@ class TestCalls:
     @pytest.mark.parametrize(
         ("procedure", "reviews"),
         [
-            ({"rubric_scoring": False}, 0),
             ({"rubric_scoring": False, "self_review": True}, 2),
             ({"rubric_scoring": False, "holistic": True}, 2),
             ({}, 2),
         ],
     )
-    def test_who_has_nothing_to_compare_is_not_asked(self, procedure, reviews):
+    def test_two_members_review_what_they_can_compare_or_grade(self, procedure, reviews):
         """Of two members each sees one answer: it can be graded, but not ranked."""
         made = plan(2, **procedure)
 
         assert (calls(made)["review"], made.repairs) == (reviews, reviews)
+
+    def test_two_members_that_only_rank_are_refused(self):
+        """Each would rank one answer alone."""
+        with pytest.raises(InvalidParameter, match="each would rank one answer alone"):
+            plan(2, rubric_scoring=False)
 
     def test_the_first_chairman_writes(self):
         """The others, and at last the dearest member, are asked only if it fails."""

@@ -112,9 +112,17 @@ def descendants(number):
     """All processes that a process started, and theirs."""
     found = []
     for task in Path(f"/proc/{number}/task").glob("*/children"):
-        for child in task.read_text().split():
+        for child in read_if_alive(task).split():
             found += [int(child), *descendants(child)]
     return found
+
+
+def read_if_alive(path):
+    """Read a file of a process, which may have ended meanwhile."""
+    try:
+        return path.read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def kill_one(driver, words):
@@ -122,7 +130,7 @@ def kill_one(driver, words):
     running = [
         number
         for number in descendants(driver.pid)
-        if words in Path(f"/proc/{number}/cmdline").read_text(errors="replace")
+        if words in read_if_alive(Path(f"/proc/{number}/cmdline"))
     ]
     os.kill(max(running), signal.SIGKILL)
 
@@ -241,7 +249,7 @@ def test_ctrl_c_stops_a_job_while_spark_starts(arguments, postgresql_url, spark)
     """The process ends, and no row was begun."""
     with start(arguments, "--spark", "local[2]") as driver:
         while not any(
-            "java" in Path(f"/proc/{number}/cmdline").read_text(errors="replace")
+            "java" in read_if_alive(Path(f"/proc/{number}/cmdline"))
             for number in descendants(driver.pid)
         ):
             assert driver.poll() is None

@@ -36,7 +36,7 @@ MOST_CHARACTERS = 60_000
 """A comment of GitHub takes 65,536."""
 
 ZEROS = "0" * 40
-"""What git calls a commit that is not there."""
+"""Git's name for a commit that is not there."""
 
 TOKENS = ("GITHUB_TOKEN", "GH_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "ACTIONS_RUNTIME_TOKEN")
 """Variables of a job that no member of the council may read."""

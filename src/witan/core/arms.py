@@ -35,11 +35,11 @@ GRADE_MARGIN, SHARE_MARGIN = 0.5, 0.1
 """Arms this close are equal: in grade points of 1 to 10, and as a net share of votes."""
 
 Choice = Literal["name", "other questions", "history", "these questions"]
-"""How the best member was chosen: by its name, by earlier sessions, by questions of the batch that
+"""The choice of the best member: by its name, by earlier sessions, by questions of the batch that
 measure nothing, or by the very questions that it is measured on, which flatters it."""
 
 ArmMeasure = Literal["jury", "references", "votes"]
-"""What arms are held to: a blind jury, right answers, or people's votes alone."""
+"""The measure of arms: a blind jury, right answers, or people's votes alone."""
 
 MOST_WORDS = 10
 """Words of the longest right answer that a text is matched with."""

@@ -46,7 +46,7 @@ def readable(text: str) -> str:
 
 
 _SHOWN = bytes([*b"\n\t", *range(0x20, 0x7F)])
-"""What `readable` leaves alone in ASCII."""
+"""ASCII characters that `readable` leaves alone."""
 
 
 def _escape(char: str) -> str:

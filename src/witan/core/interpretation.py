@@ -40,7 +40,7 @@ from witan.core.slots import changes_line, set_by_slots
 from witan.errors import InvalidParameter, TooLarge
 
 NOTHING_LEFT = "nothing is left on the ballot after recusal"
-"""Why a reviewer abstains that ranked and graded itself alone."""
+"""The reason of an abstention whose reviewer judged itself alone."""
 
 Recusal = Literal["before", "after", "off"]
 Unranked = Literal["skip", "last"]

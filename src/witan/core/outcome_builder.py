@@ -501,7 +501,7 @@ class Outcomes:
         }
 
     def _findings(self) -> dict[str, Sequence[Any]]:
-        """What the standings say of each session, its cycles and warnings."""
+        """The findings of each session, with its cycles and warnings."""
         n, electorates = len(self), self.count.electorates
         disputes: list[tuple[str, ...]] = [()] * n
         cycles: list[tuple[tuple[str, ...], ...]] = [()] * n

@@ -148,7 +148,7 @@ def leads(
     tie_break: TieBreak | None = None,
     failed: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.bool_]:
-    """Who leads by `place`, (C, S), without the ranks of the others."""
+    """Find the leaders by `place`, (C, S), without the other ranks."""
     level, *keys = _order(scores, profile, rule, tie_break=tie_break, failed=failed)
     first: NDArray[np.bool_] = (level > 0) & (level == level.max(axis=0, initial=0))
     for key in keys:

@@ -374,7 +374,7 @@ class _Panel:
 
     @property
     def severity(self) -> Severity | None:
-        """How severe they are, if that is known and wanted."""
+        """The reviewers' severity, if known and wanted."""
         known = self.settings.severity
         wanted = self.settings.prior not in (None, "public")
         is_named = known is not None and not {*known.reviewers}.isdisjoint(self.reviewers)

@@ -34,7 +34,7 @@ Relation = Literal["continued", "rejudged", "retried", "compared"]
 """Relation to the parent: continues its conversation, judges its answers, retries failed seats."""
 
 ReadBy = Literal["schema", "tolerant"]
-"""How a review was read: by the schema, or tolerantly."""
+"""The reading of a review: by the schema, or tolerant."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,7 +171,7 @@ class Allowance:
         self._max_calls = inf if max_calls is None else max_calls
         self.spent, self.calls = NOTHING
         self.costs: dict[str, Amount] = {}
-        """What each session cost so far, in earlier runs as well."""
+        """The cost of each session so far, earlier runs included."""
         self._reserved: dict[str, Amount] = {}
         self._changed = anyio.Condition()
 

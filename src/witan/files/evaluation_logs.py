@@ -20,6 +20,8 @@ SCORER = "witan_jury"
 
 NO_VERDICT = "no verdict on a text"
 
+NOTHING = "no session has a verdict on a text; witan judge and batch give them"
+
 BEATEN = "rivals_beaten"
 """The score of a text that was ranked and not graded: the share of its rivals below it."""
 
@@ -99,7 +101,7 @@ class _JudgedText:
 
     @property
     def passes(self) -> bool:
-        """Whether the verdict passes this text, or decides nothing."""
+        """True if the verdict passes this text, or decides nothing."""
         decision, about = self.verdict.decision, self.verdict.text
         return about in (None, self.text) and decision in (None, "passed")
 
@@ -162,7 +164,7 @@ def write_inspect_logs(
         samples.setdefault(each.text, []).append(_sample(each, describe))
         started.setdefault(each.text, each.session.opening.at)
     if not samples:
-        raise NothingToCount("no session has a verdict on a text; witan judge and batch give them")
+        raise NothingToCount(NOTHING)
     Path(folder).mkdir(parents=True, exist_ok=True)
     for name, of_text in samples.items():
         at = started[name].astimezone(UTC)
@@ -250,7 +252,7 @@ def write_promptfoo_results(
         results.append(_result(each, number, place, describe))
         at = max(at, each.session.opening.at)
     if not results:
-        raise NothingToCount("no session has a verdict on a text; witan judge and batch give them")
+        raise NothingToCount(NOTHING)
     n_passed = sum(each["success"] for each in results)
     evaluation = {
         "evalId": f"eval-witan-{_digest(*(each['id'] for each in results))}",

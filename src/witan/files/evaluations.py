@@ -225,7 +225,7 @@ def _juror_grades(score: object) -> Reviews:
 
 
 def _is_simulated(score: object) -> bool:
-    """Whether scripts cast the ballots behind a score of ours."""
+    """Check whether scripts cast the ballots behind a score of ours."""
     return _jury_metadata(score).get(SIMULATED) is True
 
 

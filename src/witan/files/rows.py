@@ -10,7 +10,7 @@ from witan.files.ballots.opening import open_source
 from witan.files.ballots.problems import ProblemReport
 
 NO_ROWS = "has no rows; expected JSON Lines, a JSON list, CSV or Parquet"
-"""What is wrong with an empty data set."""
+"""The problem of an empty data set."""
 
 
 def read_rows(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -32,7 +32,7 @@ PersonVote = float | bool | str
 
 @dataclass(frozen=True, slots=True)
 class PeopleEstimate:
-    """What people's votes say of all rows, beside the jury.
+    """Means of all rows by people's votes, beside the jury's.
 
     Parameters
     ----------

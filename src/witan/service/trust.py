@@ -23,7 +23,7 @@ LEAST_USD = 0.0001
 """Less than this is printed like nothing."""
 
 KINDS = {"script": "script", "cmd": "program"}
-"""What holds the seats of a provider; elsewhere a model does."""
+"""Provider to the noun for its seats; elsewhere a model holds them."""
 
 
 def separation_sentence(separation: "Separation") -> str:

@@ -30,7 +30,7 @@ on 3. This is the cautious end of these.
 """
 
 BELIEF_DF = 5.0
-"""What the noise of a grade is worth in probabilities: between the two sets above.
+"""The noise of a grade in probabilities: between the two sets above.
 
 A test is to err seldom and takes the cautious end; a probability is to be right on average.
 """
@@ -54,7 +54,7 @@ maker, by .19. This is the cautious end.
 
 @dataclass(frozen=True, slots=True)
 class Severity:
-    """How much higher or lower reviewers grade than others, by other sessions.
+    """Offsets of reviewers' grades from those of others, by other sessions.
 
     Parameters
     ----------

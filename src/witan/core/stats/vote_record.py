@@ -54,7 +54,7 @@ class VotePeriod:
 
 @dataclass(frozen=True, slots=True)
 class VoteRecord:
-    """How a person's votes agree with panels.
+    """Agreement of a person's votes with panels.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ SEEN_BALLOTS_NOTE = "cast after ballots of the panel were seen, while the counci
 """Note of a ballot by a person who had followed the reviews for a while."""
 
 SEEN_NOTES = {"1": SEEN_NOTE, "ballots": SEEN_BALLOTS_NOTE}
-"""What a person had seen, as pages say it, and the note of the ballot."""
+"""Note of a ballot by what its voter had seen, as pages name it."""
 
 NAMED_NOTE = "cast by the names of the candidates, not blind"
 """The note of a ballot that ranks names in place of labels."""

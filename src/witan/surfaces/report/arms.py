@@ -26,7 +26,7 @@ CHOICES = {
     "history": "{names}, which leads the leaderboard of all sessions before.",
     "these questions": "{names}, by the reviews of these very questions, which flatters it.",
 }
-"""How the best member was chosen, in words."""
+"""Words for the choice of the best member."""
 
 
 MEASURES = {
@@ -34,7 +34,7 @@ MEASURES = {
     "for word, whatever else it says.",
     "votes": "Held to people's votes alone.",
 }
-"""What arms without a jury are held to, in words."""
+"""Words for the measure of arms without a jury."""
 
 
 def arms_report(comparison: ArmComparison) -> Report:

@@ -227,7 +227,7 @@ class Table:
 
     @property
     def folds(self) -> "tuple[tuple[str, Table], ...]":
-        """What a reader opens, and the table of that group."""
+        """The heading that a reader opens, and the table of its group."""
         return tuple(
             (
                 group.fold,
@@ -309,7 +309,7 @@ class Banner:
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """What an incomplete session lacks, in a line, and its remedy.
+    """The gaps of an incomplete session in a line, with their remedy.
 
     Parameters
     ----------

@@ -70,7 +70,7 @@ class Conversation:
 
     @property
     def earlier_turns(self) -> tuple[Message, ...]:
-        """What was said before those."""
+        """The turns before those."""
         return self.turns[:-2]
 
 

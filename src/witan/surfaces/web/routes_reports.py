@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -22,7 +23,6 @@ from witan.service.operations.compare import compare
 from witan.service.operations.estimate import estimate
 from witan.service.operations.explain import explain
 from witan.service.operations.reports import (
-    AuditParameters,
     LeaderboardParameters,
     audit,
     leaderboard,
@@ -30,8 +30,9 @@ from witan.service.operations.reports import (
 )
 from witan.service.operations.sessions import sessions
 from witan.service.operations.tally import tally
-from witan.service.operations.voting import VotesParameters, votes
+from witan.service.operations.voting import votes
 from witan.service.request_texts import read_texts
+from witan.service.sessions import Client, Service
 from witan.service.text import clean
 from witan.service.worker_pool import count_once
 from witan.surfaces.http.endpoints import ClientOf, ServiceOf, run_while_connected
@@ -151,8 +152,7 @@ async def leaderboard_page(
     """Show the leaderboard; scores over time take a while longer."""
 
     def check() -> LeaderboardParameters:
-        _ = ServedSessions(service, client).history
-        parameters: LeaderboardParameters = read_query(leaderboard, query)
+        parameters: LeaderboardParameters = _read_parameters(leaderboard, service, client, query)
         check_rule(parameters.rule)
         return parameters
 
@@ -180,11 +180,7 @@ async def audit_page(
     request: Request, service: ServiceOf, client: ClientOf, *, show: Show = "", **query: str
 ) -> Response:
     """Show how reviewers judge, or one of them, or on one criterion."""
-
-    def check() -> AuditParameters:
-        _ = ServedSessions(service, client).history
-        parameters: AuditParameters = read_query(audit, query)
-        return parameters
+    check = partial(_read_parameters, audit, service, client, query)
 
     def count() -> object:
         return audit_report(perform(audit, service, client, check()))
@@ -207,11 +203,7 @@ async def votes_page(
     request: Request, service: ServiceOf, client: ClientOf, *, show: Show = "", **query: str
 ) -> Response:
     """Show how a person's votes agree with the panels."""
-
-    def check() -> VotesParameters:
-        _ = ServedSessions(service, client).history
-        parameters: VotesParameters = read_query(votes, query)
-        return parameters
+    check = partial(_read_parameters, votes, service, client, query)
 
     def count() -> object:
         return report_of(perform(votes, service, client, check()))
@@ -228,6 +220,14 @@ async def votes_page(
     if not person and not client.by_token:
         return HtmlPage(report.render("votes.html", site_of(request)))
     return await answer_report(request, report, check, count, show=show)
+
+
+def _read_parameters(
+    operation: Operation[Any, Any], service: Service, client: Client, query: Mapping[str, str]
+) -> Any:
+    """Read the parameters of a report on the history, if there is one."""
+    _ = ServedSessions(service, client).history
+    return read_query(operation, query)
 
 
 KEPT = ("since", "until", "category", "level")

@@ -146,3 +146,15 @@ class TestRefusals:
 
         assert said.status == 2
         assert "empty.md" in said.err
+
+
+def test_a_vote_on_a_single_text_is_refused_with_what_to_do(witan, tmp_path):
+    """There is nothing to rank, and no seat failed."""
+    text, place = tmp_path / "text.md", tmp_path / "history.sqlite"
+    text.write_text("a moraine")
+    seats = [part for seat in write_jury(tmp_path) for part in ("--jury", seat)]
+    assert witan("judge", text, *seats, "--history", place).status == 0
+
+    said = witan("vote", "last", "--show", "--history", place)
+    assert said.status == 2
+    assert "judge two or more texts together" in said.err

@@ -296,6 +296,8 @@ def _too_few(session: "SessionImport", answers: int) -> tuple[str, Remedy]:
     texts = "the text of only one answer" if answers else "no answer texts"
     if session.session_record is None:
         remedy = Remedy(Way("forget it, then import it again with ", {"answers": "FILE"}))
+    elif session.session_record.opening.judging is not None:
+        remedy = Remedy("judge two or more texts together")
     else:
         remedy = Remedy("retry the seats that failed in it", "ask the question again")
     return f"the session {session.session} has {texts}; a vote needs at least two", remedy

@@ -327,8 +327,9 @@ class TestPeople:
 
 
 def test_a_frame_has_a_row_per_difference():
-    """Each row has the ends of the interval."""
+    """Each row has the ends of the interval, named as those of other frames."""
     rows = [*compare_arms(batch(np.random.default_rng(1), 1.5, 20), Settings()).rows()]
 
     assert [(row["first"], row["second"]) for row in rows] == [(COUNCIL, BEST)]
-    assert rows[0]["low"] < rows[0]["difference"] < rows[0]["high"]
+    assert rows[0]["difference_low"] < rows[0]["difference"] < rows[0]["difference_high"]
+    assert rows[0]["difference_n"] == rows[0]["questions"] == 20

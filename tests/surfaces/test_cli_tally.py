@@ -44,6 +44,35 @@ class TestProblems:
         assert both.status == 0
 
 
+class TestSeveralFiles:
+    """One reviewer's grades of a session, a file per candidate, are one ballot."""
+
+    def tally(self, witan, tmp_path, first, second):
+        """A file of x and a file of y, each with a grade and its scale."""
+        for name, (grade, scale) in {"x": first, "y": second}.items():
+            row = f"session,reviewer,candidate,grade,scale\nq,ada,{name},{grade},{scale}\n"
+            (tmp_path / f"{name}.csv").write_text(row)
+        return witan("tally", tmp_path / "x.csv", tmp_path / "y.csv", "--json")
+
+    def test_grades_of_two_scales_are_compared_on_one(self, witan, tmp_path):
+        """0.9 of 1 is better than 3 of 10, and the conversion is noted."""
+        said = self.tally(witan, tmp_path, (0.9, "0-1"), (3, "1-10"))
+        [outcome] = said.json["sessions"]
+        standings = outcome["standings"]
+
+        assert [each["candidate"] for each in standings] == ["x", "y"]
+        assert [each["mean_grade"] for each in standings] == [9.1, 3.0]
+        assert "grades are read as 0-1, and converted to 1-10" in said.err
+
+    def test_grades_of_one_scale_are_kept(self, witan, tmp_path):
+        """Nothing was converted before counting, so nothing is noted twice."""
+        said = self.tally(witan, tmp_path, (0.3, "0-1"), (0.9, "0-1"))
+
+        [outcome] = said.json["sessions"]
+        assert [each["candidate"] for each in outcome["standings"]] == ["y", "x"]
+        assert said.err == ""
+
+
 class TestOneSession:
     """A single session is shown in full."""
 

@@ -211,15 +211,12 @@ class ArmComparison(NotebookDisplay, FrameSource):
     def rows(self) -> Iterator[Mapping[str, Any]]:
         """Yield the differences as rows of a data frame."""
         for each in self.differences:
-            measure = measure_of(each.mean)
             yield {
                 "first": each.first,
                 "second": each.second,
                 "category": each.category,
                 "questions": each.questions,
-                "difference": measure.value,
-                "low": None if measure.interval is None else measure.interval.low,
-                "high": None if measure.interval is None else measure.interval.high,
+                **measure_of(each.mean).columns("difference"),
                 "conclusion": each.conclusion,
                 "cost_ratio": each.cost_ratio,
                 "calls_ratio": each.calls_ratio,

@@ -12,6 +12,7 @@ from typing import Any
 from witan.core.ballot import Ballot, Grade
 from witan.core.ballot_records import Unreadable, check_years, session_name
 from witan.core.blinding import Sheet
+from witan.core.scale import HOLISTIC, Scale, read_grade
 from witan.core.scale_recognition import NATIVE_SCALE
 from witan.deliberation.ballots import read_review
 from witan.deliberation.record import SessionImport
@@ -26,6 +27,8 @@ def merge_graded(ballots: Iterable[Ballot]) -> list[Ballot]:
     """Merge a reviewer's ballots of one candidate each.
 
     Only ballots with nothing but grades are merged, and only if they grade different candidates.
+    Grades of different scales are converted to 1-10; those of an undeclared one are not merged
+    with others.
     """
     merged_ballots: list[Ballot] = []
     places: dict[tuple[str, str, str, float], int] = {}
@@ -37,12 +40,38 @@ def merge_graded(ballots: Iterable[Ballot]) -> list[Ballot]:
         place = places.setdefault(key, len(merged_ballots))
         if place == len(merged_ballots):
             merged_ballots.append(ballot)
-        elif merged_ballots[place].grades.keys().isdisjoint(ballot.grades):
-            grades = {**merged_ballots[place].grades, **ballot.grades}
-            merged_ballots[place] = replace(merged_ballots[place], grades=grades)
+        elif (merged := _merge(merged_ballots[place], ballot)) is not None:
+            merged_ballots[place] = merged
         else:
             merged_ballots.append(ballot)
     return merged_ballots
+
+
+def _merge(first: Ballot, second: Ballot) -> Ballot | None:
+    """Merge two ballots; None: they grade the same candidate, or on unknown scales."""
+    if not first.grades.keys().isdisjoint(second.grades):
+        return None
+    if first.scale == second.scale:
+        return replace(first, grades={**first.grades, **second.grades})
+    if first.scale is None or second.scale is None:
+        return None
+    grades = {**_convert(first.grades, first.scale), **_convert(second.grades, second.scale)}
+    return replace(first, grades=grades, scale=NATIVE_SCALE)
+
+
+def _convert(grades: Mapping[str, Grade | Mapping[str, Grade]], scale: Scale) -> dict[str, Any]:
+    """Convert grades to 1-10; what is no grade stays."""
+
+    def convert(value: Any, criterion: str) -> Grade:
+        grade = read_grade(value, scale.of(criterion))
+        return value if grade is None else grade
+
+    return {
+        candidate: {name: convert(value, name) for name, value in sheet.items()}
+        if isinstance(sheet, Mapping)
+        else convert(sheet, HOLISTIC)
+        for candidate, sheet in grades.items()
+    }
 
 
 Reviews = dict[str, Grade | dict[str, Grade]]

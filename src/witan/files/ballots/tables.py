@@ -11,7 +11,7 @@ from typing import Any
 
 from witan.core.ballot import Ballot, Groups
 from witan.core.ballot_records import Unreadable, group_by_rank, name, position, scale_record
-from witan.core.scale import read_grade
+from witan.core.scale import Scale, read_grade
 from witan.errors import BallotFileError, Remedy, Way
 from witan.files.ballots.columns import (
     ALIASES,
@@ -208,9 +208,13 @@ def _agree(sheet: _Sheet, values: Mapping[str, Any]) -> None:
         if earlier.setdefault(field, value) != value and field in _CONTRADICTED:
             raise Unreadable(
                 field,
-                f"is {value!r} here and {earlier[field]!r} on an earlier row of this ballot, "
-                f"which begins on line {sheet.line}; expected one value per ballot",
+                f"is {_quote(value)} here and {_quote(earlier[field])} on an earlier row of this "
+                f"ballot, which begins on line {sheet.line}; expected one value per ballot",
             )
+
+
+def _quote(value: Any) -> str:
+    return str(value) if isinstance(value, Scale) else repr(value)
 
 
 class LongRows:

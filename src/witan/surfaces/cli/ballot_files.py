@@ -90,7 +90,11 @@ class Body:
         from witan.files.evaluations import merge_graded
 
         # Logs of evaluations come a file per candidate: what one reviewer says is one ballot.
-        return list(merge_graded(ballots))
+        merged = merge_graded(ballots)
+        left = {ballot.scale for ballot in merged}
+        for scale in (each for each in self.scales if each not in left):
+            echo(clean(f"note: {scale.sentence_with('--scale ')}"), err=True)
+        return merged
 
     def check_wanted(self) -> None:
         """Go on; who waits no more interrupts the process."""

@@ -1,7 +1,7 @@
 """Data sets through a council, alone or against its best member."""
 
 from witan.core.arms import ArmAnswer, ArmComparison, ArmCost, ArmDifference
-from witan.files.rows import read_rows
+from witan.files.ballots.formats import read_rows
 from witan.service.arms import ArmBatch, ArmBatchReport, ArmBill, ArmOptions, ArmRowResult
 from witan.service.batch import (
     Batch,

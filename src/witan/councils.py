@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from witan.deliberation.record import procedure_to_json as procedure_to_json
     from witan.service.council_names import council_names as council_names
     from witan.service.council_names import seat_by_name as seat_by_name
-    from witan.service.council_settings import CouncilSettings as CouncilSettings
+    from witan.service.settings import CouncilSettings as CouncilSettings
     from witan.surfaces.live_board import Board as Board
     from witan.surfaces.live_board import FinalText as FinalText
     from witan.surfaces.openai.requests import read_chat as read_chat
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "witan.deliberation.record": ("procedure_to_json",),
     "witan.service.council_names": ("council_names", "seat_by_name"),
-    "witan.service.council_settings": ("CouncilSettings",),
+    "witan.service.settings": ("CouncilSettings",),
     "witan.surfaces.live_board": ("Board", "FinalText"),
     "witan.surfaces.openai.requests": ("read_chat",),
     "witan.surfaces.report.session": ("ReplyFooter",),

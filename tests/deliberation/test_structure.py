@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from witan.deliberation.structure import check_schema, read_structure
+from witan.deliberation.replies import check_schema, read_structure
 from witan.errors import InvalidParameter
 
 OBJECT = '{"type": "object"}'

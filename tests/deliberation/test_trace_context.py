@@ -2,7 +2,7 @@
 
 import pytest
 
-from witan.deliberation.trace_context import (
+from witan.deliberation.call_headers import (
     TRACE,
     TraceContext,
     call_trace,

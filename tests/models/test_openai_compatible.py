@@ -10,10 +10,10 @@ import anyio
 import pytest
 
 from misbehaving import MisbehavingServer
+from witan.deliberation.call_headers import HOPS
 from witan.deliberation.ports import Call, Message, Options, Reply, Stage, Usage, ignore_text
 from witan.errors import ConfigError, InvalidParameter, ModelError
 from witan.models.connections import Connections
-from witan.models.loop_guard import HOPS
 from witan.models.openai_compatible import OpenAICompatible
 
 pytestmark = pytest.mark.anyio

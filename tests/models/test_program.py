@@ -9,10 +9,9 @@ from pathlib import Path
 import anyio
 import pytest
 
+from witan.deliberation.call_headers import HOPS, TraceContext, within_trace
 from witan.deliberation.ports import Call, Message, ignore_text
-from witan.deliberation.trace_context import TraceContext, within_trace
 from witan.errors import InvalidParameter, ModelError
-from witan.models.loop_guard import HOPS
 from witan.models.program import Program
 
 pytestmark = pytest.mark.anyio

@@ -4,7 +4,7 @@ from dataclasses import fields
 
 from witan.core.interpretation import Counting
 from witan.core.settings import Settings
-from witan.service.operations.tally import TallyParameters
+from witan.service.operations.counting import TallyParameters
 from witan.service.settings import COUNTING_DEFAULTS, BallotSettings
 
 

@@ -10,11 +10,11 @@ from witan.deliberation.ports import SystemClock
 from witan.deliberation.session import Session
 from witan.errors import Busy, HistoryError, OverBudget
 from witan.history import History
-from witan.service.council_settings import CouncilSettings
 from witan.service.requests import CouncilRequest, QuestionRequest
 from witan.service.sessions import Client, Ledger, Service
 from witan.service.sessions.manager import resume_job
 from witan.service.sessions.spending import SessionReservation
+from witan.service.settings import CouncilSettings
 
 ASKED = QuestionRequest("Is it so?")
 

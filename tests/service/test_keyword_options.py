@@ -7,10 +7,9 @@ from witan.core.interpretation import Counting
 from witan.core.rules import RULES
 from witan.core.settings import SettingOptions, Settings
 from witan.deliberation.procedure import Limits, Procedure
-from witan.service.council_settings import CouncilSettings
 from witan.service.parameters import parameters_of
 from witan.service.procedure_options import CouncilOptions
-from witan.service.settings import BallotSettings
+from witan.service.settings import BallotSettings, CouncilSettings
 
 RULES_OWN = {"variant", "alpha", "strength", "ghost_wins", "k", "base", "initial"}
 

@@ -23,7 +23,6 @@ from witan.errors import (
     UnknownName,
 )
 from witan.history import History
-from witan.service.council_settings import CouncilSettings
 from witan.service.dispatch import dispatch, keep_typed
 from witan.service.json_output import to_json
 from witan.service.operations.reports import LeaderboardParameters, leaderboard
@@ -31,6 +30,7 @@ from witan.service.parameters import validate_parameters
 from witan.service.redaction import redact_session
 from witan.service.requests import CouncilRequest, QuestionRequest
 from witan.service.sessions import Client, Ledger, Service
+from witan.service.settings import CouncilSettings
 
 QUESTION = "Is it so?"
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 from deepeval.metrics import BaseMetric
 
 import witan
-from witan.bridges.replies import wait_for
-from witan.bridges.verdicts import accepts, judge_output
+from witan.bridges.replies import accepts, judge_output, wait_for
 from witan.files import mean_grades, share_of_scale, verdict_facts
 from witan.reports import judgment_text, verdict_sentence
 

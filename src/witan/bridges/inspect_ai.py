@@ -8,8 +8,7 @@ from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 import witan
-from witan.bridges.replies import final_answer, session_facts
-from witan.bridges.verdicts import judge_output
+from witan.bridges.replies import final_answer, judge_output, session_facts
 from witan.files import mean_grades, verdict_facts
 from witan.reports import judgment_text, verdict_sentence
 

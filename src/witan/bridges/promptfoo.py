@@ -3,8 +3,7 @@
 from typing import Any
 
 import witan
-from witan.bridges.replies import final_answer, session_facts
-from witan.bridges.verdicts import accepts
+from witan.bridges.replies import accepts, final_answer, session_facts
 from witan.files import mean_grades, share_of_scale, verdict_facts
 from witan.reports import judgment_text, verdict_sentence
 

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 import witan
-from witan.bridges.verdicts import accepts, seat_jury
+from witan.bridges.replies import accepts, seat_jury
 from witan.councils import procedure_to_json
 
 if TYPE_CHECKING:

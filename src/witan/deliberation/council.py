@@ -25,6 +25,7 @@ from witan.core.early_stopping import provable_settings
 from witan.core.gate import SafetyCheck
 from witan.core.safety import check as safety_check
 from witan.core.stats.learning import Lessons
+from witan.deliberation.call_headers import TRACE
 from witan.deliberation.calls import (
     Caller,
     Preparation,
@@ -84,7 +85,6 @@ from witan.deliberation.session import (
 )
 from witan.deliberation.texts import mask, masked_names
 from witan.deliberation.throttle import START, Throttles
-from witan.deliberation.trace_context import TRACE
 from witan.errors import NoCouncil
 from witan.version import __version__
 

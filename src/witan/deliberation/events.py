@@ -23,10 +23,10 @@ from witan.core.blinding import Sheet
 from witan.core.outcome import Outcome
 from witan.core.scale_recognition import declare_native
 from witan.core.stats.calibration import Calibration
+from witan.deliberation.call_headers import TraceContext
 from witan.deliberation.plan import Plan
 from witan.deliberation.ports import Expense, Message, Seat, Stage, StoredAnswer
 from witan.deliberation.procedure import Mode, Procedure
-from witan.deliberation.trace_context import TraceContext
 
 Status = Literal["complete", "degraded", "failed"]
 

@@ -9,6 +9,7 @@ import anyio
 from witan.core.blinding import draw_nonce, draw_sheets, label_map
 from witan.core.outcome import Outcome, join_names
 from witan.deliberation import events as e
+from witan.deliberation.call_headers import within_trace
 from witan.deliberation.calls import (
     CallFailure,
     CallResult,
@@ -26,6 +27,7 @@ from witan.deliberation.prompts import (
     repair_messages,
     synthesis_messages,
 )
+from witan.deliberation.replies import read_structure
 from witan.deliberation.retries import restore_reserve
 from witan.deliberation.reviews import RunningCount, review
 from witan.deliberation.session import (
@@ -35,9 +37,7 @@ from witan.deliberation.session import (
     Session,
     SessionFold,
 )
-from witan.deliberation.structure import read_structure
 from witan.deliberation.texts import DuplicateGroups, are_identical, group_duplicates, mask
-from witan.deliberation.trace_context import within_trace
 from witan.errors import ModelError
 
 PromptBuilder = Callable[[Member], tuple[Message, ...]]

@@ -14,7 +14,7 @@ from witan.core.sequential import FEWEST_VOTES, plan_looks
 from witan.core.settings import AUTO, Settings
 from witan.core.slots import changes_line
 from witan.core.tally import tally_sessions
-from witan.deliberation.structure import check_schema
+from witan.deliberation.replies import check_schema
 from witan.errors import InvalidParameter, NothingToCount, UnsuitableBallots
 
 Mode = Literal["consensus", "best", "verdict"]

@@ -20,10 +20,10 @@ import httpx2
 import orjson
 from anyio import move_on_after
 
+from witan.deliberation.call_headers import call_headers
 from witan.deliberation.ports import Call, Hear, Reply
 from witan.errors import ConfigError, InvalidParameter, ModelError
 from witan.models.connections import CONNECT_SECONDS, HEADERS, Connections, HttpReply, Post
-from witan.models.loop_guard import call_headers
 from witan.models.openai_replies import CompletionReader, is_transient, read_json, words_of
 from witan.models.providers import Redaction
 

@@ -15,10 +15,9 @@ import anyio
 from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 
 from witan.core.escaping import is_blank
+from witan.deliberation.call_headers import VIA_VARIABLE, call_trace, hops
 from witan.deliberation.ports import Call, Hear, Message, Reply
-from witan.deliberation.trace_context import call_trace
 from witan.errors import InvalidParameter, ModelError
-from witan.models.loop_guard import VARIABLE, hops
 from witan.models.providers import Redaction
 
 LARGEST_REPLY_BYTES = 8_000_000
@@ -112,7 +111,7 @@ class Program:
                 env={
                     **os.environ,
                     **{name.upper(): value for name, value in call_trace().items()},
-                    VARIABLE: ", ".join((*hops(), self._mark)),
+                    VIA_VARIABLE: ", ".join((*hops(), self._mark)),
                 },
                 start_new_session=True,
             )

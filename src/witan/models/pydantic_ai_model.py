@@ -18,10 +18,10 @@ from anyio import CancelScope, to_thread
 from anyio.lowlevel import RunVar
 
 from witan.core.escaping import is_blank
+from witan.deliberation.call_headers import call_headers
 from witan.deliberation.money import read_cost, read_tokens
 from witan.deliberation.ports import BilledFailure, Call, Hear, Message, Reply, Usage
 from witan.errors import MissingExtra, MissingKey, ModelError
-from witan.models.loop_guard import call_headers
 from witan.models.openai_compatible import broken_connection
 from witan.models.openai_replies import is_transient, words_of
 from witan.models.providers import Redaction

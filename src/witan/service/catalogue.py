@@ -84,19 +84,22 @@ CATALOGUE: Mapping[str, CatalogueRow] = MappingProxyType(
             CatalogueRow("forget", "Delete a session.", "sessions"),
             CatalogueRow("leaderboard", "Rank models by their scores across sessions.", "reports"),
             CatalogueRow("audit", "Audit how reviewers judge: bias, agreement, value.", "reports"),
-            CatalogueRow("tally", "Count ballots: who leads, and how sure that is.", "tally"),
-            CatalogueRow("compare", "Count the same ballots under every rule.", "compare"),
+            CatalogueRow("tally", "Count ballots: who leads, and how sure that is.", "counting"),
+            CatalogueRow("compare", "Count the same ballots under every rule.", "counting"),
             CatalogueRow(
-                "calibrate", "Check the calibration of the probabilities.", "calibrate", tool=False
+                "calibrate",
+                "Check the calibration of the probabilities.",
+                "calibration",
+                tool=False,
             ),
             CatalogueRow(
                 "estimate",
                 "Estimate systems from a jury, corrected by people's votes.",
-                "estimate",
+                "calibration",
                 tool=False,
             ),
             CatalogueRow(
-                "explain", "Show step by step why the leader leads.", "explain", tool=False
+                "explain", "Show step by step why the leader leads.", "counting", tool=False
             ),
             CatalogueRow("recount", "Count a stored session again, without a call.", "recount"),
             CatalogueRow("rules", "List the rules and when to use them.", "rules"),

@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar, Literal
 
 from witan.deliberation.ports import MOST_TEXTS, REFERENCE
 from witan.errors import InvalidParameter
-from witan.service.council_settings import CouncilSettings, JudgingSettings, JurySettings
 from witan.service.parameters import Constraint, Doc, OneOrSeveral, Parameters
+from witan.service.settings import CouncilSettings, JudgingSettings, JurySettings
 from witan.service.stored_sessions import NUL_FREE, Name, SessionName, Text
 
 QUESTION, SEATS, SESSION = "Question", "Seats", "Session"

@@ -10,11 +10,10 @@ import pytest
 from openai_clients import ASKED, client_of
 from served import free_port, served
 from services import councils, write_config
+from witan.deliberation.call_headers import HOPS, TraceContext, within_trace
 from witan.deliberation.ports import Call, Message, ignore_text
-from witan.deliberation.trace_context import TraceContext, within_trace
 from witan.errors import ModelError
 from witan.models.connections import Connections
-from witan.models.loop_guard import HOPS
 from witan.models.openai_compatible import OpenAICompatible
 from witan.models.pydantic_ai_model import PydanticAIModel
 

@@ -7,7 +7,7 @@ from mcp_clients import over_http
 from openai_clients import ASKED, modelled
 from served import served
 from services import councils
-from witan.deliberation.trace_context import TRACE
+from witan.deliberation.call_headers import TRACE
 from witan.history import History
 
 TRACE_ID, SPAN_ID = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"

@@ -15,8 +15,8 @@ import pytest
 from mcp_clients import Heard, over_http, text_of
 from served import served, serving_process
 from services import councils, write_config
+from witan.deliberation.call_headers import VIA_HEADER
 from witan.history import History
-from witan.models.loop_guard import HEADER
 from witan.service.config.serve import ServeSettings, TokenSettings
 
 pytestmark = pytest.mark.anyio
@@ -129,7 +129,7 @@ class TestAsking:
 
     async def test_a_council_in_a_circle_is_found_out(self, server):
         """The header of the request says whom it came through."""
-        headers = {HEADER: server.service.name}
+        headers = {VIA_HEADER: server.service.name}
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         refused = httpx2.post(f"{server.url}/mcp", json=body, headers=headers)
 

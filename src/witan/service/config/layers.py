@@ -12,8 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from witan.deliberation.call_headers import VIA_VARIABLE
 from witan.errors import ConfigError, UnknownName, UnknownOption
-from witan.models.loop_guard import VARIABLE as VIA_VARIABLE
 from witan.models.providers import PROVIDERS
 from witan.service.config.keys import (
     OPEN_TABLES,
@@ -97,7 +97,7 @@ def as_option(error: ConfigError) -> ConfigError:
     """Restate the error by the command option that was used."""
     if error.source != COMMAND_LINE or error.key.startswith("--"):
         return error
-    from witan.service.council_settings import CouncilSettings
+    from witan.service.settings import CouncilSettings
 
     name = re.split(r"[.\[]", _TABLE.sub("", error.key))[0]
     seats = {"members": "--member", "chairmen": "--chairman"}

@@ -35,9 +35,8 @@ from witan.service.config.keys import (
     dotted_key,
     strip_profile,
 )
-from witan.service.council_settings import CouncilSettings, LimitSettings
 from witan.service.parameters import Parameter, Parameters, parameters_of
-from witan.service.settings import CountingSettings
+from witan.service.settings import CouncilSettings, CountingSettings, LimitSettings
 
 _VARIABLE = re.compile(r"(?!(?=.*[0-9])[A-Z0-9]{16,}$)[A-Z_][A-Z0-9_]*")
 """A name in capitals; sixteen or more of them with digits and no underscore are rather a key."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import anyio
 from anyio.abc import TaskGroup
 
+from witan.deliberation.call_headers import HOPS, server_name
 from witan.deliberation.events import Event
 from witan.deliberation.money import least_known
 from witan.deliberation.openings import own_question, plan_rejudgment
@@ -23,7 +24,6 @@ from witan.deliberation.retries import plan_rest, plan_retry
 from witan.deliberation.session import Session
 from witan.errors import Busy, HistoryError, NothingToCount, UnknownName, WitanError
 from witan.history import History
-from witan.models.loop_guard import HOPS, server_name
 from witan.service.catalogue import redact
 from witan.service.history_access import forget_expired
 from witan.service.requests import CouncilRequest, JudgeRequest, JuryRequest, QuestionRequest

@@ -187,7 +187,7 @@ def _within_own_trace() -> AbstractContextManager[None]:
     """Work for the trace that the variables TRACEPARENT and TRACESTATE name."""
     if "TRACEPARENT" not in os.environ:
         return nullcontext()
-    from witan.deliberation.trace_context import read_trace_variables, within_trace
+    from witan.deliberation.call_headers import read_trace_variables, within_trace
 
     return within_trace(read_trace_variables(os.environ))
 

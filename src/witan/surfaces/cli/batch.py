@@ -200,7 +200,7 @@ rows are complete, 3 some are not, 4 the ceiling was reached, 130 interrupted.""
 )
 def batch_command(file: str, output: str | None, as_json: bool, **options: Any) -> int:
     """Run a data set through a council, row by row."""
-    from witan.files.rows import NO_ROWS, read_rows
+    from witan.files.ballots.formats import NO_ROWS, read_rows
     from witan.service.batch import read_batch_rows
     from witan.service.history_access import load_history_config, open_recording
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witan.service.ballots import SECTION
-from witan.service.operations.tally import TallyParameters, count_sessions
+from witan.service.operations.counting import TallyParameters, count_sessions
 from witan.service.settings import COUNTING
 from witan.service.text import Page, clean, count_noun
 from witan.surfaces.cli.ballot_files import Body
@@ -38,8 +38,11 @@ if TYPE_CHECKING:
     from witan.core.outcome import Outcome
     from witan.core.tally import OutcomeColumn
     from witan.errors import UnsuitableBallots
-    from witan.service.operations.compare import CompareParameters, RuleComparison
-    from witan.service.operations.explain import OutcomeExplanation
+    from witan.service.operations.counting import (
+        CompareParameters,
+        OutcomeExplanation,
+        RuleComparison,
+    )
     from witan.service.operations.recount import RecountResult
 
 
@@ -294,7 +297,7 @@ def _outcome_status(result: "OutcomeExplanation | RecountResult") -> Status:
 
 def compare_command() -> click.Command:
     """Make the command ``witan compare``."""
-    from witan.service.operations.compare import compare
+    from witan.service.operations.counting import compare
     from witan.surfaces.report.comparison import comparison_chart
 
     words = "Draw the ranks under every rule to an .svg, .png or .html file."
@@ -318,7 +321,7 @@ def compare_command() -> click.Command:
 
 def calibrate_command() -> click.Command:
     """Make the command ``witan calibrate``."""
-    from witan.service.operations.calibrate import calibrate
+    from witan.service.operations.calibration import calibrate
     from witan.surfaces.report.calibration import calibration_chart
 
     words = "Chart stated against observed probabilities, to an .svg, .png or .html file."
@@ -340,7 +343,7 @@ def calibrate_command() -> click.Command:
 
 def estimate_command() -> click.Command:
     """Make the command ``witan estimate``."""
-    from witan.service.operations.estimate import estimate
+    from witan.service.operations.calibration import estimate
 
     return value_command(
         estimate,
@@ -357,7 +360,7 @@ def estimate_command() -> click.Command:
 
 def explain_command() -> click.Command:
     """Make the command ``witan explain``."""
-    from witan.service.operations.explain import explain
+    from witan.service.operations.counting import explain
 
     return value_command(
         explain,

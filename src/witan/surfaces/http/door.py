@@ -23,9 +23,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.responses import RedirectResponse, Response
 
-from witan.deliberation.trace_context import TRACE, read_trace
-from witan.models.loop_guard import HEADER as VIA_HEADER
-from witan.models.loop_guard import MOST_HOPS, read_hops
+from witan.deliberation.call_headers import MOST_HOPS, TRACE, VIA_HEADER, read_hops, read_trace
 from witan.service.config.serve import ServeSettings, token_digests
 from witan.service.sessions import LOCAL, Client
 from witan.service.sessions.running import contain_errors

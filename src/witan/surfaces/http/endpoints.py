@@ -15,8 +15,7 @@ from witan.service.catalogue import Operation
 from witan.service.dispatch import dispatch
 from witan.service.json_output import to_json
 from witan.service.parameters import Parameter as Declared
-from witan.service.parameters import Parameters, adapter_of, parameters_of, public_name
-from witan.service.request_texts import read_texts
+from witan.service.parameters import Parameters, adapter_of, parameters_of, public_name, read_texts
 from witan.service.requests import QuestionRequest
 from witan.service.sessions import Client, Service
 from witan.service.stored_sessions import ClientService

@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import Any
 
 from witan.core.escaping import escape_json
+from witan.deliberation.call_headers import VIA_HEADER, VIA_VARIABLE
 from witan.errors import UnknownName
-from witan.models.loop_guard import HEADER, VARIABLE
 
 NAME = "witan"
 
@@ -95,7 +95,7 @@ def _launch(launch: Launch, variable: str) -> Entry:
 def _launch_member(launch: Launch, variable: str, hops: str) -> Entry:
     """Describe a server to start, which learns on whose behalf."""
     entry = _launch(launch, variable)
-    return {**entry, "env": {**entry.get("env", {}), VARIABLE: hops}}
+    return {**entry, "env": {**entry.get("env", {}), VIA_VARIABLE: hops}}
 
 
 def _headers(server: ServerEndpoint, variable: str, **more: str) -> Entry:
@@ -138,14 +138,14 @@ def _toml(settings: Mapping[str, Any]) -> str:
 
 def _codex_stdio(launch: Launch) -> str:
     table = {"command": launch.command, "args": [*launch.arguments]}
-    variables = {"env_vars": [*launch.keys, VARIABLE]}
+    variables = {"env_vars": [*launch.keys, VIA_VARIABLE]}
     return _toml({**table, **variables, "tool_timeout_sec": TOOL_SECONDS})
 
 
 def _codex_http(server: ServerEndpoint) -> str:
     token = {} if server.token is None else {"bearer_token_env_var": server.token}
     table = _toml({"url": server.url, **token, "tool_timeout_sec": TOOL_SECONDS})
-    return f'{table}\nenv_http_headers = {{ "{HEADER}" = "{VARIABLE}" }}'
+    return f'{table}\nenv_http_headers = {{ "{VIA_HEADER}" = "{VIA_VARIABLE}" }}'
 
 
 _CLIENTS = (
@@ -155,7 +155,7 @@ _CLIENTS = (
         lambda server: _servers(
             {
                 "type": "stdio",
-                **_launch_member(server, "${{{}}}", f"${{{VARIABLE}:-}}"),
+                **_launch_member(server, "${{{}}}", f"${{{VIA_VARIABLE}:-}}"),
                 "timeout": TOOL_SECONDS * 1000,
             }
         ),
@@ -163,7 +163,7 @@ _CLIENTS = (
             {
                 "type": "http",
                 "url": server.url,
-                **_headers(server, "${{{}}}", **{HEADER: f"${{{VARIABLE}:-}}"}),
+                **_headers(server, "${{{}}}", **{VIA_HEADER: f"${{{VIA_VARIABLE}:-}}"}),
                 "timeout": TOOL_SECONDS * 1000,
             }
         ),
@@ -187,12 +187,12 @@ _CLIENTS = (
         "gemini",
         ".gemini/settings.json in the project, or ~/.gemini/settings.json",
         lambda server: _servers(
-            {**_launch_member(server, "${}", f"${VARIABLE}"), "timeout": TOOL_SECONDS * 1000}
+            {**_launch_member(server, "${}", f"${VIA_VARIABLE}"), "timeout": TOOL_SECONDS * 1000}
         ),
         lambda server: _servers(
             {
                 "httpUrl": server.url,
-                **_headers(server, "${}", **{HEADER: f"${VARIABLE}"}),
+                **_headers(server, "${}", **{VIA_HEADER: f"${VIA_VARIABLE}"}),
                 "timeout": TOOL_SECONDS * 1000,
             }
         ),

@@ -13,12 +13,11 @@ from witan.deliberation.session import Session
 from witan.history import SessionSummary
 from witan.history.ballots import RevealedAnswer, VoteResult
 from witan.service.json_output import record_type, reduce_to
-from witan.service.operations.compare import RuleComparison
+from witan.service.operations.counting import RuleComparison, Tally
 from witan.service.operations.plan import PlanSummary
 from witan.service.operations.profiles import Profiles
 from witan.service.operations.rules import RubricEntry, RuleEntry
 from witan.service.operations.sessions import Deletion, SessionList
-from witan.service.operations.tally import Tally
 from witan.service.operations.voting import VotingPaper
 from witan.service.session_records import CouncilSession, ImportedSession
 from witan.service.text import clean, count_noun, readable

@@ -25,7 +25,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 from starlette.routing import Route
 
-from witan.deliberation.trace_context import TRACE
+from witan.deliberation.call_headers import TRACE
 from witan.errors import Busy, UnknownName, WitanError
 from witan.service.config.serve import ServeSettings
 from witan.service.json_output import to_json

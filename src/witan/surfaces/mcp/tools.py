@@ -19,8 +19,15 @@ from witan.service.catalogue import CATALOGUE, Operation, find_operation
 from witan.service.dispatch import dispatch
 from witan.service.json_output import reduce_to
 from witan.service.operations.sessions import ResultParameters, result, show
-from witan.service.parameters import Constraint, Doc, Parameters, adapter_of, validate_parameters
-from witan.service.request_texts import fault_place, fault_words
+from witan.service.parameters import (
+    Constraint,
+    Doc,
+    Parameters,
+    adapter_of,
+    fault_place,
+    fault_words,
+    validate_parameters,
+)
 from witan.service.session_records import CouncilSession
 from witan.service.sessions import Client, RunningSession, Service
 from witan.service.settings import BallotSettings

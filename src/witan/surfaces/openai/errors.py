@@ -16,7 +16,7 @@ from witan.errors import (
     WitanError,
 )
 from witan.service.json_output import to_json
-from witan.service.request_texts import fault_place, fault_words
+from witan.service.parameters import fault_place, fault_words
 
 KINDS: Mapping[int, str] = {
     401: "authentication_error",

@@ -23,12 +23,10 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
 from witan.deliberation.ports import Message, Seat
-from witan.deliberation.structure import check_schema
+from witan.deliberation.replies import check_schema
 from witan.errors import ConfigError, InvalidParameter, UnknownName
 from witan.service.council_names import CouncilModel
-from witan.service.council_settings import CouncilSettings
-from witan.service.parameters import Doc
-from witan.service.request_texts import fault_place, fault_words
+from witan.service.parameters import Doc, fault_place, fault_words
 from witan.service.requests import (
     Category,
     CouncilRequest,
@@ -38,6 +36,7 @@ from witan.service.requests import (
     Turn,
 )
 from witan.service.sessions import CouncilProfile
+from witan.service.settings import CouncilSettings
 from witan.service.stored_sessions import Name, Text
 
 TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}

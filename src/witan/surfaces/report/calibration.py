@@ -7,7 +7,7 @@ from witan.core.display import level_percent, percent
 from witan.core.holdout import CalibrationCheck, CalibrationCurve, PanelCheck, Tenth
 from witan.core.stats.measures import Measure
 from witan.errors import NothingToCount
-from witan.service.operations.calibrate import CalibrationResult
+from witan.service.operations.calibration import CalibrationResult
 from witan.service.text import count_noun, number
 from witan.surfaces.report.chart import Axis, Dot, Facet, Facets, ends, signed_number
 from witan.surfaces.report.document import (

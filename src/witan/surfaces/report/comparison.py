@@ -27,7 +27,7 @@ from witan.surfaces.report.document import (
 from witan.surfaces.report.tally import problem_blocks, unread_blocks
 
 if TYPE_CHECKING:
-    from witan.service.operations.compare import RuleComparison
+    from witan.service.operations.counting import RuleComparison
 
 IN_FULL = 3
 """Sessions that have a table each; of more, only the totals are reported."""

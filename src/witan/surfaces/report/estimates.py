@@ -10,7 +10,7 @@ from witan.core.estimation import (
     SystemEstimate,
 )
 from witan.core.stats.measures import Measure
-from witan.service.operations.estimate import EstimateResult
+from witan.service.operations.calibration import EstimateResult
 from witan.service.text import UNKNOWN, count_noun, number
 from witan.surfaces.report.document import (
     Block,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from witan.core.explanation import Explanation
 from witan.core.steps import Cell, Step
-from witan.service.operations.explain import OutcomeExplanation
+from witan.service.operations.counting import OutcomeExplanation
 from witan.service.text import number
 from witan.service.trust import trust_line
 from witan.surfaces.report.document import (

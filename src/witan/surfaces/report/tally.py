@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from witan.core.outcome import Outcome
 from witan.core.scale import Scale
 from witan.service.ballots import Unread
-from witan.service.operations.tally import Tally
+from witan.service.operations.counting import Tally
 from witan.service.text import UNKNOWN, count_noun, list_text
 from witan.service.trust import p_best_text
 from witan.surfaces.report.document import (

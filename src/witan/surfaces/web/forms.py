@@ -16,8 +16,7 @@ from witan.core.settings import AUTO
 from witan.errors import InvalidParameter
 from witan.files.ballots import FORMATS
 from witan.service.catalogue import Operation
-from witan.service.parameters import Parameter, Parameters, parameters_of
-from witan.service.request_texts import read_texts
+from witan.service.parameters import Parameter, Parameters, parameters_of, read_texts
 
 MOST_FILES = 64
 

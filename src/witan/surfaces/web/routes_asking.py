@@ -24,8 +24,13 @@ from witan.service.catalogue import redact
 from witan.service.demonstration import demonstration
 from witan.service.operations import ask as operations
 from witan.service.operations import plan as planning
-from witan.service.parameters import parameters_of, validate_parameters
-from witan.service.request_texts import fault_words, parse_texts, read_texts
+from witan.service.parameters import (
+    fault_words,
+    parameters_of,
+    parse_texts,
+    read_texts,
+    validate_parameters,
+)
 from witan.service.requests import (
     JudgeRequest,
     QuestionRequest,

@@ -9,8 +9,7 @@ from starlette.responses import Response
 
 from witan.errors import WitanError
 from witan.service.operations import plan as planning
-from witan.service.parameters import parameters_of, validate_parameters
-from witan.service.request_texts import parse_texts
+from witan.service.parameters import parameters_of, parse_texts, validate_parameters
 from witan.service.requests import JudgeRequest
 from witan.service.sessions import DEMO
 from witan.surfaces.http.endpoints import ClientOf, Hops, ServiceOf

@@ -18,10 +18,8 @@ from witan.history import SessionSummary
 from witan.service.ballots import SentBallots
 from witan.service.catalogue import Operation
 from witan.service.dispatch import ServedSessions, dispatch, perform
-from witan.service.operations.calibrate import calibrate
-from witan.service.operations.compare import compare
-from witan.service.operations.estimate import estimate
-from witan.service.operations.explain import explain
+from witan.service.operations.calibration import calibrate, estimate
+from witan.service.operations.counting import compare, explain, tally
 from witan.service.operations.reports import (
     LeaderboardParameters,
     audit,
@@ -29,9 +27,8 @@ from witan.service.operations.reports import (
     scores_over_time,
 )
 from witan.service.operations.sessions import sessions
-from witan.service.operations.tally import tally
 from witan.service.operations.voting import votes
-from witan.service.request_texts import read_texts
+from witan.service.parameters import read_texts
 from witan.service.sessions import Client, Service
 from witan.service.text import clean
 from witan.service.worker_pool import count_once

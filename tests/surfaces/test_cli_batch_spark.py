@@ -58,8 +58,8 @@ def test_a_master_is_one_of_spark(witan, tmp_path):
     assert "write --spark last" in said.err
 
 
-def test_arms_do_not_run_on_spark(witan, tmp_path):
-    """Both options are named."""
+def test_a_file_as_history_of_arms_is_refused(witan, tmp_path):
+    """Before the council is asked."""
     rows = tmp_path / "rows.jsonl"
     rows.write_text('{"question": "Why?"}\n')
     arms = ["--arms", "council,best", "--judge", "cmd:true", "--judge", "cmd:false"]
@@ -68,7 +68,7 @@ def test_arms_do_not_run_on_spark(witan, tmp_path):
     said = witan("batch", rows, *arms, *seats, *history, "--spark", "local[2]")
 
     assert said.status == 2
-    assert "--arms does not run on Spark" in said.err
+    assert "Spark's workers share a history through a server" in said.err
 
 
 @pytest.fixture
@@ -242,6 +242,44 @@ def test_rows_that_fail_count_under_the_ceiling(witan, tmp_path, postgresql_url,
     assert said.json["unaffordable"] > 0
     assert said.json["calls"] == n_calls
     assert 0 < n_calls <= 20
+
+
+@pytest.mark.slow
+def test_arms_are_jobs_under_one_ceiling(witan, tmp_path, server, postgresql_url, spark):
+    """A driver that is killed in each arm loses nothing; the bill holds for all arms together."""
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("".join(f'{{"question": "Why {n}?"}}\n' for n in range(24)))
+    seats = {"--member": (3, 4, 5), "--chairman": (0,), "--judge": (6, 7, 8)}
+    named = [(option, f"m{n}={server}/v1#model-{n}") for option in seats for n in seats[option]]
+    named += [("--price", f"m{n}=1,1") for n in (*range(3, 9), 0)]
+    arms = ["--arms", "council,best,self", "--history", postgresql_url]
+    arguments = ["batch", rows, *(part for pair in named for part in pair), *arms]
+    bill = witan(*arguments, "--dry-run", "--json").json
+    ceiling = ["--max-calls", bill["calls"], "--max-cost", 2 * bill["worst_usd"]]
+    for n_sessions in (6, 30, 40):
+        with start([*arguments, *ceiling], "--spark", "local[2]") as driver:
+            wait_for_sessions(driver, postgresql_url, n_sessions)
+            driver.kill()
+    said = witan(*arguments, *ceiling, "--spark", "local[2]", "--json")
+    report = json.loads(said.err.splitlines()[-1])
+    n_calls = httpx.get(f"{server}/count").json()
+    with History.open(postgresql_url, reading=True) as history:
+        sessions = [*history.sessions()]
+        assert history.database.rows("SELECT * FROM ceilings") == []
+
+    assert said.status == 0, said.err
+    assert len(said.out.splitlines()) == 24
+    assert {session.status for session in sessions} == {"complete"}
+    assert report["calls"] == sum(session.cost.calls for session in sessions) <= n_calls
+    assert n_calls <= bill["calls"]
+    assert report["comparison"]["questions"] == 12
+
+
+def wait_for_sessions(driver, url, n_sessions):
+    """Wait until a history has so many sessions."""
+    with History.open(url, reading=True) as history:
+        while driver.poll() is None and len(history.find()) < n_sessions:
+            time.sleep(0.02)
 
 
 @pytest.mark.slow

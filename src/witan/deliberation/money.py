@@ -167,6 +167,8 @@ class Allowance:
     """Money and calls of a batch: a session begins once affordable."""
 
     def __init__(self, max_usd: float | None, max_calls: int | None = None) -> None:
+        self.name = ""
+        """Under which processes on other machines share it."""
         self._max_usd = inf if max_usd is None else max_usd
         self._max_calls = inf if max_calls is None else max_calls
         self.spent, self.calls = NOTHING

@@ -3,8 +3,7 @@
 The council answers each row, and its best member's answer is taken from the same session. Then that
 member answers, and judges its own answers, in as many calls as the council makes, and the best is
 taken. At last a jury judges the answers of a row side by side; or they are held to a right answer,
-or to people's votes, without a call. These are up to three batches, each found again by the names
-of its sessions.
+or to people's votes. These are up to three batches, each found again by its sessions' names.
 """
 
 from collections import Counter
@@ -12,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
+from functools import partial
 from math import fsum, inf, nan
 from typing import Any
 
@@ -164,10 +164,6 @@ class _Row:
         Member to its first answer in the council's session.
     shares
         Member to the share of rivals that it beat there; empty: there is no outcome.
-    chooses
-        It is used to choose the best member, and measures nothing.
-    results
-        Of the sessions of this row.
     """
 
     task: BatchRow
@@ -239,6 +235,8 @@ class ArmBatch:
         Where sessions are recorded, and found again.
     sessions
         In which the council answers the rows, by name; None: the batch's own.
+    make_batch
+        Makes each of its batches: ``partial(SparkBatch, master="yarn")`` has them run on Spark.
 
     Raises
     ------
@@ -258,6 +256,7 @@ class ArmBatch:
         *,
         arms: ArmOptions | None = None,
         sessions: Sequence[str] | None = None,
+        make_batch: Callable[..., Batch] = Batch,
     ) -> None:
         self.council, self.jury, self.history = council, jury, history
         self.arms = arms or ArmOptions()
@@ -265,9 +264,12 @@ class ArmBatch:
         # They name arms, which no session of the council has.
         self.tasks, self.options = tuple(replace(task, votes={}) for task in tasks), options
         self._check()
-        plain = Batch(council, history, self.tasks, options)
-        self.names = plain.names if sessions is None else [*sessions]
         self._allowance = Allowance(options.max_cost_usd, options.max_calls)
+        self._make_batch = partial(make_batch, allowance=self._allowance)
+        plain = self._make_batch(council, history, self.tasks, options)
+        if jury is not None:  # what cannot run there is refused before the first call
+            self._make_batch(jury, history, (), options)
+        self.names = plain.names if sessions is None else [*sessions]
         self._choice: Choice = "name"
         self._n_choosing = 0
         self._leaders: dict[datetime | None, str | None] = {}
@@ -498,7 +500,7 @@ class ArmBatch:
             results[result.row] = result
             on_result(result)
 
-        batch = Batch(council, self.history, tasks, self.options, allowance=self._allowance)
+        batch = self._make_batch(council, self.history, tasks, self.options)
         if council is self.council:
             names = dict(zip((task.number for task in self.tasks), self.names, strict=True))
             batch.names = [names[task.number] for task in tasks]
@@ -520,8 +522,7 @@ class ArmBatch:
 
     def _list_all(self) -> list[Session]:
         """List all sessions of earlier runs."""
-        council = [session for name in self.names if (session := self._find(name)) is not None]
-        return [*council, *self._list_earlier()]
+        return [*filter(None, map(self._find, self.names)), *self._list_earlier()]
 
     def _list_earlier(self, rows: Sequence[_Row] | None = None) -> list[Session]:
         """List earlier runs' controls and judgments, for any best member."""
@@ -683,11 +684,8 @@ class ArmBatch:
         on_progress: Callable[[Progress], None],
     ) -> int:
         """Have the jury judge the rows; return how many need nothing more."""
-        if self.jury is None:
-            for row in rows:
-                finish(_join(row))
-            return 0
-        waiting = {row.task.number: row for row in rows if not row.is_alike}
+        judged = [] if self.jury is None else rows
+        waiting = {row.task.number: row for row in judged if not row.is_alike}
 
         def take(result: RowResult) -> None:
             row = waiting[result.row]
@@ -696,8 +694,10 @@ class ArmBatch:
             finish(_join(row))
 
         for row in rows:
-            if row.is_alike:
+            if row.task.number not in waiting:
                 finish(_join(row))
+        if self.jury is None:
+            return 0
         tasks = [row.judging_task for row in waiting.values()]
         report = await self._run_batch("jury", self.jury, tasks, {}, on_progress, take)
         return report.earlier

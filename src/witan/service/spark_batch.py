@@ -132,6 +132,8 @@ class SparkBatch(Batch):
     council, history, tasks, options
         As of `Batch`; the history is in PostgreSQL, and seats are written, not objects.
         ``concurrency`` is of each task.
+    allowance
+        Counts what it and other batches spend; the workers keep the ceiling, which has its name.
     master
         As Spark writes it, such as ``local[4]`` or ``spark://host:7077``; None leaves it to Spark's
         own configuration.
@@ -154,11 +156,15 @@ class SparkBatch(Batch):
         tasks: Sequence[BatchRow],
         options: BatchOptions,
         *,
+        allowance: Allowance | None = None,
         master: str | None = None,
         session: Any = None,
     ) -> None:
-        # The workers keep the ceiling; here only what is spent is counted.
-        super().__init__(council, history, tasks, options, allowance=Allowance(None))
+        allowance = allowance or Allowance(None)
+        super().__init__(council, history, tasks, options, allowance=allowance)
+        if not allowance.name:  # of several batches with one ceiling, the first names it
+            of = "\n".join(self.names).encode()
+            allowance.name = blake2s(of, digest_size=10).hexdigest()
         self._master, self._spark = master, session
         database = require_server(history)
         members, jury, chairmen = (
@@ -174,11 +180,8 @@ class SparkBatch(Batch):
             None,
             options,
             history.aliases,
-            self._name() if has_ceiling(options) else None,
+            allowance.name if has_ceiling(options) else None,
         )
-
-    def _name(self) -> str:
-        return blake2s("\n".join(self.names).encode(), digest_size=10).hexdigest()
 
     async def _run_rows(
         self,

@@ -139,6 +139,7 @@ def make_arm_batch(  # noqa: PLR0917 - the last by name
     say: Callable[[str], None] = ignore_note,
     *,
     sessions: Sequence[str] | None = None,
+    **more: Any,
 ) -> "ArmBatch":
     """Seat the jury of the arms, and make their batch."""
     from witan.service.arms import ArmBatch, ArmOptions
@@ -146,7 +147,7 @@ def make_arm_batch(  # noqa: PLR0917 - the last by name
     measure: ArmMeasure = options["measure"] or "jury"
     jury = _seat_jury(history, options, say) if measure == "jury" else None
     arms = ArmOptions(options["arms"], options["best"], options["margin"], measure)
-    return ArmBatch(council, jury, history, tasks, chosen, arms=arms, sessions=sessions)
+    return ArmBatch(council, jury, history, tasks, chosen, arms=arms, sessions=sessions, **more)
 
 
 def _seat_jury(history: Any, options: Mapping[str, Any], say: Callable[[str], None]) -> "Council":

@@ -317,8 +317,6 @@ def _make_batch(
     if has_arms and tasks[0].texts:
         raise click.UsageError("--arms is for questions, and these rows are texts")
     master = options["spark_master"]
-    if has_arms and master is not None:
-        raise click.UsageError("--arms does not run on Spark; leave out one of them")
     prices = council_prices(options)
     planning = options["dry_run"]
     councils = LocalCouncils(options["config"], prices, history=history, say=say, for_plan=planning)
@@ -329,13 +327,16 @@ def _make_batch(
     batch_options = BatchOptions(
         **{name: options[name] for name in names}, write_error=word_problem
     )
-    if has_arms:
-        return make_arm_batch(council, history, tasks, batch_options, options, say)
+    make_batch: Callable[..., Batch] = Batch
     if master is not None and not planning:
         from witan.service.spark_batch import SparkBatch
 
-        return SparkBatch(council, history, tasks, batch_options, master=master or None)
-    return Batch(council, history, tasks, batch_options)
+        make_batch = partial(SparkBatch, master=master or None)
+    if has_arms:
+        return make_arm_batch(
+            council, history, tasks, batch_options, options, say, make_batch=make_batch
+        )
+    return make_batch(council, history, tasks, batch_options)
 
 
 def _check_pairs(tasks: "list[BatchRow]", options: Mapping[str, Any]) -> None:

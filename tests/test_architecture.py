@@ -167,7 +167,7 @@ GATES = {
         "witan.surfaces.mcp.server",  # standard output carries the protocol, which is JSON
         "witan.files.ballots.writing",  # standard output stands for a file
     },
-    "logging": {"witan.surfaces.log_lines", "witan.surfaces.http.observers"},
+    "logging": {"witan.surfaces.terminal", "witan.surfaces.http.observers"},
     "csv": {"witan.files.ballots.columns"},
     "markupsafe": {"witan.surfaces.web.escaping"},
     "jinja2": {

@@ -22,9 +22,8 @@ from witan.surfaces.report.document import (
     Sentence,
     table_of,
 )
-from witan.surfaces.report.markdown import report_markdown
-from witan.surfaces.report.text import report_text
-from witan.surfaces.report.verdict import verdict_report
+from witan.surfaces.report.outcome import verdict_report
+from witan.surfaces.report.text import report_markdown, report_text
 
 NASTY = "\x1b]52;c;aGk=\x07\u202e<b>*a*</b> [x](http://e.x) www.e.x `$x$` | _a_\n# b"
 

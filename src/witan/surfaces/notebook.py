@@ -28,7 +28,7 @@ from witan.surfaces.cli.panel import Panel
 from witan.surfaces.live_board import Board
 from witan.surfaces.report import has_report, report_of
 from witan.surfaces.report.batch import progress_text
-from witan.surfaces.report.markdown import report_markdown
+from witan.surfaces.report.text import report_markdown
 from witan.surfaces.terminal import console, style_line
 
 REFRESH_SECONDS = 0.25

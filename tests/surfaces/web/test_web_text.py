@@ -7,8 +7,7 @@ from html import unescape
 import pytest
 
 from markup import parsed
-from witan.surfaces.web.growing_text import GrowingText
-from witan.surfaces.web.markdown import render_html
+from witan.surfaces.web.markdown import GrowingText, render_html
 
 
 class TestMarkdown:

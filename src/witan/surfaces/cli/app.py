@@ -15,8 +15,7 @@ from witan.errors import UnknownName, WitanError
 from witan.service.catalogue import CATALOGUE
 from witan.service.text import clean
 from witan.surfaces.cli.options import Status, status_of
-from witan.surfaces.log_lines import guard_unread_logs
-from witan.surfaces.terminal import echo
+from witan.surfaces.terminal import echo, guard_unread_logs
 from witan.version import __version__
 
 WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)

@@ -12,7 +12,7 @@ from witan.deliberation.ports import SystemClock
 from witan.deliberation.recorder import Listener, skip_past_events
 from witan.service.sessions import RunningSession
 from witan.surfaces.http.door import FinishedRequest
-from witan.surfaces.log_lines import JsonLine, TextLine
+from witan.surfaces.terminal import JsonLine, TextLine
 
 QUIET = ("/assets/", "/healthz", "/metrics")
 """Paths requested so often that only failures are logged."""

@@ -24,9 +24,9 @@ from witan.service.text import clean, count_noun, readable
 from witan.service.trust import leaders_text, missing_text, session_trust, verdict_sentence
 from witan.surfaces.live_board import progress_lines
 from witan.surfaces.report import report_of
-from witan.surfaces.report.markdown import report_markdown
 from witan.surfaces.report.outcome import outcome_report
 from witan.surfaces.report.session import judgment_report, legend_text
+from witan.surfaces.report.text import report_markdown
 
 Found = CouncilSession | ImportedSession
 

@@ -9,7 +9,7 @@ __all__ = ["Report", "has_report", "report_of"]
 _WRITERS = {
     "ArmBatchReport": "batch.batch_report",
     "ArmBill": "batch.bill_report",
-    "ArmComparison": "arms.arms_report",
+    "ArmComparison": "batch.arms_report",
     "AuditReport": "audit.audit_report",
     "BatchBill": "batch.bill_report",
     "BatchReport": "batch.batch_report",
@@ -21,7 +21,7 @@ _WRITERS = {
     "EstimateResult": "estimates.estimates_report",
     "Estimates": "estimates.estimates_report",
     "Explanation": "explanation.explanation_report",
-    "ImportedSession": "imported.imported_report",
+    "ImportedSession": "session.imported_report",
     "Leaderboard": "leaderboard.leaderboard_report",
     "Outcome": "outcome.outcome_report",
     "OutcomeExplanation": "explanation.explanation_report",
@@ -36,7 +36,7 @@ _WRITERS = {
     "Session": "session.session_report",
     "SessionList": "sessions.sessions_report",
     "Tally": "tally.tally_report",
-    "Verdict": "verdict.verdict_report",
+    "Verdict": "outcome.verdict_report",
     "VoteResult": "vote.vote_report",
     "VotingPaper": "vote.paper_report",
 }

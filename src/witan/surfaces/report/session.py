@@ -1,20 +1,21 @@
-"""The report of a session: question, verdict, answer, ranking, ballots, answers, run."""
+"""The report of a session, or of imported ballots: verdict, ranking, ballots, answers."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import TYPE_CHECKING
 
 from witan.core.ballot import Ballot
 from witan.core.outcome import Outcome
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.ports import Seat
 from witan.deliberation.session import Session
+from witan.service.session_records import CouncilSession, ImportedSession, votes_beside
 from witan.service.text import Page, count_noun, list_text
 from witan.service.trust import session_trust, verdict_text
 from witan.surfaces.live_board import CUT, Board, answer_facts
 from witan.surfaces.report.ballots import ballot_line, ballot_matrix
-from witan.surfaces.report.banner import session_banner, shortfall
+from witan.surfaces.report.banner import outcome_banner, session_banner, shortfall
 from witan.surfaces.report.document import (
     AnswerText,
     Block,
@@ -31,13 +32,17 @@ from witan.surfaces.report.document import (
     table_of,
 )
 from witan.surfaces.report.names import CHAIRMAN, CandidateNames, SeatNames
-from witan.surfaces.report.outcome import agreement, order_note, pair_map, ranking_blocks
+from witan.surfaces.report.outcome import (
+    abstention_notes,
+    agreement,
+    grade_blocks,
+    order_note,
+    pair_map,
+    ranking_blocks,
+    verdict_blocks,
+)
 from witan.surfaces.report.sessions import relation_text
 from witan.surfaces.report.text import report_text
-from witan.surfaces.report.verdict import grade_blocks, verdict_blocks
-
-if TYPE_CHECKING:
-    from witan.service.session_records import CouncilSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,7 @@ VOTES_SHOWN = 20
 
 
 def session_report(
-    result: "Session | CouncilSession",
+    result: Session | CouncilSession,
     names: SeatNames | None = None,
     *,
     recount: RecountView | None = None,
@@ -393,3 +398,77 @@ def recount_text(recount: RecountView, names: SeatNames) -> str:
         f"weighing {weights}" if weights else "",
     )
     return ", ".join(filter(None, parts))
+
+
+REVIEWERS_SHOWN = 200
+"""Reviewers that are shown, and ballots of each."""
+
+
+def imported_report(session: ImportedSession, without: tuple[str, ...] = ()) -> Report:
+    """Write the report of imported ballots, `without` some reviewers."""
+    about, record, outcome = session.about, session.session_import, session.outcome
+    names = CandidateNames({name: at for at, name in enumerate(record.answers)})
+    mark = record.simulated
+    blocks: list[Block] = [Quote(record.question)] if record.question else []
+    note = "Imported ballots: question and answers are shown if the file has them."
+    blocks.append(Sentence(note, quiet=True))
+    votes = votes_beside(record.ballots)
+    if outcome is None:
+        blocks += [
+            Heading("Ranking", "ranking"),
+            Note(f"not counted: {session.not_counted}", "reason"),
+        ]
+    else:
+        blocks += [Heading("Verdict", "verdict"), outcome_banner(outcome, names)]
+        blocks += outcome_section(outcome, names, None)
+    blocks += _imported_ballots(session, without)
+    blocks += () if outcome is None else abstention_notes(outcome, names)
+    blocks += vote_blocks(votes, "models'", names)
+    blocks.append(Heading("Answers", "answers"))
+    for name, text in record.answers.items():
+        blocks.append(AnswerText(names.anchor(name)[1:], text, author=name))
+    if not record.answers:
+        blocks.append(Sentence("The file has no answer texts.", quiet=True))
+    return Report(
+        report_title(is_simulated=mark),
+        (about.session, f"imported from {about.source}", f"{about.at:%Y-%m-%d %H:%M} UTC"),
+        "",
+        tuple(blocks),
+    )
+
+
+def _imported_ballots(session: ImportedSession, without: tuple[str, ...]) -> Iterator[Block]:
+    by_reviewer: dict[tuple[str, str], list[Ballot]] = {}
+    for ballot in session.session_import.ballots:
+        by_reviewer.setdefault((ballot.reviewer, ballot.kind), []).append(ballot)
+    shown = [*by_reviewer.values()][:REVIEWERS_SHOWN]
+    reviewers = [_reviewer_cell(each, is_left_out=each[0].reviewer in without) for each in shown]
+    yield Heading("Ballots", "ballots")
+    yield table_of(
+        "Ballots",
+        [
+            (Column("reviewer", "left", fit="middle", heads=True), reviewers),
+            (Column("ballot", "left", fit="fold"), [*map(_orders, shown)]),
+        ],
+    )
+    n_more = len(session.session_import.ballots) - sum(
+        len(each[:REVIEWERS_SHOWN]) for each in shown
+    )
+    if n_more:
+        yield Sentence(f"And {n_more:,} more; export the session to see them.", quiet=True)
+
+
+def _reviewer_cell(ballots: Sequence[Ballot], *, is_left_out: bool) -> Cell:
+    n_ballots = sum(not each.abstained for each in ballots)
+    amount = [count_noun(n_ballots, "ballot")] if n_ballots > 1 else []
+    kind = ["a person"] if ballots[0].kind == "human" else []
+    left_out = ["left out"] if is_left_out else []
+    return Cell(ballots[0].reviewer, basis=", ".join((*kind, *amount, *left_out)))
+
+
+def _orders(ballots: Sequence[Ballot]) -> str:
+    counted_ballots = [each for each in ballots if not each.abstained]
+    if not counted_ballots:
+        return f"abstained: {ballots[0].reason or 'no reason given'}"
+    orders = Counter(map(ballot_line, counted_ballots[:REVIEWERS_SHOWN]))
+    return "; ".join(f"{order} (×{n})" if n > 1 else order for order, n in orders.items())

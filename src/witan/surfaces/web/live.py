@@ -27,12 +27,10 @@ from witan.surfaces.report.banner import session_banner
 from witan.surfaces.report.document import BallotMatrix, Banner, Block, Shortfall
 from witan.surfaces.report.names import CHAIRMAN, SeatNames
 from witan.surfaces.report.session import outcome_parts
-from witan.surfaces.web.conversation import conversation_of
 from witan.surfaces.web.escaping import to_html
-from witan.surfaces.web.growing_text import NOTHING_WRITTEN, GrowingText
-from witan.surfaces.web.markdown import render_html
+from witan.surfaces.web.markdown import NOTHING_WRITTEN, GrowingText, render_html
 from witan.surfaces.web.rendering import SITE, Site, part, render
-from witan.surfaces.web.session_page import SessionPage, session_page
+from witan.surfaces.web.session_page import SessionPage, conversation_of, session_page
 
 FRAME_SECONDS = 0.05
 """Least seconds between two patches, while changes are gathered."""

@@ -1,9 +1,11 @@
 """Models' text as harmless HTML: no markup, pictures or odd links."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
@@ -12,9 +14,11 @@ from markupsafe import Markup
 from mdit_py_plugins.footnote import footnote_plugin
 
 from witan.service.text import readable
-from witan.surfaces.web.code_blocks import MAX_TEXT_CHARS, write_code
-from witan.surfaces.web.escaping import trusted_html
+from witan.surfaces.web.escaping import to_html, trusted_html
 from witan.surfaces.web.maths import add_maths
+
+if TYPE_CHECKING:
+    from pygments.lexer import Lexer
 
 _CITATION = re.compile(r"\[([A-Z]{1,3}\d{0,3})\]")
 
@@ -214,3 +218,139 @@ def _image(renderer: RendererHTML, tokens: Sequence[Token], at: int, options: An
     link = Token("link_open", "a", 1, attrs={"href": str(token.attrs.get("src", ""))})
     parts = [link, _text(f"picture: {caption}"), Token("link_close", "a", -1)]
     return renderer.renderInline(parts, options, env)
+
+
+LANGUAGES = frozenset(
+    {
+        "awk", "bash", "c", "c++", "c#", "clojure", "cmake", "console", "cpp", "cs", "csharp",
+        "css", "dart", "diff", "docker", "dockerfile", "elixir", "erlang", "fortran", "fsharp",
+        "go", "golang", "graphql", "haskell", "html", "ini", "java", "javascript", "js", "json",
+        "jsx", "julia", "kotlin", "latex", "lisp", "lua", "matlab", "nginx", "nix", "objectivec",
+        "ocaml", "pascal", "perl", "php", "postgresql", "powershell", "protobuf", "ps1", "py",
+        "pycon", "python", "python3", "r", "rb", "rs", "ruby", "rust", "scala", "scheme", "scss",
+        "sh", "shell", "sql", "swift", "tex", "toml", "ts", "tsx", "typescript", "vim", "xml",
+        "yaml", "yml", "zig", "zsh",
+    }
+)  # fmt: skip
+"""Names of languages that are coloured."""
+
+MAX_CHARS, MAX_TEXT_CHARS = 6000, 24_000
+"""Characters of code that are coloured, in a block and in a text: some code takes long."""
+
+CLASSES = (
+    ("Comment", "hl-comment"),
+    ("Literal.String", "hl-string"),
+    ("Literal.Number", "hl-number"),
+    ("Keyword", "hl-keyword"),
+    ("Operator.Word", "hl-keyword"),
+    ("Name.Function", "hl-name"),
+    ("Name.Class", "hl-name"),
+    ("Name.Tag", "hl-keyword"),
+    ("Name.Attribute", "hl-name"),
+    ("Name.Decorator", "hl-name"),
+    ("Name.Builtin", "hl-builtin"),
+    ("Generic.Deleted", "hl-deleted"),
+    ("Generic.Inserted", "hl-inserted"),
+    ("Generic.Heading", "hl-name"),
+    ("Generic.Subheading", "hl-name"),
+    ("Generic.Prompt", "hl-comment"),
+)
+"""Kind of token, as Pygments calls it, to class; others have none."""
+
+
+def write_code(_renderer: Any, tokens: list[Token], at: int, _options: Any, env: Any) -> str:
+    """Write a block of code, with its language and copy button."""
+    token = tokens[at]
+    language = token.info.split(maxsplit=1)[0] if token.info.strip() else ""
+    may_colour = len(token.content) <= min(MAX_CHARS, env.get("code_chars", 0))
+    if may_colour:
+        env["code_chars"] -= len(token.content)
+    shown, code = to_html(language[:24]), highlight(token.content, language if may_colour else "")
+    name = f"Code, {shown}" if shown else "Code"
+    return (
+        f'<div class="code"><p class="code-head"><span>{shown}</span>'
+        '<button type="button" class="copy">Copy<span class="hear"> the code</span></button></p>'
+        f'<pre tabindex="0" role="group" aria-label="{name}"><code>{code}</code></pre></div>\n'
+    )
+
+
+def highlight(code: str, language: str) -> Markup:
+    """Colour code by classes; that of an unknown language stays plain."""
+    lexer = _lexer(language.casefold())
+    return to_html(code) if lexer is None else trusted_html("".join(_spans(lexer, code)))
+
+
+def _lexer(language: str) -> "Lexer | None":
+    """Return a new lexer, since one keeps a state while it reads."""
+    if language not in LANGUAGES:
+        return None
+    from pygments.lexers import get_lexer_by_name
+
+    lexer: Lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
+    return lexer
+
+
+def _spans(lexer: "Lexer", code: str) -> Iterator[str]:
+    """Yield runs of one class, escaped."""
+    pieces = ((_class_of(str(kind)), text) for kind, text in lexer.get_tokens(code))
+    for name, run in groupby(pieces, key=lambda piece: piece[0]):
+        text = to_html("".join(text for _, text in run))
+        yield f'<span class="{name}">{text}</span>' if name else text
+
+
+def _class_of(kind: str) -> str:
+    kind = kind.removeprefix("Token.")
+    return next((name for prefix, name in CLASSES if kind.startswith(prefix)), "")
+
+
+FINE_CHARS = 512
+"""Up to this length the last block is shown to its last character."""
+
+STEPS = 16
+"""Steps in which a longer last block doubles: each of them renders it anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class GrowingText:
+    """A growing text so far, a function of its characters alone.
+
+    Whoever has the page of some moment, however many patches led to it, can apply the next one.
+
+    Parameters
+    ----------
+    text
+        The part that is shown.
+    tail_start
+        Where its last block begins; what stands before it does not change.
+    """
+
+    text: str = ""
+    tail_start: int = 0
+
+    def grow(self, text: str) -> "GrowingText":
+        """Return the text with more, or other, characters."""
+        lines = text.replace("\r\n", "\n").replace("\r", "\n")
+        known = self.tail_start if lines.startswith(self.text) else 0
+        start = known + last_block(lines[known:])
+        length = len(lines) - start
+        if length > FINE_CHARS:
+            step = max(1, (1 << length.bit_length() - 1) // STEPS)
+            length -= length % step
+        return GrowingText(lines[: start + length], start)
+
+    def continues(self, earlier: "GrowingText") -> bool:
+        """Return true for an earlier text, or the same finished blocks."""
+        finished = earlier.text[: earlier.tail_start]
+        return self.tail_start >= earlier.tail_start and self.text.startswith(finished)
+
+    def blocks(self, start: int = 0) -> Markup:
+        """Render the finished blocks from a place on."""
+        return render_html(self.text[start : self.tail_start])
+
+    @property
+    def tail(self) -> Markup:
+        """The last block, rendered."""
+        return render_html(self.text[self.tail_start :])
+
+
+NOTHING_WRITTEN = GrowingText()

@@ -3,16 +3,20 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, date
 from functools import lru_cache
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
 from witan.deliberation.session import Session
+from witan.history import SessionSummary
+from witan.service.catalogue import redact
 from witan.service.requests import QuestionRequest
+from witan.service.sessions import RunningSession
 from witan.service.text import clean
 from witan.surfaces.report.document import Block, Chart, FinalAnswer, Link, Note, Report
 from witan.surfaces.report.drawing import draw_chart
@@ -23,12 +27,10 @@ from witan.surfaces.report.sessions import (
     question_beginning,
 )
 from witan.surfaces.web.assets import STYLES, asset_href, style_source, styles
-from witan.surfaces.web.conversation import Conversation, FollowUp, conversation_of
 from witan.surfaces.web.escaping import exact_html, finalize, trusted_html
 from witan.surfaces.web.forms import BLANK, FilledForm, council_sections, form_fields
 from witan.surfaces.web.markdown import render_html
-from witan.surfaces.web.session_list import ListedSession, group_by_day
-from witan.surfaces.web.session_page import session_page
+from witan.surfaces.web.session_page import Conversation, FollowUp, conversation_of, session_page
 
 if TYPE_CHECKING:
     from witan.core.blind_vote import PairwiseRanking
@@ -90,6 +92,14 @@ IN_SIGHT = ("question", "profile", "members", "rule", "max_cost_usd")
 
 ABOUT_QUESTION = ("category", "files", "parent", "conversation")
 """Parameters that belong to the question, in the first group behind *Advanced*."""
+
+
+ListedSession: TypeAlias = tuple[SessionSummary, bool]
+"""A session, and whether it is under way here.
+
+Its leader is not named unless asked for: who is to read and vote without knowing who wrote what
+begins here.
+"""
 
 
 @lru_cache(maxsize=1)
@@ -453,4 +463,51 @@ def render_problem(title: str, problem: str, *, status: int = 400, site: Site = 
     """Render an error."""
     return render(
         "problem.html", site=site, title=clean(title), problem=clean(problem), status=status
+    )
+
+
+def group_by_day(rows: Sequence[ListedSession]) -> list[tuple[date, list[ListedSession]]]:
+    """Group sessions by the day of their question, in UTC."""
+    days = groupby(rows, key=lambda row: row[0].at.astimezone(UTC).date())
+    return [(day, list(members)) for day, members in days]
+
+
+def list_sessions(
+    summaries: Sequence[SessionSummary], running_session: Sequence[RunningSession]
+) -> list[ListedSession]:
+    """List sessions of a history, some of which are under way."""
+    names = {each.id for each in running_session if each.has_name}
+    return [(summary, summary.session in names) for summary in summaries]
+
+
+def latest_sessions(
+    summaries: Sequence[SessionSummary], local: Sequence[RunningSession], *, most: int
+) -> list[ListedSession]:
+    """List the latest sessions, those that no history has yet first."""
+    stored_names = {each.session for each in summaries}
+    new = [
+        (_summarize(each), each.under_way)
+        for each in reversed(local)
+        if each.has_name and each.id not in stored_names
+    ]
+    running_session = [each for each in local if each.under_way]
+    return [*new, *list_sessions([*map(redact, summaries)], running_session)][:most]
+
+
+def _summarize(running_session: RunningSession) -> SessionSummary:
+    session, opened = running_session.session, running_session.session.opening
+    return SessionSummary(
+        session=running_session.id,
+        at=opened.at,
+        status=session.status,
+        category=opened.category,
+        simulated=session.is_simulated,
+        question=session.question,
+        rule=None,
+        leader=None,
+        cost_usd=None,
+        source="council",
+        parent=opened.parent,
+        relation=opened.relation,
+        has_events=False,
     )

@@ -7,7 +7,7 @@ from starlette.responses import RedirectResponse, Response
 
 from witan.errors import UnknownName
 from witan.surfaces.http.door import COOKIE, Clients
-from witan.surfaces.web import routes_asking, routes_judging, routes_reports, routes_sessions
+from witan.surfaces.web import routes_asking, routes_reports, routes_sessions
 from witan.surfaces.web.assets import ASSETS, asset
 from witan.surfaces.web.forms import read_form
 from witan.surfaces.web.rendering import render
@@ -97,7 +97,6 @@ def _own_path(to: str) -> str:
 
 router.routes += [
     *routes_asking.router.routes,
-    *routes_judging.router.routes,
     *routes_reports.router.routes,
     *routes_sessions.router.routes,  # last, as names of sessions may hold anything
 ]

@@ -39,9 +39,8 @@ from witan.surfaces.report.audit import audit_report, audit_title
 from witan.surfaces.report.document import Link
 from witan.surfaces.report.leaderboard import leaderboard_report
 from witan.surfaces.web.forms import form_fields, read_form, read_query, takes_query
-from witan.surfaces.web.rendering import Site, render
+from witan.surfaces.web.rendering import Site, list_sessions, render
 from witan.surfaces.web.responses import HtmlPage, page_router, site_of
-from witan.surfaces.web.session_list import list_sessions
 from witan.surfaces.web.session_page import session_rules
 
 router = page_router()

@@ -31,7 +31,6 @@ from witan.surfaces.http.events import AFTER, stream_response
 from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.report.names import find_seat
 from witan.surfaces.report.session import RecountView
-from witan.surfaces.web.conversation import FollowUp, read_follow_ups
 from witan.surfaces.web.forms import read_form
 from witan.surfaces.web.live import LIVE_SECONDS, LivePage, follow_live, last_patch
 from witan.surfaces.web.rendering import (
@@ -44,6 +43,7 @@ from witan.surfaces.web.rendering import (
     render_waiting,
 )
 from witan.surfaces.web.responses import HtmlPage, page_router, redirect, site_of
+from witan.surfaces.web.session_page import FollowUp, read_follow_ups
 
 PLACE = "place-"
 """Before a label, the name of the field that holds its place."""

@@ -28,7 +28,7 @@ class Served:
     Parameters
     ----------
     portal
-        Runs something in the event loop of the server: ``served.portal.call(service.ask, asked)``.
+        Calls in the event loop of the server: ``served.portal.call(service.start, asked)``.
     """
 
     url: str

@@ -10,7 +10,7 @@ from witan.deliberation.ports import SystemClock
 from witan.deliberation.session import Session
 from witan.errors import Busy, HistoryError, OverBudget
 from witan.history import History
-from witan.service.requests import CouncilRequest, QuestionRequest
+from witan.service.requests import CouncilRequest, QuestionRequest, ResumeRequest
 from witan.service.sessions import Client, Ledger, Service
 from witan.service.sessions.manager import resume_job
 from witan.service.sessions.spending import SessionReservation
@@ -50,11 +50,11 @@ class TestRefusals:
         """It comes back when a session ends, not tomorrow."""
         ledger.settle(ledger.reserve("ci", 0.25), 0.25)
         async with Service.open(councils(priced(review=HANGS)), ledger=ledger) as service:
-            running = await service.ask(ASKED, CI)
+            running = await service.start(ASKED, CI)
             held, _ = ledger.reserved_usd("ci")
             limit = 0.25 + held
             with pytest.raises(Busy) as caught:
-                await service.ask(ASKED, Client("ci", daily_usd=limit))
+                await service.start(ASKED, Client("ci", daily_usd=limit))
             running.cancel()
 
         for fact in ("ci ", "$0.2500", f"${limit:g} ", f"${held:.4f} ", "1 session in progress"):
@@ -68,7 +68,7 @@ class TestRefusals:
         """It is said what the least call could cost, and no session is begun."""
         review = HANGS if way == "resume" else [{"error": "is down"}]
         async with Service.open(councils(priced(review=review), history)) as service:
-            before = await service.ask(ASKED)
+            before = await service.start(ASKED)
             if way == "resume":
                 await until(before, "review_started")
                 before.cancel()
@@ -89,9 +89,9 @@ class TestRefusals:
             plan, _ = await service.plan(ASKED)
             _, least = plan.least_usd()
             with pytest.raises(Busy):
-                await service.ask(ASKED, Client("ci", daily_usd=least * 0.99))
+                await service.start(ASKED, Client("ci", daily_usd=least * 0.99))
             client = Client("ci", daily_usd=least * 1.01)
-            session = await (await service.ask(ASKED, client)).wait_for_session()
+            session = await (await service.start(ASKED, client)).wait_for_session()
 
         assert len(session.answers) >= 2
 
@@ -101,7 +101,7 @@ class TestRefusals:
         async with Service.open(councils(priced()), ledger=ledger) as service:
             client = Client("ci", daily_usd=1e-4)
             with pytest.raises(OverBudget, match="the smallest complete session needs"):
-                await service.ask(asked, client)
+                await service.start(asked, client)
 
 
 class TestKilled:
@@ -115,7 +115,7 @@ class TestKilled:
         path, left = tmp_path / "spent.jsonl", tmp_path / "left.jsonl"
         with Ledger(SystemClock(), path) as ledger:
             async with Service.open(councils(file, history), ledger=ledger) as service:
-                running = await service.ask(ASKED, CI)
+                running = await service.start(ASKED, CI)
                 await until(running, kind)
                 shutil.copy(path, left)
                 held = ledger.spent_usd("ci")
@@ -156,7 +156,7 @@ class TestKilled:
         file = priced(synthesis=[{"text": "So.", "seconds": 30}])
         with Ledger(SystemClock(), path) as ledger:
             async with Service.open(councils(file, history), ledger=ledger) as service:
-                running = await service.resume(broken.id, client=CI)
+                running = await service.start(ResumeRequest(broken.id), client=CI)
                 await until(running, "synthesis_started")
                 shutil.copy(path, left)
                 running.cancel()
@@ -230,7 +230,7 @@ async def test_a_session_that_is_taken_over_is_paid_from_where_it_was_left(price
     """What its other holder spent meanwhile is that one's."""
     seated = councils(priced())
     async with Service.open(seated) as service:
-        whole = await (await service.ask(ASKED)).wait_for_session()
+        whole = await (await service.start(ASKED)).wait_for_session()
         events = service.find_running(whole.id).record.events
         kinds = [event.kind for event in events]
         found = Session.of(events[: kinds.index("answer_done")])

@@ -28,7 +28,12 @@ from witan.service.json_output import to_json
 from witan.service.operations.reports import LeaderboardParameters, leaderboard
 from witan.service.parameters import validate_parameters
 from witan.service.redaction import redact_session
-from witan.service.requests import CouncilRequest, QuestionRequest
+from witan.service.requests import (
+    QuestionRequest,
+    RejudgeRequest,
+    ResumeRequest,
+    RetryRequest,
+)
 from witan.service.sessions import Client, Ledger, Service
 from witan.service.settings import CouncilSettings
 
@@ -75,7 +80,7 @@ class TestAsking:
 
     async def test_the_configured_council_answers(self, service):
         """Its session is whole, and in the history when it has ended."""
-        running = await service.ask(QuestionRequest(QUESTION))
+        running = await service.start(QuestionRequest(QUESTION))
         session = await running.wait_for_session()
 
         assert session.status == "complete"
@@ -84,7 +89,7 @@ class TestAsking:
 
     async def test_the_demonstration_is_always_there(self, service):
         """It is marked as simulated."""
-        running = await service.ask(QuestionRequest(QUESTION, profile="demo"))
+        running = await service.start(QuestionRequest(QUESTION, profile="demo"))
 
         assert (await running.wait_for_session()).is_simulated
         assert service.profiles["demo"].simulated
@@ -92,8 +97,8 @@ class TestAsking:
     async def test_options_are_for_one_session(self, service):
         """The next one deliberates as configured."""
         asked = QuestionRequest(QUESTION, options=CouncilSettings(rule="schulze", synthesis=False))
-        chosen = await (await service.ask(asked)).wait_for_session()
-        usual = await (await service.ask(QuestionRequest(QUESTION))).wait_for_session()
+        chosen = await (await service.start(asked)).wait_for_session()
+        usual = await (await service.start(QuestionRequest(QUESTION))).wait_for_session()
 
         assert (chosen.outcome.rule, chosen.synthesis) == ("schulze", None)
         assert usual.synthesis is not None
@@ -103,7 +108,7 @@ class TestAsking:
         asked = QuestionRequest(
             QUESTION, members=("bob", "cyd"), options=CouncilSettings(mode="best")
         )
-        session = await (await service.ask(asked)).wait_for_session()
+        session = await (await service.start(asked)).wait_for_session()
 
         assert [seat.name for seat in session.opening.callable_seats] == ["bob", "cyd"]
 
@@ -113,14 +118,14 @@ class TestAsking:
     async def test_nobody_else_can_be_seated(self, service, seat):
         """A seat is one of those configured, whatever it is written like."""
         with pytest.raises(UnknownName, match="seat"):
-            await service.ask(QuestionRequest(QUESTION, members=(seat, "bob")))
+            await service.start(QuestionRequest(QUESTION, members=(seat, "bob")))
 
     async def test_a_weight_is_of_somebody_who_reviews(self, service):
         """The name of no reviewer is refused, and those who review are named."""
         asked = QuestionRequest(QUESTION, options=CouncilSettings(weights={"nobody": 2}))
 
         with pytest.raises(UnknownName, match=r"unknown reviewer 'nobody'; known: .*bob"):
-            await service.ask(asked)
+            await service.start(asked)
 
     @pytest.mark.parametrize("option", ["history", "url", "providers", "members", "host", "key"])
     async def test_how_a_model_is_reached_is_no_option(self, option):
@@ -133,7 +138,7 @@ class TestAsking:
         asked = QuestionRequest(QUESTION, options=CouncilSettings(rubric="/etc/rubric.toml"))
 
         with pytest.raises(InvalidParameter, match="rubric"):
-            await service.ask(asked)
+            await service.start(asked)
 
     @pytest.mark.parametrize(
         ("option", "value"),
@@ -144,28 +149,28 @@ class TestAsking:
         asked = QuestionRequest(QUESTION, options=CouncilSettings(**{option: value}))
 
         with pytest.raises(InvalidParameter, match=option):
-            await service.ask(asked)
+            await service.start(asked)
 
     async def test_options_are_no_place_to_keep_things(self, service):
         """The server remembers how it was asked, so that has to be short."""
         weights = {f"seat {n}": 1.0 for n in range(10_000)}
 
         with pytest.raises(TooLarge, match="options"):
-            await service.ask(QuestionRequest(QUESTION, options=CouncilSettings(weights=weights)))
+            await service.start(QuestionRequest(QUESTION, options=CouncilSettings(weights=weights)))
 
     async def test_a_wrong_value_is_refused_before_anything_is_opened(self, service):
         """No session comes of it."""
         asked = QuestionRequest(QUESTION, options=CouncilSettings(rule="bordas"))
 
         with pytest.raises(ConfigError, match="borda"):
-            await service.ask(asked)
+            await service.start(asked)
         assert service.under_way == ()
 
     async def test_a_session_can_be_continued(self, service):
         """The conversation is what was said before, and the new one names the old."""
-        first = await (await service.ask(QuestionRequest(QUESTION))).wait_for_session()
+        first = await (await service.start(QuestionRequest(QUESTION))).wait_for_session()
         second = await (
-            await service.ask(QuestionRequest("And then?", parent=first.id))
+            await service.start(QuestionRequest("And then?", parent=first.id))
         ).wait_for_session()
 
         assert second.opening.conversation == (
@@ -187,29 +192,29 @@ class TestEnding:
 
     async def test_one_that_is_cancelled_can_be_taken_up(self, slow):
         """Its answers are kept, and the reviews are asked for again."""
-        running = await slow.ask(QuestionRequest(QUESTION))
+        running = await slow.start(QuestionRequest(QUESTION))
         await until(running, "review_started")
         running.cancel()
         broken = await running.wait_for_session()
 
         assert (broken.status, len(broken.answers)) == ("interrupted", 3)
         assert redact_session(slow.history.session(running.id)) == broken
-        again = await slow.resume(running.id)
+        again = await slow.start(ResumeRequest(running.id))
         assert again.id == running.id
         assert len(again.session.answers) == 3
 
     async def test_one_that_is_resumed_in_vain_stays_interrupted(self, tmp_path, history):
         """Closed, it could never be resumed again; a later attempt completes it."""
         async with Service.open(councils(write_config(tmp_path, answer=SLOW), history)) as service:
-            running = await service.ask(QuestionRequest(QUESTION))
+            running = await service.start(QuestionRequest(QUESTION))
             running.cancel()
             await running.wait_for_end()
         down = write_config(tmp_path, answer=[{"error": "is down", "status": 401}])
         async with Service.open(councils(down, history)) as service:
-            in_vain = await (await service.resume(running.id)).wait_for_session()
+            in_vain = await (await service.start(ResumeRequest(running.id))).wait_for_session()
             stored = history.session(running.id)
         async with Service.open(councils(write_config(tmp_path), history)) as service:
-            completed = await (await service.resume(running.id)).wait_for_session()
+            completed = await (await service.start(ResumeRequest(running.id))).wait_for_session()
 
         assert (in_vain.status, stored.status) == ("interrupted", "interrupted")
         assert stored.events[-1].kind == "sitting_in_vain"
@@ -217,37 +222,37 @@ class TestEnding:
 
     async def test_one_that_is_under_way_is_not_taken_up(self, slow):
         """Nor deleted."""
-        running = await slow.ask(QuestionRequest(QUESTION))
+        running = await slow.start(QuestionRequest(QUESTION))
 
         with pytest.raises(HistoryError, match="under way"):
-            await slow.resume(running.id)
+            await slow.start(ResumeRequest(running.id))
         with pytest.raises(HistoryError, match="under way"):
             await slow.forget(running.id)
 
     async def test_one_that_is_over_is_not_taken_up(self, service):
         """There is nothing left of it to do."""
-        running = await service.ask(QuestionRequest(QUESTION))
+        running = await service.start(QuestionRequest(QUESTION))
         await running.wait_for_session()
 
         with pytest.raises(NothingToCount, match="has ended"):
-            await service.resume(running.id)
+            await service.start(ResumeRequest(running.id))
 
     async def test_no_more_are_held_than_there_are_places(self, slow):
         """The next one is told to come again; a place that comes free is given away."""
-        first = await slow.ask(QuestionRequest(QUESTION))
-        await slow.ask(QuestionRequest(QUESTION))
+        first = await slow.start(QuestionRequest(QUESTION))
+        await slow.start(QuestionRequest(QUESTION))
 
         with pytest.raises(Busy, match="limit of 2 concurrent sessions"):
-            await slow.ask(QuestionRequest(QUESTION))
+            await slow.start(QuestionRequest(QUESTION))
         first.cancel()
         await first.wait_for_session()
-        await slow.ask(QuestionRequest(QUESTION))
+        await slow.start(QuestionRequest(QUESTION))
 
     async def test_a_service_that_closes_leaves_sessions_to_be_resumed(self, tmp_path, history):
         """They are in the history as far as they came."""
         file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 30}])
         async with Service.open(councils(file, history)) as service:
-            running = await service.ask(QuestionRequest(QUESTION))
+            running = await service.start(QuestionRequest(QUESTION))
             await until(running, "review_started")
 
         session = history.session(running.id)
@@ -257,12 +262,12 @@ class TestEnding:
         """It begins no more."""
         file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 0.3}])
         async with Service.open(councils(file, history)) as service:
-            running = await service.ask(QuestionRequest(QUESTION))
+            running = await service.start(QuestionRequest(QUESTION))
             async with anyio.create_task_group() as group:
                 group.start_soon(service.drain, 10)
                 await anyio.sleep(0.05)
                 with pytest.raises(Busy, match="about to stop"):
-                    await service.ask(QuestionRequest(QUESTION))
+                    await service.start(QuestionRequest(QUESTION))
 
         assert running.session.status == "complete"
 
@@ -270,7 +275,7 @@ class TestEnding:
         """What became of its record, when another process took it over, is said beside it."""
         file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 0.3}])
         async with Service.open(councils(file, history)) as service:
-            running = await service.ask(QuestionRequest(QUESTION))
+            running = await service.start(QuestionRequest(QUESTION))
             await until(running, "review_started")
             written = partial(anyio.to_thread.run_sync, history.has_record, running.id)
             while not await written():  # noqa: ASYNC110 - a thread writes it, and sets no event
@@ -289,7 +294,7 @@ class TestEnding:
         file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 30}])
         with anyio.fail_after(10), anyio.CancelScope() as scope:
             async with Service.open(councils(file, history)) as service:
-                running = await service.ask(QuestionRequest(QUESTION))
+                running = await service.start(QuestionRequest(QUESTION))
                 await until(running, "review_started")
                 scope.cancel()
                 await anyio.sleep_forever()
@@ -303,14 +308,14 @@ class TestEnding:
         file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 30}])
         came = []
         async with Service.open(councils(file, history if kept else None)) as service:
-            running = await service.ask(QuestionRequest(QUESTION))
+            running = await service.start(QuestionRequest(QUESTION))
             await until(running, "review_started")
             running.cancel()
             await running.wait_for_session()
 
             async def take_up():
                 try:
-                    came.append((await service.resume(running.id)).id)
+                    came.append((await service.start(ResumeRequest(running.id))).id)
                 except HistoryError as error:
                     came.append(error.problem)
 
@@ -322,7 +327,7 @@ class TestEnding:
 
     async def test_a_session_is_not_taken_from_another_process_for_nothing(self, slow, tmp_path):
         """Where there is no place to go on with it, it stays with whoever is at it."""
-        running = await slow.ask(QuestionRequest(QUESTION))
+        running = await slow.start(QuestionRequest(QUESTION))
         await until(running, "review_started")
         running.cancel()
         await running.wait_for_session()
@@ -332,10 +337,10 @@ class TestEnding:
             for event in before:
                 recording(event)
             await anyio.to_thread.run_sync(recording.flush)
-            await slow.ask(QuestionRequest(QUESTION))
-            await slow.ask(QuestionRequest(QUESTION))
+            await slow.start(QuestionRequest(QUESTION))
+            await slow.start(QuestionRequest(QUESTION))
             with pytest.raises(Busy):
-                await slow.resume(running.id, take_over=True)
+                await slow.start(ResumeRequest(running.id, take_over=True))
 
             recording(replace(last, seq=last.seq + 1))
             await anyio.to_thread.run_sync(recording.flush)
@@ -365,7 +370,7 @@ async def test_who_counts_sessions_and_fails_harms_none(tmp_path, where, caplog)
     observers = [Failing(where)]
     async with Service.open(councils(write_config(tmp_path)), observers=observers) as service:
         for _ in range(2):
-            session = await (await service.ask(QuestionRequest(QUESTION))).wait_for_session()
+            session = await (await service.start(QuestionRequest(QUESTION))).wait_for_session()
             assert session.status == "complete"
 
     assert "Failing failed" in caplog.text
@@ -377,9 +382,9 @@ async def test_what_ended_last_is_at_hand_longest(tmp_path):
     file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 30}])
     demo = QuestionRequest(QUESTION, profile="demo", options=CouncilSettings(mode="best"))
     async with Service.open(councils(file), most=400) as service:
-        first = await service.ask(QuestionRequest(QUESTION))
+        first = await service.start(QuestionRequest(QUESTION))
         for _ in range(3):
-            others = [await service.ask(demo) for _ in range(90)]
+            others = [await service.start(demo) for _ in range(90)]
             for other in others:
                 other.cancel()
                 await other.wait_for_session()
@@ -395,7 +400,7 @@ class TestFinding:
     async def test_without_a_history_those_that_ended_lately_are_there(self, tmp_path):
         """The last one is called so."""
         async with Service.open(councils(write_config(tmp_path))) as service:
-            running = await service.ask(QuestionRequest(QUESTION))
+            running = await service.start(QuestionRequest(QUESTION))
             session = await running.wait_for_session()
 
             assert await service.session("last") == session
@@ -408,7 +413,7 @@ class TestFinding:
 
     async def test_one_that_is_forgotten_is_gone(self, service):
         """From what is at hand, too."""
-        running = await service.ask(QuestionRequest(QUESTION))
+        running = await service.start(QuestionRequest(QUESTION))
         await running.wait_for_session()
         await service.forget(running.id)
 
@@ -423,26 +428,26 @@ class TestRate:
     async def test_one_more_is_told_when_to_come_again(self, service):
         """Whatever it is begun by; others go on asking."""
         client = Client("ci", per_minute=2)
-        first = await (await service.ask(QuestionRequest(QUESTION), client)).wait_for_session()
-        await (await service.rejudge(first.id, CouncilRequest(), client=client)).wait_for_session()
+        first = await (await service.start(QuestionRequest(QUESTION), client)).wait_for_session()
+        await (await service.start(RejudgeRequest(first.id), client)).wait_for_session()
 
         for again in (
-            service.ask(QuestionRequest(QUESTION), client),
-            service.rejudge(first.id, CouncilRequest(), client=client),
+            service.start(QuestionRequest(QUESTION), client),
+            service.start(RejudgeRequest(first.id), client),
         ):
             with pytest.raises(Busy, match="ci may start 2 sessions") as caught:
                 await again
             assert 50 < caught.value.retry_seconds <= 60
         await (
-            await service.ask(QuestionRequest(QUESTION), Client("ines", per_minute=2))
+            await service.start(QuestionRequest(QUESTION), Client("ines", per_minute=2))
         ).wait_for_session()
 
     async def test_what_is_refused_is_not_counted(self, service):
         """Who is told of a slip may ask again at once."""
         client = Client("ci", per_minute=1)
         with pytest.raises(UnknownName):
-            await service.ask(QuestionRequest(QUESTION, members=("eve", "bob")), client)
-        await (await service.ask(QuestionRequest(QUESTION), client)).wait_for_session()
+            await service.start(QuestionRequest(QUESTION, members=("eve", "bob")), client)
+        await (await service.start(QuestionRequest(QUESTION), client)).wait_for_session()
 
 
 def _written(path):
@@ -461,10 +466,10 @@ class TestMoney:
         spent = r"ci has spent \$2\.0000 of the \$2 of its last 24 hours; ask again tomorrow"
         async with Service.open(councils(write_config(tmp_path)), ledger=ledger) as service:
             with pytest.raises(Busy, match=spent) as caught:
-                await service.ask(QuestionRequest(QUESTION), Client("ci", daily_usd=2.0))
+                await service.start(QuestionRequest(QUESTION), Client("ci", daily_usd=2.0))
             assert caught.value.retry_seconds == 3600
             await (
-                await service.ask(QuestionRequest(QUESTION), Client("ines", daily_usd=2.0))
+                await service.start(QuestionRequest(QUESTION), Client("ines", daily_usd=2.0))
             ).wait_for_session()
 
     async def test_what_a_session_did_not_cost_is_given_back(self, tmp_path, clock_now):
@@ -472,7 +477,7 @@ class TestMoney:
         ledger = Ledger(clock_now)
         async with Service.open(councils(write_config(tmp_path)), ledger=ledger) as service:
             await (
-                await service.ask(QuestionRequest(QUESTION), Client("ci", daily_usd=2.0))
+                await service.start(QuestionRequest(QUESTION), Client("ci", daily_usd=2.0))
             ).wait_for_session()
 
         assert ledger.spent_usd("ci") == 0
@@ -484,7 +489,7 @@ class TestMoney:
         asked = QuestionRequest(QUESTION, options=CouncilSettings(max_cost_usd=10.0))
         async with Service.open(councils(write_config(tmp_path)), ledger=ledger) as service:
             client = Client("ci", daily_usd=2.0, max_cost_usd=1.0)
-            running = await service.ask(asked, client)
+            running = await service.start(asked, client)
 
             assert running.session.opening.procedure.limits.max_cost_usd == 0.5
 
@@ -498,15 +503,18 @@ class TestMoney:
         ledger = Ledger(clock_now)
         file = priced(review=[{"prefers": ["Ada says"], "seconds": 30}])
         async with Service.open(councils(file), ledger=ledger) as service:
-            running = await service.ask(QuestionRequest(QUESTION), Client("ci", daily_usd=50.0))
+            running = await service.start(QuestionRequest(QUESTION), Client("ci", daily_usd=50.0))
 
             ceiling = running.session.opening.procedure.limits.max_cost_usd
             assert 0 < ceiling < 50
             assert ledger.spent_usd("ci") == ceiling
 
-    @pytest.mark.parametrize("way", ["resume", "retry", "rejudge"])
+    @pytest.mark.parametrize(
+        ("way", "request_of"),
+        [("resume", ResumeRequest), ("retry", RetryRequest), ("rejudge", RejudgeRequest)],
+    )
     async def test_going_on_with_a_session_holds_back_what_is_to_come(
-        self, priced, history, clock_now, way
+        self, priced, history, clock_now, way, request_of
     ):
         """Not all that the client may spend: others of its sessions find the rest."""
         before = await self._earlier(priced, history, way)
@@ -514,8 +522,7 @@ class TestMoney:
         file = priced(review=[{"prefers": ["Ada says"], "seconds": 30}])
         async with Service.open(councils(file, history), ledger=ledger) as service:
             client = Client("ci", daily_usd=50.0)
-            given = {"rejudge": [CouncilRequest()]}.get(way, [])
-            running = await getattr(service, way)(before.id, *given, client=client)
+            running = await service.start(request_of(before.id), client)
             await until(running, "review_started")
 
             assert 0 < ledger.spent_usd("ci") < before.opening.plan.worst_usd
@@ -526,7 +533,7 @@ class TestMoney:
             return await self._broken_off(priced, history)
         file = priced(review=[{"error": "is down"}])
         async with Service.open(councils(file, history)) as service:
-            return await (await service.ask(QuestionRequest(QUESTION))).wait_for_session()
+            return await (await service.start(QuestionRequest(QUESTION))).wait_for_session()
 
     async def test_what_a_session_cost_is_on_the_disk_before_it_is_said_to_be_over(
         self, priced, clock_now, tmp_path
@@ -536,7 +543,9 @@ class TestMoney:
         file = priced(review=[{"prefers": ["Ada says"], "seconds": 0.1}])
         with Ledger(clock_now, path) as ledger:
             async with Service.open(councils(file), ledger=ledger) as service:
-                running = await service.ask(QuestionRequest(QUESTION), Client("ci", daily_usd=50.0))
+                running = await service.start(
+                    QuestionRequest(QUESTION), Client("ci", daily_usd=50.0)
+                )
                 begun = _written(path)
                 session = await running.wait_for_session()
                 over = _written(path)
@@ -555,9 +564,9 @@ class TestMoney:
                 client = Client("ci", daily_usd=50.0)
                 for _ in range(2):
                     with pytest.raises(HistoryError, match="cannot be recorded"):
-                        await service.ask(QuestionRequest(QUESTION), client)
+                        await service.start(QuestionRequest(QUESTION), client)
                 assert ledger.spent_usd("ci") == 0
-                await (await service.ask(QuestionRequest(QUESTION))).wait_for_session()
+                await (await service.start(QuestionRequest(QUESTION))).wait_for_session()
 
     async def test_who_takes_a_session_up_pays_for_the_rest_of_it(self, priced, history, clock_now):
         """What it had cost before is on another's account, and stays there."""
@@ -565,7 +574,9 @@ class TestMoney:
         broken = await self._broken_off(priced, history)
         async with Service.open(councils(priced(), history), ledger=ledger) as service:
             client = Client("ci", daily_usd=50.0)
-            session = await (await service.resume(broken.id, client=client)).wait_for_session()
+            session = await (
+                await service.start(ResumeRequest(broken.id), client=client)
+            ).wait_for_session()
 
         assert session.status == "complete"
         assert broken.cost.committed_usd > 0
@@ -577,14 +588,16 @@ class TestMoney:
         broken = await self._broken_off(priced, history)
         async with Service.open(councils(priced(), history)) as service:
             with pytest.raises(OverBudget):
-                await service.resume(broken.id, client=Client("ci", max_cost_usd=1e-6))
+                await service.start(
+                    ResumeRequest(broken.id), client=Client("ci", max_cost_usd=1e-6)
+                )
 
         assert history.session(broken.id).cost.committed_usd == broken.cost.committed_usd
 
     async def _broken_off(self, priced, history):
         file = priced(review=[{"prefers": ["Ada says"], "seconds": 30}])
         async with Service.open(councils(file, history)) as service:
-            running = await service.ask(QuestionRequest(QUESTION))
+            running = await service.start(QuestionRequest(QUESTION))
             await until(running, "review_started")
             running.cancel()
             return await running.wait_for_session()
@@ -607,7 +620,7 @@ class TestMemory:
         async with Service.open(councils(file, history)) as service:
             names = []
             for _ in range(5):
-                running = await service.ask(QuestionRequest(QUESTION))
+                running = await service.start(QuestionRequest(QUESTION))
                 await running.wait_for_session()
                 names.append(running.id)
             held = [running.id for running in service.recent_sessions]
@@ -619,7 +632,7 @@ class TestMemory:
 
     async def test_a_session_that_is_deleted_is_not_held(self, service):
         """Nothing of it is left in memory."""
-        running = await service.ask(QuestionRequest(QUESTION))
+        running = await service.start(QuestionRequest(QUESTION))
         await running.wait_for_session()
         await service.forget(running.id)
 
@@ -633,7 +646,7 @@ class TestMemory:
             gc.disable()
             try:
                 for _ in range(n_sessions):
-                    await (await service.ask(QuestionRequest(QUESTION))).wait_for_session()
+                    await (await service.start(QuestionRequest(QUESTION))).wait_for_session()
                 left = gc.collect()
             finally:
                 gc.enable()

@@ -5,7 +5,7 @@ There are a question, texts to judge, another jury and a retry.
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from witan.deliberation.ports import MOST_TEXTS, REFERENCE
 from witan.errors import InvalidParameter
@@ -204,3 +204,8 @@ class ResumeRequest(Parameters):
     ] = False
     max_cost_usd: MaxCost = None
     max_calls: MaxCalls = None
+
+
+NewSessionRequest: TypeAlias = QuestionRequest | JudgeRequest | RejudgeRequest | RetryRequest
+
+StartRequest: TypeAlias = NewSessionRequest | ResumeRequest

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from witan.deliberation.record import ImportRedactor
     from witan.deliberation.session import Session
     from witan.history import History
+    from witan.service.requests import StartRequest
     from witan.service.session_records import CouncilSession
-    from witan.service.sessions import Client, Service
+    from witan.service.sessions import Client, RunningSession, Service
 
 NUL_FREE = Constraint(pattern=r"^[^\x00]*$")
 """Text that every store can hold."""
@@ -79,6 +80,10 @@ class ClientService:
     service: "Service"
     client: "Client"
     hops: tuple[str, ...] = ()
+
+    async def start(self, request: "StartRequest") -> "RunningSession":
+        """Start a session as requested."""
+        return await self.service.start(request, self.client, self.hops)
 
 
 class SessionStore(Protocol):

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from services import councils, write_config
-from witan.service.requests import QuestionRequest
+from witan.service.requests import QuestionRequest, ResumeRequest
 from witan.service.sessions import Client, Service
 from witan.surfaces.http.observers import Metrics
 
@@ -39,13 +39,13 @@ async def test_the_cost_of_an_interrupted_session_is_counted_once(tmp_path):
     metrics = Metrics()
     slow = councils(priced(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 30}]))
     async with Service.open(slow, observers=[metrics]) as service:
-        running = await service.ask(QuestionRequest("Is it so?"), Client("ci"))
+        running = await service.start(QuestionRequest("Is it so?"), Client("ci"))
         async for told in running.stream.follow():
             if told.event.kind == "review_started":
                 break
         running.cancel()
         broken = await running.wait_for_session()
-        again = await service.resume(running.id, client=Client("ines"))
+        again = await service.start(ResumeRequest(running.id), client=Client("ines"))
         again.cancel()
         await again.wait_for_session()
 
@@ -60,7 +60,7 @@ async def test_the_cost_of_a_whole_session_is_counted(tmp_path):
     metrics = Metrics()
     async with Service.open(councils(priced(tmp_path)), observers=[metrics]) as service:
         session = await (
-            await service.ask(QuestionRequest("Is it so?"), Client("ci"))
+            await service.start(QuestionRequest("Is it so?"), Client("ci"))
         ).wait_for_session()
 
     assert session.cost.known_usd > 0

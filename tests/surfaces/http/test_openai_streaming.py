@@ -15,6 +15,7 @@ from served import Served, served
 from services import councils, write_config
 from witan.deliberation import events as e
 from witan.service.config.serve import ServeSettings
+from witan.service.requests import ResumeRequest
 from witan.surfaces.openai.replies import StopFilter
 
 
@@ -274,7 +275,7 @@ class TestDisconnects:
                         break
             session = chunk.id.removeprefix("chatcmpl-")
             self._rests(slow, history, session)
-            taken_up = slow.portal.call(slow.service.resume, session)
+            taken_up = slow.portal.call(slow.service.start, ResumeRequest(session))
             assert taken_up.under_way
             assert len(taken_up.session.answers) == 3
 

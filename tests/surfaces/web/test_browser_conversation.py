@@ -21,7 +21,7 @@ def first(at_desk):
     from witan.service.requests import QuestionRequest
 
     service, portal = at_desk.server.service, at_desk.server.portal
-    running = portal.call(service.ask, QuestionRequest("Is it so?", category="trees"))
+    running = portal.call(service.start, QuestionRequest("Is it so?", category="trees"))
     portal.call(running.wait_for_session)
     return running.id
 

@@ -20,9 +20,11 @@ def places(at_desk):
     """Pages of all kinds; one session is running."""
     shown = demonstration(fast=True)
     service, portal = at_desk.server.service, at_desk.server.portal
-    over = portal.call(service.ask, QuestionRequest(shown.question, profile=DEMO, seed=shown.seed))
+    over = portal.call(
+        service.start, QuestionRequest(shown.question, profile=DEMO, seed=shown.seed)
+    )
     portal.call(over.wait_for_end)
-    going = portal.call(service.ask, QuestionRequest("So (hang)?"))
+    going = portal.call(service.start, QuestionRequest("So (hang)?"))
     fields = {"as": "ines", **{f"place-{label}": "1" for label in "ABCDE"}}
     httpx2.post(f"{at_desk.url}/sessions/{over.id}/vote", data=fields)
     return {

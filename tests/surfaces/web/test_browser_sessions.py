@@ -26,7 +26,7 @@ def session(at_desk):
     """A finished session."""
     from witan.service.requests import QuestionRequest
 
-    running = at_desk.server.portal.call(at_desk.server.service.ask, QuestionRequest("Is it so?"))
+    running = at_desk.server.portal.call(at_desk.server.service.start, QuestionRequest("Is it so?"))
     at_desk.server.portal.call(running.wait_for_session)
     return running.id
 

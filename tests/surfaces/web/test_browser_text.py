@@ -19,7 +19,7 @@ def ask_and_wait(at_desk, question):
     """The name of a session, once it has ended."""
     from witan.service.requests import QuestionRequest
 
-    running = at_desk.server.portal.call(at_desk.server.service.ask, QuestionRequest(question))
+    running = at_desk.server.portal.call(at_desk.server.service.start, QuestionRequest(question))
     at_desk.server.portal.call(running.wait_for_session)
     return running.id
 

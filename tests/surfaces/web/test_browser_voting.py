@@ -21,7 +21,7 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobil
 @pytest.fixture(scope="module")
 def session(at_desk):
     """A finished session of three answers."""
-    running = at_desk.server.portal.call(at_desk.server.service.ask, QuestionRequest("Is it so?"))
+    running = at_desk.server.portal.call(at_desk.server.service.start, QuestionRequest("Is it so?"))
     at_desk.server.portal.call(running.wait_for_session)
     return running.id
 
@@ -35,7 +35,9 @@ def vote_of(at_desk, session, person):
 @pytest.fixture(scope="module")
 def hanging(at_desk):
     """A session whose reviewers never answer."""
-    running = at_desk.server.portal.call(at_desk.server.service.ask, QuestionRequest("So (hang)?"))
+    running = at_desk.server.portal.call(
+        at_desk.server.service.start, QuestionRequest("So (hang)?")
+    )
     yield running.id
     running.cancel()
 
@@ -178,7 +180,7 @@ class TestWhileBallotsArrive:
         """The page that waits follows by itself."""
         here = window()
         portal, service = at_desk.server.portal, at_desk.server.service
-        running = portal.call(service.ask, QuestionRequest("Is it (slowly)?"))
+        running = portal.call(service.start, QuestionRequest("Is it (slowly)?"))
         page = here.open(f"/sessions/{running.id}")
         page.get_by_role("link", name=re.compile("^Vote ")).click()
         page.get_by_label("Your name").fill("ann")
@@ -192,7 +194,7 @@ class TestWhileBallotsArrive:
     def test_who_is_early_waits_for_the_answers(self, window, at_desk):
         """Without a script, too."""
         portal, service = at_desk.server.portal, at_desk.server.service
-        running = portal.call(service.ask, QuestionRequest("Is it so (slowly)?"))
+        running = portal.call(service.start, QuestionRequest("Is it so (slowly)?"))
         page = window(java_script_enabled=False).open(f"/sessions/{running.id}/vote?as=kim")
         expect(page.locator("main")).to_contain_text("of 3 answers so far")
         expect(page.locator(".duel")).to_be_visible(timeout=15_000)
@@ -201,7 +203,7 @@ class TestWhileBallotsArrive:
         """The link of the live page says so once the first has arrived."""
         here = window()
         portal, service = at_desk.server.portal, at_desk.server.service
-        running = portal.call(service.ask, QuestionRequest("Is it then (slowly)?"))
+        running = portal.call(service.start, QuestionRequest("Is it then (slowly)?"))
         page = here.open(f"/sessions/{running.id}")
         # The element as it was found: the page may be another a moment later.
         address = page.wait_for_selector("#blind a[href*=seen]").get_attribute("href")

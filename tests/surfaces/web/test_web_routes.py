@@ -311,7 +311,7 @@ class TestSession:
         path.parent.mkdir()
         sits = write_config(tmp_path)
         with History.open(path) as history, served(councils(sits, history)) as at:
-            session = at.portal.call(at.service.ask, QuestionRequest("Is it so?"))
+            session = at.portal.call(at.service.start, QuestionRequest("Is it so?"))
             at.portal.call(session.wait_for_end)
             history.database.execute("ALTER TABLE matchups RENAME TO elsewhere", {})
             address = f"{at.url}/sessions/{session.id}?rule=weighted_borda"

@@ -26,7 +26,7 @@ async def ask(service: ClientService, request: QuestionRequest) -> "RunningSessi
     minute to several minutes and costs money. The profile `demo` plays scripts, needs no key and
     costs nothing.
     """
-    return await service.service.ask(request, service.client, service.hops)
+    return await service.start(request)
 
 
 @operation("judge", post="/judge", tag="sessions", kind="session", changes=True)
@@ -37,7 +37,7 @@ async def judge(service: ClientService, request: JudgeRequest) -> "RunningSessio
     passed, failed or too close to call, with its probability: one text passes if reviewers like
     these would grade it at the pass mark or above; of several, one has to lead clearly.
     """
-    return await service.service.judge(request, service.client, service.hops)
+    return await service.start(request)
 
 
 @operation(
@@ -50,13 +50,7 @@ async def resume(service: ClientService, request: ResumeRequest) -> "RunningSess
     no answer, ballot or final answer is added, the session stays interrupted, and its record says
     that it was tried.
     """
-    return await service.service.resume(
-        request.session,
-        take_over=request.take_over,
-        max_cost_usd=request.max_cost_usd,
-        max_calls=request.max_calls,
-        client=service.client,
-    )
+    return await service.start(request)
 
 
 @operation("retry", post="/sessions/{session}/retry", tag="sessions", kind="session", changes=True)
@@ -69,13 +63,7 @@ async def retry(service: ClientService, request: RetryRequest) -> "RunningSessio
     session names the other as its parent, which stays as it was; its cost is that of the new calls
     alone.
     """
-    return await service.service.retry(
-        request.session,
-        request.seats,
-        max_cost_usd=request.max_cost_usd,
-        max_calls=request.max_calls,
-        client=service.client,
-    )
+    return await service.start(request)
 
 
 @operation(
@@ -87,6 +75,4 @@ async def rejudge(service: ClientService, request: RejudgeRequest) -> "RunningSe
     The jury answers nothing itself. The new session names the other as its parent, which stays as
     it was.
     """
-    return await service.service.rejudge(
-        request.session, request, client=service.client, hops=service.hops
-    )
+    return await service.start(request)

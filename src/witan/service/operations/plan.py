@@ -13,6 +13,7 @@ from witan.service.json_output import reduce_to
 from witan.service.requests import JudgeRequest, QuestionRequest, RejudgeRequest, RetryRequest
 
 if TYPE_CHECKING:
+    from witan.service.requests import NewSessionRequest
     from witan.service.sessions import Client, Service
 
 
@@ -96,9 +97,9 @@ class Planner:
     service: "Service"
     client: "Client"
 
-    def summarize(self, estimate: tuple[Plan, Limits]) -> PlanSummary:
-        """Summarise a plan under its own ceilings and the client's."""
-        plan, limits = estimate
+    async def plan(self, request: "NewSessionRequest") -> PlanSummary:
+        """Plan a request, under its own ceilings and the client's."""
+        plan, limits = await self.service.plan(request)
         ceiling = least_known((limits.max_cost_usd, self.client.max_cost_usd))
         return summarize_plan(plan, replace(limits, max_cost_usd=ceiling))
 
@@ -111,25 +112,22 @@ async def plan(planner: Planner, request: QuestionRequest) -> PlanSummary:
     goes by the lengths of earlier sessions, or else by published ones. Repairs of reviews and the
     chairmen that stand in are in the worst cost; retries and hedges are not.
     """
-    return planner.summarize(await planner.service.plan(request))
+    return await planner.plan(request)
 
 
 @operation("plan_judge", post="/judge/plan", tag="sessions")
 async def plan_judge(planner: Planner, request: JudgeRequest) -> PlanSummary:
     """Plan the calls and highest cost of `judge`, without a call."""
-    return planner.summarize(await planner.service.plan_judge(request))
+    return await planner.plan(request)
 
 
 @operation("plan_retry", post="/sessions/{session}/retry/plan", tag="sessions")
 async def plan_retry(planner: Planner, request: RetryRequest) -> PlanSummary:
     """Plan the calls and highest cost of `retry`, without a call."""
-    retry_plan = await planner.service.plan_retry(
-        request.session, request.seats, request.max_cost_usd, request.max_calls
-    )
-    return planner.summarize(retry_plan)
+    return await planner.plan(request)
 
 
 @operation("plan_rejudge", post="/sessions/{session}/rejudge/plan", tag="sessions")
 async def plan_rejudge(planner: Planner, request: RejudgeRequest) -> PlanSummary:
     """Plan the calls and highest cost of `rejudge`, without a call."""
-    return planner.summarize(await planner.service.plan_rejudge(request.session, request))
+    return await planner.plan(request)

@@ -16,7 +16,7 @@ from witan.deliberation.call_headers import HOPS, server_name
 from witan.deliberation.events import Event
 from witan.deliberation.money import least_known
 from witan.deliberation.openings import own_question, plan_rejudgment
-from witan.deliberation.plan import TYPICAL, Plan, WrittenAnswers, least_call_usd
+from witan.deliberation.plan import TYPICAL, Lengths, Plan, WrittenAnswers, least_call_usd
 from witan.deliberation.ports import Message, SystemClock
 from witan.deliberation.procedure import Limits, with_ceiling
 from witan.deliberation.recorder import Listener
@@ -26,7 +26,17 @@ from witan.errors import Busy, HistoryError, NothingToCount, UnknownName, WitanE
 from witan.history import History
 from witan.service.catalogue import redact
 from witan.service.history_access import forget_expired
-from witan.service.requests import CouncilRequest, JudgeRequest, JuryRequest, QuestionRequest
+from witan.service.requests import (
+    CouncilRequest,
+    JudgeRequest,
+    JuryRequest,
+    NewSessionRequest,
+    QuestionRequest,
+    RejudgeRequest,
+    ResumeRequest,
+    RetryRequest,
+    StartRequest,
+)
 from witan.service.sessions.running import (
     Observer,
     RunningSession,
@@ -159,6 +169,7 @@ def question_job(
     hops: tuple[str, ...],
     *,
     store: bool,
+    lengths: Lengths,
 ) -> SessionJob:
     """Put a question to a council, after a conversation or a session."""
 
@@ -178,7 +189,9 @@ def question_job(
         )
 
     def plan(council: "Council") -> Plan:
-        return council.plan(request.question, conversation=conversation, files=request.files)
+        return council.plan(
+            request.question, conversation=conversation, files=request.files, lengths=lengths
+        )
 
     return SessionJob(seat, run, plan, hops, store, answers_written="none")
 
@@ -206,28 +219,27 @@ def resume_job(
     return SessionJob(seat, run, plan, left_usd=least_known(bounds))
 
 
-def retry_job(
-    councils: Seating,
-    session: Session,
-    seats: Sequence[str],
-    max_cost_usd: float | None = None,
-    max_calls: int | None = None,
-) -> SessionJob:
+def retry_job(councils: Seating, session: Session, request: RetryRequest) -> SessionJob:
     """Ask failed seats once more; none named: all of them."""
-    retry_seats = tuple(seats) or None
+    seats = request.seats or None
 
     async def run(council: "Council", listener: Listener, _: SessionReservation) -> Session:
-        return await council.retry(session, retry_seats, listener=listener)
+        return await council.retry(session, seats, listener=listener)
 
     def plan(council: "Council") -> Plan:
-        return plan_retry(session, retry_seats, council.procedure.limits)
+        return plan_retry(session, seats, council.procedure.limits)
 
-    seat = partial(councils.council_of, session, max_cost_usd=max_cost_usd, max_calls=max_calls)
+    seat = partial(
+        councils.council_of,
+        session,
+        max_cost_usd=request.max_cost_usd,
+        max_calls=request.max_calls,
+    )
     return SessionJob(seat, run, plan)
 
 
 def rejudge_job(
-    councils: Seating, session: Session, request: CouncilRequest, hops: tuple[str, ...] = ()
+    councils: Seating, session: Session, request: CouncilRequest, hops: tuple[str, ...]
 ) -> SessionJob:
     """Put a session's stored answers before another jury, in a new session."""
 
@@ -241,7 +253,7 @@ def rejudge_job(
     return SessionJob(seat, run, plan, hops, answers_written="all")
 
 
-def judge_job(councils: Seating, request: JudgeRequest, hops: tuple[str, ...] = ()) -> SessionJob:
+def judge_job(councils: Seating, request: JudgeRequest, hops: tuple[str, ...]) -> SessionJob:
     """Put texts before a jury."""
     question = own_question(request.texts) if request.question is None else request.question
 
@@ -392,61 +404,86 @@ class Service:
         """Return a running or recently ended session, by full name."""
         return self._registry.get(session)
 
-    async def plan(self, request: QuestionRequest) -> tuple[Plan, Limits]:
-        """Plan a question without a call; return its limits as well."""
-        council = self._seatings.council(request)
-        conversation, _ = await self._read_conversation(request)
+    async def plan(self, request: NewSessionRequest) -> tuple[Plan, Limits]:
+        """Plan the calls of a request without a call; return its limits as well."""
+        if isinstance(request, RetryRequest):  # its record alone suffices, whoever is seated here
+            record = await self.record_at_rest(request.session)
+            procedure = with_ceiling(
+                record.opening.procedure, request.max_cost_usd, request.max_calls
+            )
+            return plan_retry(record, request.seats or None, procedure.limits), procedure.limits
         lengths = TYPICAL
-        if self.history is not None:
+        if isinstance(request, QuestionRequest) and self.history is not None:
             with suppress(HistoryError):  # a plan needs no history
                 lengths = await anyio.to_thread.run_sync(self.history.lengths)
-        plan = council.plan(
-            request.question, conversation=conversation, files=request.files, lengths=lengths
-        )
-        return plan, council.procedure.limits
+        job = await self._make_job(request, lengths=lengths)
+        council = job.seat(None)
+        return job.plan(council), council.procedure.limits
 
-    async def ask(
+    async def start(
         self,
-        request: QuestionRequest,
+        request: StartRequest,
         client: Client = LOCAL,
         hops: tuple[str, ...] = (),
         *,
         parent: str | None = None,
         store: bool = True,
     ) -> RunningSession:
-        """Ask a council a question; the session runs without any reader.
+        """Start a session as requested; it runs without any reader.
 
         Parameters
         ----------
         parent
-            Session to continue, if the request names none.
+            Session that a question continues, if the request names none.
         store
             With False the history never gets it, so it is lost once it has ended.
 
         Raises
         ------
         WitanError
-            If it cannot be asked so.
+            If it cannot be started so.
         Busy
             If too many sessions are running, or the client has reached its limit.
         """
-        conversation, conversation_name = await self._read_conversation(request)
-        job = question_job(
-            self._seatings, request, conversation, conversation_name or parent, hops, store=store
+        if isinstance(request, ResumeRequest):
+            return await self._resume(request, client)
+        return await self._start(
+            client, await self._make_job(request, hops, parent=parent, store=store)
         )
-        return await self._start(client, job)
 
-    async def resume(
+    async def _make_job(
         self,
-        session: str,
+        request: NewSessionRequest,
+        hops: tuple[str, ...] = (),
         *,
-        take_over: bool = False,
-        max_cost_usd: float | None = None,
-        max_calls: int | None = None,
-        client: Client = LOCAL,
-    ) -> RunningSession:
+        parent: str | None = None,
+        store: bool = True,
+        lengths: Lengths = TYPICAL,
+    ) -> SessionJob:
+        match request:
+            case QuestionRequest():
+                conversation, continued = await self._read_conversation(request)
+                return question_job(
+                    self._seatings,
+                    request,
+                    conversation,
+                    continued or parent,
+                    hops,
+                    store=store,
+                    lengths=lengths,
+                )
+            case JudgeRequest():
+                return judge_job(self._seatings, request, hops)
+            case RejudgeRequest():
+                record = await self._registry.session(request.session)
+                return rejudge_job(self._seatings, record, request, hops)
+            case RetryRequest():
+                record = await self.record_at_rest(request.session)
+                return retry_job(self._seatings, record, request)
+
+    async def _resume(self, request: ResumeRequest, client: Client) -> RunningSession:
         """Resume an interrupted session after its last finished seat."""
-        whole = await self.resolve_session(session)
+        whole = await self.resolve_session(request.session)
         with self._registry.claim_session(whole):
             record = await self._registry.session(whole)
             if record.status != "interrupted":
@@ -454,67 +491,12 @@ class Service:
                 raise NothingToCount(problem)
 
             async def take_up() -> Session:
-                return await self._take_over(record) if take_over else record
+                return await self._take_over(record) if request.take_over else record
 
-            job = resume_job(self._seatings, record, take_up, max_cost_usd, max_calls)
+            job = resume_job(
+                self._seatings, record, take_up, request.max_cost_usd, request.max_calls
+            )
             return await self._start(client, job)
-
-    async def retry(
-        self,
-        session: str,
-        seats: Sequence[str] = (),
-        *,
-        max_cost_usd: float | None = None,
-        max_calls: int | None = None,
-        client: Client = LOCAL,
-    ) -> RunningSession:
-        """Retry failed seats, by default all, in a session of its own."""
-        record = await self.record_at_rest(session)
-        job = retry_job(self._seatings, record, seats, max_cost_usd, max_calls)
-        return await self._start(client, job)
-
-    async def rejudge(
-        self,
-        session: str,
-        request: CouncilRequest,
-        *,
-        client: Client = LOCAL,
-        hops: tuple[str, ...] = (),
-    ) -> RunningSession:
-        """Put a session's stored answers before another jury, in a new session."""
-        record = await self._registry.session(session)
-        return await self._start(client, rejudge_job(self._seatings, record, request, hops))
-
-    async def judge(
-        self, request: JudgeRequest, client: Client = LOCAL, hops: tuple[str, ...] = ()
-    ) -> RunningSession:
-        """Put texts before a jury; errors as of `ask`."""
-        return await self._start(client, judge_job(self._seatings, request, hops))
-
-    async def plan_judge(self, request: JudgeRequest) -> tuple[Plan, Limits]:
-        """Plan a judgment of texts; return its limits too."""
-        council = self._seatings.council_of_jurors(request)
-        plan = judge_job(self._seatings, request).plan(council)
-        return plan, council.procedure.limits
-
-    async def plan_retry(
-        self,
-        session: str,
-        seats: Sequence[str] = (),
-        max_cost_usd: float | None = None,
-        max_calls: int | None = None,
-    ) -> tuple[Plan, Limits]:
-        """Plan a retry from the record alone; return its limits too."""
-        record = await self.record_at_rest(session)
-        limits = with_ceiling(record.opening.procedure, max_cost_usd, max_calls).limits
-        return plan_retry(record, tuple(seats) or None, limits), limits
-
-    async def plan_rejudge(self, session: str, request: CouncilRequest) -> tuple[Plan, Limits]:
-        """Plan another jury; return its limits too."""
-        record = await self._registry.session(session)
-        council = self._seatings.council_of_jurors(request)
-        plan = rejudge_job(self._seatings, record, request).plan(council)
-        return plan, council.procedure.limits
 
     async def session(self, name: str) -> Session:
         """Return a redacted session by an unambiguous beginning of its name."""

@@ -143,7 +143,7 @@ async def complete(
     if body.stream:
         check_room(request)
     store = body.store is not False
-    running_session = await service.ask(question, client, hops, store=store)
+    running_session = await service.start(question, client, hops, store=store)
     form = _form(request, body, store=store)
     if body.stream:
         options = body.stream_options
@@ -211,7 +211,7 @@ async def respond(
     if body.stream:
         check_room(request)
     store = body.store is not False
-    running_session = await service.ask(question, client, hops, parent=parent, store=store)
+    running_session = await service.start(question, client, hops, parent=parent, store=store)
     form = _form(request, body, store=store)
     if body.stream:
         return _stream(request, running_session, ResponseFrames(running_session, body.model, form))

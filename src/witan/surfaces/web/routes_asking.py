@@ -22,7 +22,6 @@ from witan.errors import (
 from witan.history import Search
 from witan.service.catalogue import redact
 from witan.service.demonstration import demonstration
-from witan.service.operations import ask as operations
 from witan.service.operations import plan as planning
 from witan.service.parameters import (
     fault_words,
@@ -39,7 +38,7 @@ from witan.service.requests import (
     RetryRequest,
 )
 from witan.service.sessions import DEMO, Service
-from witan.service.stored_sessions import ClientService, check_continued
+from witan.service.stored_sessions import check_continued
 from witan.service.text import clean, list_text
 from witan.surfaces.http.endpoints import ClientOf, Hops, ServiceOf
 from witan.surfaces.http.problems import status_of, word_error
@@ -139,7 +138,7 @@ async def ask(
     try:
         form = await read_form(request)
         values = form.values
-        running_session = await service.ask(read_question(form), client, hops)
+        running_session = await service.start(read_question(form), client, hops)
     except (WitanError, ValidationError) as error:
         return await _form(request, service, refuse_form(request, values, error))
     return redirect(site_of(request), "sessions", running_session.id)
@@ -219,10 +218,8 @@ async def resume(request: Request, session: str, service: ServiceOf, client: Cli
     form = await read_form(request)
     session_id = await service.resolve_session(session)
     try:
-        await operations.resume.handler(
-            ClientService(service, client),
-            read_texts(ResumeRequest, form.texts, {"session": session_id}),
-        )
+        parameters = read_texts(ResumeRequest, form.texts, {"session": session_id})
+        await service.start(parameters, client)
     except (HistoryConflict, NothingToCount):
         running_session = service.find_running(session_id)
         is_running = running_session is not None and running_session.under_way
@@ -236,8 +233,7 @@ async def retry(request: Request, session: str, service: ServiceOf, client: Clie
     """Ask seats that failed once more."""
     form = await read_form(request)
     record = await service.session(session)
-    parameters = read_retry(form, record)
-    running_session = await operations.retry.handler(ClientService(service, client), parameters)
+    running_session = await service.start(read_retry(form, record), client)
     return redirect(site_of(request), "sessions", running_session.id)
 
 
@@ -254,7 +250,7 @@ async def rejudge(
     session_id = await service.resolve_session(session)
     try:
         parameters = read_rejudging(form, session_id)
-        running_session = await service.rejudge(session_id, parameters, client=client, hops=hops)
+        running_session = await service.start(parameters, client, hops)
     except AT_A_FIELD as error:
         return _jury_page(request, session_id, refuse_form(request, form.values, error))
     return redirect(site_of(request), "sessions", running_session.id)
@@ -449,7 +445,7 @@ async def judge(request: Request, service: ServiceOf, client: ClientOf, hops: Ho
     try:
         form = await read_form(request)
         values = form.values
-        running_session = await service.judge(read_judgment(form), client, hops)
+        running_session = await service.start(read_judgment(form), client, hops)
     except (WitanError, ValidationError) as error:
         return _judge_page(request, refuse_form(request, values, error))
     return redirect(site_of(request), "sessions", running_session.id)

@@ -13,6 +13,7 @@ from histories import send, told
 from witan.errors import HistoryError
 from witan.history import History, LockWait
 from witan.history.database import lock_file
+from witan.history.engines import GRACE_SECONDS, HEARTBEAT_SECONDS
 
 HOLDS = """
 import sys
@@ -168,21 +169,38 @@ class TestWhileSessionsRun:
 
 
 ELSEWHERE = """
-import ctypes, socket, sys
+import anyio, ctypes, socket, sys
 assert ctypes.CDLL(None).unshare(0x04000000) == 0  # a machine's name of its own
 socket.sethostname("elsewhere")
 from histories import stages
 from witan.history import History
+from witan.history.database import LockWait
 history = History.open(sys.argv[1])
 recording = history.recording()
 [recording(event) for event in next(stages("s1"))]
-recording.flush()
+anyio.run(recording.commit, LockWait())
 print("held", flush=True)
 sys.stdin.readline()
+recording.flush()
 history.close()
 print("closed", flush=True)
 sys.stdin.read()
 """
+
+
+def drop_connections(history):
+    """Have the server end all connections but this one."""
+    history.database.rows(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+
+
+def refuse_claim(history, process):
+    """The session of this process is listed as running, and cannot be claimed."""
+    assert [found.status for found in history.find()] == ["running"]
+    with pytest.raises(HistoryError, match=f"in process {process.pid} on elsewhere"):
+        history.claim("s1")
 
 
 class TestOtherMachines:
@@ -196,19 +214,37 @@ class TestOtherMachines:
             pytest.skip("this user may not give a process a machine's name of its own")
         return running(ELSEWHERE, postgresql_url)
 
-    def test_its_session_is_free_once_it_is_killed(self, postgresql_url, elsewhere):
-        """Until then it is listed as running, and not taken over."""
+    def test_its_session_is_free_some_time_after_it_was_killed(self, postgresql_url, elsewhere):
+        """Until then it is listed as running, and not taken over, whatever its connections do."""
         with History.open(postgresql_url) as history:
-            assert [found.status for found in history.find()] == ["running"]
-            with pytest.raises(HistoryError, match=f"in process {elsewhere.pid} on elsewhere"):
-                history.claim("s1")
+            refuse_claim(history, elsewhere)
+            drop_connections(history)
+            refuse_claim(history, elsewhere)
             elsewhere.kill()
             elsewhere.wait()
-            deadline = time.monotonic() + 5
-            while history.find()[0].status == "running":
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
+            refuse_claim(history, elsewhere)
+            late = {"seconds": GRACE_SECONDS}
+            history.database.execute("UPDATE heartbeats SET at_us = at_us - :seconds * 1e6", late)
+            assert [found.status for found in history.find()] == ["interrupted"]
             assert history.claim("s1").status == "interrupted"
+
+    @pytest.mark.slow
+    def test_a_heartbeat_outlives_dropped_connections(self, postgresql_url, elsewhere):
+        """For longer than the time of grace, which begins when the process is killed."""
+        with History.open(postgresql_url) as history:
+            deadline = time.monotonic() + GRACE_SECONDS + HEARTBEAT_SECONDS
+            while time.monotonic() < deadline:
+                drop_connections(history)
+                refuse_claim(history, elsewhere)
+                time.sleep(0.5)
+            elsewhere.kill()
+            elsewhere.wait()
+            began = time.monotonic()
+            while history.find()[0].status == "running":
+                time.sleep(0.05)
+            took = time.monotonic() - began
+            assert history.claim("s1").status == "interrupted"
+        assert GRACE_SECONDS - HEARTBEAT_SECONDS - 2 < took <= GRACE_SECONDS + 1
 
     def test_its_session_is_free_once_its_history_is_closed(self, postgresql_url, elsewhere):
         """The process itself may go on."""

@@ -4,7 +4,7 @@ Statements are written once, with parameters as ``:name``, and converted for eac
 
 The holder of a session is a token of a process: its machine, number and start time, because numbers
 are reused. Processes on other machines, or on Windows, cannot be checked where the history is a
-file; PostgreSQL knows every process that is connected.
+file; in PostgreSQL, a process that records has a heartbeat.
 """
 
 import os
@@ -171,6 +171,19 @@ class Database(ABC):
         """
         with self._block(write=True, wait=wait):
             yield
+
+    def beat(self) -> float | None:
+        """Tell other machines that this process lives, if that is due.
+
+        Returns
+        -------
+        float or None
+            Seconds until it is due again; None: the history is a file of this machine.
+        """
+        return None
+
+    def end_beats(self) -> None:  # noqa: B027 - a file has none
+        """Tell other machines that this process records no more."""
 
     def find_process(self, holder: str) -> str | None:
         """Name the other process that records a holder's session, if any."""
@@ -406,6 +419,11 @@ class LockWait:
 
 _RECORDING: set[str] = set()
 """Holders of the sessions being recorded by this process."""
+
+
+def is_recording() -> bool:
+    """True if this process records any session."""
+    return bool(_RECORDING)
 
 
 def mark_recording(holder: str) -> None:

@@ -14,7 +14,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from functools import cache, lru_cache
 from glob import escape
-from hashlib import blake2b
 from importlib import import_module
 from itertools import combinations
 from math import log, sqrt
@@ -455,26 +454,37 @@ MIN_COPY_ROWS = 100
 CONNECT_SECONDS = 10
 """Timeout of a connection in seconds, unless the URL has a ``connect_timeout``."""
 
-_PROCESS_KEY = 0x77_69_74_61
-"""First key of the advisory locks of processes: "wita" in ASCII."""
-
-_SIGN_ON_SQL = """
-SELECT pg_advisory_lock_shared(%s, %s),
-    set_config('tcp_keepalives_idle', '10', false),
+_KEEPALIVE_SQL = """
+SELECT set_config('tcp_keepalives_idle', '10', false),
     set_config('tcp_keepalives_interval', '5', false)
 """
-"""Lock this process's key, and have the server notice a lost machine within a minute."""
+"""Have the server notice a lost machine, and drop its locks, within a minute."""
 
-_SIGNED_ON_SQL = """
-SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2
-    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-    AND classid = :key AND objid = :process
-"""
+HEARTBEAT_SECONDS = 5.0
+"""Seconds between two heartbeats of a process that records."""
 
+GRACE_SECONDS = 30.0
+"""Seconds without a heartbeat until a process of another machine counts as gone."""
 
-def _process_key(process: str) -> int:
-    """Return a process's second lock key."""
-    return int.from_bytes(blake2b(process.encode(errors="replace"), digest_size=4).digest()) >> 1
+FORGOTTEN_SECONDS = 86_400.0
+"""Seconds after which the heartbeat of a process that was killed is deleted."""
+
+_NOW_US = "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint"
+
+_BEAT_SQL = f"""
+INSERT INTO heartbeats (process, at_us) VALUES (:process, {_NOW_US})
+ON CONFLICT (process) DO UPDATE SET at_us = EXCLUDED.at_us
+"""  # noqa: S608 - our own words
+
+_ALIVE_SQL = f"""
+SELECT 1 FROM heartbeats
+WHERE process = :process AND at_us > {_NOW_US} - {GRACE_SECONDS * 1e6:.0f}
+"""  # noqa: S608 - our own words
+
+_END_BEATS_SQL = f"""
+DELETE FROM heartbeats
+WHERE process = :process OR at_us < {_NOW_US} - {FORGOTTEN_SECONDS * 1e6:.0f}
+"""  # noqa: S608 - our own words
 
 
 class PostgresDatabase(Database):
@@ -493,6 +503,7 @@ class PostgresDatabase(Database):
         self._psycopg = psycopg
         self.url = url
         """Its URL, with any password."""
+        self._beat_at = 0.0
         self._connection = self._wait_for_server(CONNECT_SECONDS, is_reconnect=False)
 
     @property
@@ -546,14 +557,27 @@ class PostgresDatabase(Database):
         # A statement outside a transaction commits immediately and leaves none open.
         connection = self._psycopg.connect(autocommit=True, **options)  # type: ignore[arg-type]
         connection.adapters.register_loader("numeric", FloatLoader)
-        connection.execute(_SIGN_ON_SQL, (_PROCESS_KEY, _process_key(own_process())))
+        connection.execute(_KEEPALIVE_SQL)
         return connection
+
+    def beat(self) -> float:
+        """Write this process's heartbeat, by the server's clock, if it is due."""
+        now = time.monotonic()
+        if now >= self._beat_at:
+            self._beat_at = now + _RECONNECT_PAUSE  # if it fails
+            self.execute(_BEAT_SQL, {"process": own_process()})
+            self._beat_at = now + HEARTBEAT_SECONDS
+        return self._beat_at - now
+
+    def end_beats(self) -> None:
+        """Delete this process's heartbeat, and those of processes long gone."""
+        self.execute(_END_BEATS_SQL, {"process": own_process()})
 
     def find_process(self, holder: str) -> str | None:
         """Name the other process that records a holder's session, on any machine.
 
-        A process of this machine lives while it runs, connected or not. Every connection of one
-        elsewhere keeps a lock that the server releases once the process or its machine is gone.
+        A process of this machine lives while it runs. One elsewhere counts as gone after
+        `GRACE_SECONDS` without a heartbeat, whatever becomes of its connections.
         """
         process = holder.partition("@")[2]
         machine, _, rest = process.partition("/")
@@ -561,9 +585,8 @@ class PostgresDatabase(Database):
             return None
         if machine == gethostname():
             return super().find_process(holder)
-        keys = {"key": _PROCESS_KEY, "process": _process_key(process)}
         name = f"process {rest.partition('/')[0]} on {machine}"
-        return name if self.rows(_SIGNED_ON_SQL, keys) else None
+        return name if self.rows(_ALIVE_SQL, {"process": process}) else None
 
     def _refusal(self, error: Exception) -> HistoryError:
         words = self._redact(str(error))

@@ -340,6 +340,7 @@ class History:
             If it was imported as ballots, or another process still records it.
         """
         new_token = new_holder()
+        self.database.beat()  # before its new holder can be seen
         with self.database.transaction():
             require_session(self.database, session)
             holder = lock_session(self.database, session) or NO_HOLDER

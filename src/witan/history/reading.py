@@ -429,8 +429,7 @@ class SessionSummary:
     session, at
         Its name, and when its question was asked.
     status
-        Its status: ``running`` if a process of this machine records it, ``interrupted`` if none
-        does.
+        Its status: ``running`` if a process records it, ``interrupted`` if none does.
     category
         The kind of question; None if unknown.
     simulated

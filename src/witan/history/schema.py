@@ -7,6 +7,7 @@
               ├─ matchups    a row per kind: wins, losses and ties between its models
               ├─ counted     rules it was counted under later, even without standings
               └─ waiting_votes  people's ballots on an open session, counted when it is closed
+    heartbeats               process that records → when it last said so, in PostgreSQL
     names                    code → model, reviewer or criterion
     imports ─── imported     digests of imported files, and the sessions of each
     cached_sums              results of sums by span of days and shard, see witan.analytics.sums
@@ -261,6 +262,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         )
         """,
     ),
+    ("CREATE TABLE heartbeats (process TEXT PRIMARY KEY, at_us BIGINT NOT NULL)",),
 )
 """Statements per version, from 1. Released versions are never edited.
 

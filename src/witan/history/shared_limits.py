@@ -187,6 +187,7 @@ class BatchCeiling:
         tuple
             The calls granted, or None; and whether another session may still leave some.
         """
+        self._database.beat()  # before its reservation can be seen
         with self._database.transaction():
             left = self._lock()
             process, reserved, spent = self._read(session)

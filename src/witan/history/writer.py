@@ -32,6 +32,7 @@ from witan.history.database import (
     Database,
     LockWait,
     blocks,
+    is_recording,
     is_transient,
     mark_recording,
     new_holder,
@@ -258,6 +259,7 @@ class Writer:
         self._closed_by = math.inf
         self._end = Signal()
         self._latest: SessionQueue | None = None
+        self._next_beat: float | None = None
         self._block_error: HistoryError | None = None
 
     def enqueue(self, queue: SessionQueue, n_queued: int) -> None:
@@ -336,18 +338,22 @@ class Writer:
             # Whatever ended the thread, no caller waits for it forever.
             self._release(signals)
             if database is not None:
+                if not is_recording():
+                    with suppress(HistoryError):
+                        database.end_beats()
                 database.close()
 
     def _take(self, pending: PendingQueues, signals: list[Signal]) -> list[_Dismissal]:
         """Take all items of the queue, or wait for the next one."""
         dismissals: list[_Dismissal] = []
-        wait = LOCK_CHECK_SECONDS if pending else None
+        wait = LOCK_CHECK_SECONDS if pending else self._next_beat
+        is_idle = not pending
         with suppress(Empty):
             for _ in range(MAX_BATCH_ITEMS):
                 item = self._queue.get(timeout=wait)
-                if wait is None and isinstance(item, tuple):
+                if is_idle and isinstance(item, tuple):
                     self._gather(item[0])
-                wait = 0
+                wait, is_idle = 0, False
                 if isinstance(item, tuple):
                     pending[item[0]] = item[1]
                 elif isinstance(item, Signal):
@@ -363,14 +369,16 @@ class Writer:
         self._latest = queue
 
     def _write(self, database: Database | None, pending: PendingQueues) -> Database | None:
-        """Commit pending events and return the connection, opened if needed.
+        """Send a heartbeat, commit pending events, and return the connection.
 
         Events blocked by another process's lock stay pending. The thread survives any error; the
         next flush raises it.
         """
         try:
-            if pending:
-                database = self._connect(ATTEMPT_SECONDS) if database is None else database
+            if pending and database is None:
+                database = self._connect(ATTEMPT_SECONDS)
+            self._beat(database)
+            if database is not None:
                 commit_pending(database, pending)
         except Exception as error:  # noqa: BLE001 - the thread serves every other session, too
             if isinstance(error, HistoryError) and is_transient(error):
@@ -382,6 +390,14 @@ class Writer:
         self._block_error = None
         pending.clear()
         return database
+
+    def _beat(self, database: Database | None) -> None:
+        """Send a heartbeat while sessions are recorded; the next one follows a failed one soon."""
+        self._next_beat = None
+        if database is not None and is_recording():
+            self._next_beat = LOCK_CHECK_SECONDS
+            with suppress(HistoryError):
+                self._next_beat = database.beat()
 
     def _drop(self, pending: PendingQueues, dismissals: Sequence[_Dismissal]) -> None:
         """Fail pending events of dismissed recorders; at the end, all events."""

@@ -197,7 +197,7 @@ class ResumeRequest(Parameters):
     take_over: Annotated[
         bool,
         Doc(
-            "Take it over from a process of this machine; that can no longer write.",
+            "Take it over from another process; that can no longer write.",
             SESSION,
             label="Take over",
         ),

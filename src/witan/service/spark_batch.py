@@ -417,6 +417,7 @@ class _TaskBatch(Batch):
                 return await super()._hold_session(council, opening, stored, worst, calls)
             except HistoryConflict:  # the same task, or that of a driver that was killed
                 await anyio.sleep(RETRY_SECONDS)
+                await anyio.to_thread.run_sync(self.history.database.beat)
                 stored = await anyio.to_thread.run_sync(self._find, opening.session)
                 if stored is not None and stored.status != "interrupted":
                     return stored

@@ -180,9 +180,14 @@ class Attempt:
     async def _race(self) -> Reply:
         """Return the first reply; if all fail, raise the first failure.
 
-        Each request runs in its own task, so a model that cancels itself ends alone.
+        A request runs in its own task, so that a model that cancels itself ends alone; but for
+        models that never do, unless it is hedged.
         """
         pending, hedge_seconds = self._pending, self._hedge_seconds
+        if hedge_seconds is None and getattr(pending.member.model, "never_cancels", False):
+            with anyio.CancelScope(deadline=anyio.current_time() + pending.seconds_left):
+                return await self._request()
+            raise self._timeout_error()
         async with anyio.create_task_group() as group:
             group.cancel_scope.deadline = anyio.current_time() + pending.seconds_left
             group.start_soon(self._send_first, group)
@@ -195,10 +200,14 @@ class Attempt:
             return self._replies[0]
         # On one of the event loops, a model that cancels itself may also cancel the group.
         if anyio.current_time() >= group.cancel_scope.deadline:
-            raise ModelError(pending.member.name, f"timed out after {pending.seconds:g} s")
+            raise self._timeout_error()
         if self._failures:
             raise self._failures[0]
         raise ModelError(pending.member.name, "cancelled its own call", transient=True)
+
+    def _timeout_error(self) -> ModelError:
+        pending = self._pending
+        return ModelError(pending.member.name, f"timed out after {pending.seconds:g} s")
 
     async def _send_first(self, group: TaskGroup) -> None:
         try:

@@ -187,7 +187,11 @@ class BilledFailure(ModelError):
 
 
 class Model(Protocol):
-    """Anything able to answer a call, without state of a session."""
+    """Anything able to answer a call, without state of a session.
+
+    One with an attribute `never_cancels` that is true raises no cancellation of its own, so its
+    calls need no task of their own.
+    """
 
     async def complete(self, call: Call, hear: Hear, /) -> Reply:
         """Answer one call, handing each piece of text to `hear`.

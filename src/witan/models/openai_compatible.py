@@ -532,6 +532,9 @@ class OpenAICompatible:
         If the key contains characters that no header can.
     """
 
+    never_cancels = True
+    """It raises no cancellation of its own."""
+
     def __init__(
         self,
         *,

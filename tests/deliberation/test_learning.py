@@ -226,3 +226,55 @@ class TestTrust:
 
         assert session.reliability.value is None
         assert all(fact in session.reliability.why for fact in ("0 pairs", "50 needed"))
+
+
+class Standing(SystemClock):
+    """A clock whose seconds go on only when told to."""
+
+    def __init__(self):
+        self.passed = 0.0
+
+    def seconds(self):
+        return self.passed
+
+
+class TestReuse:
+    """A council learns again once its history has grown, or some time has passed."""
+
+    @pytest.mark.parametrize(
+        ("lessons", "n_sessions", "times"),
+        [
+            (Lessons((replace(PRIOR, n_sessions=50),)), 5, 1),
+            (Lessons((replace(PRIOR, n_sessions=50),)), 6, 2),
+            (Lessons(), 3, 3),
+        ],
+        ids=["a tenth more", "beyond", "no prior"],
+    )
+    def test_lessons_hold_for_a_tenth_more_sessions(self, lessons, n_sessions, times):
+        """Lessons of 50 sessions are used for five; without a prior each session learns anew."""
+        teacher = Taught(lessons)
+
+        async def ask_all():
+            async with council(teacher) as held:
+                return [await held.ask(QUESTION, seed=3) for _ in range(n_sessions)]
+
+        sessions = anyio.run(ask_all)
+
+        assert len(teacher.asked) == times
+        priors = {str(session.opening.procedure.counting.prior) for session in sessions}
+        assert len(priors) == 1
+
+    def test_lessons_hold_for_ten_seconds(self):
+        """What others add to the history is known after ten seconds."""
+        teacher, clock = Taught(Lessons((PRIOR,))), Standing()
+        held = BaseCouncil([member("a", "abc"), member("b", "abc")], clock=clock, teacher=teacher)
+
+        async def ask_later():
+            async with held:
+                for passed in (0.0, 9.9, 10.0):
+                    clock.passed = passed
+                    await held.open_question(QUESTION)
+
+        anyio.run(ask_later)
+
+        assert len(teacher.asked) == 2

@@ -35,7 +35,7 @@ from witan.deliberation.calls import (
 from witan.deliberation.costs import Cost, disproved_prices
 from witan.deliberation.count_queue import CountQueue
 from witan.deliberation.events import Event, Judging, SessionOpened
-from witan.deliberation.learning import apply_history
+from witan.deliberation.learning import LessonCache, apply_history
 from witan.deliberation.money import Purse, is_free, least_known
 from witan.deliberation.openings import (
     Texts,
@@ -164,6 +164,7 @@ class BaseCouncil:
         self._clock = clock
         self._check = check
         self._teacher = teacher
+        self._lesson_cache = LessonCache(clock)
         self._shared_throttles = throttles
         self._closing = tuple(closing)
         self._open: AsyncExitStack | None = None
@@ -347,7 +348,7 @@ class BaseCouncil:
         )
         self._check_affordable(opening.plan, self.procedure.limits)
         opening = link_parent(replace(opening, procedure=procedure), parent)
-        return await apply_history(opening, self._teacher)
+        return await apply_history(opening, self._teacher, self._lesson_cache)
 
     async def resume(
         self,
@@ -464,7 +465,7 @@ class BaseCouncil:
         )
         rejudgment = open_rejudgment(reopened, session, self.reviewers, self.chairmen)
         self._check_affordable(rejudgment.plan, self.procedure.limits)
-        opening = await apply_history(rejudgment, self._teacher)
+        opening = await apply_history(rejudgment, self._teacher, self._lesson_cache)
         return await self._run(self._make_context(opening, (), listener))
 
     def plan_judge(
@@ -563,7 +564,7 @@ class BaseCouncil:
         opening = self._open_session(question, (), dict(files), seed, category=category, name=name)
         judgment = open_judgment(opening, texts, Judging(pass_mark, expected), self.reviewers)
         self._check_affordable(judgment.plan, self.procedure.limits)
-        return await apply_history(judgment, self._teacher)
+        return await apply_history(judgment, self._teacher, self._lesson_cache)
 
     async def deliberate(
         self,
@@ -795,3 +796,5 @@ class BaseCouncil:
             if context.recorder.failure is None:
                 raise
             raise context.recorder.failure from None
+        finally:
+            self._lesson_cache.n_ended += 1

@@ -1,7 +1,7 @@
 """Learn priors, reliability and calibration from the history before counting."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ from witan.core.settings import Settings
 from witan.core.stats.learning import Lessons
 from witan.core.stats.priors import MIN_HISTORY
 from witan.deliberation.events import SessionOpened
-from witan.deliberation.ports import Member, Seat, Teacher
+from witan.deliberation.ports import Clock, Member, Seat, Teacher
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.session import Session
 
@@ -25,6 +25,50 @@ def model_of(seat: Seat | Member) -> str:
     return seat.source or seat.name
 
 
+REUSE_SECONDS = 10.0
+"""Longest time in seconds for which lessons are used again."""
+
+REUSE_SHARE = 0.1
+"""Sessions of a council that end before it learns again, as a share of those learned from."""
+
+
+@dataclass(slots=True)
+class _Learned:
+    lessons: Lessons
+    at_seconds: float
+    n_ended: int
+
+
+class LessonCache:
+    """Lessons that a council uses again until its history has grown.
+
+    Lessons without a prior are never used again: the next session may complete one.
+
+    Attributes
+    ----------
+    n_ended
+        Sessions of the council that have ended.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._learned: dict[object, _Learned] = {}
+        self.n_ended = 0
+
+    def get(self, key: object) -> Lessons | None:
+        """Return lessons that still hold."""
+        known = self._learned.get(key)
+        if known is None or self._clock.seconds() - known.at_seconds >= REUSE_SECONDS:
+            return None
+        n_sessions = max((prior.n_sessions for prior in known.lessons.priors), default=0)
+        n_new = self.n_ended - known.n_ended
+        return known.lessons if n_new < REUSE_SHARE * n_sessions else None
+
+    def put(self, key: object, lessons: Lessons) -> None:
+        """Note lessons just learned."""
+        self._learned[key] = _Learned(lessons, self._clock.seconds(), self.n_ended)
+
+
 async def learn_lessons(
     teacher: Teacher,
     procedure: Procedure,
@@ -32,6 +76,7 @@ async def learn_lessons(
     *,
     exclude: str | None = None,
     judges: bool = False,
+    cache: LessonCache | None = None,
 ) -> Lessons:
     """Learn, in a thread, the values set to ``learn``.
 
@@ -39,16 +84,27 @@ async def learn_lessons(
     ----------
     judges
         True if texts are judged, for which the reviewers' severity is needed.
+    cache
+        Where lessons that exclude no session are looked up first.
     """
     seats = [*dict.fromkeys(map(model_of, reviewers))]
     models = seats if _asks_for_reliability(procedure) else []
     learn = partial(teacher.learn, models, exclude=exclude)
-    if judges and procedure.asks_grades and procedure.counting.prior == "learn":
+    judging = judges and procedure.asks_grades and procedure.counting.prior == "learn"
+    if judging:
         learn = partial(learn, judges=seats)
-    return await anyio.to_thread.run_sync(learn)
+    if cache is None or exclude is not None:
+        return await anyio.to_thread.run_sync(learn)
+    key = (tuple(models), tuple(seats) if judging else ())
+    if (lessons := cache.get(key)) is None:
+        lessons = await anyio.to_thread.run_sync(learn)
+        cache.put(key, lessons)
+    return lessons
 
 
-async def apply_history(opening: SessionOpened, teacher: Teacher | Lessons | None) -> SessionOpened:
+async def apply_history(
+    opening: SessionOpened, teacher: Teacher | Lessons | None, cache: LessonCache | None = None
+) -> SessionOpened:
     """Put learned values into the opening, for identical recounts.
 
     Nothing is learned from this session's parent, nor from others that judge the same answers.
@@ -63,6 +119,7 @@ async def apply_history(opening: SessionOpened, teacher: Teacher | Lessons | Non
             opening.reviewers,
             exclude=opening.parent,
             judges=opening.judging is not None,
+            cache=cache,
         )
     counting = _learned_settings(opening, lessons)
     procedure = replace(opening.procedure, counting=counting)

@@ -233,6 +233,8 @@ def _severity(
 def _judged_sessions(database: Database, session_filter: _Filter) -> Iterator[JudgedSession]:
     """Read the newest sessions with people's votes."""
     [(n_judged,)] = database.rows(_COUNT_VOTED_SQL, {"most": MAX_SESSIONS_FROM_VOTES})
+    if not n_judged:
+        return
     tables = _VOTES_FIRST if n_judged < MAX_SESSIONS_FROM_VOTES else _SESSIONS_FIRST
     rows = session_filter.rows(database, _JUDGED_SQL, MAX_JUDGED_SESSIONS, tables)
     total, buckets = 0, dict[str, int]()

@@ -16,7 +16,8 @@ import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from witan.service.config.serve import ServeSettings
-from witan.service.sessions import Councils, Service
+from witan.service.sessions.councils import Councils
+from witan.service.sessions.manager import Service
 from witan.surfaces.http.observers import Metrics
 from witan.surfaces.http.server import Server, bind_socket, create_app
 

@@ -8,7 +8,7 @@ from typing import Any
 from scripts import write_script
 from witan.history import History
 from witan.service.config.configuration import Config, load_config
-from witan.service.sessions import Councils
+from witan.service.sessions.councils import Councils
 from witan.service.sessions.running import RunningSession
 
 NAMES = ("ada", "bob", "cyd")

@@ -11,9 +11,8 @@ from witan.deliberation.session import Session
 from witan.errors import Busy, HistoryError, OverBudget
 from witan.history import History
 from witan.service.requests import CouncilRequest, QuestionRequest, ResumeRequest
-from witan.service.sessions import Client, Ledger, Service
-from witan.service.sessions.manager import resume_job
-from witan.service.sessions.spending import SessionReservation
+from witan.service.sessions.manager import Service, resume_job
+from witan.service.sessions.spending import Client, Ledger, SessionReservation
 from witan.service.settings import CouncilSettings
 
 ASKED = QuestionRequest("Is it so?")

@@ -8,8 +8,7 @@ import anyio
 import pytest
 
 from witan.errors import HistoryError
-from witan.service.sessions import Client, Ledger
-from witan.service.sessions.spending import ClientLimits
+from witan.service.sessions.spending import Client, ClientLimits, Ledger
 
 
 class Calendar:

@@ -34,7 +34,8 @@ from witan.service.requests import (
     ResumeRequest,
     RetryRequest,
 )
-from witan.service.sessions import Client, Ledger, Service
+from witan.service.sessions.manager import Service
+from witan.service.sessions.spending import Client, Ledger
 from witan.service.settings import CouncilSettings
 
 QUESTION = "Is it so?"

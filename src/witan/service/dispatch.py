@@ -20,7 +20,8 @@ from witan.service.operations.reports import ReportService
 from witan.service.parameters import Parameters
 from witan.service.redaction import redact_import
 from witan.service.session_records import CouncilSession
-from witan.service.sessions import Client, Service
+from witan.service.sessions.manager import Service
+from witan.service.sessions.spending import Client
 from witan.service.stored_sessions import ClientService, SessionStore, describe_session
 from witan.service.worker_pool import count_once, run_counting
 

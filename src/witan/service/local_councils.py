@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from witan.service.council import Council
     from witan.service.demonstration import Demonstration
     from witan.service.session_recording import SessionRecorder
-    from witan.service.sessions import CouncilProfile
+    from witan.service.sessions.councils import CouncilProfile
 
 COMMAND_LINE, RECORD = "the command line", "the record"
 

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from witan.history import History
     from witan.service.requests import StartRequest
     from witan.service.session_records import CouncilSession
-    from witan.service.sessions import Client, RunningSession, Service
+    from witan.service.sessions.manager import Service
+    from witan.service.sessions.running import RunningSession
+    from witan.service.sessions.spending import Client
 
 NUL_FREE = Constraint(pattern=r"^[^\x00]*$")
 """Text that every store can hold."""

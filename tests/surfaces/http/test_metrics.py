@@ -6,7 +6,8 @@ import pytest
 
 from services import councils, write_config
 from witan.service.requests import QuestionRequest, ResumeRequest
-from witan.service.sessions import Client, Service
+from witan.service.sessions.manager import Service
+from witan.service.sessions.spending import Client
 from witan.surfaces.http.observers import Metrics
 
 pytestmark = pytest.mark.anyio

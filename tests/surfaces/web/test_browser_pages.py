@@ -4,9 +4,9 @@ import httpx2
 import pytest
 
 from browsers import AXE, NEEDS
+from witan.service.config.configuration import DEMO
 from witan.service.demonstration import demonstration
 from witan.service.requests import QuestionRequest
-from witan.service.sessions import DEMO
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 

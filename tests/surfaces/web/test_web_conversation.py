@@ -4,7 +4,7 @@ from markup import parsed
 from sessions import Story
 from witan.deliberation.ports import Message
 from witan.deliberation.session import Session
-from witan.service.sessions import CouncilProfile
+from witan.service.sessions.councils import CouncilProfile
 from witan.surfaces.web.rendering import Site, export_html, render_session
 from witan.surfaces.web.session_page import FollowUp, question_again
 

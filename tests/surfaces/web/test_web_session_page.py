@@ -17,7 +17,8 @@ from witan.deliberation import events as e
 from witan.deliberation.ports import Seat
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.session import Session
-from witan.service.sessions import DEMO, CouncilProfile
+from witan.service.config.configuration import DEMO
+from witan.service.sessions.councils import CouncilProfile
 from witan.service.trust import session_trust
 from witan.surfaces.report.names import SeatNames, find_seat
 from witan.surfaces.report.outcome import agreement

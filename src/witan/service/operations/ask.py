@@ -14,7 +14,7 @@ from witan.service.stored_sessions import ClientService
 
 # Loading these takes longer than a command has until its view is drawn.
 if TYPE_CHECKING:
-    from witan.service.sessions import RunningSession
+    from witan.service.sessions.running import RunningSession
 
 
 @operation("ask", post="/sessions", tag="sessions", kind="session", changes=True)

@@ -14,7 +14,8 @@ from witan.service.requests import JudgeRequest, QuestionRequest, RejudgeRequest
 
 if TYPE_CHECKING:
     from witan.service.requests import NewSessionRequest
-    from witan.service.sessions import Client, Service
+    from witan.service.sessions.manager import Service
+    from witan.service.sessions.spending import Client
 
 
 @public

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from witan.service.catalogue import operation, redact, redacts
 from witan.service.json_output import reduce_to, to_json
 from witan.service.parameters import Parameters, adapter_of
-from witan.service.sessions import CouncilProfile
+from witan.service.sessions.councils import CouncilProfile
 
 
 class ProfileService(Protocol):

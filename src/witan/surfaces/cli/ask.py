@@ -346,7 +346,8 @@ def _print_plan(
     import anyio
 
     from witan.service.operations.plan import Planner
-    from witan.service.sessions import LOCAL, Service
+    from witan.service.sessions.manager import Service
+    from witan.service.sessions.spending import LOCAL
 
     async def plan() -> "PlanSummary":
         async with Service.open(councils, local=True, sessions=sessions) as service:

@@ -22,7 +22,9 @@ from witan.models.seats import describe_risk
 from witan.service.history_access import RecordingPlace
 from witan.service.local_councils import LocalCouncils
 from witan.service.session_recording import SessionRecorder
-from witan.service.sessions import LOCAL, RunningSession, Service
+from witan.service.sessions.manager import Service
+from witan.service.sessions.running import RunningSession
+from witan.service.sessions.spending import LOCAL
 from witan.service.stored_sessions import ClientService
 from witan.service.telemetry import SpanExport, Spans, is_configured
 from witan.service.text import Folding, Page, clean, readable, span

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from witan.analytics.sources import Source
     from witan.service.config.configuration import Config
     from witan.service.operations.rules import RubricList
-    from witan.service.sessions import CouncilProfile
+    from witan.service.sessions.councils import CouncilProfile
 
 
 lake_option = click.option(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from witan.service.config.configuration import Config
     from witan.service.config.serve import ServeSettings
     from witan.service.history_access import RecordingPlace
-    from witan.service.sessions import Service
+    from witan.service.sessions.manager import Service
     from witan.surfaces.http.server import Say
     from witan.surfaces.mcp.clients import Launch, ServerEndpoint
 

@@ -25,8 +25,8 @@ from starlette.responses import RedirectResponse, Response
 
 from witan.deliberation.call_headers import MOST_HOPS, TRACE, VIA_HEADER, read_hops, read_trace
 from witan.service.config.serve import ServeSettings, token_digests
-from witan.service.sessions import LOCAL, Client
 from witan.service.sessions.running import contain_errors
+from witan.service.sessions.spending import LOCAL, Client
 from witan.surfaces.http.addresses import matched_path
 from witan.surfaces.http.problems import TITLES, problem
 from witan.surfaces.openai.errors import openai_problem

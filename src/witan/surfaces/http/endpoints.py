@@ -17,7 +17,8 @@ from witan.service.json_output import to_json
 from witan.service.parameters import Parameter as Declared
 from witan.service.parameters import Parameters, adapter_of, parameters_of, public_name, read_texts
 from witan.service.requests import QuestionRequest
-from witan.service.sessions import Client, Service
+from witan.service.sessions.manager import Service
+from witan.service.sessions.spending import Client
 from witan.service.stored_sessions import ClientService
 from witan.surfaces.http.addresses import check_parameters, known_parameters
 from witan.surfaces.http.openapi import Responses, problem_responses

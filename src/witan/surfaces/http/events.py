@@ -8,7 +8,8 @@ from fastapi import Request
 from starlette.responses import Response, StreamingResponse
 
 from witan.errors import Busy
-from witan.service.sessions import RunningSession, StreamMessage
+from witan.service.sessions.running import RunningSession
+from witan.service.sessions.stream import StreamMessage
 
 MEDIA_TYPE = "text/event-stream"
 

@@ -29,7 +29,8 @@ from starlette.routing import Route
 
 from witan.errors import ConfigError, InvalidParameter, MissingExtra, WitanError
 from witan.service.config.serve import ServeSettings
-from witan.service.sessions import RunningSession, Service
+from witan.service.sessions.manager import Service
+from witan.service.sessions.running import RunningSession
 from witan.service.text import count_noun
 from witan.service.worker_pool import cancel_counting
 from witan.surfaces.http import routes

@@ -16,7 +16,8 @@ from witan.service.catalogue import CATALOGUE, Operation, find_operation, redact
 from witan.service.dispatch import dispatch
 from witan.service.json_output import to_json
 from witan.service.operations.sessions import ShowParameters, show
-from witan.service.sessions import LOCAL, Service
+from witan.service.sessions.manager import Service
+from witan.service.sessions.spending import LOCAL
 from witan.surfaces.mcp.replies import address
 from witan.surfaces.report.sessions import origin_text
 from witan.surfaces.session_pages import session_to_html

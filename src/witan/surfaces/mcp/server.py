@@ -30,8 +30,9 @@ from witan.errors import Busy, UnknownName, WitanError
 from witan.service.config.serve import ServeSettings
 from witan.service.json_output import to_json
 from witan.service.redaction import public_error
-from witan.service.sessions import LOCAL, Service
+from witan.service.sessions.manager import Service
 from witan.service.sessions.running import contain_errors
+from witan.service.sessions.spending import LOCAL
 from witan.surfaces.mcp import resources
 from witan.surfaces.mcp.tools import TOOLS, ToolCall, ToolReply, describe_faults, list_tools
 from witan.version import __version__

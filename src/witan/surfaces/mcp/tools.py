@@ -29,7 +29,9 @@ from witan.service.parameters import (
     validate_parameters,
 )
 from witan.service.session_records import CouncilSession
-from witan.service.sessions import Client, RunningSession, Service
+from witan.service.sessions.manager import Service
+from witan.service.sessions.running import RunningSession
+from witan.service.sessions.spending import Client
 from witan.service.settings import BallotSettings
 from witan.service.stored_sessions import ClientService
 from witan.surfaces.live_board import Board

@@ -35,7 +35,7 @@ from witan.service.requests import (
     QuestionRequest,
     Turn,
 )
-from witan.service.sessions import CouncilProfile
+from witan.service.sessions.councils import CouncilProfile
 from witan.service.settings import CouncilSettings
 from witan.service.stored_sessions import Name, Text
 

@@ -13,8 +13,11 @@ from typing_extensions import TypedDict
 from witan.deliberation.session import Session
 from witan.errors import UnknownName
 from witan.service.catalogue import redact
+from witan.service.config.configuration import DEMO
 from witan.service.council_names import NAME, CouncilModel, name_councils
-from witan.service.sessions import DEMO, CouncilProfile, RunningSession, Service
+from witan.service.sessions.councils import CouncilProfile
+from witan.service.sessions.manager import Service
+from witan.service.sessions.running import RunningSession
 from witan.service.stored_sessions import check_continued
 from witan.surfaces.http.endpoints import TOKEN, ClientOf, Hops, ServiceOf, reply
 from witan.surfaces.http.events import check_room, frames, stream_admitted

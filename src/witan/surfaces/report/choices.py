@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from witan.deliberation.ports import Seat
     from witan.service.operations.profiles import Profiles
     from witan.service.operations.rules import RubricEntry, RubricList, RuleEntry, RuleList
-    from witan.service.sessions import CouncilProfile
+    from witan.service.sessions.councils import CouncilProfile
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from witan.deliberation.session import Session
 from witan.history import SessionSummary
 from witan.service.catalogue import redact
 from witan.service.requests import QuestionRequest
-from witan.service.sessions import RunningSession
+from witan.service.sessions.running import RunningSession
 from witan.service.text import clean
 from witan.surfaces.report.document import Block, Chart, FinalAnswer, Link, Note, Report
 from witan.surfaces.report.drawing import draw_chart
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from witan.core.blind_vote import PairwiseRanking
     from witan.history.ballots import Paper, VoteResult
     from witan.service.session_records import CouncilSession, ImportedSession
-    from witan.service.sessions import CouncilProfile
+    from witan.service.sessions.councils import CouncilProfile
     from witan.surfaces.report.session import RecountView
     from witan.surfaces.web.live import LivePage
 

@@ -9,7 +9,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from witan.service.catalogue import redact
-from witan.service.sessions import Service
+from witan.service.sessions.manager import Service
 from witan.surfaces.http.addresses import known_parameters
 from witan.surfaces.web.rendering import PAGE_POLICY, Site, render_problem
 

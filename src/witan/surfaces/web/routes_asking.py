@@ -21,6 +21,7 @@ from witan.errors import (
 )
 from witan.history import Search
 from witan.service.catalogue import redact
+from witan.service.config.configuration import DEMO
 from witan.service.demonstration import demonstration
 from witan.service.operations import plan as planning
 from witan.service.parameters import (
@@ -37,7 +38,7 @@ from witan.service.requests import (
     ResumeRequest,
     RetryRequest,
 )
-from witan.service.sessions import DEMO, Service
+from witan.service.sessions.manager import Service
 from witan.service.stored_sessions import check_continued
 from witan.service.text import clean, list_text
 from witan.surfaces.http.endpoints import ClientOf, Hops, ServiceOf

@@ -29,7 +29,8 @@ from witan.service.operations.reports import (
 from witan.service.operations.sessions import sessions
 from witan.service.operations.voting import votes
 from witan.service.parameters import read_texts
-from witan.service.sessions import Client, Service
+from witan.service.sessions.manager import Service
+from witan.service.sessions.spending import Client
 from witan.service.text import clean
 from witan.service.worker_pool import count_once
 from witan.surfaces.http.endpoints import ClientOf, ServiceOf, run_while_connected

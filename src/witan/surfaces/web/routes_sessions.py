@@ -24,7 +24,9 @@ from witan.service.operations.sessions import show as show_session
 from witan.service.operations.voting import cast_vote, check_unvoted, paper_for, reveal_paper
 from witan.service.redaction import public_error
 from witan.service.session_records import CouncilSession, ImportedSession
-from witan.service.sessions import LOCAL, RunningSession, Service
+from witan.service.sessions.manager import Service
+from witan.service.sessions.running import RunningSession
+from witan.service.sessions.spending import LOCAL
 from witan.service.stored_sessions import SessionStore
 from witan.surfaces.http.endpoints import ClientOf, ServiceOf
 from witan.surfaces.http.events import AFTER, stream_response

@@ -31,7 +31,9 @@ from witan.surfaces.report.session import (
 from witan.surfaces.report.sessions import question_beginning
 
 if TYPE_CHECKING:
-    from witan.service.sessions import Client, CouncilProfile, Service
+    from witan.service.sessions.councils import CouncilProfile
+    from witan.service.sessions.manager import Service
+    from witan.service.sessions.spending import Client
 
 TITLE_CHARS = 80
 

@@ -234,7 +234,11 @@ class ReviewForm:
             for item in data:
                 if isinstance(item, Mapping) and _first_value(item, _LABELS) is not None:
                     inner = _first_value(item, _GRADES)
-                    other_fields = _drop_keys(item, (*_LABELS, *_PLACES))
+                    other_fields = {
+                        key: value
+                        for key, value in item.items()
+                        if _fold_key(key) not in (*_LABELS, *_PLACES, *_NOTES)
+                    }
                     raw = inner if isinstance(inner, Mapping) else other_fields
                     if raw:
                         yield _first_value(item, _LABELS), raw
@@ -319,10 +323,6 @@ def _first_value(data: Mapping[str, Any], keys: Sequence[str]) -> Any:
     """Return the first value by these keys, in any case, if any."""
     values = {_fold_key(key): value for key, value in reversed(list(data.items()))}
     return next((values[key] for key in keys if values.get(key) is not None), None)
-
-
-def _drop_keys(data: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
-    return {key: value for key, value in data.items() if _fold_key(key) not in (*keys, *_NOTES)}
 
 
 def _readable_grades(raw: Grade | Mapping[str, Grade]) -> Iterator[bool]:
@@ -679,7 +679,10 @@ def merge(first: Ballot, second: Ballot, settings: Counting | None = None) -> Me
     agreed = {frozenset(pair) for pair, (one, other) in strict.items() if one == other}
     flipped = {frozenset(pair) for pair in strict} - agreed
     groups = _tie_flipped(_by_mean_place(*places), flipped, agreed)
-    grades = {c: _mean(first, second, c) for c in {**first.grades, **second.grades}}
+    grades = {
+        c: _mean_of([b.grades[c] for b in (first, second) if c in b.grades])
+        for c in {**first.grades, **second.grades}
+    }
     notes = [ballot.notes for ballot in (first, second) if ballot.notes is not None]
     merged = replace(
         first,
@@ -774,10 +777,6 @@ def _tie_flipped(
         else:
             tied.append(group)
     return tuple(tied)
-
-
-def _mean(first: Ballot, second: Ballot, candidate: str) -> OneGrade:
-    return _mean_of([b.grades[candidate] for b in (first, second) if candidate in b.grades])
 
 
 def _mean_of(grades: Sequence[OneGrade]) -> OneGrade:

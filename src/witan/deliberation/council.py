@@ -738,6 +738,7 @@ class BaseCouncil:
         members, reviewers, chairmen = self._match_seats(opening)
         self._opened_names.discard(opening.session)
         cost = Session.of(earlier_events).cost if len(earlier_events) > 1 else NO_COST
+        free_members = {m.name for m in (*self.members, *self.chairmen) if is_free(m.price)}
         limits = self._limits(opening, cost, max_calls)
         caller = Caller(
             limits=limits,
@@ -745,7 +746,7 @@ class BaseCouncil:
             purse=Purse(
                 limits.max_cost_usd,
                 cost.committed_usd,
-                self._list_disproved(earlier_events),
+                [name for name in disproved_prices(earlier_events) if name in free_members],
                 max_calls=limits.max_calls,
                 n_calls=cost.calls,
             ),
@@ -770,10 +771,6 @@ class BaseCouncil:
             final=1 + opening.kept,
             earlier_events=drop_fruitless_resumes(earlier_events),
         )
-
-    def _list_disproved(self, earlier_events: Sequence[Event]) -> list[str]:
-        free_members = {m.name for m in (*self.members, *self.chairmen) if is_free(m.price)}
-        return [name for name in disproved_prices(earlier_events) if name in free_members]
 
     async def _run(self, context: SessionContext, slot: Slot = NO_SLOT) -> Session:
         """Run a session; unwrap exceptions of its listener."""

@@ -351,7 +351,10 @@ class _Planner:
         if seat.price is not None:
             n, most, likely = reading
             known_tokens = (input_tokens - n * most) / BYTES_A_TOKEN
-            reply = self.lengths.tokens(seat.source or seat.name, stage, self._n_judged(seat))
+            n_judged = len(self.visible_authors(seat)) if self.authors else len(self.blank.texts)
+            if self.procedure.pairs is not None:
+                n_judged = min(n_judged, 2)
+            reply = self.lengths.tokens(seat.source or seat.name, stage, n_judged)
             reply = min(reply, self._max_tokens(seat))
             expected = seat.price.of(round(known_tokens + n * likely), round(len(prompts) * reply))
             shortest = min(prompts) - unwritten + system
@@ -367,10 +370,6 @@ class _Planner:
             least_usd,
             expected,
         )
-
-    def _n_judged(self, seat: SeatLike) -> int:
-        n = len(self.visible_authors(seat)) if self.authors else len(self.blank.texts)
-        return n if self.procedure.pairs is None else min(n, 2)
 
     def _expected_tokens(self, authors: Iterable[SeatLike]) -> float:
         tokens = (self.lengths.tokens(a.source or a.name, "answer", 0) for a in authors)

@@ -397,17 +397,14 @@ def repair_messages(
     """Ask again for a reply that cannot be used, with the reason."""
     # Providers refuse an empty turn.
     answer = neutralize(reply[:REPLY_LENGTH]) if reply.strip() else "(nothing)"
-    cause = neutralize(_truncate(" ".join(problem.split()), PROBLEM_BYTES))
+    cause_bytes = " ".join(problem.split()).encode("utf-8", "ignore")[:PROBLEM_BYTES]
+    cause = neutralize(cause_bytes.decode("utf-8", "ignore"))
     return (*messages, Message("assistant", answer), Message("user", request.format(problem=cause)))
 
 
 def longest_structure_repair(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """Return the longest possible repair of a final answer, to price it."""
     return repair_messages(messages, "\U0001f9d0" * REPLY_LENGTH, LONG_PROBLEM, REPAIR_STRUCTURE)
-
-
-def _truncate(text: str, most_bytes: int) -> str:
-    return text.encode("utf-8", "ignore")[:most_bytes].decode("utf-8", "ignore")
 
 
 def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -625,7 +622,8 @@ def _standings(sheet: Sheet, outcome: Outcome) -> Iterator[str]:
         for line in visible
         if line.votes == 0
     ]
-    yield "\n".join((f"Standings from {_ballots(outcome.n_ballots)}, 1 is best:", *lines))
+    ballots = "1 ballot" if outcome.n_ballots == 1 else f"{outcome.n_ballots} ballots"
+    yield "\n".join((f"Standings from {ballots}, 1 is best:", *lines))
     if alike := [
         f"{_bracket_label(sheet, one)} and {_bracket_label(sheet, other)}"
         for one, other in outcome.unresolved
@@ -634,10 +632,6 @@ def _standings(sheet: Sheet, outcome: Outcome) -> Iterator[str]:
         yield "These ballots cannot tell apart: " + "; ".join(alike) + "."
     if dissent := list(_dissent(sheet, outcome, placed)):
         yield "Some reviewers ranked otherwise:\n" + "\n".join(dissent)
-
-
-def _ballots(number: int) -> str:
-    return "1 ballot" if number == 1 else f"{number} ballots"
 
 
 def _bracket_label(sheet: Sheet, candidate: str) -> str:

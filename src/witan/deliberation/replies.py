@@ -626,7 +626,9 @@ def read_structure(reply: str, schema: str) -> tuple[str, str]:
     if any(ambiguous_keys(value)):
         return text, "has a key twice, with different values"
     errors = [*_validator(schema).iter_errors(value)][:MOST_PROBLEMS]
-    problems = (f"at {_place(error.instance_path)}: {error.message}" for error in errors)
+    problems = (
+        f"at /{'/'.join(map(str, error.instance_path))}: {error.message}" for error in errors
+    )
     return text, f"does not satisfy the schema: {'; '.join(problems)}" if errors else ""
 
 
@@ -644,7 +646,3 @@ def _find_json(reply: str) -> tuple[str | None, Any]:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(name)  # JSON has no NaN and no infinity
-
-
-def _place(path: list[str | int]) -> str:
-    return "/" + "/".join(map(str, path))

@@ -414,7 +414,9 @@ def check_citations(
             is_bare_label = not each.is_called and label in labels_elsewhere
             (doubtful if is_bare_label or not certain else unresolved)[label] = None
     named_labels = _labels_alone(text) | (
-        set() if pattern.starts_line else _labels_at_start(citations)
+        set()
+        if pattern.starts_line
+        else {label for each in citations if each.starts_line for label in each.unknown}
     )
     certain_labels = {
         x for each in citations if each.is_called or each.run in sound_runs for x in each.unknown
@@ -469,10 +471,6 @@ def _find_citations(text: str, labels: Collection[str]) -> Iterator[_Citation]:
             names_answer=names_answer,
             unknown=unknown,
         )
-
-
-def _labels_at_start(citations: Iterable[_Citation]) -> set[str]:
-    return {label for each in citations if each.starts_line for label in each.unknown}
 
 
 def _labels_alone(text: str) -> set[str]:

@@ -136,6 +136,7 @@ def _battle(record: Mapping[str, Any], sessions: PairSessions, line: int) -> Ses
     prompt = "" if record.get("prompt") is None else str(record["prompt"]).strip()
     session = sessions.name(_session(record), prompt, line)
     session += "" if turn is None else f"/turn-{turn}"
+    is_code = record.get("is_code") in (True, "True", "true")
     at = _time(record)
     ballot = _ballot(record, first, second)
     prompt_lists = (
@@ -151,7 +152,7 @@ def _battle(record: Mapping[str, Any], sessions: PairSessions, line: int) -> Ses
         session=session,
         at=at,
         question=question,
-        category=_category(record),
+        category=_text(record, "category") or ("coding" if is_code else None),
         ballots=(replace(ballot, session=session, at=at),),
         answers={
             model: text
@@ -288,12 +289,6 @@ def _number(value: Any) -> Any:
         return value
 
 
-def _category(record: Mapping[str, Any]) -> str | None:
-    if record.get("is_code") in (True, "True", "true") and _text(record, "category") is None:
-        return "coding"
-    return _text(record, "category")
-
-
 def _conversations(record: Mapping[str, Any]) -> tuple[_Conversation, _Conversation]:
     if "response_a" in record:
         prompts = _texts(record.get("prompt"))
@@ -370,11 +365,14 @@ def preferences_as_battles(
     A prompt without an id is identified by its text.
     """
     first, numbers = True, dict[str, int]()
+    session_names = (*ALIASES["session"], "id")
     for line, record in records:
         try:
             battle = _as_battle(record, columns)
             prompt = battle.get("prompt")
-            if prompt is not None and not _has_session(record, columns):
+            names = {fold_name(name) for name, value in record.items() if value not in (None, "")}
+            has_session = "session" in columns or not names.isdisjoint(session_names)
+            if prompt is not None and not has_session:
                 number = numbers.setdefault(str(prompt), len(numbers) + 1)
                 battle["session"] = f"{stem}/{number}"
             yield line, battle
@@ -411,11 +409,6 @@ def _as_battle(record: Mapping[str, Any], columns: Mapping[str, str]) -> dict[st
     if all(score is not None for score in scores):
         battle["notes"] = f"scores {scores[0]} and {scores[1]}"
     return {name: value for name, value in battle.items() if value is not None}
-
-
-def _has_session(record: Mapping[str, Any], columns: Mapping[str, str]) -> bool:
-    names = {fold_name(name) for name, value in record.items() if value not in (None, "")}
-    return "session" in columns or not names.isdisjoint((*ALIASES["session"], "id"))
 
 
 def _name(side: str, fields: Mapping[str, Any], value: object) -> str:

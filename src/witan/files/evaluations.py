@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import count
+from itertools import chain, count
 from string import ascii_uppercase
 from typing import Any
 
@@ -534,7 +534,8 @@ def _answer_set(message: Mapping[str, Any], location: str) -> _AnswerSet:
         if not isinstance(model, str) or not model or not isinstance(text, str):
             expected = "expected an object with model and response"
             raise Unreadable(f"{location}.stage1[{place}]", f"is not an answer; {expected}")
-        candidate = next(n for n in _names(model) if n not in answers)
+        names = chain([model], (f"{model}#{place}" for place in count(2)))
+        candidate = next(name for name in names if name not in answers)
         if candidate != model:
             authors[candidate] = model
         answers[candidate] = text
@@ -562,11 +563,6 @@ def _labels(
         if queued_answers:
             labels[label] = queued_answers.pop(0)
     return labels
-
-
-def _names(model: str) -> Iterator[str]:
-    yield model
-    yield from (f"{model}#{place}" for place in count(2))
 
 
 def _ballot(review: object, answer_set: _AnswerSet, bare: SessionImport, location: str) -> Ballot:

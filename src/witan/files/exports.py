@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import asdict, replace
 from datetime import UTC
 from itertools import combinations
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import Any
 
 from witan.core.ballot import Ballot
 from witan.core.ballot_records import mark_simulated, to_record
-from witan.core.entries import AnswerEntry
 from witan.core.escaping import escape_json
 from witan.deliberation.learning import model_of
 from witan.deliberation.record import SessionImport, session_to_json
@@ -117,7 +116,9 @@ def write_sessions(sessions: Iterable[SessionImport], path: str | Path) -> int:
 
 def session_line(one: SessionImport) -> str:
     """Return one whole session as a JSON line, with any events."""
-    return dumps(imported_object(one)) if one.session_record is None else _council_line(one)
+    if one.session_record is None:
+        return dumps(imported_object(one))
+    return record_with_votes(one.session_record, one.ballots)
 
 
 def imported_object(one: SessionImport) -> dict[str, Any]:
@@ -136,7 +137,11 @@ def imported_object(one: SessionImport) -> dict[str, Any]:
         "models": dict(one.models) or None,
         "kept": {reviewer: list(pair) for reviewer, pair in one.kept.items()} or None,
         "repaired": list(one.repaired) or None,
-        "took": [_answer_fields(answer) for answer in one.took] or None,
+        "took": [
+            {name: value for name, value in asdict(answer).items() if value not in (None, False)}
+            for answer in one.took
+        ]
+        or None,
     }
     return {field: value for field, value in record.items() if value is not None}
 
@@ -170,12 +175,6 @@ def write_battles(
     return write_lines(map(dumps, _all_battles(sessions, on_skip)), path)
 
 
-def _council_line(one: SessionImport) -> str:
-    """Return a council session as a line, with people's votes."""
-    assert one.session_record is not None  # noqa: S101 - checked before
-    return record_with_votes(one.session_record, one.ballots)
-
-
 def record_with_votes(session: Session, ballots: Iterable[Ballot]) -> str:
     """Return the record of a council session, followed by people's votes."""
     line = session_to_json(session)
@@ -186,11 +185,6 @@ def record_with_votes(session: Session, ballots: Iterable[Ballot]) -> str:
 def ballot_fields(ballot: Ballot) -> dict[str, Any]:
     """Return a ballot's fields without the session, named by the line."""
     return {field: value for field, value in to_record(ballot).items() if field != "session"}
-
-
-def _answer_fields(answer: AnswerEntry) -> dict[str, Any]:
-    values = {field.name: getattr(answer, field.name) for field in fields(answer)}
-    return {name: value for name, value in values.items() if value not in (None, False)}
 
 
 def _ballots(sessions: Iterable[SessionImport], on_skip: OnSkip | None) -> Iterator[Ballot]:

@@ -130,6 +130,9 @@ def _imported_session(record: Mapping[str, Any]) -> SessionImport:
     simulated = record.get("simulated", False)
     if not isinstance(simulated, bool):
         raise Unreadable("simulated", f"is {simulated!r}; expected true or false")
+    repaired = record.get("repaired", [])
+    if not isinstance(repaired, list):
+        raise Unreadable("repaired", "is not a list of names")
     return SessionImport(
         session=session,
         at=None if record.get("at") is None else moment(record["at"]),
@@ -151,7 +154,7 @@ def _imported_session(record: Mapping[str, Any]) -> SessionImport:
             reviewer: _order_count(pair)
             for reviewer, pair in _map("kept", record.get("kept", {}), list).items()
         },
-        repaired=_names("repaired", record.get("repaired", [])),
+        repaired=tuple(name("repaired", one) for one in repaired),
         took=_read_usage(record.get("took", [])),
     )
 
@@ -163,12 +166,6 @@ def _order_count(pair: list[Any]) -> tuple[int, int]:
             "kept", f"contains {pair!r}; expected the number of pairs judged alike, and of pairs"
         )
     return pair[0], pair[1]
-
-
-def _names(field: str, value: object) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise Unreadable(field, "is not a list of names")
-    return tuple(name(field, one) for one in value)
 
 
 def _read_usage(records: object) -> tuple[AnswerEntry, ...]:
@@ -185,7 +182,7 @@ def _answer(record: Mapping[str, Any]) -> AnswerEntry:
         if value is not None and not _is_whole(value):
             raise Unreadable(f"took.{key}", f"is {value!r}; expected a whole number")
     for key, value in real.items():
-        if value is not None and not _is_amount(value):
+        if value is not None and not (type(value) in (int, float) and 0 <= value <= MOST):
             raise Unreadable(f"took.{key}", f"is {value!r}; expected a number of 0 or more")
     failed = record.get("failed", False)
     if not isinstance(failed, bool):
@@ -203,11 +200,6 @@ def _answer(record: Mapping[str, Any]) -> AnswerEntry:
 
 def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST
-
-
-def _is_amount(value: object) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and 0 <= cast("float", value) <= MOST
 
 
 def _ballots(field: str, records: object, session: str) -> tuple[Ballot, ...]:
@@ -506,19 +498,17 @@ def collect_sessions(
             size += _PIECE_BYTES * (len(piece.ballots) or 1)
             size += sum(map(len, piece.answers.values()))
             if size >= max_bytes:
-                _store_pieces(scratch_database, pending_sessions)
+                packed = (
+                    (number, pickle.dumps(_pack(one), -1)) for number, one in pending_sessions
+                )
+                scratch_database.executemany(
+                    "INSERT INTO pieces (number, body) VALUES (?, ?)", packed
+                )
                 pending_sessions, size = [], 0
         pending_sessions.sort(key=itemgetter(0))
         rows = merge(_restore_pieces(scratch_database), pending_sessions, key=itemgetter(0))
         for _, group in groupby(rows, key=itemgetter(0)):
             yield _join_pieces([piece for _, piece in group])
-
-
-def _store_pieces(
-    scratch_database: sqlite3.Connection, pieces: list[tuple[int, SessionImport]]
-) -> None:
-    rows = ((number, pickle.dumps(_pack(piece), -1)) for number, piece in pieces)
-    scratch_database.executemany("INSERT INTO pieces (number, body) VALUES (?, ?)", rows)
 
 
 def _restore_pieces(scratch_database: sqlite3.Connection) -> Iterator[tuple[int, SessionImport]]:

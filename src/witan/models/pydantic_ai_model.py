@@ -344,7 +344,9 @@ class PydanticAIModel:
                 if piece:
                     hear(self._secrets.hide(piece))
             response = stream.get()
-        if response.state != "complete" or not _has_finished(response):
+        details = response.provider_details or {}
+        has_finished = response.finish_reason is not None or "finish_reason" in details
+        if response.state != "complete" or not has_finished:
             raise ModelError(self.name, "broke off before the end of its reply", transient=True)
         return response
 
@@ -498,12 +500,6 @@ def _parameters(
     return ModelRequestParameters(
         output_mode=rung, output_object=OutputObjectDefinition(dict(schema), name=call.stage)
     )
-
-
-def _has_finished(response: "m.ModelResponse") -> bool:
-    """Return true for any finish reason, even one unknown to the library."""
-    details = response.provider_details or {}
-    return response.finish_reason is not None or "finish_reason" in details
 
 
 def _text(response: "m.ModelResponse") -> str:

@@ -8,7 +8,7 @@ import json
 import re
 import tomllib
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from math import isfinite
 from pathlib import Path
@@ -140,18 +140,6 @@ def _is_duration(value: object) -> bool:
     return _is_number(value) and value >= 0
 
 
-def _is_rate(value: object) -> bool:
-    return _is_number(value) and value > 0
-
-
-def _is_status(value: object) -> bool:
-    return type(value) is int and 400 <= value <= 599
-
-
-def _is_count(value: object) -> bool:
-    return type(value) is int and value >= 1
-
-
 def _are_phrases(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(phrase, str) for phrase in value)
 
@@ -168,13 +156,16 @@ _FIELD_CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "text": (_is_text, "text"),
     "contains": (_is_text, "text"),
     "seconds": (_is_duration, "a number of seconds, 0 or more"),
-    "tokens_per_second": (_is_rate, "a number above 0"),
+    "tokens_per_second": (lambda value: _is_number(value) and value > 0, "a number above 0"),
     "error": (_is_text, "text"),
-    "status": (_is_status, "an HTTP status from 400 to 599"),
+    "status": (
+        lambda value: type(value) is int and 400 <= value <= 599,
+        "an HTTP status from 400 to 599",
+    ),
     "retry_after": (_is_duration, "a number of seconds, 0 or more"),
     "hang": (_is_flag, "true or false"),
     "empty": (_is_flag, "true or false"),
-    "times": (_is_count, "a whole number, 1 or more"),
+    "times": (lambda value: type(value) is int and value >= 1, "a whole number, 1 or more"),
     "prefers": (_are_phrases, "a list of phrases"),
     "grades": (_are_grades, "phrases, each with a number or a table of criteria and numbers"),
     "gullible": (_is_flag, "true or false"),
@@ -225,11 +216,15 @@ def review_text(line: Line, call: Call) -> str:
         [label for label in keys if keys[label] == key] for key in sorted(set(keys.values()))
     ]
     properties = _properties(call.schema)
+    graded_properties = _properties(properties.get("grades"))
     review = {
         "notes": NOTES,
         "ranking": ranking,
         "grades": {
-            label: {name: _grade_on(grades[label], name) for name in _criteria(properties, label)}
+            label: {
+                name: _grade_on(grades[label], name)
+                for name in _properties(graded_properties.get(label))
+            }
             for label in answers
         },
     }
@@ -270,10 +265,6 @@ def _grade_on(grade: Grade, criterion: str) -> float:
     if isinstance(grade, Mapping):
         return grade[criterion] if criterion in grade else round(_overall(grade))
     return grade
-
-
-def _criteria(properties: Mapping[str, Any], label: str) -> Mapping[str, Any]:
-    return _properties(_properties(properties.get("grades")).get(label))
 
 
 def _properties(schema: Mapping[str, Any] | None) -> Mapping[str, Any]:
@@ -337,12 +328,19 @@ class ScriptedModel:
 
     async def complete(self, call: Call, hear: Hear, /) -> Reply:
         """Stream the script's line for this call, or fail as scripted."""
-        entry = self._pick(call)
-        line = entry if isinstance(entry, Line) else Line(_text(entry, call))
+        line = self._pick(call)
+        if not isinstance(line, Line):
+            line = Line(line if isinstance(line, str) else line(call))
         await anyio.sleep(line.seconds)
-        words = _WORD.findall(self._write_reply(line, call))
+        if line.text is not None:
+            text = cite(line, call)
+        else:
+            text = "" if line.fails else review_text(line, call)
+        words = _WORD.findall(text)
+        spoken = words[: call.max_tokens]
         pause = 0.0 if line.tokens_per_second is None else 1 / line.tokens_per_second
-        for piece in _pieces(words[: call.max_tokens]):
+        for start in range(0, len(spoken), WORDS_A_PIECE):
+            piece = spoken[start : start + WORDS_A_PIECE]
             hear("".join(piece))
             await anyio.sleep(pause * len(piece))
         if line.hang:
@@ -353,11 +351,7 @@ class ScriptedModel:
             transient = line.status is not None and is_transient(line.status)
             raise ModelError(self.name, line.error, line.status, line.retry_after, transient)
         n_words = sum(len(message.text.split()) for message in call.messages)
-        return Reply(
-            "".join(words[: call.max_tokens]),
-            Usage(n_words, min(len(words), call.max_tokens)),
-            cut=len(words) > call.max_tokens,
-        )
+        return Reply("".join(spoken), Usage(n_words, len(spoken)), cut=len(words) > len(spoken))
 
     def _pick(self, call: Call) -> ScriptLine:
         """Choose the first fitting entry with attempts left."""
@@ -365,11 +359,6 @@ class ScriptedModel:
         if not fitting:
             raise ModelError(self.name, f"its script has no reply for this {call.stage}")
         return _skip_exhausted(self._attempts.count(call), fitting)
-
-    def _write_reply(self, line: Line, call: Call) -> str:
-        if line.text is not None:
-            return cite(line, call)
-        return review_text(line, call) if not line.fails else ""
 
 
 class _Attempts:
@@ -406,11 +395,3 @@ def _fits(entry: ScriptLine, call: Call) -> bool:
         or entry.contains is None
         or any(entry.contains in message.text for message in call.messages)
     )
-
-
-def _text(text: str | Callable[[Call], str], call: Call) -> str:
-    return text if isinstance(text, str) else text(call)
-
-
-def _pieces(words: Sequence[str]) -> Iterable[Sequence[str]]:
-    return (words[at : at + WORDS_A_PIECE] for at in range(0, len(words), WORDS_A_PIECE))

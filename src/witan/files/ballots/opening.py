@@ -117,8 +117,8 @@ class OpenedFile:
 
     def peek_lines(self, size: int) -> list[str]:
         """Peek at the first non-blank lines, at most `size`."""
-        if not self.head:
-            self._pass_mark()
+        if not self.head and self._peek().startswith(codecs.BOM_UTF8):
+            self.stream.read(len(codecs.BOM_UTF8))
         lines = []
         for number, raw in enumerate(chain(self.head, self._further_lines()), 1):
             if line := self._decode(raw, number).strip():
@@ -142,10 +142,6 @@ class OpenedFile:
         for raw in self._raw():
             self.head.append(raw)
             yield raw
-
-    def _pass_mark(self) -> None:
-        if self._peek().startswith(codecs.BOM_UTF8):
-            self.stream.read(len(codecs.BOM_UTF8))
 
     def lines(self) -> Iterator[str]:
         """Yield every line with its end, decoded as UTF-8."""

@@ -283,13 +283,11 @@ def open_parquet(source: OpenedFile) -> Any:
         raise BallotFileError(source.path, f"is not a readable Parquet file: {error}") from error
     check_headings(table.schema_arrow.names, source.path)
     if source.bounds is not None:
-        source.bounds.check_table(table.metadata.num_rows, _unpacked_bytes(table))
+        about = table.metadata
+        groups = map(about.row_group, range(about.num_row_groups))
+        n_bytes = sum(group.total_byte_size for group in groups)
+        source.bounds.check_table(about.num_rows, n_bytes)
     return table
-
-
-def _unpacked_bytes(table: Any) -> int:
-    about = table.metadata
-    return sum(about.row_group(number).total_byte_size for number in range(about.num_row_groups))
 
 
 def _arrow(feature: str) -> ModuleType:
@@ -339,7 +337,9 @@ def _to_record(row: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, 
     for field in ("positions", "authors", "ranking", "grades"):
         value = record.get(field)
         if isinstance(value, list) and all(isinstance(each, tuple) for each in value):
-            record[field] = {key: _to_mapping(grade) for key, grade in value}
+            record[field] = {
+                key: dict(grade) if isinstance(grade, list) else grade for key, grade in value
+            }
     if isinstance(record.get("grades"), list):
         record["grades"] = _grades(record["grades"])
     elif isinstance(record.get("grades"), dict):
@@ -359,10 +359,6 @@ def _drop_nulls(grades: Mapping[str, Any]) -> dict[str, Any]:
         for key, grade in grades.items()
         if grade is not None
     }
-
-
-def _to_mapping(value: Any) -> Any:
-    return dict(value) if isinstance(value, list) else value
 
 
 def _grades(entries: list[Any]) -> dict[str, Any]:

@@ -493,12 +493,16 @@ def grade_columns(
     Columns of other numbers are excluded by name only, because judges may use any scale.
     """
     places = header.places((*fields, *_OTHER_FIELDS))
-    cells = {
-        place: [row[place] for row in sample if place < len(row)]
+    texts = {
+        place: [
+            row[place].strip()
+            for row in sample
+            if place < len(row) and fold_name(row[place]) not in _BLANK_WORDS
+        ]
         for place, name in enumerate(header.names)
         if place not in places and fold_name(name) and not _is_other_number(fold_name(name))
     }
-    return [place for place, column in cells.items() if _holds_grades(column)]
+    return [place for place, column in texts.items() if column and all(map(is_grade, column))]
 
 
 def _is_other_number(name: str) -> bool:
@@ -511,11 +515,6 @@ def has_criteria(header: Header) -> bool:
         fold_name(name) in CRITERIA or name.casefold().startswith(CRITERION_PREFIX)
         for name in header.names
     )
-
-
-def _holds_grades(cells: Sequence[str]) -> bool:
-    texts = [cell.strip() for cell in cells if fold_name(cell) not in _BLANK_WORDS]
-    return bool(texts) and all(map(is_grade, texts))
 
 
 def is_grade(text: str) -> bool:
@@ -534,23 +533,14 @@ def long_rows(
     numbered = iter(rows)
     first, names = next(numbered, (0, []))
     header = Header(names, columns, report.path)
-    if form == "csv" and _is_whole(header):
+    is_whole = "reviewer" in header and ("session" in header or "question" not in header)
+    if form == "csv" and is_whole:
         return chain([(first, names)], numbered), columns
     if form == "csv":
         return _complete(header, (first, names), numbered, stem, report), columns
-    sample, numbered = _sample(numbered)
-    return _melt(_Form(form, header, stem), sample, numbered, report), {}
-
-
-def _is_whole(header: Header) -> bool:
-    return "reviewer" in header and ("session" in header or "question" not in header)
-
-
-def _sample(
-    rows: Iterator[tuple[int, list[str]]],
-) -> tuple[list[list[str]], Iterator[tuple[int, list[str]]]]:
-    sample = list(islice(rows, SAMPLE))
-    return [row for _, row in sample], chain(sample, rows)
+    sample = list(islice(numbered, SAMPLE))
+    sample_rows = [row for _, row in sample]
+    return _melt(_Form(form, header, stem), sample_rows, chain(sample, numbered), report), {}
 
 
 Namer = Callable[[Sequence[str], int], str]

@@ -215,7 +215,9 @@ def count_votes(
             votes = [_ballot(name, person, vote, answers) for person, vote in task.votes.items()]
             new = [vote for vote in votes if vote is not None]
             n_left_out += len(votes) - len(new)
-            earlier = {each.reviewer: each for each in stored if _is_whole_vote(each)}
+            earlier = {
+                each.reviewer: each for each in stored if each.kind == "human" and not each.paired
+            }
             changed = [vote for vote in new if not _is_same(earlier.get(vote.reviewer), vote)]
             own = [vote for vote in changed if _is_own(earlier.get(vote.reviewer))]
             n_own += len(own)
@@ -253,10 +255,6 @@ def _ballot(
         person, groups, grades, session, candidates=texts, at=at, kind="human", notes=NOTE,
         scale=scale,
     )  # fmt: skip
-
-
-def _is_whole_vote(ballot: Ballot) -> bool:
-    return ballot.kind == "human" and not ballot.paired
 
 
 def _is_same(earlier: Ballot | None, vote: Ballot) -> bool:

@@ -525,6 +525,10 @@ def seat_council(
     config_seats = config
     config = with_list_prices(config, environment)
     discovery = find_seats(config, environment)
+    unseated = (
+        f"the configured chairman {name} has no seat among these members, and is not asked"
+        for name in config.empty_seats
+    )
     with locate_error(config) if procedure is None else nullcontext():
         council = Council(
             discovery.seats,
@@ -532,7 +536,7 @@ def seat_council(
             jury=_reprice(jury, config_seats.jury, config.jury),
             environment=environment,
             procedure=arranged,
-            notes=(*discovery.notes, *_unseated_notes(config)),
+            notes=(*discovery.notes, *unseated),
             history=history,
             aliases=config.aliases,
             teacher=teacher,
@@ -541,12 +545,6 @@ def seat_council(
     if (recorder := council._recorder) is not None:  # noqa: SLF001 - of this module
         recorder.keep_days = config.history.keep_days
     return council
-
-
-def _unseated_notes(config: "Config") -> Iterator[str]:
-    """Name chairmen whose seats were replaced with the members."""
-    for name in config.empty_seats:
-        yield f"the configured chairman {name} has no seat among these members, and is not asked"
 
 
 def _reprice(

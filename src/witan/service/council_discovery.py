@@ -116,7 +116,10 @@ def choose(provider: str, models: Sequence[ListedModel], *, free: bool = False) 
             makers.setdefault(name.rpartition("/")[0].partition("/")[0], []).append(model)
     for group in makers.values():
         group.sort(key=_rank)
-    in_order = sorted(makers, key=lambda maker: (_place(maker), _rank(makers[maker][0])))
+    places = {maker: place for place, maker in enumerate(MAKERS)}
+    in_order = sorted(
+        makers, key=lambda maker: (places.get(maker, len(places)), _rank(makers[maker][0]))
+    )
     for turn in zip_longest(*(makers[maker] for maker in in_order)):
         provider_models.models += [
             (m.id.strip(), prices[m.id.strip()]) for m in turn if m is not None
@@ -129,10 +132,6 @@ def _is_dear(price: Price) -> bool:
         price.input_usd > MAX_DISCOVERED_PRICE.input_usd
         or price.output_usd > MAX_DISCOVERED_PRICE.output_usd
     )
-
-
-def _place(maker: str) -> int:
-    return MAKERS.index(maker) if maker in MAKERS else len(MAKERS)
 
 
 def _rank(model: ListedModel) -> tuple[bool, float]:

@@ -4,6 +4,7 @@ Whoever runs a server reads the whole in its log and in its history. Whoever ask
 no command line, no address of a model, no instruction to a seat and no place of a history.
 """
 
+import operator
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 from witan.core.ballot import Ballot
 from witan.core.outcome import Outcome
 from witan.deliberation import events as e
-from witan.deliberation.ports import Options, Seat
+from witan.deliberation.ports import Seat
 from witan.deliberation.session import Session
 from witan.errors import (
     ConfigError,
@@ -76,13 +77,11 @@ def public_names(names: Iterable[str]) -> dict[str, str]:
     }
     name_counts = Counter([*bare.values(), *(source for source in sources if source not in bare)])
     return {
-        source: f"{bare_source}~{_mark(source)}" if name_counts[bare_source] > 1 else bare_source
+        source: f"{bare_source}~{sha256(source.encode(errors='replace')).hexdigest()[:4]}"
+        if name_counts[bare_source] > 1
+        else bare_source
         for source, bare_source in bare.items()
     }
-
-
-def _mark(source: str) -> str:
-    return sha256(source.encode(errors="replace")).hexdigest()[:4]
 
 
 def _bare_model(source: str) -> str:
@@ -134,7 +133,7 @@ class WordRedactor:
         secret = (form for source in models for form in _parts(source))
         forms = {form: REDACTED for form in (*words, *secret) if len(form) >= _LONG_ENOUGH}
         forms |= models
-        pattern_by_name = {name: _word_pattern(name) for name in names if name}
+        pattern_by_name = {name: rf"(?<![\w-]){re.escape(name)}(?![\w-])" for name in names if name}
         self._forms = {form: shown for form, shown in forms.items() if form not in pattern_by_name}
         self._search = _longest_match_pattern(
             {form: re.escape(form) for form in forms} | pattern_by_name
@@ -151,10 +150,6 @@ class WordRedactor:
             text_before += redact_words(text[at : name.start()]) + name[0]
             at = name.end()
         return text_before + redact_words(text[at:])
-
-
-def _word_pattern(name: str) -> str:
-    return rf"(?<![\w-]){re.escape(name)}(?![\w-])"
 
 
 def _longest_match_pattern(patterns: Mapping[str, str]) -> re.Pattern[str]:
@@ -233,16 +228,14 @@ def _seats(seats: Iterable[Seat], models: Mapping[str, str]) -> tuple[Seat, ...]
             source=models.get(seat.source, seat.source),
             # A server without a name is called by its address.
             provider=seat.provider.partition("://")[0],
-            options=_redact_options(seat.options),
+            options=seat.options
+            if seat.options.system is None
+            else replace(seat.options, system=REDACTED),
             url=None,
             key_variable=None,
         )
         for seat in seats
     )
-
-
-def _redact_options(options: Options) -> Options:
-    return options if options.system is None else replace(options, system=REDACTED)
 
 
 def _hide(seat: Seat) -> Iterator[str]:
@@ -340,7 +333,7 @@ def redact_import(session_import: SessionImport) -> tuple[SessionImport, Mapping
     words = WordRedactor(names)
     ballots = tuple(_ballot(ballot, names, words) for ballot in session_import.ballots)
     if not names:
-        same = all(map(_is_same, ballots, session_import.ballots))
+        same = all(map(operator.is_, ballots, session_import.ballots))
         return (session_import if same else replace(session_import, ballots=ballots)), names
     redacted_import = replace(
         session_import,
@@ -410,7 +403,3 @@ def _rename_keys(mapping: Mapping[str, V], names: Mapping[str, str]) -> dict[str
 
 def _rename_each(sequence: Iterable[str], names: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(names.get(name, name) for name in sequence)
-
-
-def _is_same(one: object, other: object) -> bool:
-    return one is other

@@ -4,6 +4,7 @@
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,10 +17,6 @@ if TYPE_CHECKING:
 
 
 COUNTING, TIES = "Counting", "Ties and intervals"
-
-
-def _read_rho(text: str) -> float | str:
-    return text if text in ("learn", "public", "none") else float(text)
 
 
 def _read_rubric(text: str) -> "Rubric":
@@ -55,7 +52,11 @@ def _load_answers(path: str) -> Mapping[str, Mapping[str, str]]:
     return load_answers(path)
 
 
-RHO = Parser(_read_rho, "learn, public, none or a number", numeric=True)
+RHO = Parser(
+    lambda text: text if text in ("learn", "public", "none") else float(text),
+    "learn, public, none or a number",
+    numeric=True,
+)
 
 RUBRIC = Parser(
     _read_rubric, "the name of a rubric, or one as TOML", load=_load_rubric, suffix=".toml"
@@ -106,6 +107,12 @@ IntervalLevel = Annotated[
     float,
     Constraint(gt=0, lt=1),
     Doc("Confidence level of intervals.", COUNTING, label="Confidence level"),
+]
+
+RubricSetting = Annotated[
+    object | None,
+    RUBRIC,
+    Doc("Rubric that weights the criteria.", COUNTING, "NAME|FILE.toml"),
 ]
 
 
@@ -209,11 +216,7 @@ class BallotSettings(CountingSettings):
     """Settings for a count of given ballots; None is the default."""
 
     parameters: RuleParameterValues = None
-    rubric: Annotated[
-        object | None,
-        RUBRIC,
-        Doc("Rubric that weights the criteria.", COUNTING, "NAME|FILE.toml"),
-    ] = None
+    rubric: RubricSetting = None
     kind: Annotated[
         Literal["all", "model", "human"] | None,
         Doc("Count only the ballots of models, or of people.", COUNTING, label="Ballots of"),
@@ -277,14 +280,12 @@ def _read_schema(text: str | Mapping[str, Any]) -> str:
     return text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
 
 
-def _load_schema(path: str) -> str:
-    from pathlib import Path
-
-    return Path(path).read_text("utf-8")
-
-
 SCHEMA = Parser(
-    _read_schema, "a JSON Schema", data=Mapping[str, Any], load=_load_schema, suffix=".json"
+    _read_schema,
+    "a JSON Schema",
+    data=Mapping[str, Any],
+    load=lambda path: Path(path).read_text("utf-8"),
+    suffix=".json",
 )
 
 Seconds = Annotated[float | None, Constraint(gt=0)]

@@ -29,7 +29,8 @@ KINDS = {"script": "script", "cmd": "program"}
 def separation_sentence(separation: "Separation") -> str:
     """Describe which differences a council of this size can detect."""
     share = f"{percent(separation.power)} of the time"
-    more, reviewers = separation.next_reviewers, _reviewers(separation)
+    more = separation.next_reviewers
+    reviewers = count_noun(separation.reviewers, "member" if separation.authors else "reviewer")
     if separation.grades is not None:
         can = f"{reviewers} separate answers {separation.grades:.1f} grades apart ({share})"
         return (
@@ -43,10 +44,6 @@ def separation_sentence(separation: "Separation") -> str:
         return f"{can}."
     gap_text = f"{more} separate answers {separation.next_grades:.1f} grades apart ({share})"
     return f"{can}; {gap_text}{', or let a jury judge' if separation.authors else ''}."
-
-
-def _reviewers(separation: "Separation") -> str:
-    return count_noun(separation.reviewers, "member" if separation.authors else "reviewer")
 
 
 def trust_line(outcome: Outcome, *, decision: bool = False) -> str:

@@ -107,7 +107,12 @@ def read_seats(
             raise _error_at(settings, "jury", number, problem)
     members_and_jury = (*members, *jury)
     seat_by_name = {seat.name: seat for seat in members_and_jury}
-    unused_settings = _find_unseated(settings, seat_by_name) if has_new_members else ()
+    unused_settings: tuple[str, ...] = ()
+    if has_new_members and ("chairmen",) in settings:
+        configured_seats = [entry.seat for entry in settings[("chairmen",)].value]
+        unused_settings = tuple(
+            name for name in configured_seats if ":" not in name and name not in seat_by_name
+        )
     chairmen = list(_read_specs(settings, ("chairmen",), seat_by_name, unused_settings))
     extra_chairmen = iter(
         name_seats([c for c in chairmen if c not in members_and_jury], names=[*seat_by_name])
@@ -139,15 +144,6 @@ def _check_apart(
 def _error_at(settings: Mapping[Key, Setting], of: str, number: int, problem: str) -> ConfigError:
     setting = settings[(of,)]
     return ConfigError(setting.source, f"{setting.stated_key}[{number}]", problem)
-
-
-def _find_unseated(
-    settings: Mapping[Key, Setting], seats: Mapping[str, SeatSpec]
-) -> tuple[str, ...]:
-    """Return configured chairmen whose names match no seat."""
-    setting = settings.get(("chairmen",))
-    configured_seats = [] if setting is None else [entry.seat for entry in setting.value]
-    return tuple(name for name in configured_seats if ":" not in name and name not in seats)
 
 
 def _read_specs(

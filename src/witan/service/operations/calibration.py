@@ -11,7 +11,7 @@ from witan.service.ballots import BALLOTS, SECTION, BallotFormat, BallotParamete
 from witan.service.catalogue import operation, public
 from witan.service.json_output import inherit_field_docs, reduce_to
 from witan.service.parameters import Constraint, Doc, Parser
-from witan.service.settings import COUNTING, COUNTING_DEFAULTS, RUBRIC, IntervalLevel
+from witan.service.settings import COUNTING, COUNTING_DEFAULTS, IntervalLevel, RubricSetting
 from witan.service.stored_sessions import SessionStore
 from witan.service.worker_pool import check_wanted
 from witan.version import __version__
@@ -73,11 +73,7 @@ class CalibrateParameters(BallotFormat):
         Doc("Panels to draw from each session.", DRAWS),
     ] = 20
     seed: Annotated[int, Constraint(ge=0), Doc("Seed of the draws.", DRAWS)] = 0
-    rubric: Annotated[
-        object | None,
-        RUBRIC,
-        Doc("Rubric that weights the criteria.", COUNTING, "NAME|FILE.toml"),
-    ] = None
+    rubric: RubricSetting = None
     prior: Annotated[
         Literal["public", "learn", "none"] | None,
         Doc(
@@ -147,11 +143,7 @@ class EstimateParameters(BallotParameters):
         Constraint(ge=1, le=10),
         Doc("Estimate the pass rate at this grade, from 1 to 10.", COUNTING),
     ] = None
-    rubric: Annotated[
-        object | None,
-        RUBRIC,
-        Doc("Rubric that weights the criteria.", COUNTING, "NAME|FILE.toml"),
-    ] = None
+    rubric: RubricSetting = None
     level: IntervalLevel = 0.95
 
 

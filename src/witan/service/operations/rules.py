@@ -6,7 +6,6 @@ from typing import Annotated
 
 from witan.core.rubric import RUBRICS, Ceiling, Criterion, find_rubric
 from witan.core.rules import RULES
-from witan.core.rules.registry import Rule
 from witan.service.catalogue import operation, public
 from witan.service.json_output import reduce_to
 from witan.service.parameters import Doc, Parameters, Scalar
@@ -98,13 +97,11 @@ def rules(_: object, parameters: RulesParameters) -> RuleList:
     if parameters.name == "auto":
         return RuleList(())
     rules_listed = RULES.values() if parameters.name is None else [RULES[parameters.name]]
-    return RuleList(tuple(map(_describe, rules_listed)))
-
-
-def _describe(rule: Rule) -> RuleEntry:
-    return reduce_to(
-        RuleEntry, rule, satisfies=tuple(sorted(axiom.value for axiom in rule.satisfies))
+    entries = (
+        reduce_to(RuleEntry, rule, satisfies=tuple(sorted(axiom.value for axiom in rule.satisfies)))
+        for rule in rules_listed
     )
+    return RuleList(tuple(entries))
 
 
 @dataclass(frozen=True, slots=True)

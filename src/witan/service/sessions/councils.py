@@ -1,11 +1,11 @@
 """Councils of a service: the configured ones, and the demonstration."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.openings import make_seat
@@ -48,12 +48,8 @@ MOST_CHARACTERS = 50_000
 """Characters of all options together, as JSON: they are cached."""
 
 
-class Configure(Protocol):
-    """Returns a profile's configuration with a request's overrides."""
-
-    def __call__(self, profile: str, values: Mapping[str, Any], /) -> Config:
-        """Return the configuration; errors name the source of a value."""
-        ...
+Configure: TypeAlias = Callable[[str, Mapping[str, Any]], Config]
+"""Returns a profile's configuration with a request's overrides; errors name their source."""
 
 
 @dataclass(frozen=True, slots=True)

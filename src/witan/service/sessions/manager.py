@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
 from anyio.abc import TaskGroup
@@ -29,7 +29,6 @@ from witan.service.history_access import forget_expired
 from witan.service.requests import (
     CouncilRequest,
     JudgeRequest,
-    JuryRequest,
     NewSessionRequest,
     QuestionRequest,
     RejudgeRequest,
@@ -62,49 +61,15 @@ if TYPE_CHECKING:
     from witan.service.config.configuration import Config
     from witan.service.config.serve import ServeSettings
     from witan.service.council import Council
+    from witan.service.local_councils import LocalCouncils
     from witan.service.operations.reports import HistoryReports
     from witan.service.sessions.councils import CouncilProfile, Councils
 
 
+Seating: TypeAlias = "Councils | LocalCouncils"
+"""The councils of a service: a server's or one command's."""
+
 SessionRunner: TypeAlias = "Callable[[Council, Listener, SessionReservation], Awaitable[Session]]"
-
-
-class Seating(Protocol):
-    """The councils of a service: a server's or one command's."""
-
-    profiles: "Mapping[str, CouncilProfile]"
-
-    @property
-    def history(self) -> "History | None":
-        """The history of their sessions."""
-        ...
-
-    @property
-    def config(self) -> "Config":
-        """The configuration apart from any profile."""
-        ...
-
-    async def open(self, stack: AsyncExitStack) -> None:
-        """Prepare the councils that are seated in advance."""
-        ...
-
-    def council(self, request: CouncilRequest, ceiling: float | None = None) -> "Council":
-        """Seat a council as it is requested, under a ceiling."""
-        ...
-
-    def council_of_jurors(self, request: JuryRequest, ceiling: float | None = None) -> "Council":
-        """Seat the judges of stored answers, or of texts."""
-        ...
-
-    def council_of(
-        self,
-        session: Session,
-        ceiling: float | None = None,
-        max_cost_usd: float | None = None,
-        max_calls: int | None = None,
-    ) -> "Council":
-        """Seat the council of a session again."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

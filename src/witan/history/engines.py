@@ -160,7 +160,8 @@ class SqliteDatabase(Database):
         self.path = path
         self.read_only = mode != "rw"
         self._mode = mode
-        self._busy_seconds = self._wait_seconds = busy_seconds
+        self._busy_seconds = self._wait_seconds = self._timeout_seconds = busy_seconds
+        self._is_wal: bool | None = None
         self._damage: HistoryError | None = None
         with self._translate_errors():
             self._connection = _driver().connect(
@@ -199,6 +200,7 @@ class SqliteDatabase(Database):
                 suppress(_driver().OperationalError),
             ):
                 self._connection.execute(f"PRAGMA journal_mode = {safe_journal()}").fetchall()
+            self._is_wal = None
 
     def _disconnect(self) -> None:
         self._connection.close()
@@ -211,7 +213,6 @@ class SqliteDatabase(Database):
     def restore_busy_timeout(self) -> None:
         """Restore the lock timeout of statements."""
         self._busy_seconds = self._wait_seconds = BUSY_SECONDS
-        self._pragma(f"busy_timeout = {round(1000 * BUSY_SECONDS)}")
 
     def truncate_log(self, wait: float) -> bool:
         """Remove deleted rows from the log; false if a reader blocked it."""
@@ -246,6 +247,8 @@ class SqliteDatabase(Database):
             self._connection.execute(f"PRAGMA {pragma}").fetchall()
 
     def _run(self, sql: str, params: Params) -> Any:
+        if not self._depth:
+            self._set_timeout(self._busy_seconds)
         return self._connection.execute(sql, dict(params))
 
     def _run_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> int:
@@ -253,27 +256,45 @@ class SqliteDatabase(Database):
 
     def _begin(self, *, write: bool, wait: float | None) -> None:
         if not write:
+            self._set_timeout(self._busy_seconds)
             self._connection.execute("BEGIN")
             return
         if self._damage is not None:
             raise self._damage
         self._wait_seconds = self._busy_seconds if wait is None else wait
         deadline = time.monotonic() + self._wait_seconds
-        with self._busy_timeout(0):
+        try:
+            self._set_timeout(0.0)
             while not self._try_begin() and time.monotonic() < deadline:
                 time.sleep(_PAUSE_SECONDS)
             if not self._connection.in_transaction:
                 self._connection.execute("BEGIN IMMEDIATE")
+        finally:
+            if not (self._connection.in_transaction and self._has_log()):
+                self._set_timeout(self._busy_seconds)
         self._wait_seconds = self._busy_seconds
+
+    def _has_log(self) -> bool:
+        """True if a transaction that has begun to write waits for nobody."""
+        if self._is_wal is None:
+            self._is_wal = self.journal == "wal"
+        return self._is_wal
+
+    def _set_timeout(self, seconds: float) -> None:
+        """Set SQLite's own lock timeout, if it differs."""
+        if seconds != self._timeout_seconds:
+            self._pragma(f"busy_timeout = {round(1000 * seconds)}")
+            self._timeout_seconds = seconds
 
     @contextmanager
     def _busy_timeout(self, seconds: float) -> Iterator[None]:
-        """Set SQLite's own lock timeout for the block."""
-        self._pragma(f"busy_timeout = {round(1000 * seconds)}")
+        """Have statements of the block wait so long for locks."""
+        usual, self._busy_seconds = self._busy_seconds, seconds
+        self._set_timeout(seconds)
         try:
             yield
         finally:
-            self._pragma(f"busy_timeout = {round(1000 * self._busy_seconds)}")
+            self._busy_seconds = usual
 
     def _try_begin(self) -> bool:
         """Begin to write, or return false if another process is writing.

@@ -4,10 +4,11 @@ A `Caller` repeats each call of a session until a reply or a final failure. An `
 request within its provider's limits, and a second one if the first stalls.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 from weakref import ref
 
 import anyio
@@ -639,11 +640,17 @@ class SessionContext:
             return f"the session timed out after {self.limits.session_seconds:g} s"
         return f"did not finish within the stage's {self.limits.stage_seconds:g} s"
 
-    def call(self, stage: Stage, member: Member, messages: tuple[Message, ...]) -> Call:
+    def call(
+        self,
+        stage: Stage,
+        member: Member,
+        messages: tuple[Message, ...],
+        schema: Mapping[str, Any] | None = None,
+    ) -> Call:
         """Make a call of one member with its own options."""
         own_limit = member.options.max_tokens
         most = self.limits.max_tokens if own_limit is None else own_limit
-        return Call(stage, messages, most, member.options)
+        return Call(stage, messages, most, member.options, schema)
 
 
 LONGEST_SECONDS = 60.0

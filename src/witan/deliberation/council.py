@@ -652,6 +652,8 @@ class BaseCouncil:
             most_calls = None if base.max_calls is None else cost.calls + base.max_calls
             most_calls = least_known((own.max_calls, most_calls))
         most_usd = least_known((own.max_cost_usd, most_usd))
+        if (most_usd, most_calls) == (own.max_cost_usd, own.max_calls):
+            return own
         return replace(own, max_cost_usd=most_usd, max_calls=most_calls)
 
     def _update_prices(self, session: Session) -> Session:

@@ -92,7 +92,9 @@ def _count_together(queue: Sequence[_Count]) -> None:
     """Count sessions of equal settings in blocks, as far as possible."""
     blocks: list[tuple[Settings, list[_Count]]] = []
     for each in queue:
-        shared_settings = replace(each.settings, gates={})
+        shared_settings = each.settings
+        if shared_settings.gates:
+            shared_settings = replace(shared_settings, gates={})
         for settings, block in blocks:
             if settings == shared_settings and len(block) < MOST_AT_ONCE:
                 block.append(each)
@@ -103,7 +105,8 @@ def _count_together(queue: Sequence[_Count]) -> None:
         gates = {name: gate for each in block for name, gate in each.settings.gates.items()}
         ballots = [ballot for each in block for ballot in each.ballots]
         errors: list[UnsuitableBallots] = []
-        outcomes = [*tally_sessions(ballots, replace(settings, gates=gates), errors.append)]
+        gated_settings = replace(settings, gates=gates) if gates else settings
+        outcomes = [*tally_sessions(ballots, gated_settings, errors.append)]
         if not errors and len(outcomes) == len(block):
             for each, outcome in zip(block, outcomes, strict=True):
                 each.outcome = outcome

@@ -122,6 +122,8 @@ async def apply_history(
             cache=cache,
         )
     counting = _learned_settings(opening, lessons)
+    if counting is opening.procedure.counting and lessons.calibration is opening.calibration:
+        return opening
     procedure = replace(opening.procedure, counting=counting)
     return replace(opening, procedure=procedure, calibration=lessons.calibration)
 

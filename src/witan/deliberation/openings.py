@@ -314,11 +314,12 @@ def open_judgment(
 
 def _plan(draft: e.SessionOpened) -> e.SessionOpened:
     """Plan a session with stored answers, within its ceiling of pairs."""
-    procedure = fit_pairs(
-        draft.procedure,
-        len(draft.answers),
-        len(draft.jury),
-        lambda fitted: plan_session(replace(draft, procedure=fitted)),
-    )
-    draft = replace(draft, procedure=procedure)
+    if draft.procedure.pairs is not None:
+        procedure = fit_pairs(
+            draft.procedure,
+            len(draft.answers),
+            len(draft.jury),
+            lambda fitted: plan_session(replace(draft, procedure=fitted)),
+        )
+        draft = replace(draft, procedure=procedure)
     return replace(draft, plan=plan_session(draft))

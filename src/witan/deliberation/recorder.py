@@ -213,8 +213,9 @@ class Recorder:
             is_over = False
             while not is_over:
                 await self._demand.wait()
-                with anyio.move_on_after(journal.gather_seconds):
-                    await self._arrival.wait()
+                if not self._arrival.is_set():
+                    with anyio.move_on_after(journal.gather_seconds):
+                        await self._arrival.wait()
                 self._demand, self._arrival, is_over = anyio.Event(), anyio.Event(), self._is_over
                 # Requests from here on belong to the next round.
                 this_round, self._next_round = self._next_round, anyio.Event()

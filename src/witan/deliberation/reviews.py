@@ -522,9 +522,11 @@ class _Round:
         if not sheets or len(sheets[0].candidates) < least:
             return []
         return [
-            replace(
-                self.context.call("review", member, self._messages(member, sheet)),
-                schema=review_schema(sheet, self.rubric, holistic=self.context.procedure.holistic),
+            self.context.call(
+                "review",
+                member,
+                self._messages(member, sheet),
+                review_schema(sheet, self.rubric, holistic=self.context.procedure.holistic),
             )
             for sheet in sheets
         ]
@@ -624,10 +626,9 @@ class _Round:
             )
         except InvalidBallot as error:
             return None, error.problem
-        result_with_author = replace(
-            parsed_review, ballot=self.context.authorship.sign(parsed_review.ballot)
-        )
-        return result_with_author, self._list_missing_grades(result_with_author.ballot, sheet)
+        ballot = self.context.authorship.sign(parsed_review.ballot)
+        signed_review = Review(ballot, parsed_review.read_by, parsed_review.notes)
+        return signed_review, self._list_missing_grades(ballot, sheet)
 
     def _list_missing_grades(self, ballot: Ballot, sheet: Sheet) -> str:
         """Name missing grades to repair; return "" if there are none.
@@ -697,7 +698,7 @@ class _Round:
             counting = self.context.procedure.counting.counting
             merged_ballot = merge(reviews[0].ballot, reviews[1].ballot, counting)
         expanded = self.duplicates.expand(merged_ballot.ballot, own_candidates)
-        return replace(merged_ballot, ballot=expanded)
+        return MergedBallot(expanded, merged_ballot.n_flipped, merged_ballot.n_compared)
 
     def _record_second(self, member: Member, result: _SheetResult) -> Ballot:
         """Record a ballot again, merged with its other order if any."""

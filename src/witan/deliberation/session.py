@@ -485,10 +485,11 @@ class Session(NotebookDisplay, FrameSource):
     @property
     def settings(self) -> Settings:
         """Settings of the count, the safety gate included."""
+        counting = self.opening.procedure.counting
+        if not (self.failed or counting.gates):
+            return counting
         gate = Gate(self.failed, self.opening.procedure.safety_cap)
-        return replace(
-            self.opening.procedure.counting, gates={self.id: gate} if self.failed else {}
-        )
+        return replace(counting, gates={self.id: gate} if self.failed else {})
 
     def recount(
         self,

@@ -684,7 +684,8 @@ class Batch:
         base = self.council.procedure
         ceiling = least_known((base.limits.max_cost_usd, worst))
         if stored is None:
-            opening = replace(opening, procedure=with_ceiling(opening.procedure, ceiling))
+            if ceiling is not None:
+                opening = replace(opening, procedure=with_ceiling(opening.procedure, ceiling))
             try:
                 # Its name is taken before anybody is called: of two processes one goes on.
                 stored = await council.begin(opening)

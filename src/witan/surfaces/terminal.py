@@ -31,6 +31,11 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
     click.echo(_printable(text, sys.stderr if err else sys.stdout), err=err, nl=nl)
 
 
+def say(text: str) -> None:
+    """Write a line on the work to standard error, its control characters escaped."""
+    echo(clean(text), err=True)
+
+
 def page_through(text: str, *, has_colour: bool) -> None:
     """Show a text on a terminal through the reader's pager."""
     # Without it less shows escape codes in place of styles.

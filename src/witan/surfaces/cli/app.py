@@ -15,7 +15,7 @@ from witan.errors import UnknownName, WitanError
 from witan.service.catalogue import CATALOGUE
 from witan.service.text import clean
 from witan.surfaces.cli.options import Status, status_of
-from witan.surfaces.terminal import echo, guard_unread_logs
+from witan.surfaces.terminal import echo, guard_unread_logs, say
 from witan.version import __version__
 
 WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
@@ -236,7 +236,7 @@ def _cannot_write(error: OSError) -> int:
     is_stream = error.filename is None and error.errno in WRITE_ERRORS
     what = "standard output cannot be written" if is_stream else "the system refused"
     file_text = f" {error.filename}" if error.filename else ""
-    echo(clean(f"witan: {what}{file_text}: {error.strerror or error}"), err=True)
+    say(f"witan: {what}{file_text}: {error.strerror or error}")
     _close_output()
     return Status.UNWRITTEN if is_stream else Status.MISUSED
 

@@ -1,7 +1,6 @@
 """Define the options, jury and results of arms."""
 
 import shlex
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
@@ -13,10 +12,10 @@ import click
 from witan.service.local_councils import LocalCouncils, ignore_note
 from witan.service.parameters import Parameters, parameters_of
 from witan.service.requests import JudgeRequest
-from witan.service.text import clean, list_text
-from witan.surfaces.cli.commands import render_report, take_parameters
+from witan.service.text import list_text
+from witan.surfaces.cli.commands import print_result, take_parameters
 from witan.surfaces.cli.options import open_record, section
-from witan.surfaces.terminal import echo
+from witan.surfaces.terminal import echo, say
 
 if TYPE_CHECKING:
     from witan.core.arms import ArmMeasure
@@ -244,16 +243,10 @@ def compare_answer(
             "the ceiling is too low for the other arms; raise --max-cost or --max-calls"
         )
     for problem in problems:
-        echo(clean(problem), err=True)
+        say(problem)
     comparison = getattr(report, "comparison", None)
     if comparison is None:
         echo("no two arms are judged: nothing is compared", err=True)
-    elif options["as_json"]:
-        from witan.service.json_output import to_json
-
-        echo(to_json(comparison), err=True)
     else:
-        from witan.service.text import Page
-
-        echo("\n".join(render_report(Page.of(sys.stderr), comparison)), err=True)
+        print_result(comparison, as_json=options["as_json"], err=True)
     return True

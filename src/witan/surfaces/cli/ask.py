@@ -20,7 +20,6 @@ from witan.service.requests import (
     ResumeRequest,
     RetryRequest,
 )
-from witan.service.text import clean
 from witan.surfaces.cli.arms import (
     arms_options,
     batch_of_one,
@@ -52,7 +51,7 @@ from witan.surfaces.cli.session import (
     read_turns,
     run_session,
 )
-from witan.surfaces.terminal import echo
+from witan.surfaces.terminal import say
 
 if TYPE_CHECKING:
     from witan.deliberation.ports import Seat
@@ -329,7 +328,7 @@ def _planned_councils(
         options["config"],
         dict(options.get("prices", ())),
         history=history,
-        say=lambda note: echo(clean(note), err=True),
+        say=say,
         for_plan=True,
     )
 

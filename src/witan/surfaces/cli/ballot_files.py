@@ -16,8 +16,8 @@ from witan.errors import NothingToCount, UnknownName
 from witan.service.ballots import SECTION, BallotFormat, Unread
 from witan.service.text import clean, count_noun, list_text
 from witan.surfaces.cli.commands import parameter_options, word_problem
-from witan.surfaces.cli.options import Status, section, strict_option
-from witan.surfaces.terminal import console, echo, style_line
+from witan.surfaces.cli.options import PROBLEMS_SHOWN, Status, section, strict_option
+from witan.surfaces.terminal import console, echo, say, style_line
 
 if TYPE_CHECKING:
     from witan.core.ballot import Ballot
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 
 format_options = section(SECTION, parameter_options(BallotFormat), strict_option)
 
-
-PROBLEMS_SHOWN = 20
-"""Lines with a problem beyond this many are only counted."""
 
 PATIENCE_SECONDS = 1.0
 """Reading that is over within this time shows no progress."""
@@ -93,7 +90,7 @@ class Body:
         merged = merge_graded(ballots)
         left = {ballot.scale for ballot in merged}
         for scale in (each for each in self.scales if each not in left):
-            echo(clean(f"note: {scale.sentence_with('--scale ')}"), err=True)
+            say(f"note: {scale.sentence_with('--scale ')}")
         return merged
 
     def check_wanted(self) -> None:
@@ -145,7 +142,7 @@ class Body:
                     yield one
         self._close()
         for scale in self.scales:
-            echo(clean(f"note: {scale.sentence_with('--scale ')}"), err=True)
+            say(f"note: {scale.sentence_with('--scale ')}")
 
     def _sessions(self, path: str) -> Iterable["SessionImport"]:
         if not self._is_file(path):
@@ -158,7 +155,7 @@ class Body:
             columns=self.columns,
             scale=self.scale,
             on_problem=self._note,
-            on_note=_say,
+            on_note=say,
         )
 
     def _note_scale(self, ballot: "Ballot | BallotTable") -> None:
@@ -195,7 +192,7 @@ class Body:
         return read_parts(
             path,
             (self.format, self.columns or {}),
-            partial(ProblemReport, on_problem=self._note, reports_doubts=True, on_note=_say),
+            partial(ProblemReport, on_problem=self._note, reports_doubts=True, on_note=say),
             (self.scale, None if self.rubric is None else self.rubric.scale),
         )
 
@@ -224,7 +221,7 @@ class Body:
 
     def _note(self, problem: "LineProblem") -> None:
         if (self.problems + self.odd).total() < PROBLEMS_SHOWN:
-            echo(clean(word_problem(problem)), err=True)
+            say(word_problem(problem))
         if not problem.is_read:
             self.unread_lines.append(Unread(problem.line, word_problem(problem)))
         (self.odd if problem.is_read else self.problems)[problem.path] += 1
@@ -252,10 +249,6 @@ class Body:
         if not self.n_ballots:
             names = self.name
             raise NothingToCount(f"there is no ballot to count in {names}")
-
-
-def _say(note: str) -> None:
-    echo(clean(note), err=True)
 
 
 class _Watch:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from witan.errors import BallotFileError
-from witan.service.parameters import Parameters, parameters_of
+from witan.service.parameters import parameters_of
 from witan.service.requests import JudgeRequest, QuestionRequest
-from witan.service.text import clean, count_noun
+from witan.service.text import count_noun
 from witan.surfaces.cli.arms import (
     arms_options,
     check_prices,
@@ -30,7 +30,6 @@ from witan.surfaces.cli.commands import (
     command,
     parameter_options,
     print_result,
-    render_report,
     take_parameters,
     word_problem,
 )
@@ -45,7 +44,7 @@ from witan.surfaces.cli.options import (
     section,
 )
 from witan.surfaces.report.batch import ceiling_text, progress_text
-from witan.surfaces.terminal import console, echo, style_line
+from witan.surfaces.terminal import console, echo, say, style_line
 
 if TYPE_CHECKING:
     from witan.service.arms import ArmBatch
@@ -68,12 +67,10 @@ OF_A_ROW = (
 OF_TEXTS = ("pass_mark", "expected")
 """Parameters of a judgment that hold for every row."""
 
+NOT_OF_TEXTS = {each.name for each in parameters_of(JudgeRequest)} - {*OF_TEXTS}
+
 SECONDS_BETWEEN = 30.0
 """Between two lines on the progress, where there is no terminal."""
-
-
-def _other_names(declaration: type[Parameters], names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(each.name for each in parameters_of(declaration) if each.name not in names)
 
 
 class ColumnType(ParamType):
@@ -143,7 +140,7 @@ rows are complete, 3 some are not, 4 the ceiling was reached, 130 interrupted.""
         metavar="COLUMN",
         help="Column with a text to judge; its heading is the text's name.",
     ),
-    parameter_options(JudgeRequest, exclude=_other_names(JudgeRequest, OF_TEXTS)),
+    parameter_options(JudgeRequest, exclude=NOT_OF_TEXTS),
 )
 @section(
     "Time and money",
@@ -207,9 +204,6 @@ def batch_command(file: str, output: str | None, as_json: bool, **options: Any) 
     tasks = read_batch_rows(read_rows(file), file, dict(options["columns"]), options["texts"])
     if not tasks:
         raise BallotFileError(file, NO_ROWS)
-
-    def say(note: str) -> None:
-        echo(clean(note), err=True)
 
     place = open_recording(
         load_history_config(options["config"], options["history"]), options["config"], say
@@ -373,9 +367,6 @@ def _run(batch: "Batch | ArmBatch", stream: TextIO | None, *, as_json: bool) -> 
     stream
         Takes the rows; None: standard output does, and the report goes to standard error.
     """
-    from witan.service.json_output import to_json
-    from witan.service.text import Page
-
     with _ProgressView(len(batch.tasks)) as view:
         try:
             report = run_batch(batch, partial(_write_row, stream), view.show)
@@ -388,11 +379,7 @@ def _run(batch: "Batch | ArmBatch", stream: TextIO | None, *, as_json: bool) -> 
             stage = f" ({view.stage})" if view.stage else ""
             echo(f"interrupted{stage}; {rows} done; run the same command to continue", err=True)
             return Status.INTERRUPTED
-    if as_json:
-        echo(to_json(report), err=stream is None)
-    else:
-        page = Page.of(sys.stderr) if stream is None else Page.of(sys.stdout)
-        echo("\n".join(render_report(page, report)), err=stream is None)
+    print_result(report, as_json=as_json, err=stream is None)
     if report.unaffordable or getattr(report, "unfinished", 0):
         if not as_json:
             echo(ceiling_text(batch.bill()), err=True)

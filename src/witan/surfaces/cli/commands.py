@@ -159,14 +159,15 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
     return command(operation.name, *examples, notes=notes)(stack_options(*options)(run))
 
 
-def print_result(result: object, *, as_json: bool) -> None:
-    """Print a result: as one line of JSON, or as its report."""
+def print_result(result: object, *, as_json: bool, err: bool = False) -> None:
+    """Print a result: as one line of JSON, or as its report; `err`: on standard error."""
     if as_json:
         from witan.service.json_output import to_json
 
-        echo(to_json(result))
+        echo(to_json(result), err=err)
     else:
-        echo("\n".join(render_report(Page.of(sys.stdout), result)))
+        page = Page.of(sys.stderr if err else sys.stdout)
+        echo("\n".join(render_report(page, result)), err=err)
 
 
 def render_report(page: Page, result: object) -> Iterator[str]:
@@ -267,6 +268,7 @@ def _option(parameter: Parameter, words: str) -> Decorator[Any]:
     if parameter.doc.positional:
         return _argument(parameter)
     name = parameter.option
+    metavar = "NUMBER" if parameter.kind in (int, float) else "NAME"
     if parameter.default_text is not None and parameter.default is None:
         words = f"{words}  [default: {parameter.default_text}]"
     if parameter.kind is bool:
@@ -284,7 +286,7 @@ def _option(parameter: Parameter, words: str) -> Decorator[Any]:
         show_default=parameter.default not in (None, "") and not parameter.many,
         multiple=bool(parameter.many),
         callback=_READERS[parameter.many](parameter) if parameter.many else None,
-        metavar=parameter.doc.metavar or (None if parameter.choices else _metavar(parameter)),
+        metavar=parameter.doc.metavar or (None if parameter.choices else metavar),
         help=words,
     )
 
@@ -324,10 +326,6 @@ def _argument(parameter: Parameter) -> Decorator[Any]:
         metavar=f"{metavar}..." if words else metavar,
         callback=(lambda _, __, value: " ".join(value) or None) if words else None,
     )
-
-
-def _metavar(parameter: Parameter) -> str:
-    return "NUMBER" if parameter.kind in (int, float) else "NAME"
 
 
 def _type(parameter: Parameter) -> Any:

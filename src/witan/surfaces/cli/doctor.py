@@ -15,7 +15,6 @@ from witan.surfaces.cli.options import Status, config_option, history_option, js
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
-    from witan.deliberation.ports import Price
     from witan.service.doctor import (
         Diagnosis,
         HistoryFinding,
@@ -143,8 +142,7 @@ def write_seats(page: Page, title: str, seats: "Sequence[SeatFinding]") -> Itera
         Column("$ in/out per million", "left", keep=40),
         Column("state", "left"),
     ]
-    rows = [[seat.name, seat.seat, _key(seat), _price(seat.price), seat.state] for seat in seats]
-    yield from table(page, columns, rows)
+    yield from table(page, columns, [*map(_seat_row, seats)])
     for seat in seats:
         # In a column of its own, the one sentence that helps would be cut to fit.
         yield page.sentence(f"{seat.name}: {seat.finding}", hang=2)
@@ -187,14 +185,13 @@ def _serve(finding: "ServeFinding") -> Iterator[str]:
         yield f"The server would not start: {problem}."
 
 
-def _key(seat: "SeatFinding") -> str:
-    if seat.has_key is None:
-        return "none needed"
-    return f"{seat.variable} {'present' if seat.has_key else 'missing'}"
-
-
-def _price(price: "Price | None") -> str:
-    return "unknown" if price is None else f"{price.input_usd:g} / {price.output_usd:g}"
+def _seat_row(seat: "SeatFinding") -> list[str]:
+    key, price = "none needed", "unknown"
+    if seat.has_key is not None:
+        key = f"{seat.variable} {'present' if seat.has_key else 'missing'}"
+    if seat.price is not None:
+        price = f"{seat.price.input_usd:g} / {seat.price.output_usd:g}"
+    return [seat.name, seat.seat, key, price, seat.state]
 
 
 def _write_value(value: Any) -> str:

@@ -185,8 +185,8 @@ def _writer(
     if options["inspect"] is not None:
         kind = "inspect"
     elif kind is None:
-        means_ballots = format_ is not None or _holds_ballots(options["output"])
-        kind = "ballots" if means_ballots else "sessions"
+        of_ballots = _without_packing(options["output"] or "-").suffix in (".csv", ".parquet")
+        kind = "ballots" if format_ is not None or of_ballots else "sessions"
     if kind == "sessions":
         return kind, write_sessions
 
@@ -212,11 +212,6 @@ def _without_packing(output: str) -> Path:
     """The name of a file without the ending of its packing."""
     path = Path(output)
     return path.with_suffix("") if path.suffix in (".gz", ".zst") else path
-
-
-def _holds_ballots(output: str | None) -> bool:
-    """Check that a file of this name can hold nothing but ballots."""
-    return _without_packing("-" if output is None else output).suffix in (".csv", ".parquet")
 
 
 def _find_sessions(

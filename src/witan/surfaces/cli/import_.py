@@ -23,6 +23,7 @@ from witan.service.parameters import MOMENT
 from witan.service.text import clean, count_noun, list_text
 from witan.surfaces.cli.commands import command, parameter_options, word_problem, write_remedy
 from witan.surfaces.cli.options import (
+    PROBLEMS_SHOWN,
     ParsedType,
     Status,
     config_option,
@@ -31,7 +32,7 @@ from witan.surfaces.cli.options import (
     section,
     status_of,
 )
-from witan.surfaces.terminal import console, echo, style_line
+from witan.surfaces.terminal import console, echo, say, style_line
 
 if TYPE_CHECKING:
     from witan.core.scale import Scale
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
     from witan.history import History
     from witan.service.operations.imports import FileImport, FileOptions
 
-
-PROBLEMS_SHOWN = 20
-"""Lines with a problem beyond this many are only counted."""
 
 LARGE = 2_000_000
 """Bytes from which a file takes long enough for a terminal to show that it is being read."""
@@ -133,11 +131,6 @@ def import_command(files: tuple[str, ...], config: Path | None, **options: Any) 
     importer.close()
 
 
-def _with_remedy(problem: "BallotFileError | LineProblem") -> str:
-    remedy_text = write_remedy(problem.remedy)
-    return f"{problem.problem}; {remedy_text}" if remedy_text else problem.problem
-
-
 @dataclass(slots=True)
 class _Tally:
     """Counts of a file, or of the files of a folder."""
@@ -200,7 +193,7 @@ class _Tally:
                     "file": each.path,
                     "line": each.line,
                     "field": getattr(each, "field", None),
-                    "problem": _with_remedy(each),
+                    "problem": "; ".join(filter(None, (each.problem, write_remedy(each.remedy)))),
                 }
                 for each in problems
             ],
@@ -240,7 +233,7 @@ class _Importer:
         if tally.files and not self.quiet:
             echo(clean(tally.sentence()))
         for scale in () if self.quiet else tally.scales:
-            echo(clean(f"{tally.name}: {scale.sentence_with('--scale ')}"), err=True)
+            say(f"{tally.name}: {scale.sentence_with('--scale ')}")
         self._say_unread(tally)
 
     def broken_off(self) -> str:
@@ -265,7 +258,7 @@ class _Importer:
                     self.options,
                     strict=self.strict,
                     on_problem=self._note,
-                    on_note=lambda note: echo(clean(note), err=True),
+                    on_note=say,
                 ),
             )
         if report is not None:
@@ -290,7 +283,7 @@ class _Importer:
     def _note(self, problem: "LineProblem") -> None:
         self._n_shown += 1
         if self._n_shown <= PROBLEMS_SHOWN:
-            echo(clean(word_problem(problem)), err=True)
+            say(word_problem(problem))
 
     def _say_unread(self, tally: _Tally) -> None:
         """Report the number of unreadable lines and the consequence."""
@@ -317,15 +310,9 @@ class _Importer:
     def close(self) -> None:
         """Report the sum of all files; set the exit status."""
         if len(self.done) > 1 and not self.quiet:
-            total = _Tally("in all")
-            for tally in self.done:
-                total.files += tally.files
-                total.before += tally.before
-                total.sessions += tally.sessions
-                total.already += tally.already
-                total.ballots += tally.ballots
-                total.by_people += tally.by_people
-            echo(total.sentence())
+            counted = ("files", "before", "sessions", "already", "ballots", "by_people")
+            sums = {name: sum(getattr(tally, name) for tally in self.done) for name in counted}
+            echo(_Tally("in all", **sums).sentence())
         if self.status:
             raise click.exceptions.Exit(self.status)
         if not any(tally.sessions + tally.already for tally in self.done):

@@ -12,7 +12,7 @@ from witan.errors import NoCouncil
 from witan.service.text import clean, list_text
 from witan.surfaces.cli.commands import command
 from witan.surfaces.cli.options import Status
-from witan.surfaces.terminal import echo
+from witan.surfaces.terminal import echo, say
 
 if TYPE_CHECKING:
     from witan.deliberation.plan import Lengths
@@ -74,7 +74,7 @@ def init_command(output: Path | None, user: bool, **options: Any) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(draft_config.text.encode(), path)
     for note in draft_config.notes:
-        echo(clean(note), err=True)
+        say(note)
     echo(f"wrote {clean(str(path))}; witan doctor checks it, witan ask uses it", err=True)
     return Status.ANSWERED
 
@@ -118,7 +118,7 @@ class _Dialogue:
     def say(self, text: str) -> None:
         """Say something that helps with the next question."""
         if not self._silent:
-            echo(clean(text), err=True)
+            say(text)
 
 
 def _check_overwriting(path: Path, dialogue: _Dialogue, *, force: bool) -> None:

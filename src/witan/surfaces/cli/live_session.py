@@ -35,7 +35,7 @@ from witan.surfaces.live_board import Board, FinalText
 from witan.surfaces.report.outcome import outcome_report
 from witan.surfaces.report.session import judgment_report, legend_text
 from witan.surfaces.report.text import report_text
-from witan.surfaces.terminal import echo
+from witan.surfaces.terminal import echo, say
 
 if TYPE_CHECKING:
     from witan.service.demonstration import Demonstration
@@ -206,7 +206,7 @@ class LiveSession:
         with suppress(OSError):  # the terminal may be what is gone
             self._close_panel()
             self.voice.end_line()
-            echo(clean(sentence), err=True)
+            say(sentence)
 
     def _stop(self) -> None:
         if self._scope is not None:

@@ -56,6 +56,9 @@ _HEADINGS: WeakKeyDictionary[click.Parameter, str] = WeakKeyDictionary()
 """The heading of each option that has one."""
 
 
+PROBLEMS_SHOWN = 20
+"""Problems of one command beyond this many are only counted."""
+
 FEW_OPTIONS = 12
 """So many options need no headings."""
 

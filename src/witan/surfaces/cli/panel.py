@@ -10,7 +10,7 @@ from rich.constrain import Constrain
 from rich.live import Live
 from rich.table import Table
 
-from witan.service.text import Page, count_noun, decimals, number
+from witan.service.text import Page, count_noun, decimals, interval_text, number
 from witan.surfaces import terminal
 from witan.surfaces.report.document import Column
 from witan.surfaces.report.text import table
@@ -46,10 +46,6 @@ GLYPHS = {"idle": ("·", "dim"), "busy": ("…", "cyan"), "done": ("✓", "green
 """Glyph and style of a mark; the word stands beside it, so neither is needed to read it."""
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 class Panel:
     """Live view of seats, ranking and problems, redrawn on changes.
 
@@ -62,7 +58,9 @@ class Panel:
     """
 
     def __init__(
-        self, console: "Console | None" = None, clock: Callable[[], datetime] = _now
+        self,
+        console: "Console | None" = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._clock = clock
         self._began = clock()
@@ -141,7 +139,8 @@ class Panel:
     ) -> Table:
         grid = Table.grid(padding=(0, GAP, 0, 0), expand=True)
         grid.add_column(no_wrap=True)
-        grid.add_column(no_wrap=True, overflow="ellipsis", max_width=_longest_name(options))
+        longest_name = min(24, options.max_width // 4)
+        grid.add_column(no_wrap=True, overflow="ellipsis", max_width=longest_name)
         grid.add_column(no_wrap=True)
         if _is_wide(options):
             grid.add_column(no_wrap=True, justify="right")
@@ -173,10 +172,6 @@ def _is_wide(options: ConsoleOptions) -> bool:
     return options.max_width >= NARROWEST
 
 
-def _longest_name(options: ConsoleOptions) -> int:
-    return min(24, options.max_width // 4)
-
-
 def _fit_seats(board: "Board", room: int | None) -> "tuple[Sequence[LiveLine], int]":
     """Fit seats and standings into the available lines, keeping working seats."""
     outcome = board.outcome
@@ -206,11 +201,12 @@ def _ranking(
     digits = decimals([line.score for line in outcome.standings])
     tied = outcome.tied_for_best if len(outcome.tied_for_best) > 1 else ()
     plot = _plot(outcome, "o-|" if options.ascii_only else "●─│")
+    intervals = ["" if x.interval is None else interval_text(x.interval, digits) for x in lines]
     columns = [
         (Column("", "right"), [str(line.rank) for line in lines]),
         (Column("", "left", fit="middle"), [line.candidate for line in lines]),
         (Column(""), [number(line.score, digits) for line in lines]),
-        (Column("", "left", keep=30), [_interval(line, digits) for line in lines]),
+        (Column("", "left", keep=30), intervals),
         (Column("", "left", keep=20), [plot(line) for line in lines]),
         (Column("", "left", keep=10), [TIED if x.candidate in tied else "" for x in lines]),
     ]
@@ -220,12 +216,6 @@ def _ranking(
         yield style_line(line, one_line=True)
     if more := len(outcome.standings) - n_shown:
         yield style_line(f"… and {count_noun(more, 'more candidate')}", "dim")
-
-
-def _interval(line: "Standing", digits: int) -> str:
-    if line.interval is None:
-        return ""
-    return f"{number(line.interval.low, digits)} to {number(line.interval.high, digits)}"
 
 
 def _plot(outcome: "Outcome", glyphs: str) -> "Callable[[Standing], str]":

@@ -17,7 +17,7 @@ from witan.surfaces.cli.options import (
     open_record,
     recording_options,
 )
-from witan.surfaces.terminal import echo
+from witan.surfaces.terminal import echo, say
 
 if TYPE_CHECKING:
     from socket import socket
@@ -80,15 +80,14 @@ def serve_command(**options: Any) -> int:
     from witan.surfaces.http.server import bind_socket
 
     config = _with_options(load_history_config(options["config"], options["history"]), options)
-    say = log_message if config.serve.log == "json" else _say
+    write_line = log_message if config.serve.log == "json" else say
     token_digests(config.serve, os.environ)  # one that cannot be used is told before it is served
     with bind_socket(config.serve) as listening:
         log_to_stderr(config.serve.log)
-        place = open_record(options, say)
+        place = open_record(options, write_line)
         try:
-            anyio.run(
-                partial(_serve_http, fast_demo=options["fast_demo"]), config, listening, place, say
-            )
+            serve_http = partial(_serve_http, fast_demo=options["fast_demo"])
+            anyio.run(serve_http, config, listening, place, write_line)
         finally:
             if place is not None:
                 place.history.close()
@@ -127,12 +126,6 @@ async def _serve_http(
         welcome = partial(_welcome, service, replace(settings, port=port), say)
         option = "" if place is None else place.option
         await serve(service, settings, listener, metrics, say, welcome=welcome, option=option)
-
-
-def _say(text: str) -> None:
-    from witan.service.text import clean
-
-    echo(clean(text), err=True)
 
 
 def _welcome(service: "Service", settings: "ServeSettings", say: "Say") -> None:
@@ -202,12 +195,10 @@ def _serve_pipe(config: "Config", options: dict[str, Any]) -> int:
         raise MissingExtra("the server of the Model Context Protocol", "mcp") from None
     import anyio
 
-    place = open_record(options, _say)
+    place = open_record(options, say)
     try:
         if sys.stdin.isatty():
-            _say(
-                "witan mcp reads the Model Context Protocol here; a client starts it (Ctrl-C ends)"
-            )
+            say("witan mcp reads the Model Context Protocol here; a client starts it (Ctrl-C ends)")
         anyio.run(_serve_client, config, place, options["fast_demo"])
     finally:
         if place is not None:
@@ -224,7 +215,7 @@ async def _serve_client(config: "Config", place: "RecordingPlace | None", fast_d
     async with open_service(councils, config.serve) as service:
         council = service.profiles[""]
         if council.problem is not None:
-            _say(f"only the demonstration is available: {council.failure}")
+            say(f"only the demonstration is available: {council.failure}")
         await serve_stdio(service)
 
 
@@ -237,11 +228,11 @@ def _print_config(name: str, config: "Config", options: dict[str, Any], *, http:
         client.http(_endpoint(config)) if http else client.stdio(_launch(config, options))
     )
     echo(client_config)
-    _say(f"for {client.file}")
+    say(f"for {client.file}")
     if client.note:
-        _say(client.note)
+        say(client.note)
     if not client.reads_variables and "<" in client_config:
-        _say("replace each <...> by its value: this client does not read variables")
+        say("replace each <...> by its value: this client does not read variables")
 
 
 def _launch(config: "Config", options: dict[str, Any]) -> "Launch":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from witan.service.text import clean
+from witan.surfaces import terminal
 from witan.surfaces.cli.options import Status
 from witan.surfaces.terminal import echo
 
@@ -211,7 +211,7 @@ def run_session(
         if panel is not None:
             panel.say(text)
         else:
-            echo(clean(text), err=True)
+            terminal.say(text)
 
     with ExitStack() as stack:
         panel = output.panel(stack)

@@ -30,7 +30,8 @@ from witan.surfaces.cli.options import (
     record_options,
 )
 from witan.surfaces.cli.stored_sessions import LocalSessions, open_named_sessions, open_sessions
-from witan.surfaces.terminal import confirm, echo
+from witan.surfaces.report.sessions import question_beginning
+from witan.surfaces.terminal import confirm, echo, say
 
 if TYPE_CHECKING:
     from witan.history import History
@@ -107,6 +108,8 @@ def _say_how_to_go_on(name: str, options: Mapping[str, object]) -> None:
 SHOWN = 10
 """More sessions than this are only counted before the user is asked."""
 
+QUESTION_CHARS = 60
+
 
 @command(
     "forget",
@@ -179,9 +182,8 @@ def _confirm(sessions: Sequence[str], place: "History") -> None:
         name_text = f" ({clean(sessions[0])})" if len(sessions) == 1 else ""
         raise click.UsageError(f"{n}{name_text} would be deleted for good; add --yes to delete")
     for name in sessions[:SHOWN]:
-        question = clean(" ".join(place.summary(name).question.split()))
-        question_start = question if len(question) <= SHOWN * 6 else f"{question[: SHOWN * 6]}…"
-        echo(f"  {clean(name)}  {question_start}", err=True)
+        question = question_beginning(place.summary(name).question, QUESTION_CHARS)
+        say(f"  {name}  {question}")
     if len(sessions) > SHOWN:
         echo(f"  … and {len(sessions) - SHOWN:,} more", err=True)
     if not confirm(f"Delete {n} from {place.database.location} for good?"):

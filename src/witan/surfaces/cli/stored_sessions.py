@@ -13,8 +13,7 @@ from witan.errors import HistoryError, SessionFileError, UnknownName, WitanError
 from witan.service import history_access
 from witan.service.history_access import history_exists, history_place, is_path, load_history_config
 from witan.service.stored_sessions import describe_session
-from witan.service.text import clean
-from witan.surfaces.terminal import echo
+from witan.surfaces.terminal import say
 
 if TYPE_CHECKING:
     from witan.deliberation.record import SessionImport
@@ -28,7 +27,7 @@ def open_history(config: "Config", *, reading: bool = False) -> "History":
     """Open the configured history; report waiting on standard error."""
     from witan.history import LockWait
 
-    lock_wait = LockWait(lambda text: echo(clean(text), err=True))
+    lock_wait = LockWait(say)
     return history_access.open_history(config, lock_wait, reading=reading)
 
 

@@ -11,7 +11,7 @@ import click
 from witan.service.ballots import SECTION
 from witan.service.operations.counting import TallyParameters, count_sessions
 from witan.service.settings import COUNTING
-from witan.service.text import Page, clean, count_noun
+from witan.service.text import Page, count_noun
 from witan.surfaces.cli.ballot_files import Body
 from witan.surfaces.cli.commands import (
     command,
@@ -21,6 +21,7 @@ from witan.surfaces.cli.commands import (
     value_command,
 )
 from witan.surfaces.cli.options import (
+    PROBLEMS_SHOWN,
     Status,
     chart_option,
     config_option,
@@ -32,7 +33,7 @@ from witan.surfaces.cli.options import (
     strict_option,
 )
 from witan.surfaces.cli.stored_sessions import open_named_sessions
-from witan.surfaces.terminal import echo
+from witan.surfaces.terminal import echo, say
 
 if TYPE_CHECKING:
     from witan.core.outcome import Outcome
@@ -128,10 +129,6 @@ def _weights_in(path: str) -> dict[str, float]:
     return {name: float(weight) for name, weight in document.items()}
 
 
-PROBLEMS_SHOWN = 20
-"""Sessions that a rule cannot count beyond this many are only counted."""
-
-
 @command(
     "tally",
     "tally ballots.jsonl",
@@ -221,7 +218,7 @@ class _Count:
     def _note(self, problem: "UnsuitableBallots") -> None:
         self.not_counted.append({"session": problem.session, "problem": str(problem)})
         if len(self.not_counted) <= PROBLEMS_SHOWN:
-            echo(clean(str(problem)), err=True)
+            say(str(problem))
 
     def _check_charts(self) -> None:
         """Refuse to draw several sessions as one, before anything is printed."""

@@ -31,7 +31,7 @@ from witan.surfaces.cli.commands import (
 )
 from witan.surfaces.cli.options import config_option, history_option, json_option
 from witan.surfaces.cli.stored_sessions import open_sessions
-from witan.surfaces.terminal import ask, confirm, echo, page_through
+from witan.surfaces.terminal import ask, confirm, echo, page_through, say
 
 NOTES = """On a terminal it shows the answers and asks for a ranking. Without one, print the paper
 with --show first; a vote is cast under the name of your login unless --as gives another.
@@ -127,7 +127,7 @@ def _ask(paper: Paper) -> Groups:
     """Show the answers, and ask until a ranking of them is confirmed."""
     page = Page.of(sys.stdout)
     text = "\n".join(render_report(page, VotingPaper.of(paper))) + "\n"
-    if sys.stdout.isatty() and text.count("\n") >= _screen_lines():
+    if sys.stdout.isatty() and text.count("\n") >= shutil.get_terminal_size().lines:
         page_through(text, has_colour=page.has_colour)
     else:
         echo(text)
@@ -137,15 +137,8 @@ def _ask(paper: Paper) -> Groups:
         try:
             groups = read_ranking(reply, paper.sheet)
         except InvalidBallot as error:
-            echo(clean(str(error)), err=True)
+            say(str(error))
             continue
-        if confirm(f"Vote {_ranking(paper, groups)}?", default=True):
+        ranking = " > ".join(" = ".join(map(paper.sheet.label, group)) for group in groups)
+        if confirm(f"Vote {ranking}?", default=True):
             return groups
-
-
-def _ranking(paper: Paper, groups: Groups) -> str:
-    return " > ".join(" = ".join(map(paper.sheet.label, group)) for group in groups)
-
-
-def _screen_lines() -> int:
-    return shutil.get_terminal_size().lines

@@ -19,7 +19,7 @@ from witan.service.operations.sessions import ShowParameters, show
 from witan.service.sessions.manager import Service
 from witan.service.sessions.spending import LOCAL
 from witan.surfaces.mcp.replies import address
-from witan.surfaces.report.sessions import origin_text
+from witan.surfaces.report.sessions import origin_text, question_beginning
 from witan.surfaces.session_pages import session_to_html
 
 JSON, HTML = "application/json", "text/html"
@@ -80,7 +80,7 @@ def _latest(service: Service) -> list[types.Resource]:
         types.Resource(
             uri=address(summary.session),
             name=summary.session,
-            title=_title(summary.question) or summary.session,
+            title=question_beginning(summary.question, QUESTION_LENGTH) or summary.session,
             description=_describe(summary),
             mime_type=JSON,
         )
@@ -91,11 +91,6 @@ def _latest(service: Service) -> list[types.Resource]:
 def _describe(summary: SessionSummary) -> str:
     parts = ("simulated" if summary.simulated else "", summary.status, origin_text(summary))
     return ", ".join([*filter(None, parts), f"{summary.at:%Y-%m-%d %H:%M} UTC"])
-
-
-def _title(question: str) -> str:
-    words = " ".join(question.split())
-    return words if len(words) <= QUESTION_LENGTH else f"{words[: QUESTION_LENGTH - 1]}…"
 
 
 async def read_resource(service: Service, uri: str) -> tuple[str, str]:

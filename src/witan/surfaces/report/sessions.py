@@ -21,7 +21,7 @@ AS_CHILD: Mapping[str | None, str] = {
 """The sentence that leads to a session's parent, by their relation."""
 
 BEGINNING = 120
-"""Characters of a question that are shown."""
+"""Characters of a question that a list shows."""
 
 
 def sessions_report(listing: SessionList) -> Report:

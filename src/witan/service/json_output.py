@@ -4,7 +4,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass, make_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass
 from datetime import datetime
 from functools import cache
 from inspect import cleandoc
@@ -29,6 +29,7 @@ import orjson
 from witan.core.escaping import escape_json
 from witan.core.outcome import Outcome, Standing
 from witan.core.scale import Scale
+from witan.service.parameters import copy_field
 from witan.version import __version__
 
 if TYPE_CHECKING:
@@ -99,19 +100,13 @@ def record_type(
             (
                 each,
                 (hints | own)[each],
-                _default(field_by_name[each]) if each in optional else field(),
+                copy_field(field_by_name[each]) if each in optional else field(),
             )
             for each in order
         ],
         kw_only=True,
         namespace={"__doc__": "\n".join([cleandoc(source.__doc__ or ""), *texts])},
     )
-
-
-def _default(each: Any) -> Any:
-    if each.default_factory is not MISSING:
-        return field(default_factory=each.default_factory)
-    return field(default=each.default)
 
 
 STANDING = tuple(each.name for each in fields(Standing) if each.name != "details")

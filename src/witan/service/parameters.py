@@ -70,6 +70,13 @@ class Parameters:
     }
 
 
+def copy_field(each: Field[Any]) -> Any:
+    """Return a field with the default of another, for a dataclass made from it."""
+    if each.default_factory is not MISSING:
+        return dataclass_field(default_factory=each.default_factory)
+    return dataclass_field() if each.default is MISSING else dataclass_field(default=each.default)
+
+
 @dataclass(frozen=True, slots=True)
 class Doc:
     """Description of a parameter, one sentence for help, schemas, forms and reference.

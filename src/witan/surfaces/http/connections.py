@@ -19,10 +19,11 @@ from typing import Any, Literal
 
 import anyio
 import httptools
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from witan.service.config.serve import ServeSettings
-from witan.surfaces.http.door import App, Receive, Scope, Send, refusal
+from witan.surfaces.http.door import refusal
 
 Reason = Literal[
     "header_timeout",
@@ -459,13 +460,12 @@ def _reply(status: int, detail: str, headers: Sequence[tuple[bytes, bytes]]) -> 
     return b"\r\n".join([*lines, b"connection: close", b"", body])
 
 
-def _surplus(app: Any, connections: ServerConnections) -> Any:
+def _surplus(app: ASGIApp, connections: ServerConnections) -> ASGIApp:
     """Return the application for surplus connections: health and refusals."""
-    served: App = app
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] == HEALTH:
-            await served(scope, receive, send)
+            await app(scope, receive, send)
             return
         connections.note("refused")
         detail = (

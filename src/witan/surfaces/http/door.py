@@ -5,7 +5,7 @@ import logging
 import secrets
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -13,7 +13,6 @@ from http.cookies import CookieError, SimpleCookie
 from ipaddress import IPv6Address, ip_address, ip_network
 from math import ceil
 from time import monotonic
-from typing import Any, TypeAlias
 from urllib.parse import quote, urlsplit
 
 from limits import RateLimitItemPerMinute
@@ -22,6 +21,7 @@ from limits.strategies import MovingWindowRateLimiter
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from witan.deliberation.call_headers import MOST_HOPS, TRACE, VIA_HEADER, read_hops, read_trace
 from witan.service.config.serve import ServeSettings, token_digests
@@ -31,12 +31,6 @@ from witan.surfaces.http.addresses import matched_path
 from witan.surfaces.http.problems import TITLES, problem
 from witan.surfaces.openai.errors import openai_problem
 from witan.surfaces.web.responses import problem_page, wants_page
-
-Message: TypeAlias = MutableMapping[str, Any]
-Scope: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
-App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
@@ -196,7 +190,7 @@ class Door:
 
     def __init__(
         self,
-        app: App,
+        app: ASGIApp,
         settings: ServeSettings,
         clients: Clients,
         name: str,
@@ -281,7 +275,8 @@ class Door:
                 await send(message)
 
         # What listens writes the path of its own scope down, which is to stay as it was sent.
-        within = {**scope, "path": matched_path(scope), "method": _routed_method(scope["method"])}
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        within = {**scope, "path": matched_path(scope), "method": method}
         replacement: Response | None = None
         fields = {"request": scope["request"], "path": scope["path"]}
         try:
@@ -416,10 +411,6 @@ def _wants_sign_in(scope: Scope, headers: Headers) -> bool:
     accept = headers.get("accept", "")
     page = "text/html" in accept and "text/event-stream" not in accept
     return page and scope["method"] in SAFE
-
-
-def _routed_method(method: str) -> str:
-    return "GET" if method == "HEAD" else method
 
 
 def _headers_alone(send: Send) -> Send:

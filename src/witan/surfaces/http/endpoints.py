@@ -1,7 +1,7 @@
 """Routes made from the catalogue: typed parameters in, the typed result out."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import MISSING, Field, field, fields, make_dataclass
+from dataclasses import MISSING, Field, fields, make_dataclass
 from inspect import Parameter, Signature
 from typing import Annotated, Any, TypeVar, get_type_hints
 
@@ -15,7 +15,14 @@ from witan.service.catalogue import Operation
 from witan.service.dispatch import dispatch
 from witan.service.json_output import to_json
 from witan.service.parameters import Parameter as Declared
-from witan.service.parameters import Parameters, adapter_of, parameters_of, public_name, read_texts
+from witan.service.parameters import (
+    Parameters,
+    adapter_of,
+    copy_field,
+    parameters_of,
+    public_name,
+    read_texts,
+)
 from witan.service.requests import QuestionRequest
 from witan.service.sessions.manager import Service
 from witan.service.sessions.spending import Client
@@ -296,7 +303,7 @@ def _body_argument(
     """Declare the JSON body: a dataclass of parameters outside the path."""
     body: Any = make_dataclass(
         f"{operation.name.title().replace('_', '')}Body",
-        [(each.name, hints[each.name], _copy_field(each)) for each in others],
+        [(each.name, hints[each.name], copy_field(each)) for each in others],
         bases=(Parameters,),
         frozen=True,
         kw_only=True,
@@ -309,9 +316,3 @@ def _body_argument(
         default=Parameter.empty if is_required else body(),
         annotation=Annotated[body, Body()],
     )
-
-
-def _copy_field(each: Field[Any]) -> Any:
-    if each.default_factory is not MISSING:
-        return field(default_factory=each.default_factory)
-    return field() if each.default is MISSING else field(default=each.default)

@@ -210,17 +210,14 @@ def _word_route_error(
     """Word an unknown path or method, and where to look."""
     path, look = shown_path(request.scope["path"]), "GET /openapi.json lists every operation"
     if status == 404:
-        slash = "; a slash in the name of a session is written %2F" if _has_parts(path) else ""
+        has_parts = path.startswith(SESSIONS) and "/" in path.removeprefix(SESSIONS)
+        slash = "; a slash in the name of a session is written %2F" if has_parts else ""
         return f"{path} does not exist{slash}; {look}"
     if status == 405:
         allowed = headers.get("Allow")
         other = f"; it takes {allowed}" if allowed else ""
         return f"{request.method} is not allowed at {path}{other}; {look}"
     return detail
-
-
-def _has_parts(path: str) -> bool:
-    return path.startswith(SESSIONS) and "/" in path.removeprefix(SESSIONS)
 
 
 def _refusal_headers(request: Request, error: HTTPException) -> Mapping[str, str] | None:

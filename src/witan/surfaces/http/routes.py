@@ -175,7 +175,11 @@ async def follow(
         return stream_response(request, _stored_events(await service.session(session_name), last))
     heartbeat: float = request.app.state.settings.heartbeat_seconds
     start = running_session.stream.resume_point(last)
-    return stream_response(request, frames(running_session, start, heartbeat, make_ending=_ending))
+
+    def ending(running_session: RunningSession) -> bytes:
+        return _end(running_session.session, running_session.stream.failure)
+
+    return stream_response(request, frames(running_session, start, heartbeat, make_ending=ending))
 
 
 async def _respond_to_start(running_session: RunningSession, wait: float) -> Response:
@@ -205,10 +209,6 @@ async def _stored_events(session: Session, last: str) -> AsyncGenerator[bytes, N
         if each.seq > after:
             yield event_frame(each)
     yield _end(session, None)
-
-
-def _ending(running_session: RunningSession) -> bytes:
-    return _end(running_session.session, running_session.stream.failure)
 
 
 def _end(session: Session, failure: str | None) -> bytes:

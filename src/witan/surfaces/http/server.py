@@ -199,7 +199,9 @@ class Server(uvicorn.Server):
             timeout_graceful_shutdown=1,
         )
         super().__init__(config)
-        logging.getLogger("uvicorn.error").addFilter(_is_not_of_a_client)
+        logging.getLogger("uvicorn.error").addFilter(
+            lambda record: record.levelno != logging.WARNING  # which are of its clients
+        )
         most = connection_room(settings)
         spare = partial(Path(os.devnull).open, "rb")
         self.open_connections = ServerConnections(settings, most, metrics.connection_closed, spare)
@@ -229,6 +231,8 @@ class Server(uvicorn.Server):
     async def _accept(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         listener.setblocking(False)
+        uvicorn_state = {"config": self.config, "server_state": self.server_state, "app_state": {}}
+        connect = partial(Connection, self.open_connections, **uvicorn_state)
         while True:
             try:
                 accepted, _ = await loop.sock_accept(listener)
@@ -239,14 +243,9 @@ class Server(uvicorn.Server):
                 continue
             _hold_little(accepted)
             try:
-                await loop.connect_accepted_socket(self._connection, accepted)
+                await loop.connect_accepted_socket(connect, accepted)
             except OSError:  # it was closed meanwhile
                 accepted.close()
-
-    def _connection(self) -> Connection:
-        return Connection(
-            self.open_connections, config=self.config, server_state=self.server_state, app_state={}
-        )
 
 
 def _hold_little(connection: socket.socket) -> None:
@@ -255,10 +254,6 @@ def _hold_little(connection: socket.socket) -> None:
     if option is not None:
         with suppress(OSError):
             connection.setsockopt(socket.IPPROTO_TCP, option, NOT_SENT_BYTES)
-
-
-def _is_not_of_a_client(record: logging.LogRecord) -> bool:
-    return record.levelno != logging.WARNING
 
 
 def connection_room(settings: ServeSettings) -> int:

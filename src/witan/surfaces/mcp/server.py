@@ -6,10 +6,10 @@ import os
 import queue
 import signal
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, MutableMapping
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from threading import Thread
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import anyio
 import mcp_types as types
@@ -24,6 +24,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from witan.deliberation.call_headers import TRACE
 from witan.errors import Busy, UnknownName, WitanError
@@ -54,11 +55,6 @@ INSTRUCTIONS = (
 
 Context = ServerRequestContext[Any, Any]
 Page = types.PaginatedRequestParams | None
-
-Message: TypeAlias = MutableMapping[str, Any]
-Scope: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 _log = logging.getLogger("witan.mcp")
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, make_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass
 from functools import cache, partial
 from math import inf
 from types import MappingProxyType
@@ -24,6 +24,7 @@ from witan.service.parameters import (
     Doc,
     Parameters,
     adapter_of,
+    copy_field,
     fault_place,
     fault_words,
     validate_parameters,
@@ -60,7 +61,7 @@ def arguments_of(declaration: Any, **more: Any) -> Any:
         Further arguments by name: an annotated type and a default.
     """
     hints = get_type_hints(declaration, include_extras=True)
-    members = [(each.name, hints[each.name], _copy(each)) for each in fields(declaration)]
+    members = [(each.name, hints[each.name], copy_field(each)) for each in fields(declaration)]
     settings = [each for each in members if each[0] in _settings(declaration)]
     own = [each for each in members if each not in settings]
     if settings:
@@ -82,12 +83,6 @@ def _settings(declaration: Any) -> tuple[str, ...]:
     names = [each.name for each in fields(declaration)]
     counts = issubclass(declaration, BallotSettings)
     return tuple(name for name in names if counts and name in SETTINGS)
-
-
-def _copy(each: Field[Any]) -> Any:
-    if each.default_factory is not MISSING:
-        return field(default_factory=each.default_factory)
-    return field() if each.default is MISSING else field(default=each.default)
 
 
 def parameters_from(declaration: Any, arguments: Any) -> Any:

@@ -4,8 +4,8 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 from typing import Annotated, Literal
 
-import anyio
 from fastapi import APIRouter, Depends, Path, Query, Request
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from typing_extensions import TypedDict
@@ -19,7 +19,14 @@ from witan.service.sessions.councils import CouncilProfile
 from witan.service.sessions.manager import Service
 from witan.service.sessions.running import RunningSession
 from witan.service.stored_sessions import check_continued
-from witan.surfaces.http.endpoints import TOKEN, ClientOf, Hops, ServiceOf, reply
+from witan.surfaces.http.endpoints import (
+    TOKEN,
+    ClientOf,
+    Hops,
+    ServiceOf,
+    reply,
+    run_while_connected,
+)
 from witan.surfaces.http.events import check_room, frames, stream_admitted
 from witan.surfaces.http.openapi import Responses, event_stream, openai_error_responses
 from witan.surfaces.openai.chat import ChatFrames, Completion, completion
@@ -204,7 +211,7 @@ async def respond(
     model = find_model(service, body.model)
     for message in body.input:
         if message.item_id is not None:
-            message.content = await _read_reference(service, message.item_id)
+            message.content = (await _load_answer(service, message.item_id, MESSAGE_ID)).text or ""
     question = body.question_for(model, service.profiles)
     parent = None
     if body.previous_response_id is not None:
@@ -311,11 +318,6 @@ async def _load_answer(service: Service, public_id: str, prefix: str) -> Session
     return session
 
 
-async def _read_reference(service: Service, item_id: str) -> str:
-    """Read the final answer that an item refers to."""
-    return (await _load_answer(service, item_id, MESSAGE_ID)).text or ""
-
-
 def _past_response(
     request: Request, record: Session, running_session: RunningSession | None
 ) -> ResponseObject:
@@ -354,26 +356,16 @@ def _form(request: Request, body: CouncilCallBody, *, store: bool) -> ReplyForm:
 async def _reply_whole(
     request: Request, running_session: RunningSession, write: Callable[[], object]
 ) -> Response:
-    """Reply when a session ends, with its text or its failure."""
-    await _wait_for_end(request, running_session)
+    """Reply when a session ends; cancel it if the client disconnects."""
+    try:
+        await run_while_connected(request, running_session.wait_for_end)
+    except ClientDisconnect:
+        running_session.cancel()
+        raise
     reason = refusal(running_session.session, running_session.failure)
     if reason is not None:
         return openai_problem(reason.status, reason.message, code=reason.code)
     return reply(write(), headers=trust_headers(running_session.session))
-
-
-async def _wait_for_end(request: Request, running_session: RunningSession) -> None:
-    """Wait for a session; cancel it if the client disconnects."""
-    async with anyio.create_task_group() as group:
-
-        async def attend() -> None:
-            while (await request.receive())["type"] != "http.disconnect":
-                pass
-            running_session.cancel()
-
-        group.start_soon(attend)
-        await running_session.wait_for_end()
-        group.cancel_scope.cancel()
 
 
 def _stream(

@@ -18,21 +18,19 @@ STYLES = (
 )
 """In the order in which they are read."""
 
+SCRIPTS = (
+    "page.js",
+    "session.js",
+    "charts.js",
+    "text.js",
+    "composer.js",
+    "htmx.min.js",
+    "hx-sse.min.js",
+)
+
 ASSETS = {
-    "base.css": "text/css; charset=utf-8",
-    "text.css": "text/css; charset=utf-8",
-    "session.css": "text/css; charset=utf-8",
-    "figures.css": "text/css; charset=utf-8",
-    "charts.css": "text/css; charset=utf-8",
-    "reports.css": "text/css; charset=utf-8",
-    "composer.css": "text/css; charset=utf-8",
-    "page.js": "text/javascript; charset=utf-8",
-    "session.js": "text/javascript; charset=utf-8",
-    "charts.js": "text/javascript; charset=utf-8",
-    "text.js": "text/javascript; charset=utf-8",
-    "composer.js": "text/javascript; charset=utf-8",
-    "htmx.min.js": "text/javascript; charset=utf-8",
-    "hx-sse.min.js": "text/javascript; charset=utf-8",
+    **dict.fromkeys(STYLES, "text/css; charset=utf-8"),
+    **dict.fromkeys(SCRIPTS, "text/javascript; charset=utf-8"),
     "icon.svg": "image/svg+xml",
 }
 """Every file that a browser may ask for, and its media type."""

@@ -184,6 +184,11 @@ def _fitting_prefix(text: str, width: int) -> str:
     return text
 
 
+def uncapitalize(text: str) -> str:
+    """Begin a text with a small letter."""
+    return text[:1].lower() + text[1:]
+
+
 def interval_text(interval: "Interval | None", digits: int = 2) -> str:
     """``0.12 to 0.75``; `UNKNOWN` where there is none."""
     if interval is None:

@@ -319,10 +319,9 @@ def audit_report(report: AuditReport) -> Report:
         blocks = tuple(_criterion(report, on))
     elif report.panel is None or report.calibration is None:
         line = report.lines[0]
-        title, about = (
-            audit_title(line.reviewer, None),
-            (_kind(line), _ballot_count(line), sessions),
-        )
+        title = audit_title(line.reviewer, None)
+        counts = count_noun(line.ballots, "ballot"), count_noun(line.abstentions, "abstention")
+        about = (_kind(line), ", ".join(counts), sessions)
         blocks = tuple(_reviewer(report, line))
     else:
         title, about = audit_title(None, None), (sessions,)
@@ -404,18 +403,14 @@ def _draw(name: str, line: Measured, words: Sequence[Word], link: Link | None = 
             dots.append(None)
             continue
         stands_out = word.stands_out(line)
+        numbers = f"{_value_text(measure, measure.value)}, interval {_interval(measure) or UNKNOWN}"
         text = (
-            f"{name}, {word.strip or word.title}: {_signed(measure, measure.value)}, interval "
-            f"{_interval(measure).replace('-', '−') or UNKNOWN}, {measure.n:,} {measure.of}"
-            f"{', stands out' * stands_out}"
+            f"{name}, {word.strip or word.title}: {numbers.replace('-', '−')}, "
+            f"{measure.n:,} {measure.of}{', stands out' * stands_out}"
         )
         mark: Literal["circle", "diamond"] = "diamond" if stands_out else "circle"
         dots.append(Dot(measure.value, measure.interval, mark, text))
     return DotLine(name, "", tuple(dots), link=link or "")
-
-
-def _signed(measure: Measure, value: float) -> str:
-    return _value_text(measure, value).replace("-", "−")
 
 
 def _kind(line: Audited) -> str:
@@ -423,10 +418,6 @@ def _kind(line: Audited) -> str:
     if not line.human:
         return "a model"
     return "everybody who voted" if line.reviewer == PEOPLE else "a person"
-
-
-def _ballot_count(line: ReviewerAudit) -> str:
-    return f"{count_noun(line.ballots, 'ballot')}, {count_noun(line.abstentions, 'abstention')}"
 
 
 def _whole_report(
@@ -500,19 +491,18 @@ def _comparison(
     ordered = sorted(lines, key=place)
     places = [place(pair) for pair in ordered]
     breaks = {at for at in range(1, len(ordered)) if places[at] != places[at - 1]}
-    first_with_few = next(
-        (at for at, (first_with_few, _) in enumerate(places) if first_with_few), None
-    )
+    first_with_few = next((at for at, (lacks_data, _) in enumerate(places) if lacks_data), None)
     labels, folds = {}, {}
     if first_with_few is not None:
         few = count_noun(len(ordered) - first_with_few, "reviewer")
         labels = {first_with_few: FEW}
         folds = {first_with_few: f"{few} without enough data"} if first_with_few else {}
+    names = [
+        Cell(line.reviewer, basis=_kind(line) if line.human else "", link=_link(line, criterion))
+        for line, _ in ordered
+    ]
     columns: list[tuple[Column, list[Cell]]] = [
-        (
-            Column("reviewer", "left", fit="middle", heads=True),
-            [_name(line, criterion) for line, _ in ordered],
-        )
+        (Column("reviewer", "left", fit="middle", heads=True), names)
     ]
     if not criterion:
         ballots = [Cell(f"{line.ballots:,}") for line, _ in ordered]
@@ -542,11 +532,6 @@ def _comparison(
         legend.append(f"! stands out at {level_percent(report.level)}.")
     if legend:
         yield Sentence(" ".join(legend), quiet=True)
-
-
-def _name(line: Audited, criterion: str) -> Cell:
-    basis = _kind(line) if line.human else ""
-    return Cell(line.reviewer, basis=basis, link=_link(line, criterion))
 
 
 def _link(line: Audited, criterion: str) -> Link:

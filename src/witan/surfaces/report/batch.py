@@ -1,6 +1,7 @@
 """Write the progress, bill and report of a batch, and the comparison of its arms."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from math import ceil
 
 from witan.core.arms import ArmComparison, measure_of
@@ -21,6 +22,7 @@ from witan.surfaces.report.document import (
     Report,
     Sentence,
     Table,
+    measure_cell,
     table_of,
 )
 from witan.surfaces.report.estimates import estimate_blocks, mean_sentence
@@ -270,12 +272,7 @@ def _differences(comparison: ArmComparison) -> Table:
 
 
 def _difference_cell(measure: Measure) -> Cell:
-    if measure.value is None:
-        return Cell(None, basis=measure.why or "", short="few questions")
-    if measure.interval is None:
-        return Cell(number(measure.value, 2))
-    low, high = (number(end, 2) for end in (measure.interval.low, measure.interval.high))
-    return Cell(number(measure.value, 2), interval=f"[{low}, {high}]")
+    return measure_cell(measure, "few questions", partial(number, digits=2))
 
 
 def _prices(comparison: ArmComparison) -> Table:

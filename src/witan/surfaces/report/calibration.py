@@ -19,6 +19,7 @@ from witan.surfaces.report.document import (
     Report,
     Sentence,
     Table,
+    bracket,
     table_of,
 )
 from witan.surfaces.report.tally import unread_blocks
@@ -112,11 +113,7 @@ def _alt_text(tenth: Tenth) -> str:
 
 
 def _bracket(measure: Measure) -> str:
-    interval = measure.interval
-    if interval is None:
-        return ""
-    low, high = (number(100 * end, 0) for end in (interval.low, interval.high))
-    return f"[{low}, {high}]"
+    return bracket(measure.interval, lambda end: number(100 * end, 0))
 
 
 def _finding(check: CalibrationCheck) -> str:

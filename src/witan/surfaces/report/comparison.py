@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from witan.core.comparison import Comparison
 from witan.core.display import percent
-from witan.core.outcome import Leads, Outcome
+from witan.core.outcome import Outcome
 from witan.errors import NothingToCount
 from witan.service.text import UNKNOWN, count_noun, decimals, list_text, number
 from witan.surfaces.report.chart import Grid, Square, signed_number
@@ -177,18 +177,14 @@ def _steadiness(comparison: Comparison) -> Iterator[Block]:
         ),
     ]
     if len(comparison.sessions) > 1:
-        columns.append((Column("leads", "left", fit="middle", keep=50), [*map(_list_leads, leads)]))
+        counts = [", ".join(f"{name} {n:,}" for name, n in each.times.items()) for each in leads]
+        columns.append((Column("leads", "left", fit="middle", keep=50), counts))
     yield Heading("How steady each rule is", "steady")
     yield table_of("How steady each rule is", columns)
 
 
 def _part(part: int, whole: int) -> str:
     return f"{part:,} of {whole:,}"
-
-
-def _list_leads(leads: Leads) -> str:
-    """List who leads how often, a shared lead for each."""
-    return ", ".join(f"{name} {times:,}" for name, times in leads.times.items())
 
 
 def _agreement(comparison: Comparison) -> Iterator[Block]:

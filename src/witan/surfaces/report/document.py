@@ -11,9 +11,11 @@ from itertools import groupby, pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from witan.service.text import list_text
+from witan.service.text import list_text, uncapitalize
 
 if TYPE_CHECKING:
+    from witan.core.outcome import Interval
+    from witan.core.stats.measures import Measure
     from witan.surfaces.report.chart import Drawing
 
 ALWAYS = 100
@@ -159,6 +161,18 @@ class Cell:
     shade: int = 0
 
 
+def bracket(interval: "Interval | None", write: Callable[[float], str]) -> str:
+    """Write an interval in brackets; empty: there is none."""
+    return "" if interval is None else f"[{write(interval.low)}, {write(interval.high)}]"
+
+
+def measure_cell(measure: "Measure", few: str, write: Callable[[float], str]) -> Cell:
+    """Make the cell of a measure with its interval, or of why there is too little data."""
+    if measure.value is None:
+        return Cell(None, basis=measure.why or "", short=few)
+    return Cell(write(measure.value), interval=bracket(measure.interval, write))
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One row of a table; `strong`: it leads."""
@@ -302,7 +316,7 @@ class Banner:
         yield Sentence(f"{self.headline} {self.detail}".rstrip())
         for chip in self.chips:
             value = "" if chip.value is None else f" {chip.value}"
-            yield Sentence(f"{chip.name}{value}: {_uncapitalize(chip.meaning)}", quiet=True)
+            yield Sentence(f"{chip.name}{value}: {uncapitalize(chip.meaning)}", quiet=True)
         if self.facts:
             yield Facts(self.facts)
 
@@ -564,10 +578,6 @@ class BallotMatrix:
         return ranking or f"grades alone, of {list_text(graded, most=20)}"
 
 
-def _uncapitalize(text: str) -> str:
-    return text[:1].lower() + text[1:]
-
-
 def quote_notes(notes: str | None) -> Iterator[str]:
     """Yield the lines of a reviewer's notes."""
     lines = [line for line in (notes or "").splitlines() if line.strip()]
@@ -708,18 +718,17 @@ def table_of(
 NOTES_SHOWN = 10
 
 
-def limit_notes(blocks: Sequence[Block], most: int = NOTES_SHOWN) -> Iterator[Block]:
-    """Yield blocks, summarizing notes of one kind beyond `most`, except concerns."""
+def limit_notes(blocks: Sequence[Block]) -> Iterator[Block]:
+    """Yield blocks, summarizing notes of one kind beyond `NOTES_SHOWN`, except concerns."""
 
     def look(block: Block) -> str:
         return block.kind if isinstance(block, Note) and block.kind != "concern" else ""
 
     for kind, run in groupby(blocks, key=look):
         members = list(run)
-        if not kind or len(members) <= most:
+        n_more, last = len(members) - NOTES_SHOWN, members[-1]
+        if n_more <= 0 or not (kind and isinstance(last, Note)):
             yield from members
             continue
-        yield from members[:most]
-        last = members[most - 1]
-        assert isinstance(last, Note)  # noqa: S101 - chosen above
-        yield replace(last, text=f"… and {len(members) - most:,} more", subject="", option="")
+        yield from members[:NOTES_SHOWN]
+        yield replace(last, text=f"… and {n_more:,} more", subject="", option="")

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, TypeAlias
 from witan.core.escaping import clean
 from witan.surfaces.report.chart import (
     Axis,
-    Band,
     Dot,
     DotLine,
     DotPlot,
@@ -268,18 +267,14 @@ def _draw_bands(canvas: _Rows, first: int, top: float) -> float:
                 canvas, line, zip(axes, columns.plots[: len(axes)], dots, strict=True), top
             )
             top += height + 13 * bool(line.remark)
-        _box(band, columns, began, top, ground)
+        if band.has_box:
+            ground.append(draw_rect((0.5, began), (columns.width - 1, top - began), "box", 6))
         top += 5
     bottom = top - 5
     above = columns.row_height(rows) == DENSE_ROW_HEIGHT and len(rows.axes) == 1
     for x, axis in zip(columns.plots, axes, strict=False):
         ground += _axis(axis, x, columns.plot, start, bottom, above=above)
     return bottom
-
-
-def _box(band: Band, columns: _Columns, top: float, bottom: float, ground: list[str]) -> None:
-    if band.has_box:
-        ground.append(draw_rect((0.5, top), (columns.width - 1, bottom - top), "box", 6))
 
 
 def _draw_line(

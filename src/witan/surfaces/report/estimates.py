@@ -1,6 +1,7 @@
 """The report of estimates: corrected, uncorrected and people's own means, and differences."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from witan.core.estimation import (
     CorrectedMean,
@@ -11,7 +12,7 @@ from witan.core.estimation import (
 )
 from witan.core.stats.measures import Measure
 from witan.service.operations.calibration import EstimateResult
-from witan.service.text import UNKNOWN, count_noun, number
+from witan.service.text import count_noun, number
 from witan.surfaces.report.document import (
     Block,
     Cell,
@@ -19,6 +20,8 @@ from witan.surfaces.report.document import (
     Heading,
     Report,
     Sentence,
+    bracket,
+    measure_cell,
     table_of,
 )
 from witan.surfaces.report.tally import unread_blocks
@@ -205,25 +208,16 @@ def _table(title: str, heading: str, names: Sequence[str], means: Sequence[Corre
 
 
 def _cell(measure: Measure) -> Cell:
-    if measure.value is None:
-        return Cell(None, basis=measure.why or "", short="few sessions")
-    return Cell(_number(measure, measure.value), interval=_bracket(measure))
+    return measure_cell(measure, "few sessions", _number_writer(measure))
 
 
-def _number(measure: Measure, value: float) -> str:
-    return number(value, 2 if measure.unit.startswith("grade") else 3)
-
-
-def _bracket(measure: Measure) -> str:
-    if measure.interval is None:
-        return ""
-    low, high = (_number(measure, end) for end in (measure.interval.low, measure.interval.high))
-    return f"[{low}, {high}]"
+def _number_writer(measure: Measure) -> Callable[[float | None], str]:
+    return partial(number, digits=2 if measure.unit.startswith("grade") else 3)
 
 
 def _text(measure: Measure) -> str:
-    value = UNKNOWN if measure.value is None else _number(measure, measure.value)
-    return " ".join(filter(None, (value, _bracket(measure))))
+    write = _number_writer(measure)
+    return " ".join(filter(None, (write(measure.value), bracket(measure.interval, write))))
 
 
 def _assumption(estimates: Estimates) -> Iterator[Block]:

@@ -176,7 +176,8 @@ def _details(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> Shown:
         (Column("s/answer", keep=20), [number(line.effort.seconds, 1) for line in lines]),
     )
     if any(line.effort.failure_rate for line in lines):
-        shown.append((Column("failed", keep=22), [_failure_rate(line) for line in lines]))
+        rates = [percent(line.effort.failure_rate) for line in lines]
+        shown.append((Column("failed", keep=22), rates))
     return shown
 
 
@@ -218,10 +219,6 @@ def _signed_text(value: float, digits: int) -> str:
     return (
         number_text if number_text.startswith("-") or float(number_text) == 0 else f"+{number_text}"
     )
-
-
-def _failure_rate(line: LeaderboardLine) -> str:
-    return percent(line.effort.failure_rate)
 
 
 def _ranks_text(line: LeaderboardLine) -> str:
@@ -380,15 +377,12 @@ def _strength_table(names: Sequence[str], p_beats: Sequence[Sequence[float | Non
 
 
 def _square(p: float | None, name: str, rival: str) -> Square:
-    share = None if p is None else 2 * round(p, 2) - 1  # what prints as even has no hue
-    return Square(_probability(p), f"{name} over {rival}: {number(p)}", share)
-
-
-def _probability(p: float | None) -> str:
     """Print two digits without the leading zero, never rounding to certainty."""
+    words = f"{name} over {rival}: {number(p)}"
     if p is None:
-        return UNKNOWN
-    return "<.01" if p < 0.005 else ">.99" if p >= 0.995 else f"{p:.2f}"[1:]
+        return Square(UNKNOWN, words, None)
+    text = "<.01" if p < 0.005 else ">.99" if p >= 0.995 else f"{p:.2f}"[1:]
+    return Square(text, words, 2 * round(p, 2) - 1)  # what prints as even has no hue
 
 
 def _strength(board: Leaderboard) -> Iterator[Block]:
@@ -427,8 +421,8 @@ def cost_chart(board: Leaderboard, *, with_unranked: bool = True) -> Chart:
     points = tuple(
         Point(
             line.model,
-            f"{line.model}: {_value_text(board, line)}, interval "
-            f"{_interval_text(board, line)}; {_price(cost)} an answer",
+            f"{line.model}: {_value_text(board, line)}, interval {_interval_text(board, line)}; "
+            f"{f'{number(cost, 4)} US$' if cost else 'free'} an answer",
             cost,
             dot,
         )
@@ -466,10 +460,6 @@ def cost_chart(board: Leaderboard, *, with_unranked: bool = True) -> Chart:
             ],
         ),
     )
-
-
-def _price(cost: float) -> str:
-    return f"{number(cost, 4)} US$" if cost else "free"
 
 
 Priced = tuple[LeaderboardLine, float, Dot]

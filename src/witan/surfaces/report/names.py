@@ -212,15 +212,12 @@ def find_seat(session: "Session", value: str) -> str:
 
     What is neither is returned as it is, for whoever looks it up to refuse.
     """
-    seat_names = _everyone(session.opening)
+    opened = session.opening
+    seat_names = dict.fromkeys(seat.name for seat in (*opened.seats, *opened.jury))
     if value in seat_names:
         return value
     naming = SeatNames.of(session, hides_names=True)
     return {naming.value(seat): seat for seat in seat_names}.get(value, value)
-
-
-def _everyone(opening: "SessionOpened") -> list[str]:
-    return list(dict.fromkeys(seat.name for seat in (*opening.seats, *opening.jury)))
 
 
 def _labels(session: "Session", seats: list[str]) -> dict[str, str]:

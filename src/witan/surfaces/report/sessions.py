@@ -28,15 +28,11 @@ def sessions_report(listing: SessionList) -> Report:
     """Write the report of a list of sessions."""
     if not listing.sessions:
         return Report("Sessions", (), "No matching sessions.", ())
-    return Report(
-        "Sessions", ("the latest first",), "", (_table(listing), *_next_page_note(listing))
-    )
-
-
-def _next_page_note(listing: SessionList) -> Iterator[Block]:
+    blocks: list[Block] = [_table(listing)]
     if listing.next is not None:
         text = f"There are more than these {len(listing.sessions):,}; limit=NUMBER lists more."
-        yield Note(text, "hint", option="limit")
+        blocks.append(Note(text, "hint", option="limit"))
+    return Report("Sessions", ("the latest first",), "", tuple(blocks))
 
 
 def _table(listing: SessionList) -> Table:
@@ -44,7 +40,10 @@ def _table(listing: SessionList) -> Table:
     columns: list[tuple[Column, Sequence[str]]] = [
         (Column("session", "left", fit="middle", heads=True), [short[s.session] for s in lines]),
         (Column("asked, UTC", "left", keep=40), [f"{s.at:%Y-%m-%d %H:%M}" for s in lines]),
-        (Column("status", "left", keep=70), [*map(_status, lines)]),
+        (
+            Column("status", "left", keep=70),
+            [f"{'simulated, ' * s.simulated}{s.status}" for s in lines],
+        ),
         (Column("question", "left", fit="end"), [question_beginning(s.question) for s in lines]),
         (
             Column("leader", "left", keep=60, fit="middle"),
@@ -66,10 +65,6 @@ def _table(listing: SessionList) -> Table:
 def _drop_empty(column: Column, cells: Sequence[str]) -> list[tuple[Column, Sequence[str]]]:
     """Leave out a column that says nothing of any session."""
     return [(column, cells)] if any(cells) else []
-
-
-def _status(line: SessionSummary) -> str:
-    return f"simulated, {line.status}" if line.simulated else line.status
 
 
 def question_beginning(question: str, most: int = BEGINNING) -> str:
@@ -137,14 +132,10 @@ def _notes(result: Deletion) -> Iterator[Note]:
         yield Note(result.note, "warning")
     if result.children:
         alone = len(result.children) == 1
+        names = [f"{session} ({relation})" for session, relation in result.children.items()]
         hold, them = ("holds", "it") if alone else ("hold", "them")
         yield Note(
-            f"{_children(result.children)} still {hold} text that was deleted: "
+            f"{list_text(names, most=SHOWN)} still {hold} text that was deleted: "
             f"delete {them} as well",
             "warning",
         )
-
-
-def _children(children: Mapping[str, str]) -> str:
-    names = [f"{session} ({relation})" for session, relation in children.items()]
-    return list_text(names, most=SHOWN)

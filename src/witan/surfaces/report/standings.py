@@ -81,7 +81,11 @@ def _tiers(outcome: Outcome, names: CandidateNames, before: Outcome | None) -> I
     leader = outcome.clear_leader if several else None
     digits = decimals([line.score for line in outcome.standings])
     has_boxes = not ignores_chance(outcome)
-    for (in_play, _), tier in groupby(outcome.standings, key=lambda s: (_in_tier(s), s.tier)):
+
+    def place(line: Standing) -> tuple[bool, int]:
+        return line.votes > 0 and not line.failed, line.tier
+
+    for (in_play, _), tier in groupby(outcome.standings, key=place):
         members = list(tier)
         label = _box_label(outcome, members) if has_boxes and in_play else ""
         lines = []
@@ -105,11 +109,6 @@ def _box_label(outcome: Outcome, members: Sequence[Standing]) -> str:
     if not any(close):
         return ""
     return "too close to call" if all(close) else "some pairs too close to call"
-
-
-def _in_tier(standing: Standing) -> bool:
-    """Return true if it has votes and passed the safety gate."""
-    return standing.votes > 0 and not standing.failed
 
 
 def _has_score(standing: Standing) -> bool:

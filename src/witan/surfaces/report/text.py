@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from shlex import quote
 
-from witan.service.text import UNKNOWN, Folding, Page, clean, readable, shorten, span
+from witan.service.text import UNKNOWN, Folding, Page, clean, readable, shorten, span, uncapitalize
 from witan.surfaces.report.document import (
     ALWAYS,
     NO_LABELS,
@@ -42,17 +42,13 @@ MARK = "!"
 def report_text(page: Page, report: Report) -> Iterator[str]:
     """Yield the lines of a report, without charts or chart-only sections."""
     yield page.sentence(
-        " · ".join(filter(None, (_uncapitalize(report.title), *report.about))), "bold", hang=2
+        " · ".join(filter(None, (uncapitalize(report.title), *report.about))), "bold", hang=2
     )
     if report.finding:
         yield page.sentence(report.finding)
     sections = [each for each in report.plain.sections if each.blocks]
     for section in sections:
         yield from _section(page, section, has_heading=len(sections) > 1)
-
-
-def _uncapitalize(text: str) -> str:
-    return text[:1].lower() + text[1:]
 
 
 def _section(page: Page, section: Section, *, has_heading: bool) -> Iterator[str]:
@@ -282,11 +278,7 @@ _MARKUP = re.compile(
 
 def to_markdown(text: str) -> str:
     """Escape markup, control and invisible characters in one line."""
-    return _MARKUP.sub(_escape, clean(text))
-
-
-def _escape(match: re.Match[str]) -> str:
-    return f"{match[0][:-1]}\\{match[0][-1]}"
+    return _MARKUP.sub(lambda match: f"{match[0][:-1]}\\{match[0][-1]}", clean(text))
 
 
 def report_markdown(report: Report) -> str:
@@ -328,14 +320,11 @@ def _markdown_block(block: Block) -> Iterator[str]:
                 for sentence in sentences:
                     yield f"- {to_markdown(f'{title.lower()}: {sentence}')}"
         case Note():
-            start = {"warning": "note: ", "concern": _subject(block)}
+            subject = f"{to_markdown(block.subject)}: " if block.subject else ""
+            start = {"warning": "note: ", "concern": subject}
             yield f"- {start.get(block.kind, '')}{to_markdown(block.text)}"
         case Table():
             yield from _markdown_table(block)
-
-
-def _subject(note: Note) -> str:
-    return f"{to_markdown(note.subject)}: " if note.subject else ""
 
 
 def _markdown_table(table: Table) -> Iterator[str]:

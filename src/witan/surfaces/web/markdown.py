@@ -27,6 +27,10 @@ _TASK = re.compile(r"\[([ xX])\]\s+")
 _DIRECTED = ("bullet_list_open", "ordered_list_open", "blockquote_open")
 """Blocks whose sign stands where their lines begin, right or left."""
 
+TABLE_BEGIN = (
+    '<div class="table-box" dir="auto" tabindex="0" role="group" aria-label="Table"><table>\n'
+)
+
 _SAFE_LINK = re.compile(r"(?:https?://|mailto:)[^\s]", re.IGNORECASE)
 
 
@@ -84,7 +88,7 @@ def _parser(*, has_footnotes: bool) -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
     # A definition such as "[A]: http://…" would turn every citation into a link of its own.
     parser.disable("reference")
-    parser.validateLink = _may_link  # type: ignore[method-assign]
+    parser.validateLink = lambda url: _SAFE_LINK.match(url) is not None  # type: ignore[method-assign]
     if has_footnotes:
         footnote_plugin(parser, inline=False)
     add_maths(parser)
@@ -92,8 +96,8 @@ def _parser(*, has_footnotes: bool) -> MarkdownIt:
     parser.add_render_rule("image", _image)
     parser.add_render_rule("fence", write_code)
     parser.add_render_rule("code_block", write_code)
-    parser.add_render_rule("table_open", _table_open)
-    parser.add_render_rule("table_close", _table_close)
+    parser.add_render_rule("table_open", lambda *_: TABLE_BEGIN)
+    parser.add_render_rule("table_close", lambda *_: "</table></div>\n")
     parser.add_render_rule("task", _task)
     parser.add_render_rule("footnote_anchor", _footnote_anchor)
     return parser
@@ -139,20 +143,6 @@ def _footnote_anchor(
     again = tokens[at].meta.get("subId", 0)
     place = f"fnref{name}{f':{again}' if again else ''}"
     return f' <a href="#{place}" class="footnote-backref" aria-label="Back to the text">↩︎</a>'
-
-
-def _table_open(*_others: Any) -> str:
-    return (
-        '<div class="table-box" dir="auto" tabindex="0" role="group" aria-label="Table"><table>\n'
-    )
-
-
-def _table_close(*_others: Any) -> str:
-    return "</table></div>\n"
-
-
-def _may_link(url: str) -> bool:
-    return _SAFE_LINK.match(url) is not None
 
 
 def _align(token: Token) -> None:

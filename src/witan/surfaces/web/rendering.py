@@ -87,6 +87,9 @@ class Site:
 
 SITE = Site()
 
+LIST_CHARS = 160
+"""Characters of a question that a list shows."""
+
 IN_SIGHT = ("question", "profile", "members", "rule", "max_cost_usd")
 """Parameters of a question that its form shows without being opened."""
 
@@ -116,14 +119,14 @@ def _environment() -> Environment:
     environment.globals["style_files"] = STYLES
     environment.filters |= {
         "address": _address,
-        "beginning": _excerpt,
+        "beginning": lambda question: question_beginning(clean(question), LIST_CHARS),
         "by_day": group_by_day,
         "clean": clean,
         "cost": cost_of,
         "draw": _draw,
         "exact": exact_html,
         "kind": _kind,
-        "minus": _with_minus,
+        "minus": lambda text: _MINUS.sub("−", text),
         "origin": origin_text,
         "outcome": outcome_text,
         "overlong": _is_overlong,
@@ -133,20 +136,8 @@ def _environment() -> Environment:
     return environment
 
 
-LIST_CHARS = 160
-"""Characters of a question that a list shows."""
-
-
-def _excerpt(question: str) -> str:
-    return question_beginning(clean(question), LIST_CHARS)
-
-
 _MINUS = re.compile(r"(?<![\w-])-(?=\d)")
-
-
-def _with_minus(text: str) -> str:
-    """Print the minus sign of numbers, where a terminal has a hyphen."""
-    return _MINUS.sub("−", text)
+"""The hyphen before a number, for which a page has the minus sign."""
 
 
 CARD_LINES, CARD_COLUMNS = 11, 40

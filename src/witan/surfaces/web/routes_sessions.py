@@ -317,11 +317,11 @@ async def _show_session(
         )
         return HtmlPage(render_live(live, site=site), headers=UNKEPT)
     result = await dispatch(show_session, service, LOCAL, ShowParameters(session_id), keep_typed)
-    recount_view, failure = None, None
+    recount_view, failure, problem = None, None, ""
     try:
         recount_view = await _recount(service, session_id, result, query)
     except WitanError as error:
-        failure = error
+        failure, problem = error, f"The recount failed: {word_error(request, error)}"
     if not isinstance(result, ImportedSession):
         # It runs no longer here where another process took the session up.
         running_session = service.find_running(session_id)
@@ -335,7 +335,7 @@ async def _show_session(
         show_names=query.reveal,
         recount=recount_view,
         site=site,
-        problem=_word_failure(request, failure) or _running_problem(running_session),
+        problem=problem or _running_problem(running_session),
         misnamed=query.misnamed,
         follow_ups=follow_ups,
     )
@@ -375,11 +375,6 @@ def _read_weight(text: str) -> float:
         return float(text)
     except ValueError:
         raise InvalidParameter("the weight of a reviewer", text, "a number ≥ 0") from None
-
-
-def _word_failure(request: Request, error: WitanError | None) -> str:
-    """Say why a session cannot be recounted; empty: it can."""
-    return "" if error is None else f"The recount failed: {word_error(request, error)}"
 
 
 def _running_problem(running_session: RunningSession | None) -> str:

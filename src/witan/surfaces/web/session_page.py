@@ -186,6 +186,7 @@ def session_page(
     judges_texts = session.opening.judging is not None
     names = SeatNames.of(session, hides_names=not (show_names or judges_texts))
     outcome = session.outcome if recount is None else recount.outcome
+    failed = names.order(failed_seats(session))
     return SessionPage(
         session_report(record, names, recount=recount),
         session.id,
@@ -199,7 +200,7 @@ def session_page(
         rule="" if outcome is None else outcome.rule,
         session_rule="" if session.outcome is None else session.outcome.rule,
         ballots=tuple(_switches(session, recount, names)),
-        retry=_failed_seats(session, names),
+        retry=tuple((names.value(each), names.name(each)) for each in failed),
         has_text=session.text is not None,
         n_children=len(record.children),
         council=find_council(session.opening, councils),
@@ -276,12 +277,6 @@ def _leaders_text(outcome: Outcome | None, names: SeatNames) -> str:
 def session_rules() -> tuple[str, ...]:
     """Return every rule that a single session can be counted by."""
     return tuple(sorted(name for name in RULES if RULES[name].needs != "history"))
-
-
-def _failed_seats(session: Session, names: SeatNames) -> tuple[tuple[str, str], ...]:
-    """Return seats to retry, as forms have them, and their names."""
-    seats = names.order(failed_seats(session))
-    return tuple((names.value(seat), names.name(seat)) for seat in seats)
 
 
 def find_council(opening: SessionOpened, councils: Sequence["CouncilProfile"]) -> str:

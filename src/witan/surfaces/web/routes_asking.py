@@ -73,12 +73,15 @@ KNOWN_FIELDS = {*FIELDS, *(each.name for each in parameters_of(JudgeRequest))}
 BY_HAND = ("files", "conversation")
 """Fields that are no text of a parameter."""
 
+REFUSED = (WitanError, ValidationError)
+"""Errors of a request, after which its form is shown again."""
+
 UNKEPT = {"Cache-Control": "no-store"}
 
 ROLES = ("system", "user", "assistant")
 
 AT_A_FIELD = (ConfigError, InvalidParameter, TooLarge, UnknownName, ValidationError)
-"""Errors of what is filled in: the form is shown again."""
+"""Those of a request on a session, whose other errors have a page of their own."""
 
 _FIELD_OF = {"session": "parent", "seat": "members"}
 """Kind of name in an error to the field of the form."""
@@ -99,29 +102,28 @@ async def show_question_form(
 @router.post("/plan")
 async def plan(request: Request, service: ServiceOf, client: ClientOf) -> Response:
     """Show what the question would cost, above the form."""
-    values: Mapping[str, str] = {}
+    form = await read_form(request)
     try:
-        form = await read_form(request)
-        values = form.values
         session_plan = await planning.plan.handler(
             planning.Planner(service, client), read_question(form)
         )
-    except (WitanError, ValidationError) as error:
-        return await _form(request, service, refuse_form(request, values, error))
+    except REFUSED as error:
+        return await _form(request, service, refuse_form(request, form.values, error))
     report = plan_report(session_plan)
     if form.contents:
         note = Note("The estimate includes the files; choose them again before you ask.", "hint")
         report = replace(report, blocks=(note, *report.blocks))
-    return await _form(request, service, FilledForm(values), plan=report)
+    return await _form(request, service, FilledForm(form.values), plan=report)
 
 
 @router.post("/plan/estimate")
 async def estimate(request: Request, service: ServiceOf, client: ClientOf) -> Response:
     """State a question's cost in one line, during typing."""
+    form = await read_form(request)
     try:
-        question = read_question(await read_form(request))
+        question = read_question(form)
         planned = await planning.plan.handler(planning.Planner(service, client), question)
-    except (WitanError, ValidationError) as error:
+    except REFUSED as error:
         refused = refuse_form(request, {}, error)
         return PlainTextResponse(refused.problem, refused.status, UNKEPT)
     return PlainTextResponse(clean(estimate_text(planned)), headers=UNKEPT)
@@ -135,13 +137,11 @@ async def ask(
     hops: Hops,
 ) -> Response:
     """Put the question to the council, and go to watch it."""
-    values: Mapping[str, str] = {}
+    form = await read_form(request)
     try:
-        form = await read_form(request)
-        values = form.values
         running_session = await service.start(read_question(form), client, hops)
-    except (WitanError, ValidationError) as error:
-        return await _form(request, service, refuse_form(request, values, error))
+    except REFUSED as error:
+        return await _form(request, service, refuse_form(request, form.values, error))
     return redirect(site_of(request), "sessions", running_session.id)
 
 
@@ -284,14 +284,14 @@ async def plan_rejudge(
 ) -> Response:
     """Say what another jury would cost at most."""
     form = await read_form(request)
-    session_id, values = await service.resolve_session(session), form.values
+    session_id = await service.resolve_session(session)
     try:
         planned = await planning.plan_rejudge.handler(
             planning.Planner(service, client), read_rejudging(form, session_id)
         )
     except AT_A_FIELD as error:
-        return _jury_page(request, session_id, refuse_form(request, values, error))
-    return _jury_page(request, session_id, FilledForm(values), plan_report(planned))
+        return _jury_page(request, session_id, refuse_form(request, form.values, error))
+    return _jury_page(request, session_id, FilledForm(form.values), plan_report(planned))
 
 
 def _jury_page(
@@ -384,7 +384,7 @@ def refuse_form(
     """Return the filled-in form with what is wrong with it."""
     if isinstance(error, ValidationError):
         wrong = [
-            (_field_at(each["loc"]), fault_words(each["type"], each["msg"], each.get("ctx")))
+            (_find_field(each["loc"]), fault_words(each["type"], each["msg"], each.get("ctx")))
             for each in error.errors()
         ]
         problem = clean("; ".join(f"{name}: {words}" for name, words in wrong))
@@ -401,7 +401,7 @@ def refuse_form(
     return FilledForm(values, clean(words), faults, status_of(error))
 
 
-def _field_at(place: tuple[int | str, ...]) -> str:
+def _find_field(place: Iterable[int | str]) -> str:
     return next((str(each) for each in place if each in KNOWN_FIELDS), "")
 
 
@@ -413,8 +413,7 @@ def _sentence(words: str) -> str:
 def _field_of(error: WitanError, values: Mapping[str, str]) -> str:
     """Find the field that an error is about; empty: none of them."""
     if isinstance(error, ConfigError):
-        parts = error.key.replace("[", ".").split(".")
-        return next((each for each in parts if each in KNOWN_FIELDS), "")
+        return _find_field(error.key.replace("[", ".").split("."))
     if isinstance(error, UnknownName):
         name = _FIELD_OF.get(error.kind, error.kind)
         is_chairman = error.kind == "seat" and error.name == values.get("chairman", "").strip()
@@ -442,29 +441,25 @@ async def show_judge_form(request: Request, profile: str = "") -> Response:
 @router.post("/judge")
 async def judge(request: Request, service: ServiceOf, client: ClientOf, hops: Hops) -> Response:
     """Have the texts judged, and go to watch it."""
-    values: Mapping[str, str] = {}
+    form = await read_form(request)
     try:
-        form = await read_form(request)
-        values = form.values
         running_session = await service.start(read_judgment(form), client, hops)
-    except (WitanError, ValidationError) as error:
-        return _judge_page(request, refuse_form(request, values, error))
+    except REFUSED as error:
+        return _judge_page(request, refuse_form(request, form.values, error))
     return redirect(site_of(request), "sessions", running_session.id)
 
 
 @router.post("/judge/plan")
 async def plan_judge(request: Request, service: ServiceOf, client: ClientOf) -> Response:
     """Show what the judgment would cost, above the form."""
-    values: Mapping[str, str] = {}
+    form = await read_form(request)
     try:
-        form = await read_form(request)
-        values = form.values
         planned = await planning.plan_judge.handler(
             planning.Planner(service, client), read_judgment(form)
         )
-    except (WitanError, ValidationError) as error:
-        return _judge_page(request, refuse_form(request, values, error))
-    return _judge_page(request, FilledForm(values), plan_report(planned))
+    except REFUSED as error:
+        return _judge_page(request, refuse_form(request, form.values, error))
+    return _judge_page(request, FilledForm(form.values), plan_report(planned))
 
 
 def read_judgment(form: Form) -> JudgeRequest:
@@ -483,13 +478,7 @@ def read_judgment(form: Form) -> JudgeRequest:
 
 def _judge_page(request: Request, form: FilledForm, plan: Report | None = None) -> Response:
     site = site_of(request)
-    names = [each.name for each in parameters_of(JudgeRequest)]
-    fields = {
-        each.name: each
-        for each in form_fields(
-            JudgeRequest, {}, exclude=[n for n in names if n not in ABOUT_TEXTS]
-        )
-    }
+    fields = {each.name: each for each in form_fields(JudgeRequest, {})}
     fields["reference"] = replace(fields["reference"], kind="lines")
     html = render(
         "judge.html",

@@ -326,10 +326,9 @@ def add_counting_page(
         return HtmlPage(write(request))
 
     async def count(request: Request, service: ServiceOf, client: ClientOf) -> Response:
-        values = NOTHING
+        form = await read_form(request)
+        values = form.fields
         try:
-            form = await read_form(request)
-            values = form.fields
             ballots = _ballots(values.get("ballots", ""), form.contents.values())
             ballot_arguments = (
                 {"ballots": ballots} if ballots.content.strip() or not of_history else {}

@@ -28,12 +28,8 @@ class CompletionMessage(TypedDict):
 
     Parameters
     ----------
-    role
-        Always ``assistant``.
     content
         The final answer.
-    refusal
-        Always null.
     reasoning_content
         What the council did, a line each, where the request wants it.
     """
@@ -49,14 +45,10 @@ class CompletionChoice(TypedDict):
 
     Parameters
     ----------
-    index
-        Always 0.
     message
         The reply of the council.
     finish_reason
         ``length``: the text was cut.
-    logprobs
-        Always null.
     """
 
     index: int
@@ -89,8 +81,6 @@ class Completion(TypedDict):
     ----------
     id, created, model
         Its name, when the session was opened, and the model as it was requested.
-    object
-        Always ``chat.completion``.
     choices
         One.
     usage
@@ -131,14 +121,10 @@ class ChunkChoice(TypedDict):
 
     Parameters
     ----------
-    index
-        Always 0.
     delta
         The next piece.
     finish_reason
         Why the text ended; null: it goes on.
-    logprobs
-        Always null.
     """
 
     index: int
@@ -154,8 +140,6 @@ class CompletionChunk(TypedDict):
     ----------
     id, created, model
         As of the whole completion.
-    object
-        Always ``chat.completion.chunk``.
     choices
         One; none in the chunk that says the usage.
     usage

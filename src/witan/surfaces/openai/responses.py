@@ -70,26 +70,14 @@ class OutputItem(TypedDict):
 
 
 class CachedTokens(TypedDict):
-    """Tokens read from a cache; required by the protocol, never counted.
-
-    Parameters
-    ----------
-    cached_tokens, cache_write_tokens
-        Always 0.
-    """
+    """Tokens read from a cache; required by the protocol, never counted."""
 
     cached_tokens: Literal[0]
     cache_write_tokens: Literal[0]
 
 
 class ReasoningTokens(TypedDict):
-    """Tokens of reasoning; the protocol wants them, and nobody counts them.
-
-    Parameters
-    ----------
-    reasoning_tokens
-        Always 0.
-    """
+    """Tokens of reasoning; the protocol wants them, and nobody counts them."""
 
     reasoning_tokens: Literal[0]
 
@@ -120,8 +108,6 @@ class ResponseFailure(TypedDict):
 
     Parameters
     ----------
-    code
-        Always ``server_error``.
     message
         What happened, and what to do.
     """
@@ -131,13 +117,7 @@ class ResponseFailure(TypedDict):
 
 
 class IncompleteDetails(TypedDict):
-    """The reason why a text was cut.
-
-    Parameters
-    ----------
-    reason
-        Always ``max_output_tokens``.
-    """
+    """The reason why a text was cut."""
 
     reason: Literal["max_output_tokens"]
 
@@ -179,8 +159,6 @@ class ResponseObject(TypedDict):
     ----------
     id, created_at, completed_at, model
         Its name, when the session was opened, when it ended, and the council.
-    object
-        Always ``response``.
     status
         ``cancelled``: the session was interrupted, and can be resumed.
     error
@@ -205,8 +183,6 @@ class ResponseObject(TypedDict):
         None: the council calls nothing.
     temperature, top_p
         Always null: they are configured for each member.
-    metadata
-        Always empty.
     witan
         The session behind it, once it has ended.
     """
@@ -242,10 +218,6 @@ class ResponseDeletion(TypedDict):
     ----------
     id
         Its name.
-    object
-        Always ``response``.
-    deleted
-        Always true.
     """
 
     id: str
@@ -304,8 +276,6 @@ class ResponseEvent(TypedDict):
         The next piece of its text.
     text
         The whole text, at its end.
-    logprobs
-        Always empty.
     """
 
     type: EventType

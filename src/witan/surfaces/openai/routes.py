@@ -83,12 +83,8 @@ class ModelObject(TypedDict):
     ----------
     id
         What `model` takes.
-    object
-        Always ``model``.
     created
         When the server started, in seconds since 1970.
-    owned_by
-        Always ``witan``.
     witan
         The council behind it.
     """
@@ -105,8 +101,6 @@ class ModelList(TypedDict):
 
     Parameters
     ----------
-    object
-        Always ``list``.
     data
         What is configured apart from any profile comes first.
     """

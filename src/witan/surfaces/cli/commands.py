@@ -171,13 +171,7 @@ def print_result(result: object, *, as_json: bool, err: bool = False) -> None:
 
 
 def render_report(page: Page, result: object) -> Iterator[str]:
-    """Render a result as its report.
-
-    Raises
-    ------
-    TypeError
-        If its type has none.
-    """
+    """Render a result as its report."""
     from witan.surfaces.report import report_of
     from witan.surfaces.report.text import report_text
 

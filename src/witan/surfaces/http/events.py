@@ -32,13 +32,7 @@ def event_frame(message: StreamMessage) -> bytes:
 
 
 def stream_response(request: Request, pieces: AsyncGenerator[bytes, None]) -> Response:
-    """Stream a response, one of a limited number at a time.
-
-    Raises
-    ------
-    Busy
-        If as many are being read as the server bears.
-    """
+    """Stream a response, one of a limited number at a time."""
     check_room(request)
     return stream_admitted(request, pieces)
 
@@ -50,13 +44,7 @@ def stream_admitted(request: Request, pieces: AsyncGenerator[bytes, None]) -> Re
 
 
 def check_room(request: Request) -> None:
-    """Refuse one stream more than the server bears.
-
-    Raises
-    ------
-    Busy
-        If as many are being read.
-    """
+    """Refuse one stream more than the server bears."""
     gauge, most = request.app.state.streams, request.app.state.settings.max_streams
     if gauge.open >= most:
         problem = f"the limit of {most:,} open streams is reached"

@@ -226,13 +226,7 @@ class MountedApp:
                 self._runs = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Take a request.
-
-        Raises
-        ------
-        Busy
-            If the server does not run any more.
-        """
+        """Take a request."""
         if not self._runs:
             raise Busy("the server is about to stop", "ask again when it is back", 5.0)
         # Only the client that opened a connection may go on with it.

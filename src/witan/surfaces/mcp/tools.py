@@ -97,13 +97,7 @@ def parameters_from(declaration: Any, arguments: Any) -> Any:
 
 
 def read_arguments(arguments: Any, values: Mapping[str, Any]) -> Any:
-    """Validate arguments; lists and objects may come as JSON within a text.
-
-    Raises
-    ------
-    ValidationError
-        If they are not what the tool takes.
-    """
+    """Validate arguments; lists and objects may come as JSON within a text."""
     shapes = _shapes_of(arguments)
     parsed_values = {name: _parse(value, shapes.get(name, {})) for name, value in values.items()}
     return validate_parameters(arguments, parsed_values)
@@ -328,15 +322,7 @@ class Tool:
     other_operations: tuple[Operation[Any, Any], ...] = ()
 
     async def run(self, call: ToolCall, values: Mapping[str, Any]) -> ToolReply:
-        """Run the operation with arguments as a client sent them.
-
-        Raises
-        ------
-        ValidationError
-            If the arguments are not what it takes.
-        WitanError
-            If it cannot be done.
-        """
+        """Run the operation with arguments as a client sent them."""
         return await self.work(call, read_arguments(self.arguments, values))
 
 

@@ -291,13 +291,7 @@ async def delete_response(response_id: ResponseName, service: ServiceOf) -> Resp
 
 
 async def _find_session(service: Service, public_id: str, prefix: str = RESPONSE_ID) -> str:
-    """Find the session of a response or item by full name.
-
-    Raises
-    ------
-    UnknownName
-        If there is none.
-    """
+    """Find the session of a response or item by full name."""
     name = public_id.removeprefix(prefix)
     with suppress(UnknownName):
         if name != public_id and await service.resolve_session(name) == name:
@@ -397,13 +391,7 @@ class _StreamResponse(Response):
 
 
 def find_model(service: Service, name: str) -> CouncilModel:
-    """Find the council that goes by this name.
-
-    Raises
-    ------
-    UnknownName
-        If there is none; one that cannot be asked is there, and says why when it is.
-    """
+    """Find the council of this name; one that cannot be asked says why once it is."""
     models = {each.name: each for each in name_councils(service.profiles)}
     if name not in models:
         raise UnknownName("model", name, [each.name for each in _askable(service)])

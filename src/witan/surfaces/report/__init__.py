@@ -44,13 +44,7 @@ _WRITERS = {
 
 
 def report_of(result: object) -> Report:
-    """Write the report of a result.
-
-    Raises
-    ------
-    TypeError
-        If its type has none.
-    """
+    """Write the report of a result."""
     kind = type(result).__name__
     if kind not in _WRITERS:
         raise TypeError(f"no report is written of {kind}; name its writer in {__name__}")

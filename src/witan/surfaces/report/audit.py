@@ -333,11 +333,6 @@ def audit_chart(report: AuditReport) -> Chart:
     """Chart every reviewer's or one's measures, each on its axis.
 
     A report on a criterion draws how they grade on it, in place of how they judge as a whole.
-
-    Raises
-    ------
-    NothingToCount
-        If no measure of them has a value.
     """
     known_words: Sequence[Word] = REVIEWER_WORDS
     finding = _list_outliers(report)

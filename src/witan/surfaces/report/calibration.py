@@ -44,13 +44,7 @@ def calibration_report(check: CalibrationCheck) -> Report:
 
 
 def calibration_chart(check: CalibrationCheck, field: str = "p_best") -> Chart:
-    """Chart stated against found, a diagram for each number of reviewers.
-
-    Raises
-    ------
-    NothingToCount
-        If no tenth has sessions enough.
-    """
+    """Chart stated against found, a diagram for each number of reviewers."""
     drawn_tenths = [
         (panel, [tenth for tenth in _curve(panel, field).tenths if tenth.share.value is not None])
         for panel in check.panels

@@ -16,13 +16,7 @@ ZOOM = 2
 
 
 def check_chart(path: str | os.PathLike[str]) -> str:
-    """Return the kind of chart file that a name stands for.
-
-    Raises
-    ------
-    InvalidParameter
-        If it stands for none.
-    """
+    """Return the kind of chart file that a name stands for."""
     kind = Path(path).suffix.lower()
     if kind not in KINDS:
         expected = f"a name that ends in {', '.join(KINDS[:-1])} or {KINDS[-1]}"

@@ -233,13 +233,7 @@ def _pairs(
 
 
 def comparison_chart(comparison: Comparison) -> Chart:
-    """Chart rules side by side: ranks, or agreement over several sessions.
-
-    Raises
-    ------
-    NothingToCount
-        If no rule counted any session, or one rule alone several.
-    """
+    """Chart rules side by side: ranks, or agreement over several sessions."""
     if not comparison.sessions or not comparison.rules:
         raise NothingToCount("there is nothing to compare: no rule counted any session")
     if len(comparison.sessions) > 1:

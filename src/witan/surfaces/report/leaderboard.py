@@ -338,11 +338,6 @@ def strength_chart(board: Leaderboard, most: int | None = None) -> Chart:
     ----------
     most
         Models that are drawn; None: all.
-
-    Raises
-    ------
-    NothingToCount
-        If no two models have ratings with an error.
     """
     if not any(p is not None for row in board.p_beats for p in row):
         raise NothingToCount(f"no two models are rated with an error {board.terms.window}")
@@ -408,11 +403,6 @@ def cost_chart(board: Leaderboard, *, with_unranked: bool = True) -> Chart:
     ----------
     with_unranked
         Draw the models without a rank, too; else their number is said.
-
-    Raises
-    ------
-    NothingToCount
-        If no answer has a known cost.
     """
     lines = (*board.lines, *(board.provisional if with_unranked else ()))
     known = _prices(board, lines)

@@ -38,13 +38,7 @@ ASSETS = {
 
 @lru_cache(maxsize=32)
 def asset(name: str) -> bytes:
-    """Return the bytes of an asset.
-
-    Raises
-    ------
-    UnknownName
-        If there is none of this name.
-    """
+    """Return the bytes of an asset."""
     if name not in ASSETS:
         raise UnknownName("asset", name, sorted(ASSETS))
     return files(__package__).joinpath("assets", name).read_bytes()

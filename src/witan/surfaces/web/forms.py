@@ -204,13 +204,7 @@ BLANK = FilledForm()
 
 
 def read_query(operation: Operation[Any, Any], query: Mapping[str, str]) -> Any:
-    """Read the parameters of an operation from an address.
-
-    Raises
-    ------
-    InvalidParameter
-        If one of them is not what it takes.
-    """
+    """Read the parameters of an operation from an address."""
     texts = {name.removesuffix("_"): [text] for name, text in query.items()}
     return read_texts(operation.parameters, texts)
 
@@ -265,24 +259,12 @@ class Form:
         return self.texts.get(name, ("",))[-1].strip()
 
     def read_files(self) -> dict[str, str]:
-        """Return the texts of the files by name.
-
-        Raises
-        ------
-        InvalidParameter
-            If a file is no text.
-        """
+        """Return the texts of the files by name."""
         return {name: _decode(name, content) for name, content in self.contents.items()}
 
 
 async def read_form(request: Request) -> Form:
-    """Read the form of a request.
-
-    Raises
-    ------
-    InvalidParameter
-        If a text holds what cannot be stored.
-    """
+    """Read the form of a request."""
     # A field may be as long as the door lets a request be.
     longest = request.app.state.settings.body_bytes
     async with request.form(max_files=MOST_FILES, max_fields=1000, max_part_size=longest) as body:

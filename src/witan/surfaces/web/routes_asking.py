@@ -74,7 +74,7 @@ BY_HAND = ("files", "conversation")
 """Fields that are no text of a parameter."""
 
 REFUSED = (WitanError, ValidationError)
-"""Errors of a request, after which its form is shown again."""
+"""Errors of a form that is read, or of its request: it is shown again."""
 
 UNKEPT = {"Cache-Control": "no-store"}
 
@@ -312,15 +312,7 @@ def _jury_page(
 
 
 def read_retry(form: Form, session: Session) -> RetryRequest:
-    """Read which seats to ask again, and for how much.
-
-    Raises
-    ------
-    NothingToCount
-        If no seat is ticked.
-    InvalidParameter
-        If a field is not accepted.
-    """
+    """Read which seats to ask again, and for how much."""
     seats = tuple(find_seat(session, each) for each in form.texts.get("seat", ()))
     if not seats:
         raise NothingToCount("no seat is chosen: tick at least one of those that failed")
@@ -328,25 +320,13 @@ def read_retry(form: Form, session: Session) -> RetryRequest:
 
 
 def read_rejudging(form: Form, session: str) -> RejudgeRequest:
-    """Read who judges a session, and how.
-
-    Raises
-    ------
-    WitanError, ValidationError
-        If a field is not accepted.
-    """
+    """Read who judges a session, and how."""
     parameters = parse_texts(RejudgeRequest, form.texts)
     return validate_parameters(RejudgeRequest, {**parameters, "session": session})
 
 
 def read_question(form: Form) -> QuestionRequest:
-    """Read the question, and all that comes with it.
-
-    Raises
-    ------
-    WitanError, ValidationError
-        If a field is not accepted.
-    """
+    """Read the question, and all that comes with it."""
     texts = {name: text for name, text in form.texts.items() if name not in BY_HAND}
     parameters = parse_texts(QuestionRequest, texts) | {"question": form.get("question")}
     parameters |= {"files": form.read_files(), "conversation": _turns(form.get("conversation"))}
@@ -358,13 +338,7 @@ def read_question(form: Form) -> QuestionRequest:
 
 
 def _turns(text: str) -> list[dict[str, str]]:
-    """Read turns, each of which begins with a role and a colon.
-
-    Raises
-    ------
-    InvalidParameter
-        If the first line does not.
-    """
+    """Read turns, each of which begins with a role and a colon."""
     turns: list[dict[str, str]] = []
     for line in text.splitlines():
         role, colon, rest = line.partition(":")
@@ -463,13 +437,7 @@ async def plan_judge(request: Request, service: ServiceOf, client: ClientOf) -> 
 
 
 def read_judgment(form: Form) -> JudgeRequest:
-    """Read the texts, and what they are held to.
-
-    Raises
-    ------
-    WitanError, ValidationError
-        If a field is not accepted.
-    """
+    """Read the texts, and what they are held to."""
     options = {name: text for name, text in form.texts.items() if name not in TEXTS}
     texts = {name.replace("_", " "): form.get(name) for name in TEXTS if form.get(name)}
     parameters = parse_texts(JudgeRequest, options)

@@ -355,13 +355,7 @@ def add_counting_page(
 
 
 def _ballots(text: str, files: Iterable[bytes]) -> SentBallots:
-    """Take the ballots as they were written, or from a file.
-
-    Raises
-    ------
-    InvalidParameter
-        If they came both ways.
-    """
+    """Take the ballots as they were written, or from a file."""
     contents = [*files, *([text.encode()] if text.strip() else [])]
     if len(contents) > 1:
         raise InvalidParameter("ballots", "more than one text", "one: written here, or in a file")

@@ -251,13 +251,7 @@ def _cast_vote(store: SessionStore, paper: Paper, fields: Mapping[str, str]) -> 
 
 
 def read_places(sheet: Sheet, fields: Mapping[str, str]) -> Groups:
-    """Read a ranking from the place of every label, 1 the best.
-
-    Raises
-    ------
-    InvalidBallot
-        If a label has no place, or one that is no whole number.
-    """
+    """Read a ranking from the place of every label, 1 the best."""
     places: dict[int, list[str]] = {}
     for label in sheet.labels:
         place = fields.get(f"{PLACE}{label}", "").strip()

@@ -20,7 +20,7 @@ from witan.surfaces.cli.options import (
     section,
     stack_options,
 )
-from witan.surfaces.cli.stored_sessions import LocalSessions, open_sessions
+from witan.surfaces.cli.stored_sessions import open_sessions
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
@@ -135,12 +135,6 @@ def _open_reports(options: Mapping[str, Any]) -> Iterator[_Reports]:
         yield _Reports(source, config)
 
 
-@contextmanager
-def _open_sessions(options: Mapping[str, Any]) -> Iterator[LocalSessions]:
-    with open_sessions(options["config"], options["history"]) as store:
-        yield store
-
-
 @dataclass(frozen=True, slots=True)
 class _LocalProfiles:
     """The councils of a configuration, for whoever wrote it."""
@@ -161,18 +155,18 @@ def _open_profiles(options: Mapping[str, Any]) -> Iterator[_LocalProfiles]:
             await councils.open(stack)
 
     anyio.run(seat)
-    yield _LocalProfiles({name: _state_problem(each) for name, each in councils.profiles.items()})
-
-
-def _state_problem(profile: "CouncilProfile") -> "CouncilProfile":
-    return profile if profile.failure is None else replace(profile, problem=str(profile.failure))
+    profiles = {
+        name: each if each.failure is None else replace(each, problem=str(each.failure))
+        for name, each in councils.profiles.items()
+    }
+    yield _LocalProfiles(profiles)
 
 
 SUBJECTS: Mapping[str, tuple[Sequence[Decorator[Any]], Open]] = MappingProxyType(
     {
         "object": ((), lambda _: nullcontext()),
         "ReportService": ([source_options], _open_reports),
-        "SessionStore": ([config_option, history_option], _open_sessions),
+        "SessionStore": ([config_option, history_option], open_sessions),
         "ProfileService": ([config_option], _open_profiles),
     }
 )

@@ -145,7 +145,7 @@ def forget_command(
     """Delete sessions, many in one go."""
     if (bool(sessions) + (before is not None) + everything) != 1:
         raise click.UsageError("give only one of IDs, --before TIME or --all")
-    with open_sessions(config, history) as store:
+    with open_sessions({"config": config, "history": history}) as store:
         place = store.history
         if sessions:
             session_names = [*dict.fromkeys(store.whole_name(name) for name in sessions)]

@@ -154,9 +154,10 @@ def open_named_sessions(options: Mapping[str, Any]) -> Iterator[NamedSessions]:
 
 
 @contextmanager
-def open_sessions(config: Path | None, url: str | None) -> Iterator[LocalSessions]:
+def open_sessions(options: Mapping[str, Any]) -> Iterator[LocalSessions]:
     """Open the configured history, for operations on stored sessions."""
-    with open_history(load_history_config(config, url), reading=True) as history:
+    config = load_history_config(options["config"], options["history"])
+    with open_history(config, reading=True) as history:
         yield LocalSessions(history)
 
 

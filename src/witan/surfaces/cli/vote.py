@@ -67,9 +67,10 @@ def vote_command(
     is_interactive = not show and parameters["ranking"] is None
     if is_interactive and (as_json or not sys.stdin.isatty()):
         raise click.UsageError("no terminal to ask on; use --show, then --ranking TEXT")
-    with open_sessions(config, history) as store:
+    options = {"history": history, "config": config}
+    with open_sessions(options) as store:
         prepared = paper_for(store, parameters["session"], parameters["as"])
-        command_line = _command_line(prepared, {"history": history, "config": config})
+        command_line = _command_line(prepared, options)
         if show:
             _show(VotingPaper.of(prepared), command_line, as_json=as_json)
             return

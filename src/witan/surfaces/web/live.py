@@ -360,7 +360,7 @@ class LivePage:
 
     def final_patch(self, problem: str = "") -> str:
         """Return a patch that replaces the live page by the final one."""
-        page = session_page(self.session, show_names=self._show_names, councils=self._site.councils)
+        page = session_page(self.session, show_names=self._show_names)
         councils = self._site.councils
         talk = conversation_of(self.session, show_names=self._show_names, councils=councils)
         words = clean(problem)

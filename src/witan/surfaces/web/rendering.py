@@ -229,12 +229,7 @@ def render_session(
     follow_ups
         The sessions that go on from it.
     """
-    page = session_page(
-        result,
-        show_names=show_names,
-        recount=recount,
-        councils=site.councils,
-    )
+    page = session_page(result, show_names=show_names, recount=recount)
     talk = _conversation(result, show_names=show_names, site=site, follow_ups=follow_ups)
     words = clean(problem)
     return render("session.html", site=site, page=page, problem=words, misnamed=misnamed, talk=talk)

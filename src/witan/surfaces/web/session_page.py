@@ -101,12 +101,8 @@ class SessionPage:
         How each ballot counts.
     retry
         Seats that failed: as forms have them, and their names.
-    has_text
-        There is a final answer to go on from.
     n_children
         Sessions that came of it.
-    council
-        The council that can be asked to go on; empty: the configured one.
     """
 
     report: Report
@@ -123,9 +119,7 @@ class SessionPage:
     session_rule: str = ""
     ballots: tuple[BallotSwitch, ...] = ()
     retry: tuple[tuple[str, str], ...] = ()
-    has_text: bool = False
     n_children: int = 0
-    council: str = ""
 
     @property
     def title(self) -> str:
@@ -166,7 +160,6 @@ def session_page(
     *,
     show_names: bool = False,
     recount: RecountView | None = None,
-    councils: Sequence["CouncilProfile"] = (),
 ) -> SessionPage:
     """Return the page of a session.
 
@@ -176,8 +169,6 @@ def session_page(
         Names stand beside labels; they always do where it came in as ballots.
     recount
         The ballots counted again; None: as the session counted them.
-    councils
-        Those that the next question can be put to.
     """
     if isinstance(result, ImportedSession):
         return _imported_page(result, recount)
@@ -201,9 +192,7 @@ def session_page(
         session_rule="" if session.outcome is None else session.outcome.rule,
         ballots=tuple(_switches(session, recount, names)),
         retry=tuple((names.value(each), names.name(each)) for each in failed),
-        has_text=session.text is not None,
         n_children=len(record.children),
-        council=find_council(session.opening, councils),
     )
 
 

@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from witan.service.config.serve import ServeSettings
-from witan.surfaces.http.door import refusal
+from witan.surfaces.http.problems import refusal
 
 Reason = Literal[
     "header_timeout",

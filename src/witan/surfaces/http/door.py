@@ -28,9 +28,7 @@ from witan.service.config.serve import ServeSettings, token_digests
 from witan.service.sessions.running import contain_errors
 from witan.service.sessions.spending import LOCAL, Client
 from witan.surfaces.http.addresses import matched_path
-from witan.surfaces.http.problems import TITLES, problem
-from witan.surfaces.openai.errors import openai_problem
-from witan.surfaces.web.responses import problem_page, wants_page
+from witan.surfaces.http.problems import refusal
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
@@ -425,17 +423,6 @@ def _headers_alone(send: Send) -> Send:
             await send({"type": "http.response.body"})
 
     return forward
-
-
-def refusal(
-    scope: Scope, status: int, detail: str, headers: Mapping[str, str] | None = None
-) -> Response:
-    """Write a refusal in the form that clients of this path read."""
-    if wants_page(scope):
-        return problem_page(TITLES.get(status, "Refused"), detail, status, headers)
-    if scope["path"].startswith("/v1/"):
-        return openai_problem(status, detail, headers)
-    return problem(status, detail, headers)
 
 
 def _host(header: str) -> str:

@@ -1,7 +1,8 @@
 """Errors as problem details (RFC 9457), in the words of the error."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from math import ceil
 from typing import NotRequired
 
@@ -10,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
+from starlette.types import Scope
 from typing_extensions import TypedDict
 
 from witan.errors import (
@@ -40,6 +42,7 @@ from witan.surfaces.openai.errors import (
     openai_problem,
     speaks_openai,
 )
+from witan.surfaces.web.rendering import Site
 from witan.surfaces.web.responses import problem_page, site_of, wants_page
 
 STATUSES: Mapping[type[WitanError], int] = {
@@ -148,6 +151,23 @@ def problem(
     return Response(to_json(body), status, dict(headers or {}), "application/problem+json")
 
 
+def refusal(
+    scope: Scope,
+    status: int,
+    words: str,
+    headers: Mapping[str, str] | None = None,
+    *,
+    faults: list[Fault] | None = None,
+    site: Callable[[], Site] = Site,
+) -> Response:
+    """Make a refusal in the form that clients of this path read."""
+    if speaks_openai(scope["path"]):
+        return openai_problem(status, words, headers)
+    if wants_page(scope):
+        return problem_page(TITLES.get(status, "Refused"), words, status, headers, site())
+    return problem(status, words, headers, faults)
+
+
 async def respond_to_error(request: Request, error: Exception) -> Response:
     """Respond to an expected error; a stopping server answers 503."""
     headers, status, words = {}, status_of(error), word_error(request, error)
@@ -157,14 +177,11 @@ async def respond_to_error(request: Request, error: Exception) -> Response:
         headers["Retry-After"] = str(ceil(error.retry_seconds))
     if isinstance(error, WitanError) and speaks_openai(request.url.path):
         return openai_error(error, words, status, headers)
-    if wants_page(request.scope):
-        return _page(request, status, words, headers)
+    faults: list[Fault] | None = None
     if isinstance(error, InvalidParameter):
-        faults: list[Fault] = [
-            {"where": error.name, "problem": words.removeprefix(f"{error.name} ")}
-        ]
-        return problem(status, words, headers, faults=faults)
-    return problem(status, words, headers)
+        faults = [{"where": error.name, "problem": words.removeprefix(f"{error.name} ")}]
+    site = partial(site_of, request)
+    return refusal(request.scope, status, words, headers, faults=faults, site=site)
 
 
 def word_error(request: Request, error: Exception) -> str:
@@ -184,24 +201,22 @@ async def respond_to_invalid(request: Request, error: Exception) -> Response:
         return await respond_to_error(request, inner)
     if speaks_openai(request.url.path):
         return openai_invalid(error)
-    if wants_page(request.scope):
-        return _page(request, 422, first_fault(error))
     all_faults = map(fault_of, error.errors())
     faults: list[Fault] = [{"where": where, "problem": words} for where, words in all_faults]
-    return problem(422, first_fault(error), faults=faults)
+    site = partial(site_of, request)
+    return refusal(request.scope, 422, first_fault(error), faults=faults, site=site)
 
 
 async def respond_to_refused(request: Request, error: Exception) -> Response:
     """Respond to an unknown path or method."""
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for it
     headers = _refusal_headers(request, error)
-    detail = _word_route_error(request, error.status_code, error.detail, headers or {})
-    if speaks_openai(request.url.path):
-        return openai_problem(error.status_code, detail, headers)
     if wants_page(request.scope):
         detail = "page not found" if error.status_code == 404 else error.detail
-        return _page(request, error.status_code, detail, headers)
-    return problem(error.status_code, detail, headers)
+    else:
+        detail = _word_route_error(request, error.status_code, error.detail, headers or {})
+    site = partial(site_of, request)
+    return refusal(request.scope, error.status_code, detail, headers, site=site)
 
 
 def _word_route_error(
@@ -231,12 +246,6 @@ def _refusal_headers(request: Request, error: HTTPException) -> Mapping[str, str
 def _is_allowed(request: Request, method: str) -> bool:
     scope = {**request.scope, "method": "GET" if method == "HEAD" else method}
     return any(route.matches(scope)[0] is Match.FULL for route in request.app.routes)
-
-
-def _page(
-    request: Request, status: int, detail: str, headers: Mapping[str, str] | None = None
-) -> Response:
-    return problem_page(TITLES.get(status, "Refused"), detail, status, headers, site_of(request))
 
 
 def first_fault(error: RequestValidationError) -> str:

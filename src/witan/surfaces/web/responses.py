@@ -63,16 +63,10 @@ def wants_page(scope: Scope) -> bool:
 
 
 def problem_page(
-    title: str,
-    problem: str,
-    status: int,
-    headers: Mapping[str, str] | None = None,
-    site: Site | None = None,
+    title: str, problem: str, status: int, headers: Mapping[str, str] | None, site: Site
 ) -> Response:
     """Make the page of an error."""
-    return HtmlPage(
-        render_problem(title, problem, status=status, site=site or Site()), status, headers
-    )
+    return HtmlPage(render_problem(title, problem, status=status, site=site), status, headers)
 
 
 def redirect(site: Site, *parts: str, **query: str) -> Response:

@@ -166,7 +166,7 @@ def print_result(result: object, *, as_json: bool, err: bool = False) -> None:
 
         echo(to_json(result), err=err)
     else:
-        page = Page.of(sys.stderr if err else sys.stdout)
+        page = Page.of(sys.stderr) if err else Page.of(sys.stdout)
         echo("\n".join(render_report(page, result)), err=err)
 
 

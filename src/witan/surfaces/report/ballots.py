@@ -1,5 +1,6 @@
 """Write the ballots of a session as a matrix."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import ceil
@@ -52,10 +53,7 @@ def ballot_matrix(
     ballot_by_reviewer = session.reviewer_ballots
     candidates, reviews = _rank_candidates(session, names), []
     for reviewer in names.order(ballot_by_reviewer):
-        ballot, reviewer_events = (
-            ballot_by_reviewer[reviewer],
-            events.get(reviewer, _ReviewerEvents()),
-        )
+        ballot, reviewer_events = ballot_by_reviewer[reviewer], events[reviewer]
         note, own_answers = notes.get(reviewer), own_candidates.get(reviewer, ())
         groups = note.ranking if note else _remove_own(ballot, own_answers)
         # Who did not answer reviews nobody; who fails in a debate keeps the answer it had.
@@ -103,22 +101,20 @@ def _state(session: Session, ballot: Ballot, *, is_pending: bool) -> ReviewState
 
 
 def _fold_events(session: Session) -> Mapping[str, _ReviewerEvents]:
-    events_by_reviewer: dict[str, _ReviewerEvents] = {}
+    events_by_reviewer = defaultdict[str, _ReviewerEvents](_ReviewerEvents)
     for event in session.events:
         match event:
             case e.SheetDrawn():
-                events_by_reviewer.setdefault(
-                    event.sheet.reviewer, _ReviewerEvents()
-                ).sheets.append(event)
+                events_by_reviewer[event.sheet.reviewer].sheets.append(event)
             case e.BallotRepaired():
-                events_by_reviewer.setdefault(event.seat, _ReviewerEvents()).repairs.append(event)
+                events_by_reviewer[event.seat].repairs.append(event)
             case e.BallotCast():
-                events_by_reviewer.setdefault(event.seat, _ReviewerEvents()).ballot = event
+                events_by_reviewer[event.seat].ballot = event
             case e.BallotAbstained():
-                events_by_reviewer.setdefault(event.seat, _ReviewerEvents()).abstention = event
+                events_by_reviewer[event.seat].abstention = event
             case e.AnswerStarted() | e.AnswerFailed():
                 failed = isinstance(event, e.AnswerFailed)
-                events_by_reviewer.setdefault(event.seat, _ReviewerEvents()).failed = failed
+                events_by_reviewer[event.seat].failed = failed
             case _:
                 pass
     return events_by_reviewer

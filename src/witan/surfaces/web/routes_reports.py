@@ -82,14 +82,6 @@ class ReportPage:
         return render(template, site=site, **{**empty, **page_values, **self.values, **values})
 
 
-@dataclass(frozen=True, slots=True)
-class PendingReport:
-    """Addresses of the rest, with a script and without."""
-
-    part_url: str
-    whole_url: str
-
-
 @router.get("/history")
 @takes_query(sessions)
 async def history_page(
@@ -268,9 +260,8 @@ async def answer_report(
     try:
         check()
         if show not in (PART, WHOLE):
-            return HtmlPage(
-                report.render(template, site, waiting=_pending_report(request, report, site))
-            )
+            waiting = _addresses(request, report, site)
+            return HtmlPage(report.render(template, site, waiting=waiting))
         key = (request.app.state.service, report.page, tuple(_query(request)))
         view = await run_while_connected(request, lambda: count_once(key, count))
         html = await anyio.to_thread.run_sync(lambda: report.render(template, site, view=view))
@@ -282,9 +273,11 @@ async def answer_report(
     return HtmlPage(html)
 
 
-def _pending_report(request: Request, report: ReportPage, site: Site) -> PendingReport:
+def _addresses(request: Request, report: ReportPage, site: Site) -> dict[str, str]:
+    """Return the addresses of the rest, with a script and without."""
     part, whole = (urlencode([*_query(request), ("show", show)]) for show in (PART, WHOLE))
-    return PendingReport(f"{site.at(report.page)}?{part}", f"{site.at(report.page)}?{whole}")
+    path = site.at(report.page)
+    return {"part_url": f"{path}?{part}", "whole_url": f"{path}?{whole}"}
 
 
 def _query(request: Request) -> list[tuple[str, str]]:

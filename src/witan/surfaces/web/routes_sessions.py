@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Literal
 
@@ -64,25 +64,6 @@ MOST_CALLED = 400
 
 UNKEPT = {"Cache-Control": "no-store"}
 """Keep browsers from showing a deleted session again."""
-
-
-@dataclass(frozen=True, slots=True)
-class SessionQuery:
-    """Parameters of the page of a session.
-
-    Parameters
-    ----------
-    rule, without, weights
-        What to count it by, without whose ballots, and with which weights; empty: as the session.
-    misnamed
-        What was written in place of its name, to delete it.
-    """
-
-    rule: str = ""
-    without: tuple[str, ...] = ()
-    weights: tuple[tuple[str, str], ...] = ()
-    reveal: bool = False
-    misnamed: str = ""
 
 
 @router.get("/sessions/{session:path}/live")
@@ -285,35 +266,28 @@ async def show(  # noqa: PLR0913 - parameters of an address
     reveal: bool = False,
     misnamed: Annotated[str, Query(max_length=MOST_CALLED)] = "",
 ) -> Response:
-    """Show a session, running, finished or imported.
+    """Show a session, running, finished or imported; kept in no cache.
 
-    Each `reviewer` has the `weight` at the same place.
+    Each `reviewer` has the `weight` at the same place, and `misnamed` is what was written in place
+    of its name, to delete it.
     """
-    query = SessionQuery(
-        rule,
-        tuple(without[:MOST_WITHOUT]),
-        tuple(zip(reviewer, weight, strict=False))[:MOST_WITHOUT],
-        reveal=reveal,
-        misnamed=misnamed,
-    )
-    return await _show_session(request, service, await service.resolve_session(session), query)
-
-
-async def _show_session(
-    request: Request, service: ServiceOf, session_id: str, query: SessionQuery
-) -> Response:
-    """Make the page of a session, kept in no cache."""
+    session_id = await service.resolve_session(session)
     site, running_session = site_of(request), service.find_running(session_id)
     if running_session is not None and running_session.under_way:
         events = (each.event for each in running_session.stream.messages_after(0))
-        live = LivePage(
-            events, show_names=query.reveal, site=site, mark=running_session.stream.mark
-        )
+        live = LivePage(events, show_names=reveal, site=site, mark=running_session.stream.mark)
         return HtmlPage(render_live(live, site=site), headers=UNKEPT)
     result = await dispatch(show_session, service, LOCAL, ShowParameters(session_id), keep_typed)
     recount_view, failure, problem = None, None, ""
     try:
-        recount_view = await _recount(service, session_id, result, query)
+        recount_view = await _recount(
+            service,
+            session_id,
+            result,
+            rule=rule,
+            without=tuple(without[:MOST_WITHOUT]),
+            weight_texts=tuple(zip(reviewer, weight, strict=False))[:MOST_WITHOUT],
+        )
     except WitanError as error:
         failure, problem = error, f"The recount failed: {word_error(request, error)}"
     if not isinstance(result, ImportedSession):
@@ -321,16 +295,16 @@ async def _show_session(
         running_session = service.find_running(session_id)
     follow_ups: Sequence[FollowUp] = ()
     if isinstance(result, CouncilSession):
-        children, reveal = result.children, query.reveal
+        children = result.children
         follow_ups = await read_follow_ups(service, LOCAL, children, show_names=reveal)
     write = partial(
         render_session,
         result,
-        show_names=query.reveal,
+        show_names=reveal,
         recount=recount_view,
         site=site,
         problem=problem or _running_problem(running_session),
-        misnamed=query.misnamed,
+        misnamed=misnamed,
         follow_ups=follow_ups,
     )
     html = await anyio.to_thread.run_sync(write)
@@ -341,10 +315,13 @@ async def _recount(
     service: Service,
     session_id: str,
     result: CouncilSession | ImportedSession,
-    query: SessionQuery,
+    *,
+    rule: str,
+    without: tuple[str, ...],
+    weight_texts: Sequence[tuple[str, str]],
 ) -> RecountView | None:
     """Count a session as its address says; None: as the session counted."""
-    without, weights = query.without, {name: _read_weight(text) for name, text in query.weights}
+    weights = {name: _read_weight(text) for name, text in weight_texts}
     own_weights: Mapping[str, float] = {}
     if not isinstance(result, ImportedSession):
         session = result.session
@@ -352,11 +329,11 @@ async def _recount(
         weights = {find_seat(session, name): weight for name, weight in weights.items()}
         own_weights = session.settings.weights
     weights = {seat: each for seat, each in weights.items() if each != own_weights.get(seat, 1.0)}
-    if not (query.rule or without or weights):
+    if not (rule or without or weights):
         return None
     parameters = RecountParameters(
         session=session_id,
-        rule=query.rule or None,
+        rule=rule or None,
         without=without,
         weights={**own_weights, **weights} if weights else None,
     )

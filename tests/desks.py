@@ -84,7 +84,10 @@ class Desk:
 
 
 def write_desk(folder: Path) -> Path:
-    """Write a council whose members do what the question says: write slowly, hang, or fail."""
+    """Write a council whose members do what the question says: write slowly, hang, or fail.
+
+    By "(mute)" nobody answers, by "(stuck)" cyd never does, by "(hang)" nobody reviews.
+    """
     order = ["Bob says", "Ada says", "Cyd says"]
     slowly = {"contains": "(slowly)", "tokens_per_second": 40, "seconds": 0.1}
     seats = []
@@ -99,6 +102,8 @@ def write_desk(folder: Path) -> Path:
         path = write_script(
             folder / f"{name}.toml",
             answer=[
+                {"contains": "(mute)", "error": "is overloaded", "status": 400},
+                *([{"contains": "(stuck)", "hang": True}] if name == "cyd" else []),
                 {"contains": "(rich)", "tokens_per_second": 150, "text": RICH + text},
                 {"contains": "بالعربية", "text": f"{ARABIC}\n{text}"},
                 {**slowly, "text": f"{text} {'and so on ' * 12}"},

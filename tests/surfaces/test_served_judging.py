@@ -101,6 +101,20 @@ class TestPage:
         assert "the moraine" in reply.text
         assert page.one("input", id="pass_mark").attrs["aria-invalid"] == "true"
 
+    def test_one_text_shows_grades_in_place_of_ranks(self, client):
+        """A rank among one says nothing; the form is filled in to judge again."""
+        started = client.post("/judge", data={"text_1": "the moraine", "pass_mark": "6"})
+        session = str(started.url).rsplit("/", 1)[1]
+        client.get(f"/api/sessions/{session}/result", params={"wait": 20})
+        main = parsed(client.get(f"/sessions/{session}").text).one("main")
+
+        assert main.one("h1").text == "How good is this text?"
+        assert {cell.one("b").text for cell in main.all("button", class_="cell")} == {"9.0"}
+        assert "rank" not in main.one("article", class_="answer").text
+        form = parsed(client.get(f"/judge?again={session}").text)
+        assert form.one("textarea", id="text_1").text == "the moraine"
+        assert form.one("input", id="pass_mark").attrs["value"] == "6"
+
     def test_a_plan_stands_above_the_form(self, client):
         """The texts stay filled in."""
         reply = client.post("/judge/plan", data={"text_1": "the moraine"})

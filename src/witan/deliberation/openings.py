@@ -21,6 +21,7 @@ from witan.deliberation.plan import (
 from witan.deliberation.planner import fit_pairs, plan_session
 from witan.deliberation.ports import (
     MOST_TEXTS,
+    NO_QUESTION,
     REFERENCE,
     TEXT,
     Expense,
@@ -235,12 +236,6 @@ def _check_kind(texts: object) -> None:
         raise InvalidParameter(
             "texts", texts, "a text, a list of texts, or a table of them by name"
         )
-
-
-NO_QUESTION = (
-    "Nobody asked a question: where a criterion speaks of one, take the text's own subject."
-)
-"""Tells reviewers what relevance and completeness refer to."""
 
 
 def own_question(texts: Mapping[str, str]) -> str:

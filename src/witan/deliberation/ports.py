@@ -311,6 +311,11 @@ class Seat:
 REFERENCE = "reference answer"
 """Name of the file with the reference answer."""
 
+NO_QUESTION = (
+    "Nobody asked a question: where a criterion speaks of one, take the text's own subject."
+)
+"""Sentence after the question on texts without one; only reviewers need it."""
+
 MOST_TEXTS = 26
 """Most texts on one sheet, one per letter for its label."""
 

@@ -105,8 +105,8 @@ class StoredVote:
 
     Parameters
     ----------
-    at
-        When the session was asked.
+    at, question
+        When the session was asked, and what; an empty question is not stored.
     simulated
         True if a member of the session was scripted.
     is_open
@@ -117,6 +117,7 @@ class StoredVote:
 
     session: str
     at: datetime
+    question: str
     simulated: bool
     is_open: bool
     ballot: Ballot
@@ -128,7 +129,7 @@ def votes_of(database: Database, person: str, search: "Search") -> list[StoredVo
     conditions, params = build_conditions(search)
     where = "".join(f" AND s.{condition}" for condition in conditions)
     sql = (
-        "SELECT s.session, s.at_us, s.simulated, s.status, b.body, {why}"  # noqa: S608
+        "SELECT s.session, s.at_us, s.question, s.simulated, s.status, b.body, {why}"  # noqa: S608
         " FROM {table} b JOIN sessions s ON s.session = b.session WHERE {reviewer}" + where
     )
     counted = sql.format(
@@ -143,12 +144,13 @@ def votes_of(database: Database, person: str, search: "Search") -> list[StoredVo
         StoredVote(
             session,
             to_datetime(at_us),
+            question,
             bool(simulated),
             status == "interrupted",
             parse_ballot(body),
             why,
         )
-        for session, at_us, simulated, status, body, why in rows
+        for session, at_us, question, simulated, status, body, why in rows
     ]
 
 

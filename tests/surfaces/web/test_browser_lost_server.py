@@ -116,7 +116,9 @@ def shows_loss(page, timeout=5000):
 
 def shows_interrupted(page):
     """The page reports the interruption and how to resume."""
-    expect(page.locator("#verdict .shortfall")).to_contain_text("Not finished", timeout=SECONDS)
+    expect(page.locator("#verdict .shortfall")).to_contain_text(
+        "finished calls are kept", timeout=SECONDS
+    )
     expect(page.get_by_role("button", name="Resume")).to_be_visible()
     expect(page.locator("#connection")).to_be_hidden()
 
@@ -252,7 +254,9 @@ def test_a_page_waits_for_a_server_that_is_busy_after_a_restart(context, tmp_pat
         page.wait_for_timeout(9000)
         n_refused = len(refused)
         page.unroute("**/live?*")
-        expect(page.locator("#verdict .shortfall")).to_contain_text("Not finished", timeout=40_000)
+        expect(page.locator("#verdict .shortfall")).to_contain_text(
+            "finished calls are kept", timeout=40_000
+        )
 
     assert n_refused <= 2
 

@@ -128,7 +128,7 @@ class TestWatching:
         submit_form(page, "So (hang)?")
         expect(page.locator("#status")).to_contain_text("reviews: 0 of 3")
         page.get_by_role("button", name="Stop").click()
-        expect(page.locator("#verdict .shortfall")).to_contain_text("Not finished")
+        expect(page.locator("#verdict .shortfall")).to_contain_text("finished calls are kept")
         here.shoot("interrupted")
         page.get_by_role("button", name="Resume").click()
         expect(page.locator("#status")).to_contain_text("reviews: 0 of 3")

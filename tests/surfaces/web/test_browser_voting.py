@@ -251,8 +251,13 @@ class TestRecord:
         """Nor a script."""
         page = window(**PHONE, java_script_enabled=False).open("/votes?as=una&show=whole")
         expect(page.locator(".measures tbody tr")).to_have_count(4)
-        page = window(**PHONE).open("/votes?as=una")
+        here = window(**PHONE)
+        page = here.open("/votes?as=una")
+        here.shoot("votes-phone")
+        latest = page.get_by_role("region", name="Latest votes, scrollable")
+        expect(latest.get_by_role("rowheader").first).to_have_text("Which of the five?")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert latest.evaluate("box => box.scrollWidth <= box.clientWidth")
 
     def test_the_way_there_is_on_the_history_and_after_a_vote(self, window, session):
         """Who has no name yet is asked for one; who has no vote is told so."""

@@ -330,7 +330,7 @@ class TestStream:
         [(_, data)] = await follow_messages(stream, after=3)
 
         page = partials(data)["#session innerMorph"]
-        assert "Not finished" in page.one(class_="shortfall").text
+        assert "finished calls are kept" in page.one(class_="shortfall").text
 
     async def test_many_pieces_are_merged_into_few_patches(self):
         """What arrives together is sent together."""

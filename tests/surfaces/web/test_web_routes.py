@@ -448,7 +448,7 @@ class TestSession:
         reader.join(10)
         assert got.endswith(b"event: end\ndata: end\n\n")
         over = page(browser.get(where))
-        assert over.one(class_="shortfall").one("strong").text.startswith("Not finished")
+        assert over.one(class_="shortfall").one("strong").text.endswith("finished calls are kept")
 
         assert submit(browser, f"{where}/resume") == where
         assert page(browser.get(where)).all(id="live")

@@ -135,7 +135,7 @@ class TestVerdict:
         """Which is no failure: the line has one form, which resumes it."""
         box = page(Session.of(events())).one(class_="shortfall")
 
-        assert box.one("strong").text == "Not finished: 3 of 3 answers, 3 of 3 ballots so far"
+        assert box.one("strong").text == "Stopped or interrupted; finished calls are kept"
         assert "fatal" not in box.attrs["class"]
         assert box.one("form").attrs["action"] == "/sessions/s1/resume"
 

@@ -1,11 +1,14 @@
 """A person's blind vote: the paper as a form, the form as a ranking, and what is revealed."""
 
+from dataclasses import replace
+
 import pytest
 
 from kept_ballots import kept
 from markup import parsed
 from sessions import Story
 from witan.core.blinding import Sheet
+from witan.deliberation.openings import own_question
 from witan.deliberation.session import Session
 from witan.errors import InvalidBallot
 from witan.history import History, SessionImport
@@ -38,6 +41,13 @@ class TestPaper:
         ]
         named = {label.attrs["for"] for label in form.all("label")}
         assert named == {s.attrs["id"] for s in form.all("select")}
+
+    def test_a_question_that_nobody_asked_is_shown_without_its_instruction(self):
+        """What reviewers are told of texts without a question is none of a voter's business."""
+        question = own_question({"a": "One.", "b": "Two."})
+
+        heading = parsed(render_vote(replace(PAPER, question=question))).one("h1")
+        assert heading.text == "Which of these texts is best?"
 
     def test_it_tells_nothing_of_who_wrote_what(self):
         """Neither candidates nor the panel's ranking are on it."""

@@ -24,11 +24,14 @@ class ComparedVote:
         Its name, and when it was asked.
     agreement
         Of the person's ranking with the panel's.
+    question
+        What was asked; empty: it is not stored.
     """
 
     session: str
     at: datetime
     agreement: Agreement
+    question: str = ""
 
 
 @dataclass(frozen=True, slots=True)

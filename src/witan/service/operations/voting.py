@@ -264,7 +264,7 @@ def _compare(history: History, vote: StoredVote) -> ComparedVote | None:
     if outcome is None:
         return None
     found = replace(compare_with_panel(vote.ballot.groups, outcome), differences=())
-    return ComparedVote(vote.session, vote.at, found)
+    return ComparedVote(vote.session, vote.at, found, vote.question)
 
 
 def paper_for(store: SessionStore, session: str, person: str | None) -> Paper:

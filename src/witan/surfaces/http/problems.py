@@ -177,6 +177,8 @@ async def respond_to_error(request: Request, error: Exception) -> Response:
         headers["Retry-After"] = str(ceil(error.retry_seconds))
     if isinstance(error, WitanError) and speaks_openai(request.url.path):
         return openai_error(error, words, status, headers)
+    if status == 404 and wants_page(request.scope):
+        words = words.partition("; known: ")[0]  # the page links to the history in place of names
     faults: list[Fault] | None = None
     if isinstance(error, InvalidParameter):
         faults = [{"where": error.name, "problem": words.removeprefix(f"{error.name} ")}]

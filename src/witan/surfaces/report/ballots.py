@@ -145,12 +145,19 @@ def _cells(
         rank, equal = ranks.get(name, (0, False))
         grade = overall_grade(ballot, name, rubric)
         yield BallotCell(
-            rank=str(rank) if rank else "",
+            rank=str(rank) if rank and len(candidates) > 1 else "",
             equal=equal,
             grade="" if grade is None else number(grade, 1),
             place=str(places[name]) if name in places else "",
-            shade=1 + 4 * (rank - 1) // max(len(ranks) - 1, 1) if rank else 0,
+            shade=_shade(rank, len(ranks), grade if len(candidates) == 1 else None),
         )
+
+
+def _shade(rank: int, n_ranks: int, grade: float | None) -> int:
+    """Shade a cell by its grade, if it has one, else by its rank."""
+    if grade is not None:
+        return 1 + SHADES - max(1, ceil(SHADES * grade / HIGHEST))
+    return 1 + 4 * (rank - 1) // max(n_ranks - 1, 1) if rank else 0
 
 
 def _grades_table(

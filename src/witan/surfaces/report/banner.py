@@ -57,6 +57,8 @@ def _words(session: Session, names: SeatNames, *, is_closed: bool) -> tuple[str,
     if (verdict := session.verdict) is not None:
         decision = verdict.decision or ""
         text = names.sentence(verdict_sentence(verdict).removeprefix(f"{decision}: ")) + "."
+        if len(verdict.texts) > 1 and verdict.leader is None:
+            text = text[:1].upper() + text[1:]
         return (full_sentence(decision), text) if decision else (text, "")
     if session.synthesis is not None and session.synthesis.mode == "verdict":
         headline = full_sentence(verdict_text(session.synthesis.approved))
@@ -200,7 +202,7 @@ def shortfall(session: Session, names: SeatNames) -> Shortfall | None:
     reasons = names.sort([*map(names.sentence, session.missing)])
     link = {"session": session.id}
     if session.status == "interrupted":
-        text = f"Not finished: {session.progress or 'nothing'} so far"
+        text = "Stopped or interrupted; finished calls are kept"
         return Shortfall(session.status, text, (), "Resume", Link("resume", link))
     if session.status == "running":
         return Shortfall(session.status, "It goes on in another process", tuple(reasons))

@@ -546,6 +546,16 @@ class BallotMatrix:
         return _density([name for name, _ in self.candidates])
 
     @property
+    def has_ranks(self) -> bool:
+        """True unless one candidate stands alone, which has only grades."""
+        return len(self.candidates) != 1
+
+    @property
+    def has_own(self) -> bool:
+        """True if some reviewer wrote a candidate."""
+        return any(cell.own for review in self.reviews for cell in review.cells)
+
+    @property
     def n_cast(self) -> int:
         """Number of ballots."""
         return sum(review.state == "cast" for review in self.reviews)

@@ -9,7 +9,7 @@ from witan.core.ballot import Ballot
 from witan.core.outcome import Outcome
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.ports import Seat
-from witan.deliberation.session import Session
+from witan.deliberation.session import Session, Synthesis
 from witan.service.session_records import CouncilSession, ImportedSession, votes_beside
 from witan.service.text import Page, count_noun, list_text
 from witan.service.trust import session_trust, verdict_text
@@ -41,7 +41,7 @@ from witan.surfaces.report.outcome import (
     ranking_blocks,
     verdict_blocks,
 )
-from witan.surfaces.report.sessions import relation_text
+from witan.surfaces.report.sessions import readable_question, relation_text
 from witan.surfaces.report.text import report_text
 
 
@@ -128,6 +128,8 @@ def simulation_text(opening: SessionOpened) -> str:
     """Say that scripts play seats; empty: none does."""
     if not opening.is_simulated:
         return ""
+    if opening.judging is not None and all(seat.simulated for seat in opening.callable_seats):
+        return "Simulated: scripts play the jury."
     if all(seat.simulated for seat in (*opening.seats, *opening.callable_seats)):
         return "Simulated: scripts play the members."
     return "Simulated in part: scripts play the members that are marked."
@@ -135,7 +137,7 @@ def simulation_text(opening: SessionOpened) -> str:
 
 def _opening(session: Session, children: Mapping[str, str], names: SeatNames) -> Iterator[Block]:
     opened = session.opening
-    yield Quote(session.question)
+    yield Quote(readable_question(session.question))
     if opened.files:
         yield Sentence(f"with {list_text([*opened.files], most=20)}", quiet=True)
     if opened.category is not None:
@@ -210,7 +212,7 @@ def _answers(session: Session, names: SeatNames, *, is_closed: bool) -> Iterator
         yield AnswerText(
             f"answer-{names.places[name]}",
             names.quote(answer.text),
-            names.labels[name],
+            names.labels[name] if session.opening.judging is None else "",
             "" if names.hides_names else names.name(name),
             _source(seats[name], names),
             is_mixed and seats[name].simulated,
@@ -229,9 +231,11 @@ def _answers(session: Session, names: SeatNames, *, is_closed: bool) -> Iterator
 
 def _rank(outcome: Outcome | None, name: str, names: SeatNames) -> Iterator[str]:
     outcome = None if outcome is None else names.order_outcome(outcome)
-    for line in () if outcome is None else outcome.standings:
-        if line.candidate == name and line.votes:
-            pairs = [pair for pair in outcome.unresolved if name in pair] if outcome else []
+    if outcome is None:
+        return
+    for line in outcome.standings:
+        if line.candidate == name and line.votes and len(outcome.standings) > 1:
+            pairs = [pair for pair in outcome.unresolved if name in pair]
             others = [names.name(each) for pair in pairs for each in pair if each != name]
             tied = f", too close to call against {list_text(others, most=3)}" if others else ""
             yield f"rank {line.rank}{tied}"
@@ -320,7 +324,7 @@ def final_answer(
         return None if text is None else FinalAnswer(names.quote(text), "the only answer")
     author = f"written by {CHAIRMAN if names.hides_names else names.name(final.chairman or '')}"
     if final.chairman is None:
-        author = f"the answer ranked best{' by the session’s own count' if is_recount else ''}"
+        author = f"{_best(session, final)}{' by the session’s own count' if is_recount else ''}"
     elif final.mode == "consensus":
         author += " from the answers; the reviewers judged those, not this text"
     return FinalAnswer(
@@ -333,6 +337,15 @@ def final_answer(
         ),
         final.unresolved,
     )
+
+
+def _best(session: Session, final: Synthesis) -> str:
+    """Say which answers stand for the final one that no chairman wrote."""
+    if len(final.labels) < 2:
+        return "the answer ranked best"
+    if session.outcome is None:
+        return "the answers, as there is no ranking"
+    return "the answers too close to call for best"
 
 
 def legend_text(session: Session) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from witan.core.display import chance_percent
 from witan.deliberation.costs import Cost
+from witan.deliberation.ports import NO_QUESTION
 from witan.history import SessionSummary
 from witan.service.operations.sessions import Deletion, SessionList
 from witan.service.text import UNKNOWN, count_noun, list_text
@@ -67,9 +68,14 @@ def _drop_empty(column: Column, cells: Sequence[str]) -> list[tuple[Column, Sequ
     return [(column, cells)] if any(cells) else []
 
 
+def readable_question(question: str) -> str:
+    """Leave out the sentence that only reviewers need."""
+    return question.removesuffix(NO_QUESTION).rstrip()
+
+
 def question_beginning(question: str, most: int = BEGINNING) -> str:
     """Shorten a question to one line."""
-    plain = " ".join(question.split())
+    plain = " ".join(readable_question(question).split())
     return plain if len(plain) <= most else f"{plain[: most - 1]}…"
 
 
@@ -86,7 +92,7 @@ def outcome_text(line: SessionSummary, *, with_names: bool) -> str:
     sure = "" if line.p_best is None else f"{chance_percent(line.p_best)} likely to be best"
     leader = line.leader_seat or line.leader
     if leader is None:
-        return f"Several lead, the likeliest {sure}" if sure else "Several lead"
+        return f"Several lead, the likeliest {sure}" if sure else "No single leader"
     if with_names or not line.has_events:
         return f"{leader} leads{f', {sure}' * bool(sure)}"
     return f"The leader is {sure}" if sure else "One answer leads"

@@ -24,6 +24,7 @@ from witan.surfaces.report.document import (
     Table,
     table_of,
 )
+from witan.surfaces.report.sessions import question_beginning, readable_question
 
 
 def paper_report(paper: VotingPaper) -> Report:
@@ -33,7 +34,9 @@ def paper_report(paper: VotingPaper) -> Report:
 
 
 def _paper(paper: VotingPaper) -> Iterator[Block]:
-    yield Quote(paper.question or "(the question is not stored)", is_indented=True)
+    yield Quote(
+        readable_question(paper.question) or "(the question is not stored)", is_indented=True
+    )
     if paper.files:
         yield Sentence(f"with {list_text(paper.files, most=20)}", quiet=True)
     if paper.absent:
@@ -262,13 +265,17 @@ def _share_text(share: Measure) -> str:
 
 def _latest(record: PersonalRecord) -> Table:
     found = [each.agreement for each in record.latest]
-    sessions = [
-        Cell(each.session, link=Link("show", {"session": each.session})) for each in record.latest
+    questions = [
+        Cell(
+            question_beginning(each.question) or each.session,
+            link=Link("show", {"session": each.session}),
+        )
+        for each in record.latest
     ]
     return table_of(
         "Latest votes",
         [
-            (Column("session", "left", fit="middle", heads=True), sessions),
+            (Column("question", "left", fit="fold", heads=True), questions),
             (Column("asked", "left"), [f"{each.at:%Y-%m-%d}" for each in record.latest]),
             (Column("all pairs"), [_ratio(each.pairs_alike, each.pairs_decided) for each in found]),
             (

@@ -25,6 +25,7 @@ from witan.surfaces.report.sessions import (
     origin_text,
     outcome_text,
     question_beginning,
+    readable_question,
 )
 from witan.surfaces.web.assets import STYLES, asset_href, style_source, styles
 from witan.surfaces.web.escaping import exact_html, finalize, trusted_html
@@ -119,6 +120,7 @@ def _environment() -> Environment:
     environment.globals["style_files"] = STYLES
     environment.filters |= {
         "address": _address,
+        "asked": readable_question,
         "beginning": lambda question: question_beginning(clean(question), LIST_CHARS),
         "by_day": group_by_day,
         "clean": clean,

@@ -8,7 +8,7 @@ from fastapi import Request
 from pydantic import ValidationError
 from starlette.responses import PlainTextResponse, Response
 
-from witan.deliberation.ports import Message, Seat
+from witan.deliberation.ports import REFERENCE, Message, Seat
 from witan.deliberation.session import Session
 from witan.errors import (
     ConfigError,
@@ -46,6 +46,7 @@ from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.report.document import Note, Report
 from witan.surfaces.report.names import SeatNames, find_seat
 from witan.surfaces.report.plan import estimate_text, plan_report
+from witan.surfaces.report.sessions import readable_question
 from witan.surfaces.web.forms import (
     FilledForm,
     Form,
@@ -407,9 +408,27 @@ ABOUT_TEXTS = ("question", "reference", "pass_mark", "expected", "category")
 
 
 @router.get("/judge")
-async def show_judge_form(request: Request, profile: str = "") -> Response:
-    """Ask for texts to judge."""
-    return _judge_page(request, FilledForm({"profile": profile}))
+async def show_judge_form(
+    request: Request, service: ServiceOf, profile: str = "", again: str = ""
+) -> Response:
+    """Ask for texts to judge: new, or those of a session."""
+    values = judged_again(await service.session(again)) if again else {"profile": profile}
+    return _judge_page(request, FilledForm(values))
+
+
+def judged_again(session: Session) -> dict[str, str]:
+    """Return the fields of a form to judge a session's texts again."""
+    opened, judging = session.opening, session.opening.judging
+    question = readable_question(session.question)
+    values = {
+        "question": question if question == session.question else "",
+        "reference": opened.files.get(REFERENCE, ""),
+        "category": opened.category or "",
+        **{name: each.text for name, each in zip(TEXTS, session.answers.values(), strict=False)},
+    }
+    if judging is not None and judging.pass_mark is not None:
+        values["pass_mark"] = f"{judging.pass_mark:g}"
+    return values
 
 
 @router.post("/judge")

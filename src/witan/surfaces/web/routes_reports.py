@@ -202,11 +202,12 @@ async def votes_page(
         "back": (),
         "kept": {},
         "fields": form_fields(votes.parameters, {**query, "as": person}),
-        "has_filters": not person or any(query[name] for name in KEPT),
+        "has_filters": any(query[name] for name in KEPT),
+        "is_unnamed": not person and not client.by_token,
     }
     title = f"Votes by {person}" if person else "Your votes and the panels"
     report = ReportPage("votes", "parts/audit.html", title, values)
-    if not person and not client.by_token:
+    if values["is_unnamed"]:
         return HtmlPage(report.render("votes.html", site_of(request)))
     return await answer_report(request, report, check, count, show=show)
 

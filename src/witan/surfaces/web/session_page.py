@@ -134,6 +134,11 @@ class SessionPage:
         return [block for block in blocks if not isinstance(block, Quote)]
 
     @property
+    def noun(self) -> str:
+        """What is judged."""
+        return "texts" if self.judges_texts else "answers"
+
+    @property
     def simulated(self) -> bool:
         """True if scripts played it."""
         return bool(self.ribbon)
@@ -324,6 +329,8 @@ class Conversation:
         The council that can be asked to go on; empty: the configured one.
     can_continue
         It has a final answer to go on from.
+    judges_texts
+        It judges texts, which can be judged again.
     """
 
     session: str
@@ -332,6 +339,7 @@ class Conversation:
     follow_ups: tuple[FollowUp, ...] = ()
     council: str = ""
     can_continue: bool = False
+    judges_texts: bool = False
 
     @property
     def last_turns(self) -> tuple[Message, ...]:
@@ -354,7 +362,7 @@ def conversation_of(
     """Return the conversation around a session; none around texts that are judged."""
     opened = session.opening
     if opened.judging is not None:
-        return Conversation(session.id)
+        return Conversation(session.id, judges_texts=True)
     names = SeatNames.of(session, hides_names=not show_names)
     turns = tuple(
         Message(each.role, names.quote(each.text) if each.role == "assistant" else each.text)

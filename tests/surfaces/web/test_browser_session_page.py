@@ -284,7 +284,7 @@ class TestBallots:
         assert 0 <= head["x"] < 40
         tall = "all => Math.max(...all.map(each => each.getBoundingClientRect().height))"
         for heads in ("#ballots tbody th", "#ranking .heat tbody th"):
-            assert page.locator(heads).evaluate_all(tall) < 90
+            assert page.locator(heads).evaluate_all(tall) < 90, heads
 
     def test_pointing_at_a_cell_shows_grade_and_place(self, crowded):
         """By pointer and by keyboard, within the box."""

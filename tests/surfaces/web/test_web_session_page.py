@@ -461,7 +461,8 @@ class TestAgreement:
         first, second, third = (line.candidate for line in session.outcome.standings)
 
         assert [each.text for each in table.one("thead").all("th")] == [second, third]
-        rows = [[each.text for each in row.all()] for row in table.one("tbody").all("tr")]
+        lines = table.one("tbody").all("tr")
+        rows = [[each.text for each in (*row.all("th"), *row.all("td"))] for row in lines]
         chance = [round(100 * each) for each in session.outcome.p_beats[0][1:]]
         assert rows[0] == [first, *(f"≈{each}" for each in chance)]
         assert rows[1][:2] == [second, ""]

@@ -9,7 +9,8 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Protocol, runtime_checkable
+from functools import lru_cache
+from typing import Any, Protocol, cast, runtime_checkable
 
 import anyio
 
@@ -54,7 +55,6 @@ class FailureNote:
             self.errors.append(error)
 
 
-@runtime_checkable
 class Journal(Protocol):
     """A listener storing events before its call.
 
@@ -128,14 +128,26 @@ def skip_past_events(listener: Listener, since: datetime) -> Listener:
     return forward
 
 
+@lru_cache(maxsize=64)
+def _roles(kind: type) -> tuple[bool, bool]:
+    """Tell if listeners of a class are journals, and guards of calls.
+
+    Checking a protocol takes longer than recording an event.
+    """
+    is_journal = all(hasattr(kind, name) for name in ("keep", "flush", "commit"))
+    return is_journal, hasattr(kind, "before_call")
+
+
 class Recorder:
     """Recorder that gives each event its number and time."""
 
     def __init__(self, clock: Clock, listener: Listener | None, earlier: Iterable[Event]) -> None:
         self._clock = clock
         self._listener = listener
-        self._journal = listener if isinstance(listener, Journal) else None
-        self._guard = listener if isinstance(listener, CallGuard) else None
+        kind: type = type(listener)
+        is_journal, is_guard = _roles(kind)
+        self._journal = cast("Journal", listener) if is_journal else None
+        self._guard = cast("CallGuard", listener) if is_guard else None
         self.events: list[Event] = []
         self._note = FailureNote()
         self._seq = 0

@@ -7,7 +7,7 @@ stay queued and are tried again until a waiting caller's time limit drops them.
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Event as Signal
@@ -218,16 +218,44 @@ MAX_BATCH_ITEMS = 10_000
 
 
 class _Notice(Signal):
-    """A signal that calls a function when set."""
+    """A signal that calls a function on an event loop when set.
 
-    def __init__(self, call: Callable[[], None]) -> None:
+    Parameters
+    ----------
+    loop
+        As asyncio or Trio has it.
+    """
+
+    def __init__(self, loop: Any, call: Callable[[], object]) -> None:
         super().__init__()
-        self._call = call
+        self.loop, self.call = loop, call
 
     def set(self) -> None:
         """Set the signal and call the function."""
         super().set()
-        self._call()
+        _call_soon(self.loop, [self.call])
+
+
+def _set_all(signals: Iterable[Signal]) -> None:
+    """Set signals, and wake each event loop once."""
+    calls_by_loop: dict[Any, list[Callable[[], object]]] = {}
+    for signal in signals:
+        if isinstance(signal, _Notice):
+            calls_by_loop.setdefault(signal.loop, []).append(signal.call)
+        else:
+            signal.set()
+    for loop, calls in calls_by_loop.items():
+        _call_soon(loop, calls)
+
+
+def _call_soon(loop: Any, calls: Sequence[Callable[[], object]]) -> None:
+    def call_all() -> None:
+        for call in calls:
+            call()
+
+    schedule = loop.run_sync_soon if hasattr(loop, "run_sync_soon") else loop.call_soon_threadsafe
+    with suppress(RuntimeError):  # the loop is closed: no caller is waiting
+        schedule(call_all)
 
 
 class _Dismissal:
@@ -273,13 +301,13 @@ class Writer:
                 self._thread.start()
             self._queue.put((queue, n_queued))
 
-    def notify(self, call: Callable[[], None]) -> None:
-        """Call a function on the thread once the current queue is processed."""
+    def notify(self, loop: Any, call: Callable[[], object]) -> None:
+        """Call a function on an event loop once the current queue is processed."""
         with self._starting:
             if not self._is_closing:
-                self._queue.put(_Notice(call))
+                self._queue.put(_Notice(loop, call))
                 return
-        call()
+        _call_soon(loop, [call])
 
     def drain(self, wait: float) -> None:
         """Wait until the current queue is processed."""
@@ -331,8 +359,7 @@ class Writer:
                     continue
                 if self._end in signals:
                     return
-                for signal in signals:
-                    signal.set()
+                _set_all(signals)
                 signals.clear()
         finally:
             # Whatever ended the thread, no caller waits for it forever.
@@ -517,8 +544,7 @@ class Recording:
         """
         if self._queue() and self._session is not None:
             event = anyio.Event()
-            call_soon = _loop_caller()
-            self._writer.notify(lambda: call_soon(event.set))
+            self._writer.notify(anyio.lowlevel.current_token().native_token, event.set)
             start = time.monotonic()
             with anyio.move_on_after(max(lock_wait.remaining, MIN_COMMIT_SECONDS)):
                 await event.wait()
@@ -573,15 +599,3 @@ class Recording:
     def fail(self, session: str, error: Exception) -> None:
         """Record why later events of a session are not stored."""
         self._failures.setdefault(session, error)
-
-
-def _loop_caller() -> Callable[[Callable[[], object]], None]:
-    """Make a function to schedule calls on this loop from threads."""
-    loop: Any = anyio.lowlevel.current_token().native_token
-    call = loop.run_sync_soon if hasattr(loop, "run_sync_soon") else loop.call_soon_threadsafe
-
-    def call_soon(function: Callable[[], object]) -> None:
-        with suppress(RuntimeError):  # the loop is closed: no caller is waiting
-            call(function)
-
-    return call_soon

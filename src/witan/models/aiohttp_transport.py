@@ -246,6 +246,7 @@ def _address(scheme: str, server: bytes, target: bytes) -> URL:
     return URL(f"{scheme}://{server.decode()}{text}", encoded=True)
 
 
+@lru_cache(maxsize=64)
 def _check_headers(headers: _Headers) -> None:
     if not all(_NAME.fullmatch(name) and _VALUE.fullmatch(value) for name, value in headers):
         raise httpx2.LocalProtocolError("a header contains characters that none can")

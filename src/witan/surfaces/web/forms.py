@@ -1,13 +1,10 @@
 """Forms: fields from the catalogue's declarations, and submitted values."""
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from inspect import Parameter as Argument
-from inspect import Signature
-from keyword import iskeyword
-from typing import Annotated, Any, get_type_hints
+from typing import Any
 
-from fastapi import Query, Request
+from fastapi import Request
 from starlette.datastructures import UploadFile
 
 from witan.core.rubric import RUBRICS
@@ -17,6 +14,7 @@ from witan.errors import InvalidParameter
 from witan.files.ballots import FORMATS
 from witan.service.catalogue import Operation
 from witan.service.parameters import Parameter, Parameters, parameters_of, read_texts
+from witan.surfaces.http.addresses import check_parameters
 
 MOST_FILES = 64
 
@@ -203,37 +201,16 @@ class FilledForm:
 BLANK = FilledForm()
 
 
+def query_texts(request: Request, operation: Operation[Any, Any], *others: str) -> dict[str, str]:
+    """Return the texts of an operation's parameters in an address; refuse others but `others`."""
+    names = [each.name for each in parameters_of(operation.parameters)]
+    check_parameters(request, [*names, *others], ())
+    return {name: request.query_params.get(name, "") for name in names}
+
+
 def read_query(operation: Operation[Any, Any], query: Mapping[str, str]) -> Any:
-    """Read the parameters of an operation from an address."""
-    texts = {name.removesuffix("_"): [text] for name, text in query.items()}
-    return read_texts(operation.parameters, texts)
-
-
-def takes_query(
-    operation: Operation[Any, Any],
-) -> Callable[[Callable[..., Awaitable[Any]]], Callable[..., Awaitable[Any]]]:
-    """Let a page accept the parameters of an operation as text."""
-
-    def declare(page: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-        hints = get_type_hints(page, include_extras=True)
-        own_fields = [
-            each.replace(annotation=hints[each.name], kind=Argument.KEYWORD_ONLY)
-            for each in Signature.from_callable(page).parameters.values()
-            if each.kind is not Argument.VAR_KEYWORD
-        ]
-        query_fields = [
-            Argument(
-                f"{each.name}_" if iskeyword(each.name) else each.name,
-                Argument.KEYWORD_ONLY,
-                default="",
-                annotation=Annotated[str, Query(alias=each.name)],
-            )
-            for each in parameters_of(operation.parameters)
-        ]
-        page.__signature__ = Signature([*own_fields, *query_fields])  # type: ignore[attr-defined]
-        return page
-
-    return declare
+    """Read the parameters of an operation from the texts of an address."""
+    return read_texts(operation.parameters, {name: [text] for name, text in query.items()})
 
 
 @dataclass(frozen=True, slots=True)

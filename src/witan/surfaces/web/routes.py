@@ -97,6 +97,7 @@ def _own_path(to: str) -> str:
 
 router.routes += [
     *routes_asking.router.routes,
+    *routes_reports.report_router.routes,
     *routes_reports.router.routes,
     *routes_sessions.router.routes,  # last, as names of sessions may hold anything
 ]

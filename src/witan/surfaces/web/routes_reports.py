@@ -4,11 +4,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import urlencode
 
 import anyio
-from fastapi import Query, Request
+from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from witan.analytics.sources import check_rule
@@ -39,19 +39,18 @@ from witan.surfaces.report import report_of
 from witan.surfaces.report.audit import audit_report, audit_title
 from witan.surfaces.report.document import Link
 from witan.surfaces.report.leaderboard import leaderboard_report
-from witan.surfaces.web.forms import form_fields, read_form, read_query, takes_query
+from witan.surfaces.web.forms import form_fields, query_texts, read_form, read_query
 from witan.surfaces.web.rendering import Site, list_sessions, render
 from witan.surfaces.web.responses import HtmlPage, page_router, site_of
 from witan.surfaces.web.session_page import session_rules
 
 router = page_router()
 
+report_router = APIRouter(include_in_schema=False)
+"""Pages that read the parameters of an operation, and refuse others, themselves."""
+
 PART, WHOLE = "part", "whole"
 """Values of `show`: the report alone, or a page that waits."""
-
-
-Show = Annotated[str, Query()]
-"""The part of a report to send."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +81,16 @@ class ReportPage:
         return render(template, site=site, **{**empty, **page_values, **self.values, **values})
 
 
-@router.get("/history")
-@takes_query(sessions)
+@report_router.get("/history")
 async def history_page(
     request: Request,
     service: ServiceOf,
     client: ClientOf,
     *,
     reveal: bool = False,
-    **query: str,
 ) -> Response:
     """List sessions day by day, and search them; `reveal` names leaders."""
+    query = query_texts(request, sessions, "reveal")
     site, failure = site_of(request), None
     summaries, following = tuple[SessionSummary, ...](), None
     filters = {name: value for name, value in query.items() if value and name != "after"}
@@ -127,18 +125,17 @@ def _link(site: Site, query: Mapping[str, str]) -> str:
     return f"{site.at('history')}{'?' if query else ''}{urlencode(query)}"
 
 
-@router.get("/leaderboard")
-@takes_query(leaderboard)
+@report_router.get("/leaderboard")
 async def leaderboard_page(
     request: Request,
     service: ServiceOf,
     client: ClientOf,
     *,
     trend: bool = False,
-    show: Show = "",
-    **query: str,
+    show: str = "",
 ) -> Response:
     """Show the leaderboard; scores over time take a while longer."""
+    query = query_texts(request, leaderboard, "trend", "show")
 
     def check() -> LeaderboardParameters:
         parameters: LeaderboardParameters = _read_parameters(leaderboard, service, client, query)
@@ -163,12 +160,12 @@ async def leaderboard_page(
     return await answer_report(request, report, check, count, show=show)
 
 
-@router.get("/audit")
-@takes_query(audit)
+@report_router.get("/audit")
 async def audit_page(
-    request: Request, service: ServiceOf, client: ClientOf, *, show: Show = "", **query: str
+    request: Request, service: ServiceOf, client: ClientOf, *, show: str = ""
 ) -> Response:
     """Show how reviewers judge, or one of them, or on one criterion."""
+    query = query_texts(request, audit, "show")
     check = partial(_read_parameters, audit, service, client, query)
 
     def count() -> object:
@@ -186,18 +183,18 @@ async def audit_page(
     return await answer_report(request, report, check, count, show=show)
 
 
-@router.get("/votes")
-@takes_query(votes)
+@report_router.get("/votes")
 async def votes_page(
-    request: Request, service: ServiceOf, client: ClientOf, *, show: Show = "", **query: str
+    request: Request, service: ServiceOf, client: ClientOf, *, show: str = ""
 ) -> Response:
     """Show how a person's votes agree with the panels."""
+    query = query_texts(request, votes, "show")
     check = partial(_read_parameters, votes, service, client, query)
 
     def count() -> object:
         return report_of(perform(votes, service, client, check()))
 
-    person = query["as_"].strip()
+    person = query["as"].strip()
     values = {
         "back": (),
         "kept": {},

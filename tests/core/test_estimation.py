@@ -7,6 +7,7 @@ import pytest
 
 from witan import read_ballots
 from witan.core.ballot import Ballot
+from witan.core.estimation import infer_share
 from witan.core.stats.prediction_powered import estimate_powered_means
 from witan.errors import InvalidParameter, NothingToCount
 from witan.stats import estimate
@@ -128,6 +129,27 @@ def grades_of_two_systems(n, people=0):
                 )
 
 
+def texts_of_questions(seed, states_question):
+    """Five texts for each of 40 questions; people grade 16, a point lower than the jury."""
+    rng = np.random.default_rng(seed)
+    for question in range(40):
+        level = 6 + rng.normal()
+        strictness = 0.5 * rng.normal()
+        for text in range(5):
+            grade = level + 0.5 * rng.normal()
+            votes = {"jury": grade + 1 + 0.3 * rng.normal()}
+            if question < 16:
+                votes["ann"] = grade + strictness + 0.3 * rng.normal()
+            for reviewer, vote in votes.items():
+                yield Ballot(
+                    reviewer,
+                    session=f"{question} {text}",
+                    grades={"x": float(np.clip(vote, 1, 10))},
+                    kind="model" if reviewer == "jury" else "human",
+                    question=f"Why {question}?" if states_question else None,
+                )
+
+
 class TestBallots:
     """From ballots to estimates."""
 
@@ -151,6 +173,54 @@ class TestBallots:
         assert first.corrected.value is None
         assert "not enough data" in first.corrected.why
         assert first.jury.interval is not None
+
+    @pytest.mark.slow  # two hundred estimates
+    @pytest.mark.parametrize("states_question", [True, False])
+    def test_texts_of_one_question_are_a_cluster(self, states_question):
+        """Intervals cover at their level where questions are known, and too seldom where not."""
+        intervals = []
+        for repeat in range(200):
+            [line] = estimate(texts_of_questions(repeat, states_question)).systems
+            intervals.append((line.mean.corrected.interval, line.mean.jury.interval))
+
+        by_people, by_jury = (
+            np.mean([interval.low <= truth <= interval.high for interval in those])
+            for truth, those in zip((6, 7), zip(*intervals, strict=True), strict=True)
+        )
+        if states_question:
+            assert 0.93 <= by_people <= 0.97
+            assert 0.93 <= by_jury <= 0.97
+        else:
+            assert max(by_people, by_jury) < 0.85
+
+    def test_the_cluster_is_named(self):
+        """Fewer than five questions make no clusters."""
+        cast = list(texts_of_questions(1, states_question=True))
+        few = [ballot for ballot in cast if ballot.question in {f"Why {n}?" for n in range(4)}]
+        names = {ballot.session: ballot.question for ballot in cast}
+        unnamed = texts_of_questions(1, states_question=False)
+
+        assert [(e.cluster, e.questions) for e in map(estimate, (cast, few))] == [
+            ("question", 40),
+            ("session", 4),
+        ]
+        assert estimate(unnamed, questions=names).systems == estimate(cast).systems
+
+    def test_shares_of_passed_rows_are_clustered(self):
+        """Rows of one question pass together; their interval covers, the plain one does not."""
+        rng = np.random.default_rng(4)
+        asked = [f"Why {n // 5}?" for n in range(200)]
+        hits = []
+        for _ in range(600):
+            rates = rng.beta(0.7, 0.3, size=40).repeat(5)
+            passed = (rng.random(200) < rates).tolist()
+            found = [infer_share(passed, questions, 0.95) for questions in (asked, [""] * 200)]
+            assert [cluster for _, cluster in found] == ["question", "session"]
+            hits.append([interval.low <= 0.7 <= interval.high for interval, _ in found])
+
+        clustered, plain = np.mean(hits, axis=0)
+        assert 0.93 <= clustered <= 0.97
+        assert plain < 0.8
 
     def test_too_few_data_are_refused(self):
         """Four sessions have no interval, and rankings no pass rate."""

@@ -2,18 +2,21 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot
+from witan.core.ballot_table import BallotTable
 from witan.core.display import FrameSource, NotebookDisplay
 from witan.core.electorate import Electorate
 from witan.core.outcome import Interval
 from witan.core.profile import Floats
 from witan.core.scale import NATIVE
 from witan.core.settings import Settings
+from witan.core.stats.approval import approval
 from witan.core.stats.dawid_skene import PanelDraws, sample_votes
 from witan.core.stats.measures import Count, Measure, MeasureUnit, lack_data
 from witan.core.stats.prediction_powered import (
@@ -39,6 +42,8 @@ MIN_REVIEWERS, MIN_TEXTS = 3, 30
 """Of a panel without people: two reviewers do not tell whose error a difference is."""
 
 Quantity = Literal["mean grade", "pass rate", "share of rivals beaten"]
+
+Cluster = Literal["session", "question"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +188,10 @@ class Estimates(NotebookDisplay, FrameSource):
         Lowest passing grade, from 1 to 10; None: no pass rate is estimated.
     sessions, people_sessions
         How many there are, and how many of them have people's votes.
+    questions
+        Different ones; a session whose question is unknown has one of its own.
+    cluster
+        What varies together in the intervals: sessions of one question, or each session by itself.
     systems
         By quantity; all together first, where they are graded, then the best.
     differences
@@ -195,6 +204,8 @@ class Estimates(NotebookDisplay, FrameSource):
     pass_mark: float | None
     sessions: int
     people_sessions: int
+    questions: int
+    cluster: Cluster
     systems: tuple[SystemEstimate, ...]
     differences: tuple[DifferenceEstimate, ...]
     panel: PanelEstimate | None
@@ -219,17 +230,20 @@ def estimate(
     settings: Settings | None = None,
     *,
     pass_mark: float | None = None,
+    questions: Mapping[str, str] = MappingProxyType({}),
 ) -> Estimates:
     """Estimate systems by a jury, corrected by people's votes on some sessions.
 
     Where both grade, the mean grade, and with a pass mark the share of grades that reach it; else
     the mean share of rivals that a system beats. The correction is prediction-powered
-    (`estimate_powered_means`), with a session as cluster. It holds if the sessions that people
-    judged are drawn at random from all. Without people, pass rates have Dawid and Skene's estimate
-    (`sample_panel`), too.
+    (`estimate_powered_means`), and sessions of one question are a cluster, where there are
+    `MIN_CLUSTERS` questions. It holds if the sessions that people judged are drawn at random from
+    all. Without people, pass rates have Dawid and Skene's estimate (`sample_panel`), too.
 
     Parameters
     ----------
+    questions
+        Session to its question, where its ballots do not say it.
     settings
         As for `tally_sessions`; None: the usual ones. The rule decides nothing.
     pass_mark
@@ -246,6 +260,9 @@ def estimate(
     """
     check_pass_mark(pass_mark)
     chosen = replace(settings or Settings(), rho=None, prior=None)
+    if not isinstance(ballots, BallotTable):  # whose ballots have no question
+        ballots = list(ballots)
+        questions = {**questions, **{b.session: b.question for b in ballots if b.question}}
     electorates, chosen = prepare(ballots, chosen)
     if not electorates:
         raise NothingToCount("there is no ballot to count")
@@ -261,11 +278,12 @@ def estimate(
     quantities: list[Quantity] = ["mean grade"] if is_graded else ["share of rivals beaten"]
     if pass_mark is not None:
         quantities.append("pass rate")
+    n_questions, cluster, clusters = _cluster([one.session for one in electorates], questions)
     lines: list[SystemEstimate] = []
     differences: list[DifferenceEstimate] = []
     for quantity in quantities:
         table = _Table.of(electorates, quantity, pass_mark)
-        own, apart = table.estimate(systems, chosen.level)
+        own, apart = table.estimate(systems, clusters, chosen.level)
         lines += own
         differences += apart
     with_people = sum("human" in one.kinds for one in electorates)
@@ -277,10 +295,55 @@ def estimate(
         pass_mark,
         len(electorates),
         with_people,
+        n_questions,
+        cluster,
         tuple(lines),
         tuple(differences),
         panel,
     )
+
+
+def _cluster(
+    sessions: Sequence[str], questions: Mapping[str, str]
+) -> tuple[int, Cluster, NDArray[np.intp]]:
+    """Number each session's cluster: its question's, unless there are too few.
+
+    Returns
+    -------
+    tuple
+        The number of questions, what a cluster is, and its number by session.
+    """
+    asked = [(questions.get(name, "").strip(), name) for name in sessions]
+    numbers: dict[tuple[str, str], int] = {}
+    of_question = [
+        numbers.setdefault((question, "" if question else name), len(numbers))
+        for question, name in asked
+    ]
+    if len(numbers) < MIN_CLUSTERS or len(numbers) == len(sessions):
+        return len(numbers), "session", np.arange(len(sessions))
+    return len(numbers), "question", np.array(of_question)
+
+
+def infer_share(
+    passes: Sequence[bool], questions: Sequence[str], level: float
+) -> tuple[Interval | None, Cluster]:
+    """Infer the share of passing texts from rows, clustered by question as `estimate` does.
+
+    Returns
+    -------
+    tuple
+        The interval, None without rows, and what a cluster is.
+    """
+    if not passes:
+        return None, "session"
+    names = [str(number) for number in range(len(passes))]
+    _, cluster, clusters = _cluster(names, dict(zip(names, questions, strict=True)))
+    if cluster == "session":
+        return approval(passes, level).share, cluster
+    jury = np.array(passes, dtype=np.float64)[:, np.newaxis]
+    people = np.full(jury.shape, np.nan)
+    means = estimate_powered_means(people, jury, clusters, kind="shares", level=level).jury
+    return Interval(float(means.low[0]), float(means.high[0]), level), cluster
 
 
 def _estimate_panel(
@@ -407,16 +470,17 @@ class _Table:
         return "grades" if self.quantity == "mean grade" else "shares"
 
     def estimate(
-        self, systems: Sequence[str], level: float
+        self, systems: Sequence[str], clusters: NDArray[np.intp], level: float
     ) -> tuple[list[SystemEstimate], list[DifferenceEstimate]]:
         """Estimate every system, and the difference of every two."""
         people, jury = self._matrices(systems)
-        alone = conclude_means(people, jury, None, self.kind, level)
+        alone = conclude_means(people, jury, clusters, self.kind, level)
         order = sorted(range(len(systems)), key=lambda at: -_best_value(alone[at]))
         lines = [SystemEstimate(systems[at], self.quantity, alone[at]) for at in order]
         if self.quantity != "share of rivals beaten" and len(systems) > 1:
             of_people, of_jury = self.people[:, np.newaxis], self.jury[:, np.newaxis]
-            [whole] = conclude_means(of_people, of_jury, self.session, self.kind, level)
+            of_text = clusters[self.session]
+            [whole] = conclude_means(of_people, of_jury, of_text, self.kind, level, of="texts")
             lines.insert(0, SystemEstimate(None, self.quantity, whole))
         people, jury = people[:, order], jury[:, order]
         names = [systems[at] for at in order]
@@ -424,7 +488,7 @@ class _Table:
         differences = []
         for first in range(len(names) - 1):
             of_people, of_jury = (e[:, [first]] - e[:, first + 1 :] for e in (people, jury))
-            means = conclude_means(of_people, of_jury, None, kind, level, is_paired=True)
+            means = conclude_means(of_people, of_jury, clusters, kind, level, is_paired=True)
             for second, mean in zip(names[first + 1 :], means, strict=True):
                 differences.append(DifferenceEstimate(names[first], second, self.quantity, mean))
         return lines, differences
@@ -484,13 +548,13 @@ def conclude_means(
     level: float,
     *,
     is_paired: bool = False,
+    of: str = "sessions",
 ) -> list[CorrectedMean]:
     """Estimate each column and state its basis."""
     estimates = estimate_powered_means(people, jury, clusters, kind=kind, level=level)
     unit: MeasureUnit = "grade" if kind == "grades" else "share"
     if is_paired:
         unit = "grade points" if kind == "grades" else "difference of shares"
-    of = "sessions" if clusters is None else "texts"
     return [
         CorrectedMean(
             _measure(estimates.corrected, at, of, unit, level),

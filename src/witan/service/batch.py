@@ -19,8 +19,8 @@ from typing import Any, Literal
 import anyio
 
 from witan.core.display import FrameSource, NotebookDisplay, open_live_view
+from witan.core.estimation import Cluster
 from witan.core.outcome import Interval
-from witan.core.stats.approval import approval
 from witan.core.stats.learning import Lessons
 from witan.core.verdict import MeanGrade, Verdict
 from witan.deliberation.events import AnswerFailed, BallotAbstained, SessionOpened
@@ -49,6 +49,7 @@ from witan.service.batch_votes import (
     PersonVote,
     check_votes,
     count_votes,
+    infer_passes,
     read_votes,
 )
 from witan.service.council import Council
@@ -187,8 +188,8 @@ class BatchReport(NotebookDisplay):
         Rows of the file, and those whose sessions were closed before.
     statuses, decisions
         Rows by status, and by decision on their texts.
-    passed
-        Share of passed rows among those decided, with inference to rows like these.
+    passed, cluster
+        Share of passed rows among those decided, for rows like these, and what varies together.
     cost_usd
         Of all sessions; None: some cost is unknown.
     seconds
@@ -214,6 +215,7 @@ class BatchReport(NotebookDisplay):
     calls: int = 0
     people: PeopleEstimate | None = None
     simulated: int = 0
+    cluster: Cluster = "session"
 
 
 @dataclass(frozen=True, slots=True)
@@ -747,21 +749,20 @@ class Batch:
 
     def _report(self, seconds: float) -> BatchReport:
         decisions = Counter(each.decision for each in self._results if each.decision is not None)
-        votes = [True] * decisions["passed"] + [False] * decisions["failed"]
         level = self.council.procedure.counting.level
-        costs = [each.cost_usd for each in self._results]
-        known = [cost for cost in costs if cost is not None]
+        passed, cluster = infer_passes(self.tasks, self._results, level)
         return BatchReport(
             len(self.tasks),
             self._n_earlier,
             dict(Counter(each.status for each in self._results)),
             dict(decisions),
-            approval(votes, level).share if votes else None,
-            fsum(known) if len(known) == len(costs) else None,
+            passed,
+            sum_known([each.cost_usd for each in self._results]),
             seconds,
             self._n_unaffordable,
             int(self._allowance.calls),
             simulated=sum(each.simulated for each in self._results),
+            cluster=cluster,
         )
 
 

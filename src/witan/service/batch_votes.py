@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from witan.core.ballot import Ballot
-from witan.core.estimation import Estimates, estimate
+from witan.core.estimation import Cluster, Estimates, estimate, infer_share
+from witan.core.outcome import Interval
 from witan.core.scale import FAILED, NATIVE, PASS_FAIL, PASSED, Scale
 from witan.core.settings import Settings
 from witan.deliberation.ports import Member, SystemClock
@@ -16,7 +17,7 @@ from witan.history import History
 from witan.history.ballots import reserved_use
 
 if TYPE_CHECKING:
-    from witan.service.batch import BatchRow
+    from witan.service.batch import BatchRow, RowResult
 
 TIE = "tie"
 """A vote for no candidate more than another."""
@@ -230,10 +231,23 @@ def count_votes(
         return PeopleEstimate(0, n_left_out, None, "no row with votes is complete", n_own)
     passes = any(isinstance(vote, bool) for task in tasks for vote in task.votes.values())
     try:
-        estimates = _estimate(ballots, settings, pass_mark, passes)
+        questions = {
+            name: task.question for task, name in zip(tasks, names, strict=True) if task.question
+        }
+        estimates = _estimate(ballots, settings, pass_mark, questions, passes=passes)
     except NothingToCount as error:
         return PeopleEstimate(n_rows, n_left_out, None, str(error), n_own)
     return PeopleEstimate(n_rows, n_left_out, estimates, own=n_own)
+
+
+def infer_passes(
+    tasks: Iterable["BatchRow"], results: Iterable["RowResult"], level: float
+) -> tuple[Interval | None, Cluster]:
+    """Infer the share of passing rows from those decided, clustered by question."""
+    asked = {task.number: task.question or "" for task in tasks}
+    decided = [each for each in results if each.decision in ("passed", "failed")]
+    passed = [each.decision == "passed" for each in decided]
+    return infer_share(passed, [asked[each.row] for each in decided], level)
 
 
 def _ballot(
@@ -268,10 +282,15 @@ def _is_own(earlier: Ballot | None) -> bool:
 
 
 def _estimate(
-    ballots: Sequence[Ballot], settings: Settings, pass_mark: float | None, passes: bool
+    ballots: Sequence[Ballot],
+    settings: Settings,
+    pass_mark: float | None,
+    questions: Mapping[str, str],
+    *,
+    passes: bool,
 ) -> Estimates:
     """Estimate means; where people said pass or fail, pass rates alone."""
-    estimates = estimate(ballots, settings, pass_mark=pass_mark)
+    estimates = estimate(ballots, settings, pass_mark=pass_mark, questions=questions)
     if not passes:
         return estimates
     return replace(

@@ -67,8 +67,8 @@ def estimate_powered_means(
 
     Of shares the interval is Jeffreys' for as many independent votes as V is worth, which is
     never of zero width; V has 1/n² added, the variance of half a vote in either direction, as a
-    jury that never erred on n rows may err on the next. Differences of shares have it, too, and
-    those of people alone (Agresti and Min).
+    jury that never erred on n clusters may err on the next. Differences of shares have it, too,
+    and those of people alone (Agresti and Min).
 
     Parameters
     ----------
@@ -111,12 +111,13 @@ def estimate_powered_means(
     leverage = _sum_by(rows, _divide(by_people.astype(np.float64), by_people))
     leverage += part**2 / np.maximum((part**2).sum(axis=0), NO_SPREAD)
     variance = ((a - slope * g) ** 2 / (1 - np.minimum(leverage, MOST_LEVERAGE))).sum(axis=0)
+    n_clusters = _count_clusters(by_people, rows)
     if kind != "grades":
-        variance += 1 / np.maximum(by_people.sum(axis=0), 1) ** 2
+        variance += 1 / np.maximum(n_clusters, 1) ** 2
     alone = _mean_of(people, by_people, rows, kind, level)
     value = alone.value - slope * shift
-    degrees = _count_clusters(by_people, rows) - 2
-    low, high = _interval(alone._replace(value=value), variance, degrees, kind, level)
+    degrees = n_clusters - 2
+    low, high = _interval(Means(value, value, value, n_clusters), variance, degrees, kind, level)
     is_narrower = usable & (degrees + 2 >= MIN_CLUSTERS) & (high - low < alone.high - alone.low)
     corrected = Means(
         np.where(is_narrower, _within(value, kind), alone.value),
@@ -138,8 +139,9 @@ def _mean_of(
     n_clusters = _count_clusters(present, rows)
     variance = (parts**2).sum(axis=0) * n_clusters / np.maximum(n_clusters - 1, 1)
     if kind == "differences of shares":
-        variance += 1 / np.maximum(n, 1) ** 2
-    low, high = _interval(Means(value, value, value, n), variance, n_clusters - 1, kind, level)
+        variance += 1 / np.maximum(n_clusters, 1) ** 2
+    means = Means(value, value, value, n_clusters)
+    low, high = _interval(means, variance, n_clusters - 1, kind, level)
     known = n_clusters >= MIN_CLUSTERS
     return Means(value, np.where(known, low, np.nan), np.where(known, high, np.nan), n)
 
@@ -191,7 +193,7 @@ def _share_interval(
 ) -> tuple[Floats, Floats]:
     """Compute Jeffreys' interval for the votes that the variance is worth.
 
-    Without a variance it takes all n.
+    Without a variance it takes all n clusters.
     """
     spread = share * (1 - share)
     varies = (variance > NO_SPREAD) & (spread > NO_SPREAD)

@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -185,7 +186,8 @@ class Body:
             from witan.core.scale_recognition import rescale
 
             one = self._read_stored(path)
-            cast = one.ballots if self.scale is None else rescale(one.ballots, self.scale)
+            asked = [replace(b, question=b.question or one.question or None) for b in one.ballots]
+            cast = asked if self.scale is None else rescale(asked, self.scale)
             return map(mark_simulated, cast) if one.simulated else cast
         from witan.files.ballots import ProblemReport, read_parts
 

@@ -57,8 +57,9 @@ def _blocks(result: BatchReport) -> Iterator[Block]:
     if result.passed is not None:
         n_passed, n_failed = (result.decisions.get(name, 0) for name in ("passed", "failed"))
         share = percent(n_passed / (n_passed + n_failed))
+        like = "rows" if result.cluster == "session" else "texts of questions"
         yield Sentence(
-            f"{share} of the decided rows passed ({percent_range(result.passed)} of rows like "
+            f"{share} of the decided rows passed ({percent_range(result.passed)} of {like} like "
             f"these, at {level_percent(result.passed.level)} confidence)."
         )
     yield from _people(result.people)

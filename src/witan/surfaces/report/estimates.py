@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from witan.core.estimation import (
+    Cluster,
     CorrectedMean,
     DifferenceEstimate,
     Estimates,
@@ -11,6 +12,7 @@ from witan.core.estimation import (
     SystemEstimate,
 )
 from witan.core.stats.measures import Measure
+from witan.core.stats.prediction_powered import MIN_CLUSTERS
 from witan.service.operations.calibration import EstimateResult
 from witan.service.text import count_noun, number
 from witan.surfaces.report.document import (
@@ -53,7 +55,7 @@ def estimates_report(estimates: Estimates) -> Report:
 def estimate_blocks(estimates: Estimates) -> Iterator[Block]:
     """Write each quantity with its differences, and what the estimate assumes."""
     yield from _sections(estimates)
-    yield from _panel(estimates.panel)
+    yield from _panel(estimates.panel, estimates.cluster)
     yield from _assumption(estimates)
 
 
@@ -125,7 +127,7 @@ def _sections(estimates: Estimates) -> Iterator[Block]:
             yield _differences(title, first, apart)
 
 
-def _panel(panel: PanelEstimate | None) -> Iterator[Block]:
+def _panel(panel: PanelEstimate | None, cluster: Cluster) -> Iterator[Block]:
     """Write what a panel without people's votes says of true pass rates."""
     if panel is None:
         return
@@ -176,6 +178,12 @@ def _panel(panel: PanelEstimate | None) -> Iterator[Block]:
         "real panels even that missed pass rates of .9 in more than one of three cases.",
         quiet=True,
     )
+    if cluster == "question":
+        yield Sentence(
+            "The model takes texts as independent, although several have one question: the jury's "
+            "own interval is the one that is clustered.",
+            quiet=True,
+        )
 
 
 def _differences(title: str, first: str | None, estimates: Sequence[DifferenceEstimate]) -> Block:
@@ -220,7 +228,21 @@ def _text(measure: Measure) -> str:
     return " ".join(filter(None, (write(measure.value), bracket(measure.interval, write))))
 
 
+def _cluster_sentence(estimates: Estimates) -> str:
+    """Say what the intervals take to vary together."""
+    questions = count_noun(estimates.questions, "question")
+    if estimates.cluster == "question":
+        return f"Intervals are clustered by question: {questions}."
+    if estimates.questions < estimates.sessions:
+        return (
+            f"Intervals are clustered by session, and hold for more texts of {questions} only: "
+            f"fewer than {MIN_CLUSTERS} make no clusters."
+        )
+    return "Intervals are clustered by session: each has a question of its own, or names none."
+
+
 def _assumption(estimates: Estimates) -> Iterator[Block]:
+    yield Sentence(_cluster_sentence(estimates), quiet=True)
     if estimates.people_sessions:
         yield Sentence(
             "The correction holds if the sessions that people judged are drawn at random from all. "

@@ -27,7 +27,7 @@ from witan.core.sequential import look_level, p_settled
 from witan.core.settings import AUTO, Settings
 from witan.core.stats.distributions import t_quantile
 from witan.core.stats.uncertainty import MIN_DF
-from witan.core.tally import prepare
+from witan.core.tally import interpret_ballots, prepare, put_on_scale
 from witan.errors import InvalidParameter
 
 DUST = 1e-9
@@ -185,7 +185,7 @@ def _race(
     bounded = rule in BOUNDS and settings.counting.recusal != "after"
     if not bounded or not received or any(ballot.paired for ballot in received):
         return None
-    [electorate], _ = prepare(received, replace(settings, prior=None, rho=None))
+    [electorate] = interpret_ballots(put_on_scale(received, settings), settings)
     if set(electorate.candidates) != set(roster):
         return None
     recused = settings.counting.recusal != "off"

@@ -151,15 +151,28 @@ def prepare(
     """
     scaled = put_on_scale(ballots, settings)
     everyone = _electorates(scaled, settings, on_unsuitable)
-    borrowed = borrow(everyone, settings)
+    return _of_kind(everyone, scaled, settings, on_unsuitable), borrow(everyone, settings)
+
+
+def interpret_ballots(scaled: Sequence[Ballot], settings: Settings) -> list[Electorate]:
+    """The electorates of `prepare` from ballots on their scale, with nothing learned."""
+    return _of_kind(_electorates(scaled, settings, None), scaled, settings, None)
+
+
+def _of_kind(
+    everyone: list[Electorate],
+    scaled: Sequence[Ballot],
+    settings: Settings,
+    on_unsuitable: OnUnsuitable | None,
+) -> list[Electorate]:
     if settings.kind == "all":
-        return everyone, borrowed
+        return everyone
     if scaled and all(ballot.kind != settings.kind for ballot in scaled):
         raise NothingToCount(f"no ballot is of the kind {settings.kind!r}")
     # What could not be interpreted was reported above, and is not tried again.
     session_names = {electorate.session for electorate in everyone}
     of_kind = [b for b in scaled if b.kind == settings.kind and b.session in session_names]
-    return _electorates(of_kind, settings, on_unsuitable), borrowed
+    return _electorates(of_kind, settings, on_unsuitable)
 
 
 def _electorates(

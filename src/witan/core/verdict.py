@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import isnan, nan, sqrt
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +19,7 @@ from witan.core.settings import Settings
 from witan.core.stats.distributions import t_cdf, t_quantile
 from witan.core.stats.priors import GRADE_DF, SEVERITY, Severity, prior_of, rho_of
 from witan.core.stats.uncertainty import MIN_DF
-from witan.core.tally import prepare, put_on_scale
+from witan.core.tally import interpret_ballots, put_on_scale
 from witan.errors import InvalidParameter, UnknownName
 
 Decision = Literal["passed", "failed", "too close to call"]
@@ -209,7 +209,7 @@ class _Jury:
         weight_of = {note.reviewer: note.weight for note in outcome.ballots}
         voting = [ballot for ballot in ballots if ballot.reviewer in weight_of]
         scaled_ballots = put_on_scale(voting, settings)
-        [electorate], _ = prepare(scaled_ballots, settings)
+        [electorate] = interpret_ballots(scaled_ballots, settings)
         weights = np.array([weight_of[voter] for voter in electorate.voters], dtype=np.float64)
         ballot_of = {ballot.reviewer: ballot for ballot in scaled_ballots}
         counted_ballots = tuple(ballot_of[voter] for voter in electorate.voters)
@@ -226,18 +226,23 @@ class _Jury:
 
         What fails the gate has the grade that the gate gives it, of which nothing is uncertain.
         """
-        return None if name in self.electorate.failed else self.panel.mean(self.overall(name))
+        if name in self.electorate.failed:
+            return None
+        return self.panel.means(self.overall(name)[:, np.newaxis])[0]
 
     def grades(self, name: str, pass_mark: float | None) -> TextGrades:
         """Grade a text, by criterion too, and decide its passing."""
         rubric = self.panel.settings.counting.rubric
         columns = _criteria(self.ballots, name, rubric)
-        means = {c: self.panel.mean(grades) for c, grades in columns.items()}
-        mean = self.mean(name)
+        overall = self.overall(name)
+        mean, *others = self.panel.means(np.array([overall, *columns.values()]).T)
+        means = dict(zip(columns, others, strict=True))
         p_pass = flips = None
+        if name in self.electorate.failed:
+            mean = None
         if mean is not None and pass_mark is not None:
             p_pass = mean.p_above(pass_mark)
-            flips = self.panel.ballots_to_flip(self.overall(name), pass_mark)
+            flips = self.panel.ballots_to_flip(overall, pass_mark, p_pass)
         return TextGrades(
             name,
             None if mean is None else mean.grade(),
@@ -258,8 +263,8 @@ def _criteria(cast: Sequence[Ballot], name: str, rubric: Rubric) -> dict[str, Fl
             raw = ballot_grades.get(criterion.name) if isinstance(ballot_grades, Mapping) else None
             within = NATIVE if ballot.scale is None else ballot.scale.of(criterion.name)
             read = None if raw is None else read_grade(raw, within)
-            grades.append(np.nan if read is None else read)
-        if not np.isnan(grades).all():
+            grades.append(nan if read is None else read)
+        if not all(map(isnan, grades)):
             columns[criterion.name] = np.array(grades)
     return columns
 
@@ -326,15 +331,32 @@ def panel_mean(
     df: float,
     rho: float,
     level: float,
+) -> PanelMean | None:
+    """Average one value per reviewer; see `panel_means`."""
+    [mean] = panel_means(values[:, np.newaxis], weights, noise=noise, df=df, rho=rho, level=level)
+    return mean
+
+
+def panel_means(
+    values: Floats,
+    weights: Floats,
+    *,
+    noise: float,
+    df: float,
+    rho: float,
+    level: float,
     looks: tuple[int, ...] = (),
     covariance: Floats | None = None,
-) -> PanelMean | None:
-    """Average one value per reviewer like `judge_texts`.
+) -> list[PanelMean | None]:
+    """Average values of reviewers, column by column, like `judge_texts`.
 
-    NaN stands for no value; None: nobody has one.
+    None: nobody has a value.
 
     Parameters
     ----------
+    values : float array, shape (R, N)
+        NaN stands for no value.
+    weights : float array, shape (R,)
     noise, df
         Variance of a value around the panel's as known beforehand, and its degrees of freedom.
     rho
@@ -344,23 +366,32 @@ def panel_mean(
     covariance
         Of what is taken off each reviewer's values; None: nothing is.
     """
-    present = ~np.isnan(values) & (weights > 0)
-    if not present.any():
-        return None
-    values, shares = values[present], weights[present] / weights[present].sum()
-    mean = float(shares @ values)
-    n_effective = 1 / float(shares @ shares)
-    own = n_effective - 1
-    variance = float(shares @ (values - mean) ** 2) * n_effective / own if own > 0 else 0.0
-    freedom = own + df
-    moderated = (df * noise + own * variance) / freedom if freedom > 0 else 0.0
-    shared = rho / (1 - rho)
-    fixed = 0.0
+    present = ~np.isnan(values) & (weights > 0)[:, np.newaxis]
+    mass = present * (weights / (weights.max(initial=0.0) or 1.0))[:, np.newaxis]
+    total = mass.sum(axis=0)
+    shares = mass / np.where(total > 0, total, 1.0)
+    means = (shares * np.where(present, values, 0.0)).sum(axis=0)
+    spreads = (shares * np.where(present, values - means, 0.0) ** 2).sum(axis=0)
+    columns = (present.sum(axis=0), total**2, (mass**2).sum(axis=0), means, spreads)
+    fixed = [0.0] * values.shape[1]
     if covariance is not None:
-        fixed = float(shares @ covariance[np.ix_(present, present)] @ shares)
-    error = sqrt(moderated * (1 / n_effective + shared) + fixed)
-    free = freedom if own > 0 else 0.0
-    return PanelMean(mean, error, free, len(values), level, looks, shared, fixed)
+        fixed = ((covariance @ shares) * shares).sum(axis=0).tolist()
+    shared, results = rho / (1 - rho), list[PanelMean | None]()
+    for n, square, squares, mean, spread, offset in zip(
+        *[column.tolist() for column in columns], fixed, strict=True
+    ):
+        if not n:
+            results.append(None)
+            continue
+        n_effective = square / squares
+        own = n_effective - 1
+        variance = spread * n_effective / own if own > 0 else 0.0
+        freedom = own + df
+        moderated = (df * noise + own * variance) / freedom if freedom > 0 else 0.0
+        error = sqrt(moderated * (1 / n_effective + shared) + offset)
+        free = freedom if own > 0 else 0.0
+        results.append(PanelMean(mean, error, free, n, level, looks, shared, offset))
+    return results
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,15 +417,15 @@ class _Panel:
         shared = rho_of(self.settings.rho, "grades")
         return decision_level(self.level, self.settings.looks, shared / (1 - shared))
 
-    def mean(self, grades: Floats) -> PanelMean | None:
-        """The mean of grades, one per reviewer; NaN: none. None: nobody graded."""
+    def means(self, grades: Floats) -> list[PanelMean | None]:
+        """The means of grades (R, N); NaN: none. None: nobody graded."""
         severity = self.severity
         shared = rho_of(self.settings.rho, "grades")
         looks = self.settings.looks
         if severity is not None:
             offsets, covariance = severity.of(self.reviewers)
-            return panel_mean(
-                grades - offsets,
+            return panel_means(
+                grades - offsets[:, np.newaxis],
                 self.weights,
                 noise=severity.noise,
                 df=GRADE_DF,
@@ -406,31 +437,29 @@ class _Panel:
         prior = prior_of(self.settings.prior, "grades", 1)
         # However well a history knows the noise, severity is known no better than publicly.
         noise, df = (0.0, 0.0) if prior is None else (prior.noise_variance + SEVERITY, GRADE_DF)
-        return panel_mean(
+        return panel_means(
             grades, self.weights, noise=noise, df=df, rho=shared, level=self.level, looks=looks
         )
 
-    def decide(self, grades: Floats, pass_mark: float) -> Decision:
-        """Decide on the grades of a text."""
-        mean = self.mean(grades)
-        return decide(None if mean is None else mean.p_above(pass_mark), self.decision_level)
-
-    def ballots_to_flip(self, grades: Floats, pass_mark: float) -> int | None:
+    def ballots_to_flip(self, grades: Floats, pass_mark: float, p_pass: float | None) -> int | None:
         """Count the fewest extreme grades to remove for another decision.
 
         They are the highest or the lowest, once severity is taken off.
         """
-        decision, severity = self.decide(grades, pass_mark), self.severity
-        reviewers = np.flatnonzero(~np.isnan(grades) & (self.weights > 0))
+        level, severity = self.decision_level, self.severity
+        decision = decide(p_pass, level)
         if decision == "too close to call":
             return None
+        reviewers = np.flatnonzero(~np.isnan(grades) & (self.weights > 0))
         corrected = grades if severity is None else grades - severity.of(self.reviewers)[0]
         leads = self.weights[reviewers] * (corrected[reviewers] - pass_mark)
         order = reviewers[np.argsort(-leads if decision == "passed" else leads, kind="stable")]
+        rests = np.repeat(grades[:, np.newaxis], max(len(order) - 1, 0), axis=1)
         for number in range(1, len(order)):
-            rest = grades.copy()
-            rest[order[:number]] = np.nan
-            if self.decide(rest, pass_mark) != decision:
+            rests[order[:number], number - 1] = np.nan
+        for number, mean in enumerate(self.means(rests), start=1):
+            p_rest = None if mean is None else mean.p_above(pass_mark)
+            if decide(p_rest, level) != decision:
                 return number
         return None
 

@@ -219,6 +219,16 @@ class TestRanking:
         )
         assert electorate.warnings == (text,)
 
+    def test_true_is_no_one(self):
+        """A criterion that is met has the highest grade, even where others gave it a 1."""
+        met, one = ({"accuracy": grade, "completeness": 1, "clarity": 1} for grade in (True, 1))
+
+        grades = [
+            read(Ballot("x", grades={"a": cell, "b": 5})).votes[0].grades for cell in (one, met)
+        ]
+
+        assert grades[0][0] < grades[1][0]
+
     def test_an_unknown_criterion_is_named(self):
         """A criterion outside the rubric is dropped, with the rubric's name in the warning."""
         grades = {"a": {"accuracy": 8, "completeness": 8, "zest": 3}, "b": 5}

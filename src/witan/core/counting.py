@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import nan
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ def stack(
     rows = _rows_of_block(electorates) or _rows_of_votes(electorates)
     smallest = np.uint8 if rows.places.max(initial=0) < 256 else np.uint16
     weights = mass = None
-    if rows.weights is not None:
+    if rows.weights is not None and not (rows.weights == 1.0).all():
         mass = normalise_weights(rows.weights)
         weights = None if np.array_equal(rows.weights, mass) else rows.weights
     reliability_array = None
@@ -73,7 +74,7 @@ def stack(
     return Profile(
         places=np.ascontiguousarray(rows.places.transpose(1, 2, 0).astype(smallest)),
         grades=_compact(np.ascontiguousarray(rows.grades.transpose(1, 2, 0))),
-        weights=None if mass is None or np.all(mass == 1.0) else mass,
+        weights=None if mass is None or (mass == 1.0).all() else mass,
         lengths=rows.lengths.astype(np.int32),
         eligible=rows.eligible.astype(np.int32),
         reliability=reliability_array,
@@ -109,9 +110,9 @@ def _rows_of_votes(electorates: Sequence[Electorate]) -> _Rows:
     return _Rows(
         places=np.array([[v.places for v in e.votes] for e in electorates]).reshape(shape),
         grades=np.array([[v.grades for v in e.votes] for e in electorates]).reshape(shape),
-        lengths=_per_vote(electorates, lambda _, v: v.length),
-        eligible=_per_vote(electorates, lambda _, v: v.eligible),
-        weights=_per_vote(electorates, lambda _, v: v.weight),
+        lengths=_per_vote(electorates, attrgetter("length")),
+        eligible=_per_vote(electorates, attrgetter("eligible")),
+        weights=_per_vote(electorates, attrgetter("weight")),
     )
 
 
@@ -123,6 +124,8 @@ def _rounding_variance(electorates: Sequence[Electorate], grades: Floats) -> Flo
     is the mean over all grades. NaN where no ballot has a step above half a point; None where that
     holds for all sessions. `grades` has the shape (S, R, C).
     """
+    if all(scale.is_native for electorate in electorates for scale in electorate.scales):
+        return None
     variances = np.full(len(electorates), np.nan)
     for number, electorate in enumerate(electorates):
         whole = [scale.whole.step for scale in electorate.scales if not scale.is_native]
@@ -158,10 +161,8 @@ def normalise_weights(weights: Floats) -> Floats:
     return normal
 
 
-def _per_vote(
-    electorates: Sequence[Electorate], value_of: Callable[[Electorate, Vote], float]
-) -> Floats:
-    rows = [[float(value_of(e, v)) for v in e.votes] for e in electorates]
+def _per_vote(electorates: Sequence[Electorate], value_of: Callable[[Vote], float]) -> Floats:
+    rows = [[*map(value_of, electorate.votes)] for electorate in electorates]
     return np.array(rows, dtype=np.float64).reshape(len(rows), -1).T.copy()
 
 
@@ -171,7 +172,7 @@ def _compact(grades: Floats) -> NDArray[Any] | None:
     if not known.any():
         return None
     values = np.where(known, grades, 0.0)
-    if np.all(values == np.rint(values)) and np.all(values[known] >= 1):
+    if (values == np.rint(values)).all() and (values[known] >= 1).all():
         return values.astype(np.uint8)
     return grades
 

@@ -17,6 +17,7 @@ Note = tuple[str, float | None, float, bool, Groups]
 """Reviewer, τ, weight, mismatch and ranking of one vote."""
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True)
 class Vote:
     """One counted ballot, as a row of the profile.

@@ -30,7 +30,7 @@ from witan.core.entries import (
 from witan.core.outcome import Outcome, Unit
 from witan.core.outcome_builder import per_session, to_double
 from witan.core.placing import first_places, votes
-from witan.core.profile import Floats, Matchups, Profile, matchups
+from witan.core.profile import Floats, Matchups, Profile, matchups, pair_indices
 from witan.core.rules import RULES, Rule
 from witan.core.rules.registry import Rivals
 from witan.core.scale import HOLISTIC, Scale, read_grade
@@ -244,9 +244,9 @@ def _criteria(
         else {}
         for cell in cells
     ]
-    graded = dict.fromkeys(c for cell in read for c, grade in cell.items() if grade is not None)
-    criteria = tuple(criterion for criterion in graded if criterion != HOLISTIC)
-    return criteria, tuple(tuple(cell.get(c) for cell in read) for c in criteria)
+    graded = {c: None for cell in read for c, grade in cell.items() if grade is not None}
+    criteria = tuple([criterion for criterion in graded if criterion != HOLISTIC])
+    return criteria, tuple([tuple([cell.get(c) for cell in read]) for c in criteria])
 
 
 class Block:
@@ -339,7 +339,7 @@ class Block:
     @cached_property
     def _pairs(self) -> tuple[list[list[float]], ...]:
         """Wins, losses and ties of each pair of seats, per session."""
-        first, second = np.triu_indices(self.profile.n_candidates, k=1)
+        first, second = pair_indices(self.profile.n_candidates)
         tables = (self._over[:, first, second], self._over[:, second, first])
         return tuple(table.tolist() for table in (*tables, self._level[:, first, second]))
 

@@ -174,10 +174,14 @@ def fit_parts(counted: BatchCount) -> list[FittedSessions]:
             shared = (id(fit), unit, electorate.is_paired, models)
             groups.setdefault(shared, []).append(column)
     for (_, unit, paired, models), members in groups.items():
-        fit = counted.fits[members[0]][0].take(np.array([counted.fits[c][1] for c in members]))
+        fit, profile = counted.fits[members[0]][0], counted.profile
+        columns = [counted.fits[column][1] for column in members]
+        if columns != [*range(len(fit.df))]:
+            fit = fit.take(np.array(columns))
+        if members != [*range(len(counted.fits))]:
+            profile = profile.take(np.array(members))
         one = counted.electorates[members[0]]
         values = opinion_rows(one) if paired and unit == "ranks" else None
-        profile = counted.profile.take(np.array(members))
         evidence = _Evidence(fit, profile, unit, values)
         parts.append(
             _fit_sessions(counted.settings, np.array(members), evidence, models, paired=paired)

@@ -22,7 +22,7 @@ from witan.core.ballot_table import BallotTable
 from witan.core.electorate import BlockVotes, Electorate, Vote, VoteBlock
 from witan.core.gate import Gate
 from witan.core.profile import MAX_CANDIDATES, Floats
-from witan.core.rubric import RUBRICS, Rubric, overall, trips
+from witan.core.rubric import RUBRICS, Rubric, overall, trips, weigher
 from witan.core.scale import (
     GRAIN,
     HIGHEST,
@@ -423,6 +423,7 @@ class _Reader:
         self.criteria = {criterion.name for criterion in counting.rubric.criteria}
         ceilings = counting.rubric.ceilings
         self.guards = dict.fromkeys(ceiling.criterion for ceiling in ceilings).keys()
+        self.weigh = weigher(counting.rubric)
 
     def sheet(self, ballot: Ballot) -> tuple[str, ...]:
         """The candidates shown to this reviewer, its own included."""
@@ -498,12 +499,16 @@ class _Reader:
     def _grades(self, ballot: Ballot) -> tuple[dict[str, float], bool]:
         """Read overall grades per candidate, and note any from criteria."""
         grades: dict[str, float] = {}
-        by_rubric = False
+        by_rubric, is_native = False, ballot.scale is None or ballot.scale.is_native
         for name, cell in ballot.grades.items():
             if name not in self.seats:
                 self._warn(ballot, f"grades {name!r}, who is not a candidate; dropped")
             elif type(cell) is dict or isinstance(cell, Mapping):
-                grade = self._by_criteria(ballot, name, cell)
+                grade = None
+                if is_native and NUMBER_TYPES.issuperset(map(type, cell.values())):
+                    grade = self.weigh(tuple(cell.items()))
+                if grade is None:
+                    grade = self._by_criteria(ballot, name, cell)
                 if grade is not None:
                     by_rubric = True
                     grades[name] = grade

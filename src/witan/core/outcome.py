@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from witan.core.display import FrameSource, NotebookDisplay, brief, list_names
 from witan.core.scale import Scale
+from witan.core.slots import set_by_slots
 from witan.errors import InvalidParameter
 
 LEAST = 1e-9
@@ -81,6 +82,7 @@ class Prior:
     source: Literal["history", "public"] = "history"
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True)
 class Standing:
     """One line of an outcome.
@@ -138,6 +140,7 @@ class Standing:
         return f"<Standing of {brief(self.candidate)}: rank {self.rank}, {score}{best}, {votes}>"
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True)
 class BallotNote:
     """Relation of one counted ballot to the outcome.
@@ -163,6 +166,7 @@ class BallotNote:
     ranking: tuple[tuple[str, ...], ...]
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True)
 class Outcome(NotebookDisplay, FrameSource):
     """Standings under one rule, with intervals, ties and warnings.

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.ballot import is_unnamed
-from witan.core.counting import BatchCount
+from witan.core.counting import BatchCount, failed_candidates
 from witan.core.electorate import Vote
 from witan.core.inference import Inference
 from witan.core.outcome import (
@@ -24,7 +24,7 @@ from witan.core.outcome import (
     join_names,
 )
 from witan.core.placing import effective_ballots, vote_levels
-from witan.core.profile import Floats
+from witan.core.profile import Floats, pair_mask
 from witan.core.rules import RULES, Rule
 from witan.core.sequential import look_level
 from witan.core.stats.agreement import (
@@ -123,7 +123,8 @@ class Outcomes:
     def __init__(self, counted: BatchCount, inference: Inference, why: str) -> None:
         self.count, self.inference, self.why = counted, inference, why
         self.rule, self.settings = counted.rule, counted.settings
-        self.seats = np.argsort(counted.placing.ranks, axis=0, kind="stable")
+        self.seats = counted.placing.ranks.argsort(axis=0, kind="stable")
+        self.every = np.arange(len(self))
         self.fit_mask = np.array([unit is not None for unit in inference.units], dtype=np.bool_)
 
     def __len__(self) -> int:
@@ -131,11 +132,12 @@ class Outcomes:
 
     def _line(self, values: NDArray[Any]) -> NDArray[Any]:
         """Reorder (C, S) as the standings."""
-        return np.take_along_axis(values, self.seats, axis=0)
+        ordered: NDArray[Any] = values[self.seats, self.every]
+        return ordered
 
     def _pair(self, values: NDArray[Any]) -> NDArray[Any]:
         """Reorder (C, C, S) as the standings."""
-        ordered: NDArray[Any] = values[self.seats[:, np.newaxis], self.seats, np.arange(len(self))]
+        ordered: NDArray[Any] = values[self.seats[:, np.newaxis], self.seats, self.every]
         return ordered
 
     @cached_property
@@ -180,8 +182,8 @@ class Outcomes:
     @cached_property
     def gate_failures(self) -> Flags:
         """Candidates with a failed safety gate."""
-        rows = [[name in e.failed for name in e.candidates] for e in self.count.electorates]
-        return self._line(np.array(rows, dtype=np.bool_).reshape(self.seats.shape[::-1]).T)
+        failed = failed_candidates(self.count.electorates)
+        return np.zeros(self.seats.shape, dtype=np.bool_) if failed is None else self._line(failed)
 
     @cached_property
     def separation_mask(self) -> Flags:
@@ -215,8 +217,7 @@ class Outcomes:
     @cached_property
     def against(self) -> Flags:
         """Pairs of lines in opposite order by the fit, beyond noise."""
-        upper = np.triu(np.ones(self.superiority.shape[:2], dtype=np.bool_), k=1)
-        return self.superiority.swapaxes(0, 1) & upper[:, :, np.newaxis]
+        return self.superiority.swapaxes(0, 1) & pair_mask(len(self.seats))
 
     @cached_property
     def effective(self) -> Flags:
@@ -295,17 +296,19 @@ class Outcomes:
 
     def _intervals(self) -> NDArray[Any]:
         """Intervals of the scores, mappings of shape (C, S); None: unknown."""
-        low, high = np.full((2, *self.score.shape), np.nan)
-        for rule, sessions in ((self.rule, ~self.fallbacks), (RULES["borda"], self.fallbacks)):
-            if sessions.any():
-                low[:, sessions], high[:, sessions] = self._interval_ends(rule, sessions)
+        if self.fallbacks.any():
+            low, high = np.full((2, *self.score.shape), np.nan)
+            for rule, chosen in ((self.rule, ~self.fallbacks), (RULES["borda"], self.fallbacks)):
+                low[:, chosen], high[:, chosen] = self._interval_ends(rule, chosen)
+        else:
+            low, high = self._interval_ends(self.rule, slice(None))
         known = ~np.isnan(low)
         intervals, level = np.full(low.shape, None, dtype=object), self.settings.level
         ends = zip(low[known].tolist(), high[known].tolist(), strict=True)
         intervals[known] = [{"low": least, "high": most, "level": level} for least, most in ends]
         return intervals
 
-    def _interval_ends(self, rule: Rule, sessions: Flags) -> tuple[Floats, Floats]:
+    def _interval_ends(self, rule: Rule, sessions: Flags | slice) -> tuple[Floats, Floats]:
         """Bound scores by Student's t, or the normal for asymptotic errors."""
         score, errors = self.score[:, sessions], self.std_error[:, sessions]
         df = np.full(score.shape[1], math.inf)
@@ -362,8 +365,7 @@ class Outcomes:
         apart |= self.gate_failures[:, np.newaxis] != self.gate_failures
         voted = self.votes > 0
         close = ~apart & voted[:, np.newaxis] & voted
-        close &= np.triu(np.ones(close.shape[:2], dtype=np.bool_), k=1)[:, :, np.newaxis]
-        return np.asarray(close)
+        return np.asarray(close & pair_mask(len(close)))
 
     @cached_property
     def leads(self) -> Flags:
@@ -403,7 +405,7 @@ class Outcomes:
     def close_pairs(self) -> list[tuple[tuple[str, str], ...]]:
         """Their names, session by session."""
         pairs: list[list[tuple[str, str]]] = [[] for _ in range(len(self))]
-        for s, i, j in np.argwhere(np.moveaxis(self.close_mask, -1, 0)).tolist():
+        for s, i, j in np.argwhere(self.close_mask.transpose(2, 0, 1)).tolist():
             names = self.names[s]
             pairs[s].append((names[i], names[j]))
         return list(map(tuple, pairs))
@@ -569,15 +571,15 @@ class Outcomes:
     @cached_property
     def remarks(self) -> list[tuple[bool, bool, bool, bool]]:
         """Flag opposite orders, cycles, idle ballots and warnings of sessions."""
-        against = np.any(self.against, axis=(0, 1))
-        idle = ~np.all(self.effective, axis=0)
+        against = self.against.any(axis=(0, 1))
+        idle = ~self.effective.all(axis=0)
         warned = against | idle | ~self.inference.is_connected
         warned |= [any(e.mismatches) or bool(e.failed) for e in self.count.electorates]
         if (ungraded := self.count.scores.details.get("ungraded")) is not None:
             warned |= np.any(ungraded, axis=0)
         if (by_seat := self.count.scores.seat_order_decided) is not None:
             warned |= by_seat
-        columns = (against, np.any(self.mutual, axis=(0, 1)), idle, warned)
+        columns = (against, self.mutual.any(axis=(0, 1)), idle, warned)
         return list(zip(*[column.tolist() for column in columns], strict=True))
 
     @cached_property

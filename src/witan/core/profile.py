@@ -7,6 +7,7 @@ byte at council sizes, and a rule that walks a block of sessions stays inside th
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,24 @@ BLOCK_CELLS = 1 << 18
 """Cells of (R, C, S) that a rule is given at once; in float32 they fill a megabyte."""
 
 
-@dataclass(frozen=True, slots=True)
+@lru_cache(maxsize=64)
+def pair_indices(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """First and second of every pair of n, in order; read-only."""
+    first, second = np.triu_indices(n, k=1)
+    first.setflags(write=False)
+    second.setflags(write=False)
+    return first, second
+
+
+@lru_cache(maxsize=64)
+def pair_mask(n: int) -> NDArray[np.bool_]:
+    """The pairs of `pair_indices`, shape (n, n, 1); read-only."""
+    mask = np.triu(np.ones((n, n), dtype=np.bool_), k=1)[:, :, np.newaxis]
+    mask.setflags(write=False)
+    return mask
+
+
+@dataclass(frozen=True)  # without slots: masks are stored once they are read
 class Profile:
     """Counted ballots of S sessions of one shape, as arrays.
 
@@ -131,12 +149,12 @@ class Profile:
         """Ranks as floats, (R, C, S): 1 is best, NaN no vote."""
         return np.where(self.places > 0, self.places / 2.0, np.nan)
 
-    @property
+    @cached_property
     def rank_mask(self) -> NDArray[np.bool_]:
         """Ranked cells, shape (R, C, S)."""
         return self.places > 0
 
-    @property
+    @cached_property
     def grade_mask(self) -> NDArray[np.bool_]:
         """Graded cells, shape (R, C, S)."""
         if self.grades is None:
@@ -148,18 +166,18 @@ class Profile:
     def take(self, sessions: slice | NDArray[np.integer[Any]] | NDArray[np.bool_]) -> "Profile":
         """The profile of some sessions; a slice gives views, not copies."""
         rounding = None if self.rounding is None else self.rounding[sessions]
-        return replace(self._index((..., sessions)), rounding=rounding)
+        return self._index((..., sessions), rounding)
 
     def keep_ballots(self, rows: NDArray[Any] | slice) -> "Profile":
         """The same profile with only these ballots (rows of the first axis)."""
-        return self._index(rows)
+        return self._index(rows, self.rounding)
 
     def keep_candidates(self, seats: NDArray[np.integer[Any]]) -> "Profile":
         """The same profile with only these candidates; places keep their gaps."""
         grades = None if self.grades is None else self.grades[:, seats]
         return replace(self, places=self.places[:, seats], grades=grades)
 
-    def _index(self, index: Any) -> "Profile":
+    def _index(self, index: Any, rounding: Floats | None) -> "Profile":
         # Quoted: the types would be built anew for every recount.
         def cut(array: "NDArray[Any] | None") -> Any:
             return None if array is None else array[index]
@@ -171,7 +189,7 @@ class Profile:
             lengths=cut(self.lengths),
             eligible=cut(self.eligible),
             reliability=cut(self.reliability),
-            rounding=self.rounding,
+            rounding=rounding,
             ballot_weights=cut(self.ballot_weights),
         )
 
@@ -241,9 +259,10 @@ def matchups(profile: Profile) -> Matchups:
         counted = np.dtype(np.int8 if n_reviewers < 128 else np.int32)
     # An unranked place, 0, becomes the largest number of its type: below everything.
     last = places - places.dtype.type(1)
-    ranked = places > 0
+    ranked = profile.rank_mask
 
-    def total(votes: NDArray[np.bool_]) -> NDArray[Any]:
+    # Quoted: the types would be built anew for every count.
+    def total(votes: "NDArray[np.bool_]") -> "NDArray[Any]":
         if weights is not None:
             weighed: NDArray[Any] = np.einsum("r...s,rs->...s", votes, weights)
             return weighed
@@ -252,9 +271,11 @@ def matchups(profile: Profile) -> Matchups:
 
     if places.size * n_candidates <= BLOCK_CELLS:  # few sessions: every pair in one pass
         mine, theirs = last[:, :, np.newaxis], last[:, np.newaxis]
-        other = ~np.eye(n_candidates, dtype=np.bool_)[:, :, np.newaxis]
-        both = ranked[:, :, np.newaxis] & ranked[:, np.newaxis] & other
-        return Matchups(total((mine < theirs) & both), total((mine == theirs) & both))
+        both = ranked[:, :, np.newaxis] & ranked[:, np.newaxis]
+        level = total((mine == theirs) & both)
+        diagonal = np.arange(n_candidates)
+        level[diagonal, diagonal] = 0
+        return Matchups(total((mine < theirs) & both), level)
     over = np.zeros((n_candidates, n_candidates, n_sessions), dtype=counted)
     level = np.zeros_like(over)
     for i in range(n_candidates):

@@ -189,7 +189,7 @@ def _recounts(
 
     # Quoted: the types would be built anew for every recount.
     def repeat(values: "NDArray[Any] | None") -> "NDArray[Any] | None":
-        return None if values is None else np.tile(values, n_columns)
+        return None if values is None else np.concatenate([values] * n_columns, axis=-1)
 
     return Profile(
         _choose(actions, base.places, np.zeros_like(base.places), mirrored),
@@ -207,7 +207,7 @@ def _choose(actions: NDArray[np.int8], *by_action: NDArray[Any]) -> NDArray[Any]
     `by_action` has an array (R, C, S) for each.
     """
     ballots = np.arange(len(actions))[:, np.newaxis]
-    chosen = np.stack(by_action)[actions, ballots]
+    chosen = np.array(by_action)[actions, ballots]
     result: NDArray[Any] = chosen.swapaxes(1, 2).reshape(len(actions), by_action[0].shape[1], -1)
     return result
 

@@ -1,13 +1,16 @@
 """Rubrics: criteria, ceilings, the overall grade, and the named rubrics."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import pairwise
 from math import fsum, isfinite
 from types import MappingProxyType
+from typing import Any
 
 from witan.core.display import brief
 from witan.core.scale import HIGHEST, HOLISTIC, LOWEST, Scale
+from witan.core.slots import set_by_slots
 from witan.errors import InvalidRubric, UnknownName
 
 BANDS = ((9, 10), (7, 8), (5, 6), (3, 4), (1, 2))
@@ -154,6 +157,7 @@ class Rubric:
         return Rubric(self.name, tuple(criteria), self.ceilings, self.scale)
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True)
 class Overall:
     """One overall grade, with its ceiling and its graded weight.
@@ -225,6 +229,28 @@ def overall(rubric: Rubric, grades: Mapping[str, float]) -> Overall:
     if capped_by is not None:
         return Overall(capped_by.at_most, capped_by, weight_given)
     return Overall(value, None, weight_given)
+
+
+@lru_cache(maxsize=64)
+def weigher(rubric: Rubric) -> Callable[[tuple[tuple[str, Any], ...]], float | None]:
+    """Return a function from a candidate's numbers by criterion to its overall grade.
+
+    It remembers: a session is read for its outcome, its verdict and its rows. It gives None where
+    there is something to warn of.
+    """
+    names = {criterion.name for criterion in rubric.criteria}
+    guards = {ceiling.criterion for ceiling in rubric.ceilings}
+
+    # Quoted: the types would be built anew for every rubric.
+    @lru_cache(maxsize=1 << 14)
+    def weigh(cells: "tuple[tuple[str, Any], ...]") -> float | None:
+        if not all(LOWEST <= number <= HIGHEST for _, number in cells):
+            return None
+        grades = {name: float(number) for name, number in cells if name != HOLISTIC}
+        is_plain = guards <= grades.keys() <= names
+        return overall(rubric, grades).value if is_plain else None
+
+    return weigh
 
 
 def trips(rubric: Rubric, value: float, grades: Mapping[str, float]) -> Ceiling | None:

@@ -172,7 +172,7 @@ class Scale:
     @property
     def is_native(self) -> bool:
         """True if it is 1–10 throughout."""
-        return self.whole == NATIVE and not self.criteria
+        return (self.whole is NATIVE or self.whole == NATIVE) and not self.criteria
 
     @property
     def is_plain(self) -> bool:
@@ -288,4 +288,5 @@ def _range(notation: str, whole: str) -> Range:
     match = _RANGE.fullmatch(text)
     if match is None or float(match[1]) == float(match[2]):
         raise InvalidParameter("scale", whole, EXPECTED)
-    return Range(float(match[1]), float(match[2]))
+    stated = Range(float(match[1]), float(match[2]))
+    return NATIVE if stated == NATIVE else stated

@@ -18,11 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.profile import (
+    BLOCK_CELLS,
     FRACTION_VARIANCE,
     ORDER_VARIANCE,
     ROUNDING_VARIANCE,
     Floats,
     Profile,
+    pair_indices,
 )
 
 SCALE_DF = 5.0
@@ -199,16 +201,19 @@ def pair_variances(values: Floats) -> tuple[Floats, NDArray[np.integer[Any]]]:
     n_candidates, n_sessions = values.shape[1:]
     variances = np.zeros((n_candidates, n_candidates, n_sessions))
     n_ballots = np.zeros(variances.shape, dtype=np.int32)
-    for i in range(n_candidates - 1):  # one candidate at a time bounds the memory
-        difference = values[:, i, np.newaxis] - values[:, i + 1 :]
+    every_first, every_second = pair_indices(n_candidates)
+    step = max(1, BLOCK_CELLS // max(1, len(values) * n_sessions))  # it bounds the memory
+    for start in range(0, len(every_first), step):
+        first, second = every_first[start : start + step], every_second[start : start + step]
+        difference = values[:, first] - values[:, second]
         both = ~np.isnan(difference)
         n = both.sum(axis=0)
+        divisor = np.maximum(n, 1)
         difference = np.where(both, difference, 0.0)
-        mean = difference.sum(axis=0) / np.maximum(n, 1)
-        away = np.where(both, difference - mean, 0.0)
-        variance = (away**2).sum(axis=0) / np.maximum(n - 1, 1) / np.maximum(n, 1)
-        variances[i, i + 1 :] = variances[i + 1 :, i] = np.where(n >= 2, variance, 0.0)
-        n_ballots[i, i + 1 :] = n_ballots[i + 1 :, i] = n
+        away = np.where(both, difference - difference.sum(axis=0) / divisor, 0.0)
+        variance = (away**2).sum(axis=0) / np.maximum(n - 1, 1) / divisor
+        variances[first, second] = variances[second, first] = variance
+        n_ballots[first, second] = n_ballots[second, first] = n
     return variances, n_ballots
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.electorate import Electorate, Vote
-from witan.core.profile import BLOCK_CELLS, Floats, Profile
+from witan.core.profile import BLOCK_CELLS, Floats, Profile, pair_indices
 
 MOST_PAIRS = 5_000
 """Pairs of incomplete ballots whose correlation is averaged at most."""
@@ -255,13 +255,16 @@ def _w_of_complete(places: NDArray[np.int32], present: NDArray[np.bool_]) -> Flo
 
 def _w_of_incomplete(places: NDArray[np.int32], ranked: NDArray[np.bool_]) -> Floats:
     """W from mean correlations of ballot pairs over their common candidates."""
-    m, _, n_sessions = places.shape
+    m, n_candidates, n_sessions = places.shape
     ahead = np.sign(places[:, :, np.newaxis] - places[:, np.newaxis])
     total, times = np.zeros(n_sessions), np.zeros(n_sessions)
-    for first in range(m - 1):
-        both = ranked[first] & ranked[first + 1 :]
-        a = np.where(both, np.einsum("ijs,kjs->kis", ahead[first], both, dtype=np.int32), 0)
-        b = np.where(both, np.einsum("kijs,kjs->kis", ahead[first + 1 :], both, dtype=np.int32), 0)
+    every_first, every_second = pair_indices(m)
+    step = max(1, BLOCK_CELLS // (n_candidates**2 * n_sessions))
+    for start in range(0, len(every_first), step):
+        first, second = every_first[start : start + step], every_second[start : start + step]
+        both = ranked[first] & ranked[second]
+        a = np.where(both, np.einsum("kijs,kjs->kis", ahead[first], both, dtype=np.int32), 0)
+        b = np.where(both, np.einsum("kijs,kjs->kis", ahead[second], both, dtype=np.int32), 0)
         spread = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
         shares = (a * b).sum(axis=1) / np.where(spread > 0, spread, 1.0)
         # One after the other: a sum in pairs would differ between one session and many.
@@ -359,7 +362,7 @@ def mutual_reach(margins: NDArray[Any]) -> NDArray[np.bool_]:
     """Find pairs with mutual paths of strict majorities, (C, C, …)."""
     reach: NDArray[np.bool_] = margins > 0
     for middle in range(len(reach)):
-        reach = reach | (reach[:, middle : middle + 1] & reach[middle])
+        reach |= reach[:, middle : middle + 1] & reach[middle]
     return reach & reach.swapaxes(0, 1)
 
 

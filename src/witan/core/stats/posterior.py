@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.outcome import Prior
-from witan.core.profile import Floats
+from witan.core.profile import Floats, pair_indices
 from witan.core.stats.additive import AdditiveFit
 from witan.core.stats.distributions import (
     chi_square_quantiles,
@@ -153,22 +153,29 @@ class _Posterior:
     def p_beats(self, enough: NDArray[np.bool_]) -> Floats:
         """P(i above j), shape (C, C, S), among those with enough votes."""
         n_candidates = len(self.effects)
-        first, second = np.triu_indices(n_candidates, k=1)
+        first, second = pair_indices(n_candidates)
         joined = (self.components[first] == self.components[second]) & (self.components[first] >= 0)
         first, second = first[joined], second[joined]
         across, own = self.axes[first] - self.axes[second], np.diagonal(self.beyond)
         beyond = own[first] + own[second] - 2 * self.beyond[first, second]
-        above = np.zeros((len(first), self.effects.shape[1]))
-        squares, step = across**2, max(1, POINTS_AT_ONCE // max(above.size, 1))
+        above: Floats = np.zeros((len(first), self.effects.shape[1]))
+        spreads, step = (
+            (across**2 @ self.spread).T + beyond,
+            max(1, POINTS_AT_ONCE // max(above.size, 1)),
+        )
         for start in range(0, len(self.weight), step):
-            some = range(start, min(start + step, len(self.weight)))
-            means = np.stack([_product(across * self.shrink[:, one], self.along) for one in some])
-            spreads = np.stack([squares @ self.spread[:, one] + beyond for one in some])
-            scales = spreads[:, :, np.newaxis] * self.tau2[some, np.newaxis]
+            some = slice(start, start + step)
+            shrink = self.shrink[:, some]
+            means = np.zeros((shrink.shape[1], *above.shape))
+            # Added up in order, as `_product` does, whichever others stand beside it.
+            for weights, pull, row in zip(across.T, shrink, self.along, strict=True):
+                means += (pull[:, np.newaxis] * weights)[:, :, np.newaxis] * row
+            scales = spreads[some, :, np.newaxis] * self.tau2[some, np.newaxis]
             with np.errstate(divide="ignore", invalid="ignore"):
                 shares = _t_above(means / np.sqrt(scales), self.df)
-            for one, share in zip(some, shares, strict=True):
-                above += self.weight[one] * share
+            shares *= self.weight[some, np.newaxis]
+            shares[0] += above
+            above = _total(shares)
         both = enough[first] & enough[second]
         result = np.full((n_candidates, *self.effects.shape), np.nan)
         result[first, second] = np.where(both, above, np.nan)
@@ -215,7 +222,7 @@ class _Posterior:
             yield some, spread_out
 
     def _even_shares(self, eligible: NDArray[np.bool_], noise: float) -> Floats:
-        points = _t_points(len(self.effects), self.df).astype(DRAWN)
+        points = _drawn_points(len(self.effects), self.df)
         shares = np.zeros(self.effects.shape)
         spread = self.spread[0] + noise
         pull = (self.shrink[0] / np.sqrt(spread))[:, np.newaxis] / np.sqrt(self.tau2)
@@ -345,13 +352,16 @@ def _normalise(shares: Floats) -> Floats:
 def _t_above(t: Floats, df: float) -> Floats:
     """Read P(T ≤ t) of Student's t from a table; NaN: NaN."""
     levels, slopes = _t_table(df)
-    place = t / (1 + np.abs(t))
-    place = np.where(np.isposinf(t), 1.0, np.where(np.isneginf(t), -1.0, place))
-    known = np.isfinite(place)
-    place = np.where(known, place, 0.0)
+    finite = np.clip(t, -1e300, 1e300)  # whose place is 1 exactly, as that of the infinite
+    place = finite / (1 + np.abs(finite))
+    unknown = np.isnan(place)
+    place[unknown] = 0.0
     node = ((place + 1) * (NODES / 2)).astype(np.intp)
     beyond = place - (node / (NODES / 2) - 1)
-    return np.asarray(np.where(known, slopes[node] * beyond + levels[node], np.nan))
+    beyond *= slopes[node]
+    beyond += levels[node]
+    beyond[unknown] = np.nan
+    return np.asarray(beyond)
 
 
 @lru_cache(maxsize=64)
@@ -374,6 +384,12 @@ def _t_points(n: int, df: float) -> NDArray[np.float64]:
     normal, scale = _lattice(n)
     stretched = normal * np.sqrt(df / chi_square_quantiles(scale, df))[:, np.newaxis]
     return np.ascontiguousarray(np.stack([stretched, -stretched], axis=1).reshape(-1, n).T)
+
+
+@lru_cache(maxsize=32)
+def _drawn_points(n: int, df: float) -> NDArray[np.float32]:
+    """`_t_points` in the precision of draws."""
+    return _t_points(n, df).astype(DRAWN)
 
 
 @lru_cache(maxsize=32)

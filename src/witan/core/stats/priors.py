@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from types import MappingProxyType
 
 import numpy as np
@@ -96,6 +97,7 @@ class Severity:
         return replace(self, reviewers=seats, offsets=tuple(offsets.tolist()), covariance=rows)
 
 
+@lru_cache(maxsize=256)
 def public_prior(unit: Unit, n_candidates: int) -> Prior:
     """The noise of judges elsewhere, worth few degrees of freedom."""
     if unit == "grades":
@@ -105,6 +107,7 @@ def public_prior(unit: Unit, n_candidates: int) -> Prior:
     return Prior(noise, df, None, unit, 0, source="public")
 
 
+@lru_cache(maxsize=256)
 def belief_prior(prior: Prior | None) -> Prior | None:
     """Adapt the prior of tests to probabilities, with `BELIEF_DF` for grades."""
     if prior is None or prior.source != "public" or prior.unit != "grades":

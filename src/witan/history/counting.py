@@ -31,6 +31,10 @@ from witan.history.rows import COUNCIL, Rows, SessionRow, read_events
 
 _ANSWER_ENDS = (e.AnswerDone, e.AnswerFailed)
 
+_FAILURES = (e.AnswerFailed, e.BallotAbstained)
+
+_SUCCESSES = (e.AnswerDone, e.BallotCast, e.BallotRepaired)
+
 
 def session_entries(session: Session, votes: Sequence[Ballot] = ()) -> Entries:
     """Return the entries of a closed session, complete or not.
@@ -64,7 +68,7 @@ def _count_alike(
     """Count sessions with equal rules and settings together, which is faster."""
     groups: list[tuple[tuple[str, ...], Settings, dict[str, int]]] = []
     for number, (one_session, rules, own_settings) in enumerate(sessions):
-        settings = replace(own_settings, gates={})
+        settings = replace(own_settings, gates={}) if own_settings.gates else own_settings
         for other_rules, other_settings, names in groups:
             if (
                 other_rules == rules
@@ -82,9 +86,8 @@ def _count_alike(
             name: gate for *_, own_settings in group for name, gate in own_settings.gates.items()
         }
         sessions_of_group = (one_session for one_session, *_ in group)
-        all_entries = entries_of_many(
-            sessions_of_group, rules=rules, settings=replace(settings, gates=gates)
-        )
+        gated = replace(settings, gates=gates) if gates else settings
+        all_entries = entries_of_many(sessions_of_group, rules=rules, settings=gated)
         entries.update(zip(names.values(), all_entries, strict=True))
     return [entries[number] for number in range(len(sessions))]
 
@@ -129,15 +132,12 @@ def counted_ballots(session: Session) -> tuple[Ballot, ...]:
 
 def _unreached_seats(session: Session) -> frozenset[str]:
     """Return the seats none of whose calls reached a model."""
-    unreached_seats: set[str] = set()
-    reached: set[str] = set()
-    for event in session.events:
-        match event:
-            case e.AnswerFailed(misconfigured=True) | e.BallotAbstained(misconfigured=True):
-                unreached_seats.add(event.seat)
-            case e.AnswerDone() | e.BallotCast() | e.BallotRepaired():
-                reached.add(event.seat)
-    return frozenset(unreached_seats - reached)
+    failures = [event for event in session.events if isinstance(event, _FAILURES)]
+    unreached_seats = {event.seat for event in failures if event.misconfigured}
+    if not unreached_seats:
+        return frozenset()
+    successes = [event for event in session.events if isinstance(event, _SUCCESSES)]
+    return frozenset(unreached_seats.difference(event.seat for event in successes))
 
 
 def _answers(session: Session) -> tuple[AnswerEntry, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from witan.service.text import UNKNOWN, Page, count_noun, list_text
+from witan.service.text import UNKNOWN, Page, count_noun, full_sentence, list_text
 from witan.surfaces.cli.commands import command, print_result
 from witan.surfaces.cli.options import Status, config_option, history_option, json_option
 from witan.surfaces.terminal import echo
@@ -59,7 +59,7 @@ def _write(page: Page, diagnosis: "Diagnosis") -> Iterator[str]:
     for problem in diagnosis.problems:
         yield page.sentence(f"  {problem}", "warning", hang=4)
     for note in diagnosis.notes:
-        yield page.sentence(f"{note[0].upper()}{note[1:]}.", hang=2)
+        yield page.sentence(full_sentence(note), hang=2)
     for title, seats in (
         ("Members", diagnosis.members),
         ("Jury", diagnosis.jury),
@@ -162,7 +162,7 @@ def _history(finding: "HistoryFinding") -> Iterator[str]:
         if not finding.enabled:
             yield finding.problem
     elif finding.note is not None:
-        yield f"{finding.note[0].upper()}{finding.note[1:]}."
+        yield full_sentence(finding.note)
     if (history := finding.found) is not None:
         journal = "" if history.kind == "PostgreSQL" else f", journal {history.journal}"
         migration_text = f"{history.migrated_at:%Y-%m-%d} by Witan {history.migrated_by}"

@@ -95,6 +95,21 @@ class TestOrder:
         places = [tree.index(part) for part in parts]
         assert places == sorted(places)
 
+    def test_a_running_session_reads_in_the_same_order(self, screen, server):
+        """With what there is so far, while the final answer is written."""
+        events = whole_story()
+        server.tell(*events[:-2])
+        page = screen("phone").open("/sessions/s1")
+        expect(page.locator("#final-text")).to_contain_text("The others agree.")
+
+        tree = page.locator("#session").aria_snapshot()
+        parts = (
+            'heading "Which?"', 'heading "Verdict"', "Too close to call", 'heading "Answer"',
+            "So it is", 'heading "Ranking"', 'heading "Ballots"', 'heading "Answers"',
+        )  # fmt: skip
+        places = [tree.index(part) for part in parts]
+        assert places == sorted(places)
+
     def test_a_figure_opens_its_sentence_with_the_keyboard(self, screen, server):
         """Enter on it shows what it means; the rest stays folded."""
         server.tell(*whole_story())

@@ -243,6 +243,15 @@ class TestReading:
         here.shoot("saved")
 
 
+def test_a_stored_session_reads_from_the_question_to_the_run(window, session):
+    """Its accessibility tree has the sections in the order of the page."""
+    tree = window().open(f"/sessions/{session}").locator("#session").aria_snapshot()
+    names = ("Is it so?", "Verdict", "Answer", "Ranking", "Ballots", "Answers", "Run", "Go on")
+    places = [tree.index(f'heading "{name}" ') for name in names]
+
+    assert places == sorted(places)
+
+
 class TestVoting:
     def test_a_vote_comes_before_the_reveal(self, window, session):
         """Enter a name, order the answers, then see who wrote what."""

@@ -400,23 +400,23 @@ GROUP BY bucket, reviewer, human
 """
 
 
-_SIDE_COLUMNS = """
-        CASE WHEN i < j THEN i ELSE j END AS low,
-        CASE WHEN i < j THEN j ELSE i END AS high,
-        CASE WHEN i_share = j_share THEN 0
-            WHEN i < j AND i_share > j_share THEN 1
-            WHEN i > j AND i_share < j_share THEN 1
-            ELSE -1 END AS side"""
+def _sides(votes: str) -> str:
+    """Pairs of the votes of each ballot; `side` is 1 where the model of the lower code wins."""
+    return f"""
+    SELECT x.session, x.bucket, x.reviewer, x.model AS low, y.model AS high,
+        CASE WHEN x.share = y.share THEN 0 WHEN x.share > y.share THEN 1 ELSE -1 END AS side
+    FROM {votes} x
+    JOIN {votes} y ON y.session = x.session AND y.ballot = x.ballot AND y.model > x.model"""
 
-_PEOPLE = (
-    """
-WITH sides AS (
-    SELECT session,"""
-    + _SIDE_COLUMNS
-    + """
-    FROM v_pairs
-    WHERE {window} AND human = 1 AND i_own = 0 AND j_own = 0 AND i <> j
-        AND i_share IS NOT NULL AND j_share IS NOT NULL
+
+# Votes are joined with each other, which is faster than to read lists again for each pair.
+_PEOPLE = f"""
+WITH human_votes AS (
+    SELECT session, bucket, ballot, reviewer, model, share
+    FROM v_votes
+    WHERE {{window}} AND human = 1 AND own = 0 AND share IS NOT NULL
+),
+sides AS ({_sides("human_votes")}
 ),
 people AS (
     SELECT session, low, high, CASE WHEN SUM(side) > 0 THEN 1 ELSE -1 END AS truth
@@ -424,20 +424,20 @@ people AS (
     GROUP BY session, low, high
     HAVING SUM(side) <> 0
 )"""
-)
 
 HUMANS = (
     _PEOPLE
-    + """,
-models AS (
-    SELECT session, bucket, reviewer,"""
-    + _SIDE_COLUMNS
-    + """
-    FROM v_pairs
-    WHERE {window} AND human = 0 AND i_own = 0 AND j_own = 0 AND i <> j
-        AND i_share IS NOT NULL AND j_share IS NOT NULL
+    + f""",
+model_votes AS (
+    SELECT session, bucket, ballot, reviewer, model, share
+    FROM v_votes
+    WHERE {{window}} AND human = 0 AND own = 0 AND share IS NOT NULL
         AND session IN (SELECT session FROM people)
 ),
+models AS ({_sides("model_votes")}
+),
+"""
+    + """
 opinions AS (
     SELECT m.session, m.bucket, m.reviewer, m.low, m.high, MIN(p.truth) * CASE
         WHEN SUM(m.side) > 0 THEN 1 WHEN SUM(m.side) < 0 THEN -1 ELSE 0 END AS x

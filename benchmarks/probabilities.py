@@ -2,13 +2,13 @@
 
     python benchmarks/probabilities.py [--sessions N] [--grades FILE]
 
-Simulated reviewers grade five candidates in whole points, with noise and levels of standard
-deviation 1; the standard deviation of quality is one of `SPREADS`. Juries grade every candidate,
-authors all but their own. Three authors also review three and eight candidates. "Knowing all" is
-the posterior that knows the noise and that each spread is as likely: the best that can be stated
-without knowing the spread of the session. ``--grades``: many judges' grades on 0 to 3, as columns
-``judge, prompt_id, candidate, score``, gzipped; of five documents of a question, the best is the
-one to which the judges that are not drawn give the highest mean.
+Simulated reviewers grade three, five or eight candidates in whole points, with noise and levels of
+standard deviation 1; the standard deviation of quality is one of `SPREADS`. Juries grade every
+candidate, authors all but their own. "Knowing all" is the posterior that knows the noise and that
+each spread is as likely: the best that can be stated without knowing the spread of the session.
+``--grades``: many judges' grades on 0 to 3, as columns ``judge, prompt_id, candidate, score``,
+gzipped; of five documents of a question, the best is the one to which the judges that are not drawn
+give the highest mean.
 """
 
 import argparse
@@ -22,12 +22,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from witan import Settings, tally_sessions
-from witan.core.ballot import Ballot
 from witan.core.outcome import Prior
 from witan.core.profile import ROUNDING_VARIANCE, Profile
 from witan.core.stats.additive import fit_grades
-from witan.core.stats.posterior import beliefs
+from witan.core.stats.posterior import beliefs, ratios
+from witan.core.stats.priors import public_prior
 from witan.core.stats.uncertainty import Uncertainty
 
 Floats = NDArray[np.float64]
@@ -36,9 +35,7 @@ Found = list[tuple[float, bool]]
 
 SPREADS = (0.5, 1.0, 2.0)
 REVIEWERS = (3, 5, 8)
-CANDIDATES = "abcdefgh"
-SIZES = (5, 3, 8)
-"""Candidates; of three and eight only three reviewers are simulated."""
+CANDIDATES = (5, 3, 8)
 
 TENTHS = (0.5, 0.6, 0.7, 0.8, 0.9)
 DRAWS = 400
@@ -46,38 +43,28 @@ LEAST, LEAST_SHARE = 100, 0.02
 """Sessions, and share of them, that a tenth needs at least."""
 
 
-def count(grades: Floats, best: Floats, seats: str) -> Found:
-    """Count sessions of grades of shape (R, C, S); NaN: one's own candidate."""
-    cast = (
-        Ballot(
-            seats[reviewer],
-            session=str(session),
-            grades={
-                name: float(grade)
-                for name, grade in zip(CANDIDATES[: len(row)], row, strict=True)
-                if not np.isnan(grade)
-            },
-        )
-        for session, ballots in enumerate(grades.transpose(2, 0, 1))
-        for reviewer, row in enumerate(ballots)
-    )
-    found = []
-    for outcome in tally_sessions(cast, Settings(flips=False, scale="1-10")):
-        likeliest = max(outcome.standings, key=lambda line: line.p_best or 0.0)
-        right = likeliest.candidate == CANDIDATES[best[int(outcome.session or 0)]]
-        found.append((likeliest.p_best or 0.0, right))
-    return found
+def count(grades: Floats, best: NDArray[np.intp]) -> Found:
+    """Count sessions of grades of shape (R, C, S) with the public prior; NaN: one's own."""
+    prior = public_prior("grades", grades.shape[1])
+    return believe(grades, best, prior, ratios(prior))
 
 
-def know_all(grades: Floats, best: Floats) -> Found:
+def know_all(grades: Floats, best: NDArray[np.intp]) -> Found:
     """Compute the posterior that knows the noise and the mix of spreads."""
     noise = 1 + ROUNDING_VARIANCE
+    known = Prior(noise, 1e4, None, "grades", grades.shape[2])
+    return believe(grades, best, known, np.square(SPREADS) / noise)
+
+
+def believe(
+    grades: Floats, best: NDArray[np.intp], prior: Prior, among: NDArray[np.floating] | None
+) -> Found:
+    """Compute p_best in columns, as a count does."""
     present = ~np.isnan(grades)
     profile = Profile.from_ranks(np.where(present, 1.0, np.nan), grades=grades)
-    known = Prior(noise, 1e4, None, "grades", grades.shape[2])
-    uncertainty = Uncertainty.of(fit_grades(profile), present.sum(axis=0), prior=known)
+    uncertainty = Uncertainty.of(fit_grades(profile), present.sum(axis=0), prior=prior)
     everyone = np.ones(grades.shape[1:], dtype=np.bool_)
-    p_best = beliefs(uncertainty, everyone, np.square(SPREADS) / noise).p_best
+    p_best = beliefs(uncertainty, everyone, among).p_best
     right = p_best.argmax(axis=0) == best
     return [*zip(p_best.max(axis=0).tolist(), right.tolist(), strict=True)]
 
@@ -112,10 +99,10 @@ def draw(path: Path, reviewers: int) -> Found:
         table = np.array([[given[name] for name in names] for given in judges.values()])
         for _ in range(DRAWS):
             order = rng.permutation(len(table))
-            some = rng.choice(len(names), SIZES[0], replace=False)
+            some = rng.choice(len(names), CANDIDATES[0], replace=False)
             best.append(table[order[reviewers:]][:, some].mean(axis=0).argmax())
             grades.append(table[order[:reviewers]][:, some])
-    return count(np.stack(grades, axis=2), np.array(best), "jklmnopq")
+    return count(np.stack(grades, axis=2), np.array(best))
 
 
 def by_tenth(found: Found) -> Iterator[tuple[float, float] | None]:
@@ -139,8 +126,7 @@ def print_row(name: str, found: Found) -> None:
 def print_council(shape: tuple[int, int, int], *, authors: bool) -> None:
     """Print the rows of one council, and beside three reviewers those of knowing all."""
     parts = [simulate(shape, spread, authors=authors) for spread in SPREADS]
-    seats = CANDIDATES if authors else "jklmnopq"
-    ways = {"": lambda grades, best: count(grades, best, seats), ", knowing all": know_all}
+    ways = {"": count, ", knowing all": know_all}
     for words, way in ways.items():
         if words and shape[0] > REVIEWERS[0]:
             continue
@@ -160,8 +146,8 @@ def main() -> None:
     given = parser.parse_args()
     print("\np_best of the likeliest: stated → right in each tenth, and the largest difference")
     for authors in (False, True):
-        for candidates in SIZES:
-            for reviewers in REVIEWERS if candidates == SIZES[0] else REVIEWERS[:1]:
+        for candidates in CANDIDATES:
+            for reviewers in REVIEWERS:
                 print_council((reviewers, candidates, given.sessions), authors=authors)
     if given.grades:
         for reviewers in REVIEWERS[:2]:

@@ -34,14 +34,21 @@ GRID = 16_001
 N_RATIOS = 10
 """Points of the prior of the ratio of quality to noise."""
 
-MEDIAN_RATIO, RATIO_SPREAD = 0.9, 0.9
+MEDIAN_RATIO, RATIO_SPREAD = 0.92, 0.7
 """Median of the standard deviation of quality over that of noise, and that of its logarithm.
 
 The log-normal distribution most likely on real sessions of five has, for panels of five, eight and
 twenty of the 33 judges of the LLMJudge benchmark, a median of .9 to 1.0 and a spread of .3 to .6;
-for the two judges of WildBench 1.2 with the public noise and 1.8 with their own, and .5. It makes
-real ballots likelier than half-Cauchy priors do. This one is wider than those, and its median at
-their lower end.
+for the two judges of WildBench 1.2 with the public noise and 1.8 with their own, and .5. This one
+is wider than those, its median near their lower end.
+"""
+
+MEDIAN_CANDIDATES, FEWEST_CANDIDATES, MOST_CANDIDATES = 5, 3, 8
+MEDIAN_POWER = 0.7
+"""With the public noise of grades the median for C candidates is .92·(5/C)^.7, 3 ≤ C ≤ 8.
+
+Chosen by calibration: few grades tell little of the noise, which makes probabilities too modest,
+and among many nearly equal candidates one looks better too easily.
 """
 
 MOST_STEPS = 200
@@ -131,15 +138,16 @@ def _invert(grid: Floats, density: Floats, probabilities: Floats) -> NDArray[np.
     return np.interp(probabilities, mass / mass[-1], grid)
 
 
-@lru_cache(maxsize=1)
-def quality_ratios() -> Floats:
+@lru_cache(maxsize=64)
+def quality_ratios(n_candidates: int = MEDIAN_CANDIDATES) -> Floats:
     """Square midpoints, by probability, of the log-normal prior of quality over noise.
 
-    See `MEDIAN_RATIO`.
+    See `MEDIAN_RATIO` and `MEDIAN_POWER`.
     """
     shares = (np.arange(N_RATIOS) + 0.5) / N_RATIOS
-    roots = MEDIAN_RATIO * np.exp(RATIO_SPREAD * normal_quantiles(shares))
-    return np.asarray(roots**2)
+    n_candidates = min(max(n_candidates, FEWEST_CANDIDATES), MOST_CANDIDATES)
+    median = MEDIAN_RATIO * (MEDIAN_CANDIDATES / n_candidates) ** MEDIAN_POWER
+    return np.asarray((median * np.exp(RATIO_SPREAD * normal_quantiles(shares))) ** 2)
 
 
 def incomplete_beta(x: Floats, a: float | Floats, b: float) -> NDArray[np.float64]:

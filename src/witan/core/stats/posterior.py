@@ -50,13 +50,16 @@ DRAWN = np.float32
 """Draws are only compared: single precision takes less than half the time."""
 
 
-def ratios(prior: Prior | None) -> Floats:
+def ratios(prior: Prior | None) -> Floats | None:
     """Choose the λ to average over.
 
-    A history knows one; else they are those of the log-normal prior.
+    A history knows one; with the public noise of grades they depend on each session's candidates
+    (None); else they are those of the log-normal prior of five.
     """
-    if prior is None or prior.quality_variance is None:
+    if prior is None or (prior.quality_variance is None and prior.unit == "ranks"):
         return quality_ratios()
+    if prior.quality_variance is None:
+        return None
     return np.array([max(prior.quality_variance / prior.noise_variance, LEAST_RATIO)])
 
 
@@ -89,7 +92,7 @@ def beliefs(
     eligible : bool array, shape (C, S)
         Who may be best, if it has the votes.
     among : float array, shape (L,), optional
-        What `ratios` gives.
+        What `ratios` gives; None: `quality_ratios` of each session's candidates.
     others
         Fit of other reviewers with the same noise: probabilities of what *it* says, which are
         nearer to chance than those of the effects themselves. It has compared the eligible.
@@ -129,9 +132,9 @@ class _Posterior:
         among: Floats | None,
         beyond: Floats,
     ) -> None:
-        fit, grid = uncertainty.fit, quality_ratios() if among is None else among
-        self.beyond = beyond
+        fit, self.beyond = uncertainty.fit, beyond
         self.components, self.covariance = fit.components[number], fit.inverses[number]
+        grid = quality_ratios(int((self.components >= 0).sum())) if among is None else among
         self.effects = np.nan_to_num(fit.effects[:, sessions])
         noise, axes = _directions(self.covariance.tobytes(), len(self.covariance))
         compared = noise > 1e-10 * max(float(noise[-1]), 1e-300)

@@ -340,15 +340,20 @@ def test_the_session_of_a_notebook_is_used_and_stays_open(server, postgresql_url
 
 
 @pytest.mark.slow
-def test_other_jobs_of_a_notebook_go_on_when_a_batch_is_cancelled(server, postgresql_url, spark):
+def test_other_jobs_of_a_notebook_go_on_when_a_batch_is_cancelled(
+    server, postgresql_url, spark, tmp_path
+):
     """Only its own job is stopped, before all its rows are done."""
     session = running_session() or start_session("local[2]")
     council = Council([f"m{n}={server}/v1#model-{n}" for n in range(3)])
     tasks = [BatchRow(n, None, None, {"text": f"Design {n}, of worth 8."}) for n in range(200)]
     results = []
 
-    def sleep(rows):
-        time.sleep(6)
+    stop = tmp_path / "stop"
+
+    def wait_for_stop(rows):
+        while not stop.exists():
+            time.sleep(0.1)
         return rows
 
     async def run(batch):
@@ -362,10 +367,13 @@ def test_other_jobs_of_a_notebook_go_on_when_a_batch_is_cancelled(server, postgr
                 await batch.run(take)
 
     with ThreadPoolExecutor(1) as other, History.open(postgresql_url) as history:
-        job = other.submit(session.sparkContext.parallelize([1], 1).mapPartitions(sleep).collect)
+        job = other.submit(
+            session.sparkContext.parallelize([1], 1).mapPartitions(wait_for_stop).collect
+        )
         options = BatchOptions(concurrency=1, pass_mark=6)
         anyio.run(run, SparkBatch(council, history, tasks, options, session=session))
         assert not job.done()
+        stop.touch()
         assert job.result() == [1]
 
     assert 0 < len(results) < 200

@@ -100,6 +100,7 @@ class TestPage:
         assert reply.status_code == 422
         assert "the moraine" in reply.text
         assert page.one("input", id="pass_mark").attrs["aria-invalid"] == "true"
+        assert page.one(role="alert").text.startswith("Lowest passing grade: must be a number")
 
     def test_one_text_shows_grades_in_place_of_ranks(self, client):
         """A rank among one says nothing; the form is filled in to judge again."""

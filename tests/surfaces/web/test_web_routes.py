@@ -130,7 +130,7 @@ class TestAsking:
         [
             ({"question": "  "}, "something to ask"),
             ({"question": "So?", "profile": "nobody"}, "unknown profile"),
-            ({"question": "So?", "mode": "loud"}, "mode"),
+            ({"question": "So?", "mode": "loud"}, "Kind of final answer"),
             ({"question": "So?", "parent": "nothing"}, "unknown session"),
         ],
         ids=["nothing", "profile", "mode", "parent"],

@@ -68,8 +68,12 @@ SIMULATED = Choice(DEMO, "the demonstration: scripts answer, whatever is asked")
 FIELDS = tuple(each.name for each in parameters_of(QuestionRequest))
 """Every field of the form that asks."""
 
-KNOWN_FIELDS = {*FIELDS, *(each.name for each in parameters_of(JudgeRequest))}
-"""Every field of the forms that ask and judge."""
+KNOWN_FIELDS = {
+    each.name: each.label
+    for request in (JudgeRequest, QuestionRequest)
+    for each in parameters_of(request)
+}
+"""Every field of the forms that ask and judge, and its label."""
 
 BY_HAND = ("files", "conversation")
 """Fields that are no text of a parameter."""
@@ -362,7 +366,10 @@ def refuse_form(
             (_find_field(each["loc"]), fault_words(each["type"], each["msg"], each.get("ctx")))
             for each in error.errors()
         ]
-        problem = clean("; ".join(f"{name}: {words}" for name, words in wrong))
+        labels = [(KNOWN_FIELDS.get(name, ""), words) for name, words in wrong]
+        problem = clean(
+            "; ".join(f"{label}: {words}" if label else words for label, words in labels)
+        )
         faults = {name: _sentence(words) for name, words in reversed(wrong)}
         return FilledForm(values, problem, faults, 422)
     words = word_error(request, error)

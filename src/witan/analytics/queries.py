@@ -401,7 +401,7 @@ GROUP BY bucket, reviewer, human
 
 
 def _sides(votes: str) -> str:
-    """Pairs of the votes of each ballot; `side` is 1 where the model of the lower code wins."""
+    """Return SQL of model pairs per ballot; `side` 1 prefers `low`."""
     return f"""
     SELECT x.session, x.bucket, x.reviewer, x.model AS low, y.model AS high,
         CASE WHEN x.share = y.share THEN 0 WHEN x.share > y.share THEN 1 ELSE -1 END AS side

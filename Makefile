@@ -34,6 +34,7 @@ test-slow: $(VENV)/.test
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/million.py
 	$(BIN)/python benchmarks/one_profile.py
+	$(BIN)/python benchmarks/one_session.py
 	$(BIN)/python benchmarks/ratings.py
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/compare.py

@@ -43,6 +43,20 @@ def listed(witan, place):
 
 
 class TestImport:
+    def test_a_likely_best_that_no_test_tells_apart_says_so(self, witan, write, place):
+        """A probability above the level of the test does not read as a clear lead."""
+        ballots = [
+            {"session": "q1", "reviewer": f"r{number}", "grades": {"x": 9, "y": grade, "z": 3}}
+            for number, grade in enumerate((7, 8, 8, 9, 8))
+        ]
+        witan("import", write("votes.jsonl", *ballots), "--history", place)
+
+        shown = witan("show", "last", "--history", place).out
+
+        assert (
+            "Too close to call. x leads, 97% likely to be best, but not ahead beyond noise" in shown
+        )
+
     def test_last_works_with_imports_alone(self, witan, write, place):
         """``last`` is the first of the list, for every command that takes a session."""
         ballots = [{"session": "q1", "reviewer": r, "ranking": ["x", "y"]} for r in ("a", "b")]

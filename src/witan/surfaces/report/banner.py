@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from witan.core.display import chance_percent, percent_range
+from witan.core.display import chance_percent, level_percent, percent_range
 from witan.core.outcome import Outcome
 from witan.core.stats.measures import Measure
 from witan.deliberation.session import Session
@@ -129,7 +129,11 @@ def _support(outcome: Outcome, start: str) -> str:
     p_best, flips = outcome.standings[0].p_best, outcome.ballots_to_flip
     clauses = []
     if p_best is not None:
-        clauses.append(f"{start} {chance_percent(p_best)} likely to be best")
+        is_untold = p_best >= outcome.level and outcome.clear_leader is None
+        noise = (
+            f", but not ahead beyond noise ({level_percent(outcome.level)})" if is_untold else ""
+        )
+        clauses.append(f"{start} {chance_percent(p_best)} likely to be best{noise}")
     if flips:
         count = SMALL_NUMBERS[flips] if flips < len(SMALL_NUMBERS) else f"{flips:,}"
         ballots = f"{count} ballot{'' if flips == 1 else 's'}"

@@ -9,10 +9,10 @@ from threading import Thread
 import anyio
 import pytest
 
-from histories import send, told
+from histories import send, stages, told
 from witan.errors import HistoryError
 from witan.history import History, LockWait
-from witan.history.database import lock_file
+from witan.history.database import lock_file, own_process
 from witan.history.engines import GRACE_SECONDS, HEARTBEAT_SECONDS
 
 HOLDS = """
@@ -196,6 +196,12 @@ def drop_connections(history):
     )
 
 
+def record_opening(recording, session):
+    """Record the beginning of a session, and wait until it is durable."""
+    send(recording, next(stages(session)))
+    anyio.run(recording.commit, LockWait())
+
+
 def refuse_claim(history, process):
     """The session of this process is listed as running, and cannot be claimed."""
     assert [found.status for found in history.find()] == ["running"]
@@ -245,6 +251,19 @@ class TestOtherMachines:
             took = time.monotonic() - began
             assert history.claim("s1").status == "interrupted"
         assert GRACE_SECONDS - HEARTBEAT_SECONDS - 2 < took <= GRACE_SECONDS + 1
+
+    def test_closing_one_history_leaves_the_heartbeat_of_another(self, postgresql_url):
+        """A process that has the history open twice beats as soon as it records again."""
+        with History.open(postgresql_url) as history:
+            with history.recording() as recording:
+                record_opening(recording, "s1")
+            with History.open(postgresql_url) as other, other.recording() as recording:
+                record_opening(recording, "s2")
+            with history.recording() as recording:
+                record_opening(recording, "s3")
+                beats = history.database.rows("SELECT process FROM heartbeats")
+
+        assert [tuple(beat) for beat in beats] == [(own_process(),)]
 
     def test_its_session_is_free_once_its_history_is_closed(self, postgresql_url, elsewhere):
         """The process itself may go on."""

@@ -183,7 +183,7 @@ class Database(ABC):
         return None
 
     def end_beats(self) -> None:  # noqa: B027 - a file has none
-        """Tell other machines that this process records no more."""
+        """Tell other machines that this process records no more, unless it does."""
 
     def find_process(self, holder: str) -> str | None:
         """Name the other process that records a holder's session, if any."""

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, lru_cache
 from glob import escape
@@ -19,6 +20,7 @@ from itertools import combinations
 from math import log, sqrt
 from pathlib import Path
 from socket import gethostname
+from threading import Lock
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -29,6 +31,7 @@ from witan.history.database import (
     Database,
     Params,
     is_lock_refusal,
+    is_recording,
     own_process,
     percent_style,
     unstorable_error,
@@ -508,6 +511,18 @@ WHERE process = :process OR at_us < {_NOW_US} - {FORGOTTEN_SECONDS * 1e6:.0f}
 """  # noqa: S608 - our own words
 
 
+@dataclass(slots=True)
+class _Pulse:
+    """Heartbeat of this process in one database, whatever its connections."""
+
+    lock: Lock = field(default_factory=Lock)
+    due_at: float = 0.0
+
+
+_PULSES: dict[tuple[str, int], _Pulse] = {}
+"""URL and number of the process to pulse."""
+
+
 class PostgresDatabase(Database):
     """A connection to PostgreSQL with automatic reconnection."""
 
@@ -524,7 +539,7 @@ class PostgresDatabase(Database):
         self._psycopg = psycopg
         self.url = url
         """Its URL, with any password."""
-        self._beat_at = 0.0
+        self._pulse = _PULSES.setdefault((url, os.getpid()), _Pulse())
         self._connection = self._wait_for_server(CONNECT_SECONDS, is_reconnect=False)
 
     @property
@@ -583,16 +598,21 @@ class PostgresDatabase(Database):
 
     def beat(self) -> float:
         """Write this process's heartbeat, by the server's clock, if it is due."""
-        now = time.monotonic()
-        if now >= self._beat_at:
-            self._beat_at = now + _RECONNECT_PAUSE  # if it fails
-            self.execute(_BEAT_SQL, {"process": own_process()})
-            self._beat_at = now + HEARTBEAT_SECONDS
-        return self._beat_at - now
+        with self._pulse.lock:
+            now = time.monotonic()
+            if now >= self._pulse.due_at:
+                self._pulse.due_at = now + _RECONNECT_PAUSE  # if it fails
+                self.execute(_BEAT_SQL, {"process": own_process()})
+                self._pulse.due_at = now + HEARTBEAT_SECONDS
+            return self._pulse.due_at - now
 
     def end_beats(self) -> None:
-        """Delete this process's heartbeat, and those of processes long gone."""
-        self.execute(_END_BEATS_SQL, {"process": own_process()})
+        """Delete this process's heartbeat if it records nothing, and those of others long gone."""
+        with self._pulse.lock:
+            if is_recording():
+                return
+            self._pulse.due_at = 0.0
+            self.execute(_END_BEATS_SQL, {"process": own_process()})
 
     def find_process(self, holder: str) -> str | None:
         """Name the other process that records a holder's session, on any machine.

@@ -365,9 +365,8 @@ class Writer:
             # Whatever ended the thread, no caller waits for it forever.
             self._release(signals)
             if database is not None:
-                if not is_recording():
-                    with suppress(HistoryError):
-                        database.end_beats()
+                with suppress(HistoryError):
+                    database.end_beats()
                 database.close()
 
     def _take(self, pending: PendingQueues, signals: list[Signal]) -> list[_Dismissal]:

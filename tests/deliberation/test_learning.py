@@ -39,6 +39,25 @@ class Taught:
         return self.said
 
 
+class Growing(Taught):
+    """A teacher whose prior rests on one more session each time."""
+
+    def __init__(self, prior):
+        super().__init__(None)
+        self.prior = prior
+
+    def learn(self, reviewers=(), *, exclude=None, judges=()):
+        super().learn(reviewers, exclude=exclude, judges=judges)
+        n_sessions = self.prior.n_sessions + len(self.asked) - 1
+        return Lessons((replace(self.prior, n_sessions=n_sessions),))
+
+
+async def ask_all(open_council, n_sessions):
+    """Ask the same question again and again."""
+    async with open_council:
+        return [await open_council.ask(QUESTION, seed=3) for _ in range(n_sessions)]
+
+
 def council(teacher=None, procedure=None, names="abc"):
     """Members of one mind but for the last, who grades all alike."""
     seats = [member(name, "abc") for name in names[:-1]]
@@ -241,39 +260,40 @@ class Standing(SystemClock):
 class TestReuse:
     """A council learns again once its history has grown, or some time has passed."""
 
-    @pytest.mark.parametrize(
-        ("lessons", "n_sessions", "times"),
-        [
-            (Lessons((replace(PRIOR, n_sessions=50),)), 5, 1),
-            (Lessons((replace(PRIOR, n_sessions=50),)), 6, 2),
-            (Lessons(), 3, 3),
-        ],
-        ids=["a tenth more", "beyond", "no prior"],
-    )
-    def test_lessons_hold_for_a_tenth_more_sessions(self, lessons, n_sessions, times):
-        """Lessons of 50 sessions are used for five; without a prior each session learns anew."""
-        teacher = Taught(lessons)
+    @pytest.mark.parametrize(("n_sessions", "times"), [(5, 1), (6, 2)])
+    def test_lessons_hold_for_a_tenth_more_sessions(self, n_sessions, times):
+        """Lessons of 50 sessions count five, and those learned next count the sixth."""
+        teacher = Growing(replace(PRIOR, n_sessions=50))
 
-        async def ask_all():
-            async with council(teacher) as held:
-                return [await held.ask(QUESTION, seed=3) for _ in range(n_sessions)]
-
-        sessions = anyio.run(ask_all)
+        sessions = anyio.run(ask_all, council(teacher), n_sessions)
 
         assert len(teacher.asked) == times
         priors = {str(session.opening.procedure.counting.prior) for session in sessions}
-        assert len(priors) == 1
+        assert len(priors) == times
+
+    @pytest.mark.parametrize(
+        "lessons",
+        [Lessons(), Lessons((replace(PRIOR, unit="ranks", n_sessions=500),))],
+        ids=["no prior", "one of ranks"],
+    )
+    def test_without_a_prior_for_its_count_each_session_learns_anew(self, lessons):
+        """The next session may complete a prior of grades."""
+        teacher = Taught(lessons)
+
+        anyio.run(ask_all, council(teacher), 3)
+
+        assert len(teacher.asked) == 3
 
     def test_lessons_hold_for_ten_seconds(self):
         """What others add to the history is known after ten seconds."""
         teacher, clock = Taught(Lessons((PRIOR,))), Standing()
-        held = BaseCouncil([member("a", "abc"), member("b", "abc")], clock=clock, teacher=teacher)
+        seats = [member("a", "abc"), member("b", "abc")]
 
         async def ask_later():
-            async with held:
+            async with BaseCouncil(seats, clock=clock, teacher=teacher) as pair:
                 for passed in (0.0, 9.9, 10.0):
                     clock.passed = passed
-                    await held.open_question(QUESTION)
+                    await pair.open_question(QUESTION)
 
         anyio.run(ask_later)
 

@@ -32,8 +32,18 @@ REUSE_SHARE = 0.1
 """Sessions of a council that end before it learns again, as a share of those learned from."""
 
 
-@dataclass(slots=True)
-class _Learned:
+@dataclass(frozen=True, slots=True)
+class CachedLessons:
+    """Lessons, and when a council learned them.
+
+    Parameters
+    ----------
+    at_seconds
+        By the council's clock.
+    n_ended
+        Sessions of the council that had ended.
+    """
+
     lessons: Lessons
     at_seconds: float
     n_ended: int
@@ -42,7 +52,8 @@ class _Learned:
 class LessonCache:
     """Lessons that a council uses again until its history has grown.
 
-    Lessons without a prior are never used again: the next session may complete one.
+    Lessons without a prior of the unit that is counted are never used again: the next session may
+    complete one.
 
     Attributes
     ----------
@@ -52,21 +63,22 @@ class LessonCache:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._learned: dict[object, _Learned] = {}
+        self._entries: dict[object, CachedLessons] = {}
         self.n_ended = 0
 
-    def get(self, key: object) -> Lessons | None:
-        """Return lessons that still hold."""
-        known = self._learned.get(key)
-        if known is None or self._clock.seconds() - known.at_seconds >= REUSE_SECONDS:
+    def get(self, key: object, unit: Unit) -> Lessons | None:
+        """Return lessons that still hold for counts of this unit."""
+        entry = self._entries.get(key)
+        if entry is None or self._clock.seconds() - entry.at_seconds >= REUSE_SECONDS:
             return None
-        n_sessions = max((prior.n_sessions for prior in known.lessons.priors), default=0)
-        n_new = self.n_ended - known.n_ended
-        return known.lessons if n_new < REUSE_SHARE * n_sessions else None
+        prior = entry.lessons.prior(unit)
+        n_new = self.n_ended - entry.n_ended
+        holds = prior is not None and n_new < REUSE_SHARE * prior.n_sessions
+        return entry.lessons if holds else None
 
     def put(self, key: object, lessons: Lessons) -> None:
-        """Note lessons just learned."""
-        self._learned[key] = _Learned(lessons, self._clock.seconds(), self.n_ended)
+        """Add lessons just learned."""
+        self._entries[key] = CachedLessons(lessons, self._clock.seconds(), self.n_ended)
 
 
 async def learn_lessons(
@@ -96,7 +108,7 @@ async def learn_lessons(
     if cache is None or exclude is not None:
         return await anyio.to_thread.run_sync(learn)
     key = (tuple(models), tuple(seats) if judging else ())
-    if (lessons := cache.get(key)) is None:
+    if (lessons := cache.get(key, _unit(procedure))) is None:
         lessons = await anyio.to_thread.run_sync(learn)
         cache.put(key, lessons)
     return lessons
@@ -145,7 +157,9 @@ def learn_for_recount(
         return dict(parameters)
     models = list(dict.fromkeys(map(model_of, seats))) if weighed else []
     lessons = teacher.learn(models, exclude=session.id)
-    settings = apply_lessons(Settings(**requested_settings), lessons, _unit(session.opening))
+    settings = apply_lessons(
+        Settings(**requested_settings), lessons, _unit(session.opening.procedure)
+    )
     weights = {"reliability": _models_by_seat(lessons, seats)} if weighed else {}
     return {
         **parameters,
@@ -185,8 +199,8 @@ def _models_by_seat(lessons: Lessons, seats: tuple[Seat, ...]) -> Mapping[str, f
     return reliability or None
 
 
-def _unit(opening: SessionOpened) -> Unit:
-    return "grades" if opening.procedure.asks_grades else "ranks"
+def _unit(procedure: Procedure) -> Unit:
+    return "grades" if procedure.asks_grades else "ranks"
 
 
 def _asks_for_reliability(procedure: Procedure) -> bool:
@@ -199,7 +213,7 @@ def _asks_for_reliability(procedure: Procedure) -> bool:
 def _learned_settings(opening: SessionOpened, lessons: Lessons) -> Settings:
     """Return the settings with learned values."""
     requested = opening.procedure.counting
-    counting = apply_lessons(requested, lessons, _unit(opening))
+    counting = apply_lessons(requested, lessons, _unit(opening.procedure))
     if opening.judging is not None and requested.prior == "learn" and lessons.severity is not None:
         models = {seat.name: model_of(seat) for seat in opening.reviewers}
         severity = lessons.severity.by_seat(models)

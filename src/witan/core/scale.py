@@ -288,5 +288,5 @@ def _range(notation: str, whole: str) -> Range:
     match = _RANGE.fullmatch(text)
     if match is None or float(match[1]) == float(match[2]):
         raise InvalidParameter("scale", whole, EXPECTED)
-    stated = Range(float(match[1]), float(match[2]))
-    return NATIVE if stated == NATIVE else stated
+    result = Range(float(match[1]), float(match[2]))
+    return NATIVE if result == NATIVE else result

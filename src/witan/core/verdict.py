@@ -367,7 +367,9 @@ def panel_means(
         Of what is taken off each reviewer's values; None: nothing is.
     """
     present = ~np.isnan(values) & (weights > 0)[:, np.newaxis]
-    mass = present * (weights / (weights.max(initial=0.0) or 1.0))[:, np.newaxis]
+    mass = present * weights[:, np.newaxis]
+    heaviest = mass.max(axis=0, initial=0.0)
+    mass /= np.where(heaviest > 0, heaviest, 1.0)  # so that no square vanishes
     total = mass.sum(axis=0)
     shares = mass / np.where(total > 0, total, 1.0)
     means = (shares * np.where(present, values, 0.0)).sum(axis=0)

@@ -684,8 +684,8 @@ class ArmBatch:
         on_progress: Callable[[Progress], None],
     ) -> int:
         """Have the jury judge the rows; return how many need nothing more."""
-        judged = [] if self.jury is None else rows
-        waiting = {row.task.number: row for row in judged if not row.is_alike}
+        rows_to_judge = [] if self.jury is None else rows
+        waiting = {row.task.number: row for row in rows_to_judge if not row.is_alike}
 
         def take(result: RowResult) -> None:
             row = waiting[result.row]

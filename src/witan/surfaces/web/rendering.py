@@ -120,7 +120,7 @@ def _environment() -> Environment:
     environment.globals["style_files"] = STYLES
     environment.filters |= {
         "address": _address,
-        "asked": readable_question,
+        "question": readable_question,
         "beginning": lambda question: question_beginning(clean(question), LIST_CHARS),
         "by_day": group_by_day,
         "clean": clean,

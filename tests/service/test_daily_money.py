@@ -10,7 +10,12 @@ from witan.deliberation.ports import SystemClock
 from witan.deliberation.session import Session
 from witan.errors import Busy, HistoryError, OverBudget
 from witan.history import History
-from witan.service.requests import CouncilRequest, QuestionRequest, ResumeRequest
+from witan.service.requests import (
+    QuestionRequest,
+    RejudgeRequest,
+    ResumeRequest,
+    RetryRequest,
+)
 from witan.service.sessions.manager import Service, resume_job
 from witan.service.sessions.spending import Client, Ledger, SessionReservation
 from witan.service.settings import CouncilSettings
@@ -60,23 +65,23 @@ class TestRefusals:
             assert fact in str(caught.value)
         assert caught.value.retry_seconds == 5
 
-    @pytest.mark.parametrize("way", ["ask", "resume", "retry", "rejudge"])
+    @pytest.mark.parametrize("kind", [QuestionRequest, ResumeRequest, RetryRequest, RejudgeRequest])
     async def test_what_allows_not_a_single_call_is_refused_beforehand(
-        self, priced, history, ledger, way
+        self, priced, history, ledger, kind
     ):
         """It is said what the least call could cost, and no session is begun."""
-        review = HANGS if way == "resume" else [{"error": "is down"}]
+        review = HANGS if kind is ResumeRequest else [{"error": "is down"}]
         async with Service.open(councils(priced(review=review), history)) as service:
             before = await service.start(ASKED)
-            if way == "resume":
+            if kind is ResumeRequest:
                 await until(before, "review_started")
                 before.cancel()
             await before.wait_for_session()
-        given = {"ask": [ASKED], "rejudge": [before.id, CouncilRequest()]}.get(way, [before.id])
+        request = ASKED if kind is QuestionRequest else kind(session=before.id)
         async with Service.open(councils(priced(), history), ledger=ledger) as service:
             poor = Client("ci", daily_usd=1e-4)
             with pytest.raises(Busy, match=r"at least \$0\.0\d+"):
-                await getattr(service, way)(*given, client=poor)
+                await service.start(request, poor)
             assert not service.recent_sessions
 
         assert len(history.find(simulated=None)) == 1

@@ -1,6 +1,8 @@
 """Systems estimated by a jury and corrected by people's votes."""
 
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -10,6 +12,8 @@ from witan.core.ballot import Ballot
 from witan.core.estimation import infer_share
 from witan.core.stats.prediction_powered import estimate_powered_means
 from witan.errors import InvalidParameter, NothingToCount
+from witan.service.batch import BatchRow, RowResult
+from witan.service.batch_votes import infer_passes
 from witan.stats import estimate
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "pandalm" / "pairwise.csv.gz"
@@ -205,6 +209,49 @@ class TestBallots:
             ("session", 4),
         ]
         assert estimate(unnamed, questions=names).systems == estimate(cast).systems
+
+    def test_people_on_few_questions_correct_nothing(self):
+        """Fifteen texts of three questions are too few, however many the jury judged."""
+        ballots = [
+            ballot
+            for ballot in texts_of_questions(1, states_question=True)
+            if ballot.kind == "model" or ballot.question in {f"Why {n}?" for n in range(3)}
+        ]
+
+        mean = estimate(ballots).systems[0].mean
+
+        assert mean.corrected.value is None
+        assert mean.corrected.why == "not enough data: 3 questions, 5 needed"
+        assert mean.jury.interval is not None
+
+    def test_a_system_with_texts_of_few_questions_is_not_estimated(self):
+        """It is listed last, with the reason."""
+        ballots = [*texts_of_questions(1, states_question=True)]
+        few = [ballot for ballot in ballots if ballot.question in ("Why 0?", "Why 1?")]
+        ballots += [
+            replace(ballot, grades={"y": 10}, session=f"y {ballot.session}") for ballot in few
+        ]
+
+        lines = estimate(ballots).systems
+
+        assert [line.system for line in lines] == [None, "x", "y"]
+        assert lines[2].mean.jury.why == "not enough data: 2 questions, 5 needed"
+
+    def test_the_order_of_passed_rows_changes_no_bit(self):
+        """Rows of a batch end in any order."""
+        tasks = [BatchRow(number, question=f"Why {number // 3}?") for number in range(60)]
+        draw = Random(1)  # noqa: S311
+        results = [
+            RowResult(task.number, None, "", "complete", decision=draw.choice(["passed", "failed"]))
+            for task in tasks
+        ]
+        intervals = set()
+        for _ in range(10):
+            draw.shuffle(results)
+            interval, _ = infer_passes(tasks, results, 0.95)
+            intervals.add((interval.low, interval.high))
+
+        assert len(intervals) == 1
 
     def test_shares_of_passed_rows_are_clustered(self):
         """Rows of one question pass together; their interval covers, the plain one does not."""

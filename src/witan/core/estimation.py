@@ -237,7 +237,8 @@ def estimate(
     Where both grade, the mean grade, and with a pass mark the share of grades that reach it; else
     the mean share of rivals that a system beats. The correction is prediction-powered
     (`estimate_powered_means`), and sessions of one question are a cluster, where there are
-    `MIN_CLUSTERS` questions. It holds if the sessions that people judged are drawn at random from
+    `MIN_CLUSTERS` questions. A system needs as many of its own, and a correction as many with
+    people's votes. It holds if the sessions that people judged are drawn at random from
     all. Without people, pass rates have Dawid and Skene's estimate (`sample_panel`), too.
 
     Parameters
@@ -283,7 +284,7 @@ def estimate(
     differences: list[DifferenceEstimate] = []
     for quantity in quantities:
         table = _Table.of(electorates, quantity, pass_mark)
-        own, apart = table.estimate(systems, clusters, chosen.level)
+        own, apart = table.estimate(systems, cluster, clusters, chosen.level)
         lines += own
         differences += apart
     with_people = sum("human" in one.kinds for one in electorates)
@@ -313,11 +314,11 @@ def _cluster(
     tuple
         The number of questions, what a cluster is, and its number by session.
     """
-    asked = [(questions.get(name, "").strip(), name) for name in sessions]
+    names = [(questions.get(name, "").strip(), name) for name in sessions]
     numbers: dict[tuple[str, str], int] = {}
     of_question = [
         numbers.setdefault((question, "" if question else name), len(numbers))
-        for question, name in asked
+        for question, name in names
     ]
     if len(numbers) < MIN_CLUSTERS or len(numbers) == len(sessions):
         return len(numbers), "session", np.arange(len(sessions))
@@ -470,17 +471,19 @@ class _Table:
         return "grades" if self.quantity == "mean grade" else "shares"
 
     def estimate(
-        self, systems: Sequence[str], clusters: NDArray[np.intp], level: float
+        self, systems: Sequence[str], cluster: Cluster, clusters: NDArray[np.intp], level: float
     ) -> tuple[list[SystemEstimate], list[DifferenceEstimate]]:
         """Estimate every system, and the difference of every two."""
         people, jury = self._matrices(systems)
-        alone = conclude_means(people, jury, clusters, self.kind, level)
+        alone = conclude_means(people, jury, clusters, self.kind, level, cluster=cluster)
         order = sorted(range(len(systems)), key=lambda at: -_best_value(alone[at]))
         lines = [SystemEstimate(systems[at], self.quantity, alone[at]) for at in order]
         if self.quantity != "share of rivals beaten" and len(systems) > 1:
             of_people, of_jury = self.people[:, np.newaxis], self.jury[:, np.newaxis]
             of_text = clusters[self.session]
-            [whole] = conclude_means(of_people, of_jury, of_text, self.kind, level, of="texts")
+            [whole] = conclude_means(
+                of_people, of_jury, of_text, self.kind, level, of="texts", cluster=cluster
+            )
             lines.insert(0, SystemEstimate(None, self.quantity, whole))
         people, jury = people[:, order], jury[:, order]
         names = [systems[at] for at in order]
@@ -488,7 +491,9 @@ class _Table:
         differences = []
         for first in range(len(names) - 1):
             of_people, of_jury = (e[:, [first]] - e[:, first + 1 :] for e in (people, jury))
-            means = conclude_means(of_people, of_jury, clusters, kind, level, is_paired=True)
+            means = conclude_means(
+                of_people, of_jury, clusters, kind, level, is_paired=True, cluster=cluster
+            )
             for second, mean in zip(names[first + 1 :], means, strict=True):
                 differences.append(DifferenceEstimate(names[first], second, self.quantity, mean))
         return lines, differences
@@ -549,6 +554,7 @@ def conclude_means(
     *,
     is_paired: bool = False,
     of: str = "sessions",
+    cluster: Cluster = "session",
 ) -> list[CorrectedMean]:
     """Estimate each column and state its basis."""
     estimates = estimate_powered_means(people, jury, clusters, kind=kind, level=level)
@@ -557,20 +563,24 @@ def conclude_means(
         unit = "grade points" if kind == "grades" else "difference of shares"
     return [
         CorrectedMean(
-            _measure(estimates.corrected, at, of, unit, level),
-            _measure(estimates.jury, at, of, unit, level),
-            _measure(estimates.people, at, of, unit, level),
+            _measure(estimates.corrected, at, unit, level, of=of, cluster=cluster),
+            _measure(estimates.jury, at, unit, level, of=of, cluster=cluster),
+            _measure(estimates.people, at, unit, level, of=of, cluster=cluster),
             float(estimates.slope[at]),
         )
         for at in range(people.shape[1])
     ]
 
 
-def _measure(means: Means, at: int, of: str, unit: MeasureUnit, level: float) -> Measure:
+def _measure(
+    means: Means, at: int, unit: MeasureUnit, level: float, *, of: str, cluster: Cluster
+) -> Measure:
     value, low, high = (float(each[at]) for each in means[:3])
     count = Count(int(means.n[at]), of, MIN_CLUSTERS)
     if count.n < count.needed or np.isnan(value):
         return lack_data(count, unit)
+    if means.n_clusters[at] < MIN_CLUSTERS:
+        return lack_data(Count(int(means.n_clusters[at]), f"{cluster}s", MIN_CLUSTERS), unit)
     if np.isnan(low):
         why = "error unknown: all sessions say the same, or there are too few"
         return Measure(value, None, int(count.n), of, MIN_CLUSTERS, unit, why)

@@ -244,10 +244,11 @@ def infer_passes(
     tasks: Iterable["BatchRow"], results: Iterable["RowResult"], level: float
 ) -> tuple[Interval | None, Cluster]:
     """Infer the share of passing rows from those decided, clustered by question."""
-    asked = {task.number: task.question or "" for task in tasks}
+    questions = {task.number: task.question or "" for task in tasks}
     decided = [each for each in results if each.decision in ("passed", "failed")]
+    decided.sort(key=lambda result: result.row)  # rows end in any order
     passed = [each.decision == "passed" for each in decided]
-    return infer_share(passed, [asked[each.row] for each in decided], level)
+    return infer_share(passed, [questions[each.row] for each in decided], level)
 
 
 def _ballot(

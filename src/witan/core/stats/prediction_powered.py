@@ -30,6 +30,7 @@ class Means(NamedTuple):
     low: Floats
     high: Floats
     n: NDArray[np.intp]
+    n_clusters: NDArray[np.intp]
 
 
 class PoweredMeans(NamedTuple):
@@ -117,13 +118,14 @@ def estimate_powered_means(
     alone = _mean_of(people, by_people, rows, kind, level)
     value = alone.value - slope * shift
     degrees = n_clusters - 2
-    low, high = _interval(Means(value, value, value, n_clusters), variance, degrees, kind, level)
+    low, high = _interval(value, n_clusters, variance, degrees, kind=kind, level=level)
     is_narrower = usable & (degrees + 2 >= MIN_CLUSTERS) & (high - low < alone.high - alone.low)
     corrected = Means(
         np.where(is_narrower, _within(value, kind), alone.value),
         np.where(is_narrower, low, alone.low),
         np.where(is_narrower, high, alone.high),
         alone.n,
+        n_clusters,
     )
     slope = np.where(is_narrower, slope, 0.0)
     return PoweredMeans(corrected, _mean_of(jury, by_jury, rows, kind, level), alone, slope)
@@ -140,10 +142,9 @@ def _mean_of(
     variance = (parts**2).sum(axis=0) * n_clusters / np.maximum(n_clusters - 1, 1)
     if kind == "differences of shares":
         variance += 1 / np.maximum(n_clusters, 1) ** 2
-    means = Means(value, value, value, n_clusters)
-    low, high = _interval(means, variance, n_clusters - 1, kind, level)
+    low, high = _interval(value, n_clusters, variance, n_clusters - 1, kind=kind, level=level)
     known = n_clusters >= MIN_CLUSTERS
-    return Means(value, np.where(known, low, np.nan), np.where(known, high, np.nan), n)
+    return Means(value, np.where(known, low, np.nan), np.where(known, high, np.nan), n, n_clusters)
 
 
 def _mean(values: Floats, present: Mask) -> Floats:
@@ -174,10 +175,15 @@ def _within(value: Floats, kind: MeanKind) -> Floats:
 
 
 def _interval(
-    means: Means, variance: Floats, degrees: NDArray[np.intp], kind: MeanKind, level: float
+    value: Floats,
+    n: NDArray[np.intp],
+    variance: Floats,
+    degrees: NDArray[np.intp],
+    *,
+    kind: MeanKind,
+    level: float,
 ) -> tuple[Floats, Floats]:
     """Compute each value's interval; NaN: it or its spread is unknown."""
-    value, n = means.value, means.n
     distinct, place = np.unique(np.maximum(degrees, 1), return_inverse=True)
     t = np.array([t_quantile(0.5 + level / 2, df) for df in distinct.tolist()])[place]
     if kind == "shares":

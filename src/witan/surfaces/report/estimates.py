@@ -83,6 +83,8 @@ def _finding(estimates: Estimates) -> str:
                     f" Allowing for a shared error of up to {error}, it is {_text(rate.shared)}."
                 )
         return sentence
+    if mean.jury.value is None:
+        return f"No {quantity} is estimated: {mean.jury.why}."
     if mean.corrected.value is None:
         return (
             f"The jury alone gives {name} the highest {quantity}, {_text(mean.jury)}; people's "

@@ -8,7 +8,7 @@ from lessons import lessons
 from markup import parsed
 from served import served
 from services import councils, write_config
-from witan import write_ballots
+from witan import Ballot, write_ballots
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +43,28 @@ def test_all_surfaces_say_the_same(witan, path, tmp_path):
     assert sent.json() == said
     assert parsed(page.text).one("h1").text.startswith("Corrected by people's votes")
     assert (said["sessions"], said["people_sessions"], len(said["differences"])) == (40, 20, 10)
+
+
+def test_systems_with_texts_of_few_questions_have_no_estimate(witan, tmp_path):
+    """The report says what is missing, in place of a best system."""
+    file = tmp_path / "texts.jsonl"
+    write_ballots(
+        [
+            Ballot(
+                "jury",
+                session=f"{system} {n}",
+                grades={system: 5 + n % 4},
+                question=f"{system}{n // 2}?",
+            )
+            for system in ("x", "y")
+            for n in range(6)
+        ],
+        file,
+    )
+
+    said = witan("estimate", file)
+
+    assert said.lines[1] == "No mean grade is estimated: not enough data: 3 questions, 5 needed."
 
 
 def test_without_people_the_panel_is_modelled(witan, tmp_path):

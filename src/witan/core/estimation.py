@@ -582,7 +582,7 @@ def _measure(
     if means.n_clusters[at] < MIN_CLUSTERS:
         return lack_data(Count(int(means.n_clusters[at]), f"{cluster}s", MIN_CLUSTERS), unit)
     if np.isnan(low):
-        why = "error unknown: all sessions say the same, or there are too few"
+        why = "error unknown: all sessions say the same"
         return Measure(value, None, int(count.n), of, MIN_CLUSTERS, unit, why)
     if unit == "grade":
         low, high = max(low, NATIVE.low), min(high, NATIVE.high)

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 
 import numpy as np
 import pytest
@@ -12,8 +11,6 @@ from witan.core.ballot import Ballot
 from witan.core.estimation import infer_share
 from witan.core.stats.prediction_powered import estimate_powered_means
 from witan.errors import InvalidParameter, NothingToCount
-from witan.service.batch import BatchRow, RowResult
-from witan.service.batch_votes import infer_passes
 from witan.stats import estimate
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "pandalm" / "pairwise.csv.gz"
@@ -236,22 +233,6 @@ class TestBallots:
 
         assert [line.system for line in lines] == [None, "x", "y"]
         assert lines[2].mean.jury.why == "not enough data: 2 questions, 5 needed"
-
-    def test_the_order_of_passed_rows_changes_no_bit(self):
-        """Rows of a batch end in any order."""
-        tasks = [BatchRow(number, question=f"Why {number // 3}?") for number in range(60)]
-        draw = Random(1)  # noqa: S311
-        results = [
-            RowResult(task.number, None, "", "complete", decision=draw.choice(["passed", "failed"]))
-            for task in tasks
-        ]
-        intervals = set()
-        for _ in range(10):
-            draw.shuffle(results)
-            interval, _ = infer_passes(tasks, results, 0.95)
-            intervals.add((interval.low, interval.high))
-
-        assert len(intervals) == 1
 
     def test_shares_of_passed_rows_are_clustered(self):
         """Rows of one question pass together; their interval covers, the plain one does not."""

@@ -129,9 +129,11 @@ def _support(outcome: Outcome, start: str) -> str:
     p_best, flips = outcome.standings[0].p_best, outcome.ballots_to_flip
     clauses = []
     if p_best is not None:
-        is_untold = p_best >= outcome.level and outcome.clear_leader is None
+        is_within_noise = p_best >= outcome.level and outcome.clear_leader is None
         noise = (
-            f", but not ahead beyond noise ({level_percent(outcome.level)})" if is_untold else ""
+            f", but not ahead beyond noise ({level_percent(outcome.level)})"
+            if is_within_noise
+            else ""
         )
         clauses.append(f"{start} {chance_percent(p_best)} likely to be best{noise}")
     if flips:

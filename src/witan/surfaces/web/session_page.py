@@ -135,7 +135,7 @@ class SessionPage:
 
     @property
     def noun(self) -> str:
-        """What is judged."""
+        """The word for the candidates."""
         return "texts" if self.judges_texts else "answers"
 
     @property

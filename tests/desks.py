@@ -86,12 +86,13 @@ class Desk:
 def write_desk(folder: Path) -> Path:
     """Write a council whose members do what the question says: write slowly, hang, or fail.
 
-    By "(mute)" nobody answers, by "(stuck)" cyd never does, by "(hang)" nobody reviews.
+    By "(mute)" nobody answers, by "(stuck)" cyd never does; by "(hang)" nobody reviews, by
+    "(open)" all but cyd do. Cyd writes slowest: a page can be seen before the answers are there.
     """
     order = ["Bob says", "Ada says", "Cyd says"]
-    slowly = {"contains": "(slowly)", "tokens_per_second": 40, "seconds": 0.1}
     seats = []
-    for name in ("ada", "bob", "cyd"):
+    for name, speed in (("ada", 40), ("bob", 40), ("cyd", 12)):
+        slowly = {"contains": "(slowly)", "tokens_per_second": speed, "seconds": 0.1}
         text = MARKUP if name == "cyd" else f"{name.title()} says so, **surely**."
         review = [
             {"contains": "(hang)", "hang": True},
@@ -99,6 +100,7 @@ def write_desk(folder: Path) -> Path:
         ]
         if name == "cyd":
             review.insert(0, {"contains": "(fail)", "error": "is overloaded", "status": 400})
+            review.insert(0, {"contains": "(open)", "hang": True})
         path = write_script(
             folder / f"{name}.toml",
             answer=[

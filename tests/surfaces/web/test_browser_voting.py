@@ -201,18 +201,18 @@ class TestWhileBallotsArrive:
 
     def test_ballots_that_were_seen_are_noted(self, window, at_desk):
         """The link of the live page says so once the first has arrived."""
-        here = window()
         portal, service = at_desk.server.portal, at_desk.server.service
-        running = portal.call(service.start, QuestionRequest("Is it then (slowly)?"))
-        page = here.open(f"/sessions/{running.id}")
-        # The element as it was found: the page may be another a moment later.
-        address = page.wait_for_selector("#blind a[href*=seen]").get_attribute("href")
-        page = here.open(f"{address}&as=joy")
+        running = portal.call(service.start, QuestionRequest("Is it then (open)?"))
+        page = window().open(f"/sessions/{running.id}")
+        page.locator("#blind a[href*=seen]").click()
+        page.get_by_label("Your name").fill("joy")
+        page.get_by_role("button", name="Show the answers").click()
         expect(page.locator("main")).to_contain_text("You have seen ballots of the panel")
         cast_by_pairs(page)
         expect(page.locator("main").get_by_role("status")).to_contain_text("Your vote is kept")
 
         assert "ballots of the panel were seen" in vote_of(at_desk, running.id, "joy").notes
+        running.cancel()
 
 
 class TestRecord:

@@ -31,7 +31,14 @@ def run_on_terminal(
     )
     os.close(theirs)
     shown, waiting = b"", list(steps)
-    while select.select([ours], [], [], 20)[0]:
+    # Sent again each second: Python misses a signal between its prompt and the start of reading.
+    again: list[signal.Signals] = []
+    while True:
+        if not select.select([ours], [], [], 1 if again else 20)[0]:
+            if not again:
+                break
+            process.send_signal(again.pop())
+            continue
         try:
             piece = os.read(ours, 65536)
         except OSError:
@@ -40,6 +47,7 @@ def run_on_terminal(
         if waiting and waiting[0][0].encode() in shown:
             typed = waiting.pop(0)[1]
             if isinstance(typed, signal.Signals):
+                again = [typed] * 20
                 process.send_signal(typed)
             else:
                 os.write(ours, typed.encode())

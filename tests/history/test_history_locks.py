@@ -202,6 +202,11 @@ def record_opening(recording, session):
     anyio.run(recording.commit, LockWait())
 
 
+def beating(history):
+    """The processes with a heartbeat."""
+    return [process for (process,) in history.database.rows("SELECT process FROM heartbeats")]
+
+
 def refuse_claim(history, process):
     """The session of this process is listed as running, and cannot be claimed."""
     assert [found.status for found in history.find()] == ["running"]
@@ -261,9 +266,17 @@ class TestOtherMachines:
                 record_opening(recording, "s2")
             with history.recording() as recording:
                 record_opening(recording, "s3")
-                beats = history.database.rows("SELECT process FROM heartbeats")
+                assert beating(history) == [own_process()]
 
-        assert [tuple(beat) for beat in beats] == [(own_process(),)]
+    def test_a_closed_history_needs_no_heartbeat(self, postgresql_url):
+        """Nor do its sessions that nobody ended, or the one before the next."""
+        with History.open(postgresql_url) as history:
+            recording = history.recording()
+            record_opening(recording, "s1")
+            record_opening(recording, "s2")
+            assert beating(history) == [own_process()]
+        with History.open(postgresql_url) as history:
+            assert beating(history) == []
 
     def test_its_session_is_free_once_its_history_is_closed(self, postgresql_url, elsewhere):
         """The process itself may go on."""

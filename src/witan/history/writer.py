@@ -286,6 +286,7 @@ class Writer:
         self._is_closing = False
         self._closed_by = math.inf
         self._end = Signal()
+        self._holders: set[str] = set()
         self._latest: SessionQueue | None = None
         self._next_beat: float | None = None
         self._block_error: HistoryError | None = None
@@ -300,6 +301,20 @@ class Writer:
                 self._thread = Thread(target=self._run, name="witan-history", daemon=True)
                 self._thread.start()
             self._queue.put((queue, n_queued))
+
+    def begin_session(self, holder: str) -> None:
+        """Keep this process's heartbeat until the session ends or the writer closes."""
+        if holder in self._holders:
+            return
+        with self._starting:
+            if not self._is_closing:
+                self._holders.add(holder)
+                mark_recording(holder)
+
+    def end_session(self, holder: str) -> None:
+        """Stop this process's heartbeat if it was for this session alone."""
+        self._holders.discard(holder)
+        unmark_recording(holder)
 
     def notify(self, loop: Any, call: Callable[[], object]) -> None:
         """Call a function on an event loop once the current queue is processed."""
@@ -332,6 +347,8 @@ class Writer:
                 self._closed_by = time.monotonic() + OPENING_SECONDS
                 self._queue.put(self._end)
             self._is_closing = True
+            for holder in [*self._holders]:
+                self.end_session(holder)
         if self._thread is not None:
             self._thread.join()
 
@@ -518,6 +535,7 @@ class Recording:
             while self._reported_sessions:  # another thread may be appending
                 self._failures.pop(self._reported_sessions.pop(), None)
             self._queue()
+            self._end_session()
             holder = self._claim(event.session)
             self._session = SessionQueue(event, new_holder() if holder is None else holder, self)
             self._is_closed = False
@@ -529,7 +547,14 @@ class Recording:
             )
         self._session.events.append(event)
         self._is_closed = isinstance(event, SessionClosed)
-        (unmark_recording if self._is_closed else mark_recording)(self._session.holder)
+        if self._is_closed:
+            self._end_session()
+        else:
+            self._writer.begin_session(self._session.holder)
+
+    def _end_session(self) -> None:
+        if self._session is not None:
+            self._writer.end_session(self._session.holder)
 
     async def commit(self, lock_wait: LockWait) -> int:
         """Wait until all appended events are durable or failed, within `lock_wait`.
@@ -579,8 +604,7 @@ class Recording:
             return
         lock_wait = LockWait() if lock_wait is None else lock_wait
         self._queue()
-        if self._session is not None:
-            unmark_recording(self._session.holder)  # it is closed, or interrupted
+        self._end_session()  # it is closed, or interrupted
         try:
             lock_wait.run(self._writer.location, self._writer.drain)
         except HistoryError as error:

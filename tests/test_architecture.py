@@ -411,11 +411,12 @@ class TestPublicSurface:
         with pytest.raises(AttributeError, match="tallly"):
             _ = witan.tallly
 
-    def test_importing_the_package_loads_nothing_heavy(self):
-        """``import witan`` loads no numpy, scipy, pydantic, rich or click, and no client."""
+    @pytest.mark.parametrize("module", ["witan", "witan.bridges.pytest_plugin"])
+    def test_importing_the_package_loads_nothing_heavy(self, module):
+        """Nor does its plugin, which pytest imports wherever Witan is installed."""
         code = (
-            "import sys, witan; heavy = ('numpy', 'scipy', 'pydantic', 'rich', 'click', 'anyio',"
-            " 'httpx2', 'aiohttp', 'pydantic_ai'); print([m for m in heavy if m in sys.modules])"
+            f"import sys, {module}; print([m for m in ('numpy', 'scipy', 'pydantic', 'rich',"
+            " 'click', 'anyio', 'httpx2', 'aiohttp', 'pydantic_ai') if m in sys.modules])"
         )
 
         run = subprocess.run(  # noqa: S603 - our own interpreter on our own line

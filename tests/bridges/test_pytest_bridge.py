@@ -15,6 +15,9 @@ pytestmark = pytest.mark.skipif(
     reason="Witan was installed before it had this plugin: pip install -e .",
 )
 
+NO_OTHERS = ("-p", "no:langsmith_plugin", "-p", "no:schemathesis", "-p", "no:hypothesispytest")
+"""Plugins of other packages that take two seconds to import."""
+
 
 @pytest.fixture
 def run(tmp_path):
@@ -27,7 +30,7 @@ def run(tmp_path):
             lines += [f"def test_{number}(assert_judged):", *(f"    {x}" for x in body.split("\n"))]
         (tmp_path / "test_text.py").write_text("\n".join(lines), encoding="utf-8")
         return subprocess.run(  # noqa: S603 - our own interpreter on our own test
-            [sys.executable, "-m", "pytest", "-q", "-rA", *options],
+            [sys.executable, "-m", "pytest", "-q", "-rA", *NO_OTHERS, *options],
             cwd=tmp_path,
             # Options for the tests of this project, such as Hypothesis profiles, are not for these.
             env={**os.environ, "COLUMNS": "200", "PYTEST_ADDOPTS": ""},

@@ -10,8 +10,8 @@ from uuid import uuid4
 import pytest
 
 import witan
+from witan import councils
 from witan.bridges.replies import accepts, seat_jury
-from witan.councils import procedure_to_json
 
 if TYPE_CHECKING:
     from witan import Council, Session
@@ -85,7 +85,7 @@ class JudgedAssertion:
 
 def _describe(council: "Council") -> list[object]:
     """Describe jury and procedure; scripts by their text."""
-    jury_description: list[object] = [procedure_to_json(council.procedure)]
+    jury_description: list[object] = [councils.procedure_to_json(council.procedure)]
     for member in council.reviewers:
         script = Path(member.source.removeprefix("script:"))
         script_text = script.read_text(encoding="utf-8") if member.provider == "script" else ""

@@ -44,8 +44,8 @@ def question(grades, category=None, **more):
     return ArmQuestion(answers(*grades), ballots=tuple(ballots), category=category, **more)
 
 
-def batch(rng, difference, n=12, category=None):
-    """Questions on which the council is better by this much, give or take a point."""
+def batch(rng, difference, n=12, category=None, spread=0.8):
+    """Questions on which the council is better by this much, give or take the spread."""
     return [
         question(
             {
@@ -54,8 +54,23 @@ def batch(rng, difference, n=12, category=None):
             },
             category,
         )
-        for own in rng.normal(0, 0.8, n)
+        for own in rng.normal(0, spread, n)
     ]
+
+
+def split_once(keys):
+    """The half of questions that are asked once."""
+    keys = [*keys]
+    return split_questions(keys, keys)
+
+
+def ask_repeatedly(rng, difference, n_questions, n_rows):
+    """Rows of questions, on each of which the council is better by as much each time."""
+    rows = []
+    for number, own in enumerate(rng.normal(0, 0.8, n_questions)):
+        again = batch(rng, difference + own, n_rows, spread=0.2)
+        rows += [replace(row, question=f"Why {number}?") for row in again]
+    return rows
 
 
 def difference_of(result, pair=(COUNCIL, BEST), category=None):
@@ -107,6 +122,28 @@ class TestDifferences:
 
         assert line.conclusion == "unknown"
         assert "4 questions are too few" in line.sentence
+
+    @pytest.mark.parametrize(("n", "said"), [(4, "4 questions (20 rows) are"), (1, "1 question (")])
+    def test_rows_of_few_questions_have_no_interval(self, n, said):
+        """Twenty rows do not make up for one question or four."""
+        rows = ask_repeatedly(np.random.default_rng(1), 3.0, n, 20 // n)
+        result = compare_arms(rows)
+        line = difference_of(result)
+
+        assert (result.questions, result.n_rows, result.basis) == (n, 20, "questions")
+        assert (line.questions, line.n_rows, line.conclusion) == (n, 20, "unknown")
+        assert said in line.sentence
+        assert line.mean.jury.why == f"not enough data: {n} question{'s'[: n > 1]}, 5 needed"
+
+    def test_people_on_rows_of_few_questions_correct_nothing(self):
+        """Votes on twelve rows of three questions leave the jury as it is."""
+        rows = ask_repeatedly(np.random.default_rng(1), 1.0, 12, 4)
+        against = Ballot("ann", grades={COUNCIL: 1, BEST: 9}, kind="human")
+        voted = [replace(row, ballots=(*row.ballots, against)) for row in rows[:12]]
+        result = compare_arms([*voted, *rows[12:]])
+
+        assert result.people_questions == 3
+        assert difference_of(result).mean == difference_of(compare_arms(rows)).mean
 
     def test_one_question_has_an_interval_over_reviewers(self):
         """Jurors who agree put the council ahead."""
@@ -196,6 +233,20 @@ class TestLevels:
 
         assert 0.92 <= hits / 200 <= 0.985
 
+    def test_intervals_cover_where_questions_are_asked_again(self):
+        """Rows of one question count as one; taken by themselves they cover too seldom."""
+        rng = np.random.default_rng(8)
+        truth, hits = 0.3, []
+        for _ in range(150):
+            rows = ask_repeatedly(rng, truth, 8, 4)
+            apart = [replace(row, question="") for row in rows]
+            means = (difference_of(compare_arms(each)).mean.jury for each in (rows, apart))
+            hits.append([m.interval.low <= truth <= m.interval.high for m in means])
+
+        clustered, plain = np.mean(hits, axis=0)
+        assert 0.92 <= clustered <= 0.985
+        assert plain < 0.85
+
     def test_equal_arms_are_rarely_separated_in_any_category(self):
         """Correction over five categories keeps the error rate of one."""
         rng = np.random.default_rng(8)
@@ -245,7 +296,7 @@ class TestBest:
             quality = rng.normal(0, 1, (n_questions, n_members))
             seen = quality + rng.normal(0, 0.5, quality.shape)
             shares = seen.argsort(axis=1).argsort(axis=1) / (n_members - 1)
-            apart = split_questions([f"{run} {number}" for number in range(n_questions)])
+            apart = split_once(f"{run} {number}" for number in range(n_questions))
             best = choose_best(shares[sorted(apart)])
             rest = [number for number in range(n_questions) if number not in apart]
             gaps = rng.normal(0, 1, len(rest)) - quality[rest, best]
@@ -264,15 +315,25 @@ class TestBest:
     def test_a_question_stays_in_its_half(self):
         """Whatever questions are added, about half choose."""
         keys = [f"question {number}" for number in range(200)]
-        few, many = split_questions(keys[:40]), split_questions(keys)
+        few, many = split_once(keys[:40]), split_once(keys)
 
         assert few == {number for number in many if number < 40}
         assert 80 <= len(many) <= 120
 
     def test_few_questions_have_no_halves(self):
         """Below twelve, or where one half were too small for an interval."""
-        assert split_questions([f"question {number}" for number in range(11)]) == frozenset()
-        assert split_questions(["one and the same"] * 40) == frozenset()
+        assert split_once(f"question {number}" for number in range(11)) == frozenset()
+        assert split_once(["one and the same"] * 40) == frozenset()
+
+    def test_rows_of_a_question_stay_in_one_half(self):
+        """Only questions count for two halves, and a question's first row puts all in its half."""
+        keys = [f"row {number}" for number in range(60)]
+        twenty, eleven = ([f"Why {number % n}?" for number in range(60)] for n in (20, 11))
+        apart = split_questions(keys, twenty)
+
+        assert {number % 20 for number in apart} == split_once(keys[:20])
+        assert len(apart) == 3 * len(split_once(keys[:20]))
+        assert split_questions(keys, eleven) == frozenset()
 
 
 class TestPeople:

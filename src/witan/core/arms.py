@@ -1,18 +1,25 @@
 """Compare a council's answers with its best member's, paired by question."""
 
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2s
 from math import fsum, sqrt
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot, Kind
 from witan.core.display import FrameSource, NotebookDisplay
 from witan.core.electorate import Electorate
-from witan.core.estimation import CorrectedMean, are_graded, conclude_means, weighted_means
+from witan.core.estimation import (
+    CorrectedMean,
+    are_graded,
+    conclude_means,
+    number_questions,
+    weighted_means,
+)
 from witan.core.outcome import Interval, Outcome
 from witan.core.profile import Floats
 from witan.core.settings import Settings
@@ -89,12 +96,15 @@ class ArmQuestion:
         Pairs of arms with one and the same text.
     ballots
         Of one session, with arms as candidates; empty: all texts are the same.
+    question
+        Its text; rows of one vary together. Empty: it is unlike any other.
     """
 
     answers: Mapping[Arm, ArmAnswer]
     same: frozenset[tuple[Arm, Arm]] = frozenset()
     ballots: tuple[Ballot, ...] = ()
     category: str | None = None
+    question: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +114,7 @@ class ArmCost:
     Parameters
     ----------
     questions
-        How many these are.
+        Answers, one to each row: a question counts as often as it was asked.
     calls
         For all of them.
     priced
@@ -129,16 +139,18 @@ class ArmDifference:
     category
         Of the questions; None: all questions.
     questions
-        With both answers judged.
+        Different ones, with both answers judged.
+    n_rows
+        How often these were asked; rows of one question are a cluster.
     same
-        Those of them where both texts are the same.
+        Rows where both texts are the same.
     mean
-        Of the differences by question, first minus second.
+        Of the differences by row, first minus second.
     conclusion
         ``ahead`` and ``behind``: the interval excludes 0; ``no difference``: it lies within the
         margin; ``too close to call``: neither; ``unknown``: there is no interval.
     cost_ratio, calls_ratio
-        First to second over these questions, costs where both are known; None: nowhere, or the
+        First to second over these rows, costs where both are known; None: nowhere, or the
         second costs nothing.
     sentence
         All of that in words.
@@ -148,6 +160,7 @@ class ArmDifference:
     second: Arm
     category: str | None
     questions: int
+    n_rows: int
     same: int
     mean: CorrectedMean
     conclusion: Conclusion
@@ -163,7 +176,9 @@ class ArmComparison(NotebookDisplay, FrameSource):
     Parameters
     ----------
     questions, people_questions
-        Those compared, and those of them with people's votes.
+        Different ones compared, and those of them with people's votes.
+    n_rows
+        Rows compared: a question may be asked in several.
     level
         Of each interval over all questions.
     category_level
@@ -204,6 +219,7 @@ class ArmComparison(NotebookDisplay, FrameSource):
     arms: tuple[ArmCost, ...]
     differences: tuple[ArmDifference, ...]
     measure: ArmMeasure = "jury"
+    n_rows: int = 0
 
     def __repr__(self) -> str:
         return f"<ArmComparison of {len(self.arms)} arms over {self.questions} questions>"
@@ -216,6 +232,7 @@ class ArmComparison(NotebookDisplay, FrameSource):
                 "second": each.second,
                 "category": each.category,
                 "questions": each.questions,
+                "rows": each.n_rows,
                 **measure_of(each.mean).columns("difference"),
                 "conclusion": each.conclusion,
                 "cost_ratio": each.cost_ratio,
@@ -329,23 +346,26 @@ def share_beaten(outcome: Outcome, seats: Collection[str]) -> dict[str, float]:
     return shares
 
 
-def split_questions(keys: Sequence[str]) -> frozenset[int]:
+def split_questions(keys: Sequence[str], questions: Sequence[str]) -> frozenset[int]:
     """Set about half of the questions apart for choosing the best member.
 
-    A question's key alone decides, so more questions move none from one half to the other.
+    The key of a question's first row alone decides, so more questions move none from one half to
+    the other, and rows of one question stay together.
 
     Returns
     -------
     frozenset of int
-        Numbers of the questions set apart; empty: there are too few for two halves.
+        Numbers of the rows set apart; empty: there are too few questions for two halves.
     """
-    split = frozenset(
-        number
-        for number, key in enumerate(keys)
-        if blake2s(key.encode(errors="replace"), digest_size=1).digest()[0] % 2
-    )
-    smaller = min(len(split), len(keys) - len(split))
-    return split if len(keys) >= FEWEST_TO_SPLIT and smaller >= MIN_CLUSTERS else frozenset()
+    first: dict[str, str] = {}
+    keys = [first.setdefault(question, key) for question, key in zip(questions, keys, strict=True)]
+    apart = {
+        key for key in keys if blake2s(key.encode(errors="replace"), digest_size=1).digest()[0] % 2
+    }
+    n_questions = len({*keys})
+    if n_questions < FEWEST_TO_SPLIT or min(len(apart), n_questions - len(apart)) < MIN_CLUSTERS:
+        return frozenset()
+    return frozenset(number for number, key in enumerate(keys) if key in apart)
 
 
 def choose_best(shares: Floats) -> int:
@@ -376,10 +396,11 @@ def compare_arms(
 
         d = mean_q(d_q),        s.e. = √(Σ_q (d_q − d)² / (Q − 1)) / √Q,
 
-    on Student's t with Q − 1 degrees of freedom. Equal texts differ by 0. Where people voted on
-    some of the questions, they correct the jury (`estimate_powered_means`). Of one question the
-    interval is over reviewers, as `judge_texts` has it; what a reviewer adds to both answers
-    cancels.
+    on Student's t with Q − 1 degrees of freedom. Rows of one question are a cluster of Q, as for
+    `estimate`; below `MIN_CLUSTERS` questions, however many rows, there is no interval. Equal
+    texts differ by 0. Where people voted on some of the questions, they correct the jury
+    (`estimate_powered_means`). Of one row the interval is over reviewers, as `judge_texts` has it;
+    what a reviewer adds to both answers cancels.
 
     The intervals of K categories are at 1 − (1 − level)/K each, so that all K hold together at
     `level` at least (Bonferroni): none of them is a lucky find.
@@ -407,17 +428,19 @@ def compare_arms(
     if margin is not None and not 0 < margin < float("inf"):
         raise InvalidParameter("margin", margin, "a number above 0")
     chosen = replace(settings or Settings(), rho=None, prior=None, kind="all")
-    people = sum(any(b.kind == "human" for b in each.ballots) for each in questions)
+    people = _count_questions(
+        each for each in questions if any(ballot.kind == "human" for ballot in each.ballots)
+    )
     if people < MIN_CLUSTERS:  # too few to correct the jury: what they ranked tells nothing
         questions = [_without_people(each) for each in questions]
     measured = [each for each in questions if each.ballots or each.same]
     table = _Table.of(measured, chosen, measure)
-    n_questions = len(table.questions)
-    if not n_questions:
+    n_rows = len(table.questions)
+    if not n_rows:
         raise NothingToCount("no question has two answers that were judged")
     usual = GRADE_MARGIN if table.is_graded else SHARE_MARGIN
     limit = usual if margin is None else margin
-    if not any(table.compare(pair, range(n_questions), 0.5, limit, chosen) for pair in PAIRS):
+    if not any(table.compare(pair, range(n_rows), 0.5, limit, chosen) for pair in PAIRS):
         raise NothingToCount("no question has two answers that were judged")
     categories = [*dict.fromkeys(each.category for each in table.questions if each.category)]
     category_level = 1 - (1 - chosen.level) / len(categories) if categories else None
@@ -430,20 +453,25 @@ def compare_arms(
             if line is not None:
                 differences.append(replace(line, category=category))
     return ArmComparison(
-        n_questions,
+        _count_questions(table.questions),
         people,
         chosen.level,
         category_level,
         limit,
         "grade points" if table.is_graded else "difference of shares",
-        "reviewers" if n_questions == 1 else "questions",
+        "reviewers" if n_rows == 1 else "questions",
         table.count_best(),
         choice,
         choosing,
         tuple(table.costs()),
         tuple(replace(each, sentence=_sentence(each, limit, table)) for each in differences),
         measure,
+        n_rows,
     )
+
+
+def _count_questions(rows: Iterable[ArmQuestion]) -> int:
+    return len({*number_questions([row.question for row in rows]).tolist()})
 
 
 def _without_people(question: ArmQuestion) -> ArmQuestion:
@@ -508,18 +536,17 @@ class _Table:
             return None
         at = [number for number, *_ in differences]
         people, jury = np.array([values for _, *values in differences]).T[:, :, np.newaxis]
-        kind: MeanKind = "grades" if self.is_graded else "differences of shares"
-        [mean] = conclude_means(people, jury, None, kind, level, is_paired=True)
-        unseen = np.array([self.electorates[number] is None for number in at])
-        if mean.corrected.value is not None and unseen.any():
-            [interval_of_people] = conclude_means(
-                people[~unseen], jury[~unseen], None, kind, level, is_paired=True
-            )
+        clusters = number_questions([self.questions[number].question for number in at])
+        n_questions = int(clusters.max()) + 1
+        mean = self._mean(people, jury, clusters, level)
+        seen = np.array([self.electorates[number] is not None for number in at])
+        if mean.corrected.value is not None and not seen.all():
+            of_people = self._mean(people[seen], jury[seen], clusters[seen], level)
             mean = replace(
                 mean,
-                corrected=_dilute(interval_of_people.corrected, 1 - unseen.mean(), len(at)),
-                people=_dilute(interval_of_people.people, 1 - unseen.mean(), len(at)),
-                slope=interval_of_people.slope,
+                corrected=_dilute(of_people.corrected, seen.mean(), n_questions),
+                people=_dilute(of_people.people, seen.mean(), n_questions),
+                slope=of_people.slope,
             )
         if len(self.questions) == 1:
             mean = replace(mean, jury=self._measure_one(pair, level, settings))
@@ -528,7 +555,17 @@ class _Table:
         conclusion = _conclude(measure_of(mean), margin)
         if same == len(at):
             conclusion = "same answers"
-        return ArmDifference(*pair, None, len(at), same, mean, conclusion, cost, calls, "")
+        counts = (n_questions, len(at), same)
+        return ArmDifference(*pair, None, *counts, mean, conclusion, cost, calls, "")
+
+    def _mean(
+        self, people: Floats, jury: Floats, clusters: NDArray[np.intp], level: float
+    ) -> CorrectedMean:
+        kind: MeanKind = "grades" if self.is_graded else "differences of shares"
+        [mean] = conclude_means(
+            people, jury, clusters, kind, level, is_paired=True, of="rows", cluster="question"
+        )
+        return mean
 
     def _difference(self, number: int, pair: tuple[Arm, Arm]) -> tuple[float, float]:
         """Average one question's difference by people and by jury; NaN: not judged."""
@@ -664,8 +701,10 @@ def _sentence(line: ArmDifference, margin: float, table: _Table) -> str:
         second = "its one answer"
     on = f" on {line.category}" if line.category else ""
     questions = f"{line.questions:,} question{'' if line.questions == 1 else 's'}"
+    if line.n_rows > line.questions:
+        questions += f" ({line.n_rows:,} rows)"
     if line.conclusion == "same answers":
-        every = "" if line.questions == 1 else f" at all {questions}"
+        every = "" if line.n_rows == 1 else f" at all {questions}"
         return f"{first} and {second} gave the same text{on}{every}"
     measure = measure_of(line.mean)
     if measure.interval is None or measure.value is None:
@@ -690,8 +729,8 @@ def _sentence(line: ArmDifference, margin: float, table: _Table) -> str:
 def _unknown(line: ArmDifference, measure: Measure, questions: str) -> str:
     """Say why a difference has no interval."""
     if measure.value is None:
-        return f"{questions} are too few"
-    if line.questions == 1:
+        return f"{questions} {'is' if line.questions == 1 else 'are'} too few"
+    if line.n_rows == 1:
         return f"{measure.value:+.2f}, of which the error is unknown: {measure.why}"
     return f"{measure.value:+.2f} at each of {questions}, so its error is unknown"
 

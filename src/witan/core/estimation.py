@@ -314,15 +314,23 @@ def _cluster(
     tuple
         The number of questions, what a cluster is, and its number by session.
     """
-    names = [(questions.get(name, "").strip(), name) for name in sessions]
-    numbers: dict[tuple[str, str], int] = {}
-    of_question = [
-        numbers.setdefault((question, "" if question else name), len(numbers))
-        for question, name in names
-    ]
-    if len(numbers) < MIN_CLUSTERS or len(numbers) == len(sessions):
-        return len(numbers), "session", np.arange(len(sessions))
-    return len(numbers), "question", np.array(of_question)
+    numbers = number_questions([questions.get(name, "") for name in sessions])
+    n_questions = int(numbers.max(initial=-1)) + 1
+    if n_questions < MIN_CLUSTERS or n_questions == len(sessions):
+        return n_questions, "session", np.arange(len(sessions))
+    return n_questions, "question", numbers
+
+
+def number_questions(questions: Sequence[str]) -> NDArray[np.intp]:
+    """Number the questions of rows from 0 up; an empty one is unlike any other."""
+    numbers: dict[str | int, int] = {}
+    return np.array(
+        [
+            numbers.setdefault(question.strip() or row, len(numbers))
+            for row, question in enumerate(questions)
+        ],
+        dtype=np.intp,
+    )
 
 
 def infer_share(

@@ -63,6 +63,7 @@ from witan.service.batch import (
     progress_listener,
     session_names,
 )
+from witan.service.batch_votes import name_questions
 from witan.service.council import Council
 
 CHOICE = "'choose'"
@@ -594,7 +595,7 @@ class ArmBatch:
             name = self._find_leader(rows)
         if name is None:
             # By what is asked, not of whom, so that every council has the same halves.
-            apart = split_questions(session_names(self.tasks, CHOICE))
+            apart = split_questions(session_names(self.tasks, CHOICE), name_questions(self.tasks))
             choosing = frozenset(self.tasks[at].number for at in apart)
             self._choice = "other questions" if choosing else "these questions"
             name = self._choose_by(
@@ -611,8 +612,7 @@ class ArmBatch:
 
         So a batch that goes on stays with the member whose controls are paid.
         """
-        begins = [session.opening.at for session in self._list_earlier(everything)]
-        first = min(begins, default=None)
+        first = min((each.opening.at for each in self._list_earlier(everything)), default=None)
         before = [row for row in rows if first is None or row.end <= first]
         names = [member.name for member in self.council.members]
         counted = [row.shares for row in before or rows if row.shares]
@@ -710,15 +710,15 @@ class ArmBatch:
                 row.same,
                 self._ballots(row),
                 row.task.category,
+                *name_questions([row.task]),
             )
             for row in rows
             if row.is_alike or self._ballots(row)
         ]
-        counting = (self.jury or self.council).procedure.counting
         try:
             return compare_arms(
                 questions,
-                counting,
+                (self.jury or self.council).procedure.counting,
                 margin=self.arms.margin,
                 choice=self._choice,
                 choosing=self._n_choosing,

@@ -240,6 +240,13 @@ def count_votes(
     return PeopleEstimate(n_rows, n_left_out, estimates, own=n_own)
 
 
+def name_questions(tasks: Iterable["BatchRow"]) -> list[str]:
+    """Name each row's question by its text and files; rows of one name vary together."""
+    return [
+        json.dumps([(task.question or "").strip(), *sorted(task.sources.items())]) for task in tasks
+    ]
+
+
 def infer_passes(
     tasks: Iterable["BatchRow"], results: Iterable["RowResult"], level: float
 ) -> tuple[Interval | None, Cluster]:

@@ -256,6 +256,7 @@ def _differences(comparison: ArmComparison) -> Table:
         (Column("questions", "left", keep=70), [each.category or "all" for each in lines]),
         (Column("difference", interval=90), [_difference_cell(each) for each in means]),
         (Column("n", keep=80), [f"{each.questions:,}" for each in lines]),
+        *_rows(comparison),
     ]
     if comparison.people_questions >= MIN_CLUSTERS:
         columns += [
@@ -270,6 +271,12 @@ def _differences(comparison: ArmComparison) -> Table:
         ]
     columns.append((Column("conclusion", "left", keep=85), [each.conclusion for each in lines]))
     return table_of(f"Differences in {comparison.unit}", columns)
+
+
+def _rows(comparison: ArmComparison) -> Iterator[tuple[Column, Sequence[str | Cell]]]:
+    """Count rows beside questions, where some question has several."""
+    if comparison.n_rows > comparison.questions:
+        yield Column("rows", keep=75), [f"{each.n_rows:,}" for each in comparison.differences]
 
 
 def _difference_cell(measure: Measure) -> Cell:
@@ -316,6 +323,13 @@ def _basis(comparison: ArmComparison) -> Iterator[Block]:
             f"Arms within ±{comparison.margin:g} do not differ.",
             quiet=True,
         )
+        if comparison.n_rows > comparison.questions:
+            questions = count_noun(comparison.questions, "question")
+            yield Sentence(
+                f"Intervals are clustered by question: {questions} in {comparison.n_rows:,} rows. "
+                f"Below {MIN_CLUSTERS} questions there are none, however many rows.",
+                quiet=True,
+            )
     if comparison.measure != "jury":
         yield Sentence(MEASURES[comparison.measure], quiet=True)
         return

@@ -20,6 +20,9 @@ ARGS = [
     "--disable-background-networking", "--disable-component-update",
 ]  # fmt: skip
 
+SECONDS = 60
+"""How long anything may take to show: a busy machine is no failure."""
+
 NEEDS = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -31,6 +34,7 @@ def chromium() -> Iterator[Any]:
     """A browser, for as long as the block lasts."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with sync_api.sync_playwright() as playwright:
+        sync_api.expect.set_options(timeout=SECONDS * 1000)
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
         yield browser
         browser.close()
@@ -57,7 +61,7 @@ class Watched:
         self.problems: list[str] = []
         self.context.route("**/*", self._pass)
         self.page = self.context.new_page()
-        self.page.set_default_timeout(15_000)
+        self.page.set_default_timeout(SECONDS * 1000)
         self.page.on("console", self._heard)
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
         self.page.on("dialog", self._asked)

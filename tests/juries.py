@@ -46,7 +46,7 @@ async def held(seated=None, **options) -> Session:
 async def judged(session: Session, jury=None, chairmen=(), listener=None, **options) -> Session:
     """The same answers before a jury of three, who find that of e the best."""
     jury = members("xyz", "ebacd") if jury is None else jury
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with council(jury, chairmen, **options) as opened:
             return await opened.rejudge(session, seed=7, listener=listener)
 

@@ -36,7 +36,7 @@ async def over_http(
     if token is not None:
         headers["Authorization"] = f"Bearer {token}"
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=30) as http,
+        httpx2.AsyncClient(headers=headers, timeout=60) as http,
         Client(streamable_http_client(f"{url}/mcp", http_client=http), mode=mode) as client,
     ):
         yield client

@@ -105,12 +105,12 @@ class MisbehavingServer:
         asked = [request.asked for request in self.received if request.method == "POST"]
         return [call for call in asked if model in (None, call.model)]
 
-    def wait_for_requests(self, count: int, seconds: float = 5.0) -> None:
+    def wait_for_requests(self, count: int, seconds: float = 60.0) -> None:
         """Return once so many requests have come; call it in a thread."""
         with self._news:
             assert self._news.wait_for(lambda: len(self.received) >= count, seconds)
 
-    def open_connections(self, at_most: int = 0, seconds: float = 2.0) -> int:
+    def open_connections(self, at_most: int = 0, seconds: float = 30.0) -> int:
         """How many connections are open, as soon as they are few or after a while."""
         deadline = time.monotonic() + seconds
         while len(self._open) > at_most and time.monotonic() < deadline:

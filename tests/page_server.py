@@ -55,7 +55,7 @@ class LiveServer:
             done.set()
 
         self.loop.call_soon_threadsafe(run)
-        assert done.wait(5)
+        assert done.wait(60)
 
     async def page(self, request: Request) -> Response:
         told = self.stream.messages_after(0)

@@ -59,5 +59,5 @@ def interrupted(*arguments: object, kind: str = "answer_done", times: int = 2) -
         told = (line for line in process.stdout if f'"{kind}"' in line)
         assert len(list(islice(told, times))) == times
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=60)
     return process.returncode, err

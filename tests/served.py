@@ -2,11 +2,12 @@
 
 import os
 import re
+import secrets
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Thread
@@ -57,7 +58,7 @@ def served(
             yield Served(f"http://127.0.0.1:{listening.getsockname()[1]}", service, portal)
         finally:
             server.should_exit = server.force_exit = True
-            future.result(20)
+            future.result(60)
 
 
 async def _serve(councils, settings, listening, given, *, task_status) -> None:
@@ -73,11 +74,15 @@ async def _serve(councils, settings, listening, given, *, task_status) -> None:
 
 
 def free_port() -> int:
-    """A port that nobody listens at, for a server whose address others know before it runs."""
-    with socket.socket() as asking:
-        asking.bind(("127.0.0.1", 0))
-        port: int = asking.getsockname()[1]
-    return port
+    """A port that nobody listens at, for a server whose address others know before it runs.
+
+    It is below those that systems give to whoever does not ask for one.
+    """
+    while True:
+        port = 10_000 + secrets.randbelow(22_000)
+        with socket.socket() as asking, suppress(OSError):
+            asking.bind(("127.0.0.1", port))
+            return port
 
 
 @contextmanager

@@ -54,4 +54,4 @@ def run_on_terminal(
     os.close(ours)
     if waiting:
         process.kill()
-    return process.wait(timeout=30), shown.decode()
+    return process.wait(timeout=60), shown.decode()

@@ -187,7 +187,7 @@ class TestCancellation:
         check_wanted()
 
         assert len(times) > 20
-        assert np.diff(times)[1:].max() < 0.1
+        assert np.diff(times)[1:].max() < 0.5
 
     @pytest.mark.slow
     def test_time_is_linear_in_the_number_of_sessions(self):

@@ -37,7 +37,7 @@ def jury(names=NINE, *, moraine=9.0, glacier=2.0):
 async def judged(texts, seated, **options) -> Session:
     """What a jury says of texts, as much of it as is needed."""
     what = {name: options.pop(name) for name in ("pass_mark", "expected") if name in options}
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with council(seated, spend="adaptive", **options) as opened:
             return await opened.judge(texts, seed=3, **what)
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from councils import QUESTION, council, member, members, says
+from loops import jumping_loop
 from witan.deliberation import events as e
 from witan.deliberation.ports import Call, Hear, Model, Reply
 from witan.deliberation.prompts import read_fences
@@ -84,6 +85,7 @@ async def test_what_a_reviewer_says_of_itself_is_not_told_in_the_second_round():
     assert "10" not in line
 
 
+@pytest.mark.parametrize("anyio_backend", [jumping_loop()], ids=["trio"])
 async def test_only_the_last_round_can_decide():
     """In the first of two rounds nobody is cut off, so that all have their say in the second."""
     slow = Line(seconds=0.3, prefers=("says a,",))

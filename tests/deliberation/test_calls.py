@@ -41,10 +41,11 @@ class TestReply:
         assert table.heard == ["be", "cause"]
         assert made.expense.usage == Usage(10, 5)
         assert made.expense.cost_usd == pytest.approx(15e-6)
-        assert 0.02 - 1e-6 <= made.expense.seconds < 2
+        assert 0.02 - 1e-6 <= made.expense.seconds < 20
         assert made.expense.calls == 1
         assert table.notices == []
 
+    @pytest.mark.parametrize("anyio_backend", [jumping_loop()], ids=["trio"])
     async def test_waiting_for_a_slot_is_not_part_of_the_timeout(self):
         """Three calls of 0.4 s through one slot are all made, each within its second."""
         table = Table(throttling=ThrottlePolicy(concurrency=1), call_seconds=1.0)
@@ -74,7 +75,7 @@ class TestDeadline:
         assert isinstance(failed, CallFailure)
         assert failed.reason == "timed out after 0.05 s"
         assert failed.expense.cost_usd is None
-        assert 0.05 - 1e-6 <= failed.expense.seconds < 2
+        assert 0.05 - 1e-6 <= failed.expense.seconds < 20
         assert script.running == 0
         assert await table.is_free(1)
 
@@ -480,6 +481,7 @@ class TestHedge:
         assert made.reply.text == "first"
         assert script.running == 0
 
+    @pytest.mark.parametrize("anyio_backend", [jumping_loop()], ids=["trio"])
     async def test_only_the_first_to_stream_is_passed_on(self):
         """Even if it loses, the winner's text is whole."""
         table = Table(hedge_seconds=0.02)
@@ -498,6 +500,7 @@ class TestHedge:
             fails(ModelError("m", "no", 401)),
         ],
     )
+    @pytest.mark.parametrize("anyio_backend", [jumping_loop()], ids=["trio"])
     async def test_active_call_is_not_hedged(self, step):
         """A word, a reply or a failure within the time is enough."""
         table = Table(hedge_seconds=0.3)
@@ -545,6 +548,7 @@ class TestHedge:
         assert isinstance(made, CallResult)
         assert (script.requests, table.notices) == (1, [])
 
+    @pytest.mark.parametrize("anyio_backend", [jumping_loop()], ids=["trio"])
     @pytest.mark.parametrize("places", [1, 2])
     async def test_without_a_free_slot_the_first_goes_on(self, places):
         """A call in time for its limit brings its reply, though no slot is left for a second."""
@@ -566,6 +570,7 @@ class TestHedge:
         assert table.notices == []
         assert await table.is_free(places)
 
+    @pytest.mark.parametrize("anyio_backend", [jumping_loop()], ids=["trio"])
     async def test_reasoning_is_a_sign_of_life(self):
         """A model that reasons apart from its text in time is not asked a second time."""
 

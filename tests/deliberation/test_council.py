@@ -123,7 +123,7 @@ class TestStream:
     async def test_leaving_the_loop_cancels_the_session(self):
         """A consumer that has enough stops the calls that are still out."""
         seated = [*members("ab"), member("c", answers=[Line(hang=True)])]
-        with anyio.fail_after(10):
+        with anyio.fail_after(25):
             async with council(seated) as opened, aclosing(opened.deliberate(QUESTION)) as stream:
                 async for event in stream:
                     if isinstance(event, e.AnswerDone):
@@ -430,7 +430,7 @@ class TestResuming:
         options = {"spend": "until_decided", "rule": "tournament"}
         broken = await self.broken_off(council(seated, **options), e.Decided, 1)
 
-        with anyio.fail_after(10):
+        with anyio.fail_after(25):
             async with council(seated, **options) as opened:
                 resumed = await opened.resume(broken)
 
@@ -443,7 +443,7 @@ class TestResuming:
         options = {"enough": 3, "grace_seconds": 0.1, "stage_seconds": 60}
         broken = await self.broken_off(council(seated, **options), e.AnswerDone, 3)
 
-        with anyio.fail_after(10):
+        with anyio.fail_after(25):
             async with council(seated, **options) as opened:
                 resumed = await opened.resume(broken)
 

@@ -354,7 +354,11 @@ class TestHedging:
 
         session = await asked(server, hedge_seconds=0.4)
 
-        retried = [event for event in told(session, e.CallRetried) if event.seat == seat]
+        retried = [
+            event
+            for event in told(session, e.CallRetried)
+            if (event.seat, event.stage) == (seat, stage)
+        ]
         assert [event.reason for event in retried] == ["said nothing for 0.4 s"]
         assert stages(server, seat)[stage] == 2
         assert session.status == "complete"

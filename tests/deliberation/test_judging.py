@@ -40,7 +40,7 @@ def jury(names="xyz", **words):
 async def judged(texts, seated=None, question=None, options=None, **what) -> Session:
     """What a jury, which finds the newer text good and the older one bad, says of texts."""
     seated = jury(moraine=9, glacier=3) if seated is None else seated
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with council(seated, **(options or {})) as opened:
             return await opened.judge(texts, question, seed=3, **what)
 

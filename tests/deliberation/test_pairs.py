@@ -67,7 +67,7 @@ def by_name(*names):
 
 async def judged(jury, texts=TEXTS, **options):
     """A jury's verdict on texts, by up to twenty pairs each."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with council(jury, **{"pairs": 20, **options}) as opened:
             return await opened.judge(texts, seed=2)
 

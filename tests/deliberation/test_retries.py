@@ -39,7 +39,7 @@ async def first(members_, chairmen=(), **options) -> Session:
 async def retried(session, seats, again, chairmen=(), listener=None, **options):
     """The session retried by the same seats, and how often each was asked what."""
     heard, chairs = overheard(again), overheard(chairmen)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with council(heard, chairs, attempts=1, **options) as opened:
             after = await opened.retry(session, seats, listener=listener)
     calls = {(seat.name, call.stage) for seat in (*heard, *chairs) for call in seat.model.calls}
@@ -387,7 +387,7 @@ class TestTakingUp:
             before = Session.of(whole.events[:n])
             plan = plan_rest(before)
             heard = overheard(members("abc"))
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 async with council(heard, heard[2:], attempts=1, **ROUNDS) as opened:
                     await opened.resume(before)
 

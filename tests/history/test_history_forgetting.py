@@ -153,7 +153,7 @@ class TestSeveral:
             assert forgotten.n_sessions == 3
             assert "other processes" in forgotten.note
             assert history.find() == []
-            assert took < 10
+            assert took < 40
             assert history.database.rows("PRAGMA busy_timeout") == [(60_000,)]
 
 

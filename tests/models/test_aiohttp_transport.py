@@ -186,7 +186,7 @@ class TestErrors:
         with (
             serve_bytes(*parts) as url,
             pytest.raises(httpx2.RemoteProtocolError) as caught,
-            anyio.fail_after(5),
+            anyio.fail_after(60),
         ):
             await client.post(url)
 
@@ -198,7 +198,7 @@ class TestErrors:
         with (
             serve_bytes(*parts, reset=True) as url,
             pytest.raises(httpx2.TransportError),
-            anyio.fail_after(5),
+            anyio.fail_after(60),
         ):
             await client.post(url)
 
@@ -219,7 +219,7 @@ class TestErrors:
                 with suppress(BlockingIOError):
                     each.connect(full.getsockname())
             async with httpx2.AsyncClient(transport=transport(connect_seconds=0.1)) as impatient:
-                with pytest.raises(httpx2.ConnectTimeout) as caught, anyio.fail_after(5):
+                with pytest.raises(httpx2.ConnectTimeout) as caught, anyio.fail_after(60):
                     await impatient.get(url)
             for each in waiting:
                 each.close()
@@ -288,7 +288,7 @@ class TestPooling:
             except httpx2.TransportError as error:
                 failed.append(error)
 
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             async with anyio.create_task_group() as group:
                 group.start_soon(read)
                 await anyio.sleep(0.1)

@@ -513,7 +513,7 @@ class TestConnections:
 
         assert server.opened == 1
         await providers.aclose()
-        assert await anyio.to_thread.run_sync(lambda: server.closed.acquire(timeout=5))
+        assert await anyio.to_thread.run_sync(lambda: server.closed.acquire(timeout=60))
 
     async def test_council_has_one_client(self, server):
         """The seats of a council use one connection to a provider, closed with the council."""
@@ -529,7 +529,7 @@ class TestConnections:
                 await member.model.complete(call(), ignore_text)
 
         assert server.opened == 1
-        assert await anyio.to_thread.run_sync(lambda: server.closed.acquire(timeout=5))
+        assert await anyio.to_thread.run_sync(lambda: server.closed.acquire(timeout=60))
 
     async def test_cancelling_closes_the_connection(self, server, model):
         """A cancelled call leaves no connection open."""

@@ -293,7 +293,7 @@ class TestEnding:
     async def test_a_service_that_is_cancelled_comes_to_its_end(self, tmp_path, history):
         """So do its sessions: they are in the history as far as they came."""
         file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 30}])
-        with anyio.fail_after(10), anyio.CancelScope() as scope:
+        with anyio.fail_after(25), anyio.CancelScope() as scope:
             async with Service.open(councils(file, history)) as service:
                 running = await service.start(QuestionRequest(QUESTION))
                 await until(running, "review_started")

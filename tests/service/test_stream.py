@@ -214,7 +214,7 @@ class TestTexts:
             group.start_soon(stream.pace)
             stream.take(piece(1, "To"))
             stream.take(piece(2, " be"))
-            with anyio.fail_after(2):
+            with anyio.fail_after(60):
                 told = await first(stream, 2)
             stream.end()
 

@@ -359,7 +359,7 @@ class TestInterrupt:
             told = (line for line in process.stdout if f'"event": "{event}"' in line)
             assert len(list(islice(told, count))) == count
             process.send_signal(signal.SIGINT)
-            _, err = process.communicate(timeout=30)
+            _, err = process.communicate(timeout=60)
         assert process.returncode == 130
         assert server.open_connections() == 0
         return err

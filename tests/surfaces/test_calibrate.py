@@ -196,7 +196,7 @@ class TestServer:
     def test_without_a_history_ballots_are_required(self, tmp_path):
         """The error says so."""
         with served(councils(write_config(tmp_path))) as server:
-            answer = httpx2.post(f"{server.url}/api/calibrate", json={}, timeout=20)
+            answer = httpx2.post(f"{server.url}/api/calibrate", json={}, timeout=60)
 
         assert answer.status_code == 409
         assert "keeps no history" in json.dumps(answer.json())

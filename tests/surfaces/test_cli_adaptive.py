@@ -4,7 +4,7 @@ import json
 import signal
 import subprocess
 import sys
-import time
+from collections import Counter
 
 import httpx2
 import pytest
@@ -78,7 +78,7 @@ def test_killed_it_goes_on_adaptively(witan, tmp_path, place):
     """After kill -9 the ballots that came in stand, and no more are asked for than are needed."""
 
     def review(name):
-        return [{**grade_words(moraine=8, glacier=6), "seconds": 0.05 if name < "d" else 1.0}]
+        return [grade_words(moraine=8, glacier=6)] if name < "d" else [{"hang": True}]
 
     options = [*seat(tmp_path, review), "--history", str(place)]
     process = subprocess.Popen(  # noqa: S603 - our own interpreter
@@ -88,12 +88,12 @@ def test_killed_it_goes_on_adaptively(witan, tmp_path, place):
         text=True,
     )
     assert process.stdout is not None
-    started = 0
-    while started < 4:
-        started += json.loads(process.stdout.readline())["event"] == "review_started"
-    time.sleep(0.1)
+    told = Counter()
+    while told["review_started"] < 4 or told["ballot_cast"] < 3:
+        told[json.loads(process.stdout.readline())["event"]] += 1
     process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=20)
+    process.communicate(timeout=60)
+    seat(tmp_path, lambda _: [grade_words(moraine=8, glacier=6)])
     resumed = witan("resume", "last")
     record = witan("show", "last", "--json").json
     cast = [x["seat"] for x in record["events"] if x["event"] == "ballot_cast"]
@@ -143,7 +143,7 @@ def test_a_client_asks_for_it_over_http(tmp_path):
     body = {"texts": {"a": "moraine", "b": "glacier"}, "options": {"spend": "adaptive"}}
     with (
         served(councils(file)) as server,
-        httpx2.Client(base_url=server.url, timeout=20) as client,
+        httpx2.Client(base_url=server.url, timeout=60) as client,
     ):
         record = client.post("/api/judge", params={"wait": 20}, json=body).json()
         wrong = client.post("/api/judge", json=body | {"options": {"spend": "some"}})

@@ -371,7 +371,7 @@ class TestInterrupt:
             answered = (line for line in process.stdout if '"answer_done"' in line)
             assert len(list(islice(answered, 2))) == 2
             process.send_signal(number)
-            _, err = process.communicate(timeout=30)
+            _, err = process.communicate(timeout=60)
         return process.returncode, err
 
     @pytest.mark.parametrize(
@@ -418,7 +418,7 @@ class TestInterrupt:
             while not asked.exists() and process.poll() is None:
                 time.sleep(0.05)  # nothing is said before
             process.send_signal(signal.SIGINT)
-            out, _ = process.communicate(timeout=30)
+            out, _ = process.communicate(timeout=60)
 
         assert process.returncode == 130
         assert json.loads(out)["status"] == "interrupted"

@@ -155,7 +155,7 @@ def wait_for_rows(process, n):
 def check(said, out, server, history):
     """Nothing is lost, doubled or wasted, and the rate was kept."""
     results = [json.loads(line) for line in out.read_text().splitlines()]
-    times = httpx.get(f"{server}/times").json()
+    times = httpx.get(f"{server}/times", timeout=60).json()
     with History.open(history, reading=True) as opened:
         stored = [*opened.sessions()]
 
@@ -215,7 +215,7 @@ def test_a_ceiling_holds_for_all_workers(witan, tmp_path, server, postgresql_url
     out = tmp_path / "out.jsonl"
     with start(arguments, "--max-calls", 15, "-o", out, "--json") as poor:
         report = json.loads(poor.communicate()[0])
-    n_calls = httpx.get(f"{server}/count").json()
+    n_calls = httpx.get(f"{server}/count", timeout=60).json()
     with start(arguments, "--max-calls", 40, "-o", out, "--json") as rich:
         rich.communicate()
     results = {row["id"]: row for row in map(json.loads, out.read_text().splitlines())}
@@ -223,7 +223,7 @@ def test_a_ceiling_holds_for_all_workers(witan, tmp_path, server, postgresql_url
     assert (poor.returncode, rich.returncode) == (4, 3)
     assert (report["statuses"], report["unaffordable"]) == ({"complete": 5, "error": 1}, 6)
     assert n_calls == 15
-    assert httpx.get(f"{server}/count").json() == 33
+    assert httpx.get(f"{server}/count", timeout=60).json() == 33
     assert "the text text cannot be ' '" in results.pop("blank")["error"]
     assert [row["status"] for row in results.values()] == ["complete"] * 11
 
@@ -262,7 +262,7 @@ def test_arms_are_jobs_under_one_ceiling(witan, tmp_path, server, postgresql_url
             driver.kill()
     said = witan(*arguments, *ceiling, "--spark", "local[2]", "--json")
     report = json.loads(said.err.splitlines()[-1])
-    n_calls = httpx.get(f"{server}/count").json()
+    n_calls = httpx.get(f"{server}/count", timeout=60).json()
     with History.open(postgresql_url, reading=True) as history:
         sessions = [*history.sessions()]
         assert history.database.rows("SELECT * FROM ceilings") == []

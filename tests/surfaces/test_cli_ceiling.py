@@ -74,9 +74,9 @@ def started(*arguments: object) -> subprocess.Popen[str]:
 
 def kill_after(process: subprocess.Popen[str], server: MisbehavingServer, calls: int) -> None:
     """Kill the process once the server has had so many calls."""
-    server.wait_for_requests(calls, seconds=30)
+    server.wait_for_requests(calls)
     process.kill()
-    process.communicate(timeout=30)
+    process.communicate(timeout=60)
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def busy_history(place, server):
     @contextmanager
     def kept_busy(*arguments: object) -> Iterator[subprocess.Popen[str]]:
         process = started(*arguments)
-        server.wait_for_requests(2, seconds=30)
+        server.wait_for_requests(2)
         with closing(connect(place, timeout=30, isolation_level=None)) as busy:
             busy.execute("BEGIN IMMEDIATE")
             time.sleep(2.5)
@@ -235,7 +235,7 @@ class TestRefusals:
         with (
             History.open(place) as history,
             served(councils(config, history)) as running,
-            httpx2.Client(base_url=running.url, timeout=20) as client,
+            httpx2.Client(base_url=running.url, timeout=60) as client,
         ):
             refused = [client.post(path) for _ in range(2)]
             status = client.get(f"/api/sessions/{interrupted}").json()["status"]
@@ -281,7 +281,7 @@ class TestRefusals:
         with (
             History.open(place) as history,
             served(councils(config, history)) as running,
-            httpx2.Client(base_url=running.url, timeout=20) as client,
+            httpx2.Client(base_url=running.url, timeout=60) as client,
         ):
             ended = client.post(path, params={"wait": 20})
             record = client.get(f"/api/sessions/{interrupted}").json()

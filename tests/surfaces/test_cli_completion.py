@@ -96,7 +96,7 @@ class ZshTerminal:
 
     def __exit__(self, *_):
         self.process.kill()
-        self.process.wait(timeout=20)
+        self.process.wait(timeout=60)
         os.close(self.ours)
 
     def write(self, text):

@@ -108,7 +108,7 @@ class Terminal:
                 self.first_seconds = time.perf_counter() - start
             drawn += piece
         os.close(ours)
-        self.status = process.wait(timeout=30)
+        self.status = process.wait(timeout=60)
         self.seconds = time.perf_counter() - start
         self.drawn = drawn.decode().replace("\r\n", "\n")
 

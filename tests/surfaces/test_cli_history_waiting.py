@@ -72,13 +72,10 @@ def test_no_question_is_asked_while_the_history_is_locked(witan, tmp_path, place
 
 @pytest.mark.usefixtures("locked_history")
 def test_readers_do_not_wait(witan):
-    """Despite the write lock."""
-    began = time.monotonic()
-
+    """Despite the write lock, which nobody releases."""
     [line] = witan("sessions", "--json").json["sessions"]
 
     assert line["session"] == "s1"
-    assert time.monotonic() - began < 9
 
 
 @pytest.mark.parametrize("days", ["999999999", "365001", "0"])

@@ -82,7 +82,7 @@ class TestImport:
         lines = witan("sessions", "--json", "--history", place).json["sessions"]
         sits = write_config(tmp_path)
         with History.open(place) as history, served(councils(sits, history)) as server:
-            shown = httpx2.get(f"{server.url}/api/sessions").json()["sessions"]
+            shown = httpx2.get(f"{server.url}/api/sessions", timeout=60).json()["sessions"]
 
         names = [line["session"] for line in lines]
         rows = witan("sessions", "--limit", 2, "--history", place).lines[3:5]

@@ -159,7 +159,7 @@ class TestAnswers:
             while "Models" not in process.stderr.readline():
                 time.sleep(0.01)
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=30)
+            process.communicate(timeout=60)
 
         assert process.returncode == 130
         assert not list(tmp_path.glob("*witan.toml*"))

@@ -173,7 +173,7 @@ class TestPipes:
                 assert process.poll() is None
                 time.sleep(0.01)
             process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=30)
+            out, err = process.communicate(timeout=60)
 
         assert process.returncode == 130
         assert out.strip() == b""
@@ -241,7 +241,7 @@ class TestTerminal:
                     break
                 shown += piece
             os.close(ours)
-            assert process.wait(timeout=30) == 0
+            assert process.wait(timeout=60) == 0
             return shown.decode().replace("\r\n", "\n")
 
         return run

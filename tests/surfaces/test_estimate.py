@@ -37,7 +37,10 @@ def test_all_surfaces_say_the_same(witan, path, tmp_path):
         sent = httpx2.post(
             f"{server.url}/api/estimate", json={"ballots": path.read_text()}, timeout=60
         )
-    with desk(tmp_path / "desk") as server, httpx2.Client(base_url=server.url) as browser:
+    with (
+        desk(tmp_path / "desk") as server,
+        httpx2.Client(base_url=server.url, timeout=60) as browser,
+    ):
         page = browser.post("/estimate", data={"ballots": path.read_text()}, timeout=60)
 
     assert sent.json() == said

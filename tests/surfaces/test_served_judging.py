@@ -32,7 +32,7 @@ def server(tmp_path_factory):
 @pytest.fixture
 def client(server):
     """A client of it."""
-    with httpx2.Client(base_url=server.url, timeout=20, follow_redirects=True) as opened:
+    with httpx2.Client(base_url=server.url, timeout=60, follow_redirects=True) as opened:
         yield opened
 
 

@@ -36,7 +36,7 @@ def plain(tmp_path, history):
     file.write_text(file.read_text().replace("members = [", f'members = ["script:{dee}", '))
     with (
         served(councils(file, history)) as server,
-        httpx2.Client(base_url=server.url, timeout=20) as opened,
+        httpx2.Client(base_url=server.url, timeout=60) as opened,
     ):
         yield opened
 
@@ -51,7 +51,7 @@ def server(tmp_path, history):
 @pytest.fixture
 def client(server):
     """A client of it."""
-    with httpx2.Client(base_url=server.url, timeout=20) as opened:
+    with httpx2.Client(base_url=server.url, timeout=60) as opened:
         yield opened
 
 
@@ -129,13 +129,13 @@ class TestHTTP:
         write_script(tmp_path / "zoe.toml", review=[{"error": "unavailable"}])
         with (
             served(councils(file, history)) as server,
-            httpx2.Client(base_url=server.url, timeout=20) as client,
+            httpx2.Client(base_url=server.url, timeout=60) as client,
         ):
             first = held(client, options={"attempts": 1})
         write_jury(tmp_path)
         with (
             served(councils(file, history)) as server,
-            httpx2.Client(base_url=server.url, timeout=20) as client,
+            httpx2.Client(base_url=server.url, timeout=60) as client,
         ):
             again = held(client, f"/api/sessions/{first['session']}/retry", seats=[])
 

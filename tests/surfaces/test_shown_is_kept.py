@@ -111,7 +111,7 @@ def test_what_a_server_has_sent_is_in_the_history(config, place, tmp_path, numbe
     lines: list[str] = []
     with (
         serving_process(*arguments, cwd=tmp_path) as (url, process),
-        httpx2.Client(base_url=url, timeout=30) as client,
+        httpx2.Client(base_url=url, timeout=60) as client,
     ):
         session = client.post("/api/sessions", json={"question": "Is it so?"}).json()["session"]
         with (

@@ -196,7 +196,7 @@ def replies(request, tmp_path_factory):
             answers["away"] = client.get("/api/sessions")
             texts["away"] = answers["away"].text
         process.send_signal(signal.SIGTERM)
-        process.wait(20)
+        process.wait(60)
     return answers, texts, "".join(heard), place
 
 

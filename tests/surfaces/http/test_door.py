@@ -52,7 +52,7 @@ def local(tmp_path_factory):
 def client(server, token=None, **headers):
     if token is not None:
         headers["Authorization"] = f"Bearer {token}"
-    return httpx2.Client(base_url=server.url, headers=headers, timeout=20)
+    return httpx2.Client(base_url=server.url, headers=headers, timeout=60)
 
 
 class TestTokens:
@@ -268,7 +268,7 @@ class TestLengths:
     def test_a_malformed_path_is_a_client_error(self, local, request_line):
         """It is no server error, and no file is read."""
         host, port = local.url.removeprefix("http://").split(":")
-        connection = http.client.HTTPConnection(host, int(port), timeout=10)
+        connection = http.client.HTTPConnection(host, int(port), timeout=60)
         connection.connect()
         connection.sock.sendall(
             f"{request_line}\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode("latin-1")

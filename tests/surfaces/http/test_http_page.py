@@ -94,7 +94,7 @@ class TestToken:
 def test_every_operation_is_on_the_page(address):
     """The page describes each operation of the OpenAPI document."""
     text = PAGE.read_text(encoding="utf-8")
-    document = httpx2.get(f"{address}/openapi.json").json()
+    document = httpx2.get(f"{address}/openapi.json", timeout=60).json()
 
     for path in document["paths"]:
         if path.startswith("/api"):
@@ -105,7 +105,7 @@ def test_every_operation_is_on_the_page(address):
 def test_every_counter_and_span_is_documented(address):
     """The page about serving names each with its meaning."""
     text = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
-    counted = httpx2.get(f"{address}/metrics").text
+    counted = httpx2.get(f"{address}/metrics", timeout=60).text
     names = [line.split()[2] for line in counted.splitlines() if line.startswith("# TYPE")]
 
     assert len(names) > 9

@@ -40,7 +40,7 @@ def serving(tmp_path, file, **more):
 
 def client_of(url, token=None):
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-    return httpx2.Client(base_url=url, headers=headers, timeout=30)
+    return httpx2.Client(base_url=url, headers=headers, timeout=60)
 
 
 def ask_until(client, kind="review_started"):
@@ -53,7 +53,7 @@ def ask_until(client, kind="review_started"):
     raise AssertionError(f"there was no {kind}")
 
 
-def until(check, what, seconds=20):
+def until(check, what, seconds=60):
     deadline = time.monotonic() + seconds
     while not check():
         assert time.monotonic() < deadline, what
@@ -130,7 +130,7 @@ class TestStopped:
         with serving(tmp_path, slow_reviews(tmp_path, 1)) as (_, process):
             process.send_signal(signal.SIGINT)
 
-            assert process.wait(20) == 0
+            assert process.wait(60) == 0
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
     def test_running_sessions_may_finish(self, tmp_path, number):
@@ -145,7 +145,7 @@ class TestStopped:
             chat = {"model": "witan/demo", "messages": [{"role": "user", "content": "So?"}]}
             openai = client.post("/v1/chat/completions", json=chat)
             read = client.get(f"/api/sessions/{session}")
-            status = process.wait(20)
+            status = process.wait(60)
 
         for response in (refused, openai):
             assert response.status_code == 503
@@ -167,7 +167,7 @@ class TestStopped:
             with client.stream("GET", f"/api/sessions/{session}/events") as response:
                 process.send_signal(signal.SIGTERM)
                 told = "".join(response.iter_text())
-            status = process.wait(20)
+            status = process.wait(60)
         write_config(tmp_path)
         with serving(tmp_path, file) as (url, _), client_of(url) as client:
             left = client.get(f"/api/sessions/{session}").json()
@@ -189,11 +189,11 @@ class TestStopped:
             until(lambda: client.get("/healthz").status_code == 503, "it goes on as before")
             started = time.monotonic()
             process.send_signal(number)
-            status = process.wait(20)
+            status = process.wait(60)
             taken = time.monotonic() - started
 
         assert status == 0
-        assert taken < 5
+        assert taken < 20  # a grace of 30 s is not awaited
         assert statuses(tmp_path) == {session: "interrupted"}
         again = f"witan resume {session} --history {tmp_path / 'history.sqlite'}"
         assert any(line.strip() == f"interrupted; resume with: {again}" for line in heard)
@@ -208,7 +208,7 @@ class TestStopped:
             process.send_signal(signal.SIGTERM)
             until(lambda: client.get("/healthz").status_code == 503, "it goes on as before")
             process.send_signal(signal.SIGTERM)
-            process.wait(20)
+            process.wait(60)
 
         resumed = "resume with: witan resume "
         named = [line.partition(resumed)[2].split()[0] for line in heard if resumed in line]
@@ -230,7 +230,7 @@ class TestStopped:
             process.send_signal(signal.SIGTERM)
             until(lambda: client.get("/healthz").status_code == 503, "it goes on as before")
             process.send_signal(signal.SIGTERM)
-            process.wait(20)
+            process.wait(60)
 
         assert "interrupted and not recorded: 1 session\n" in heard
 
@@ -240,10 +240,10 @@ class TestStopped:
             client.post("/api/sessions", params={"wait": 20}, json=QUESTION)
             started = time.monotonic()
             process.send_signal(signal.SIGTERM)
-            status = process.wait(20)
+            status = process.wait(60)
 
         assert status == 0
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 20
 
 
 def test_a_port_in_use_gives_a_one_line_error(tmp_path):

@@ -28,15 +28,15 @@ def write_log(tmp_path, kind, *seen):
         serving_process(
             "--config", file, cwd=tmp_path, environment={"WITAN_TOKEN": TOKEN}, heard=heard
         ) as (url, process),
-        httpx2.Client(base_url=url, headers={"X-Api-Key": TOKEN}, timeout=30) as client,
+        httpx2.Client(base_url=url, headers={"X-Api-Key": TOKEN}, timeout=60) as client,
     ):
         answered = client.post("/api/sessions", params={"wait": 20}, json=QUESTION)
         refused = client.post("/api/sessions", json={"question": 5})
-        stranger = httpx2.get(f"{url}/api/profiles")
+        stranger = httpx2.get(f"{url}/api/profiles", timeout=60)
         for path in seen:
             client.get(path)
         process.send_signal(signal.SIGTERM)
-        process.wait(20)
+        process.wait(60)
     return heard, [answered, refused, stranger]
 
 

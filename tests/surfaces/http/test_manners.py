@@ -61,7 +61,7 @@ def client(folder, history):
     """A client of a server with that history and one scripted session."""
     with (
         served(councils(write_config(folder), history)) as server,
-        httpx2.Client(base_url=server.url, timeout=20) as opened,
+        httpx2.Client(base_url=server.url, timeout=60) as opened,
     ):
         opened.post("/api/sessions", params={"wait": 9}, json=QUESTION)
         yield opened
@@ -266,7 +266,7 @@ class TestWording:
         with (
             History.open(tmp_path / "history.sqlite") as history,
             served(councils(file, history)) as server,
-            httpx2.Client(base_url=server.url, timeout=20) as asking,
+            httpx2.Client(base_url=server.url, timeout=60) as asking,
         ):
             asking.post("/api/sessions", params={"wait": 9}, json=QUESTION)
             told = asking.get("/api/sessions/last/paper", params={"as": "ines"})
@@ -281,7 +281,7 @@ class TestWording:
         with History.open(tmp_path / "history.sqlite") as history:
             with (
                 served(councils(write_config(tmp_path, synthesis=amiss), history)) as server,
-                httpx2.Client(base_url=server.url, timeout=20) as asking,
+                httpx2.Client(base_url=server.url, timeout=60) as asking,
             ):
                 asking.post("/api/sessions", params={"wait": 9}, json=QUESTION)
                 zoe, bob = (
@@ -296,7 +296,7 @@ class TestWording:
             for file in (broken, fewer):
                 with (
                     served(councils(file, history)) as server,
-                    httpx2.Client(base_url=server.url, timeout=20) as asking,
+                    httpx2.Client(base_url=server.url, timeout=60) as asking,
                 ):
                     gone.append(asking.post("/api/sessions/last/retry").json()["detail"])
 
@@ -323,7 +323,7 @@ class TestUnavailable:
         with (
             History.open(place) as history,
             served(councils(file, history)) as server,
-            httpx2.Client(base_url=server.url, timeout=20) as client,
+            httpx2.Client(base_url=server.url, timeout=60) as client,
         ):
             client.post("/api/sessions", params={"wait": 9}, json=QUESTION)
             history.close()
@@ -342,7 +342,7 @@ class TestUnavailable:
         with (
             History.open(place) as history,
             served(councils(write_config(tmp_path), history)) as server,
-            httpx2.Client(base_url=server.url, timeout=20) as client,
+            httpx2.Client(base_url=server.url, timeout=60) as client,
             History.open(place) as busy,
         ):
             busy.database.execute("BEGIN IMMEDIATE")
@@ -360,7 +360,7 @@ class TestUnavailable:
         """On every surface alike."""
         with (
             served(councils(write_config(tmp_path))) as server,
-            httpx2.Client(base_url=server.url, timeout=20) as client,
+            httpx2.Client(base_url=server.url, timeout=60) as client,
         ):
             client.post("/api/sessions", params={"wait": 9}, json=QUESTION)
             for path in ("sessions", "leaderboard", "audit", "sessions/last/paper?as=ines"):
@@ -375,7 +375,7 @@ class TestUnavailable:
         chat = {"model": "witan", "messages": [{"role": "user", "content": "Is it so?"}]}
         with (
             served(councils(file)) as server,
-            httpx2.Client(base_url=server.url, timeout=20) as client,
+            httpx2.Client(base_url=server.url, timeout=60) as client,
         ):
             native = client.post("/api/sessions", json=QUESTION)
             planned = client.post("/api/plan", json=QUESTION)
@@ -412,7 +412,7 @@ class TestInternalErrors:
         """The connection stays open, and the log has the traceback under the request id."""
         with (
             served(councils(write_config(folder)), metrics=_BrokenCounters()) as server,
-            httpx2.Client(base_url=server.url, timeout=20) as client,
+            httpx2.Client(base_url=server.url, timeout=60) as client,
         ):
             told = client.get("/metrics")
             after = client.get("/healthz")
@@ -430,7 +430,7 @@ class TestVoters:
 
     def _ask(self, server, token, session, **vote):
         headers = {"X-Api-Key": f"the-token-of-{token}-4711-0815"}
-        with httpx2.Client(base_url=server.url, headers=headers, timeout=20) as client:
+        with httpx2.Client(base_url=server.url, headers=headers, timeout=60) as client:
             here = f"/api/sessions/{quote(session, safe='')}"
             person = {"as": vote["as"]} if "as" in vote else {}
             paper = client.get(f"{here}/paper", params=person).json()
@@ -457,7 +457,7 @@ class TestVoters:
         self._ask(server, "ada", "a b", replace=True)
         self._ask(server, "team", "a b", replace=True, **({"as": name} if name else {}))
         headers = {"X-Api-Key": "the-token-of-team-4711-0815"}
-        with httpx2.Client(base_url=server.url, headers=headers, timeout=20) as client:
+        with httpx2.Client(base_url=server.url, headers=headers, timeout=60) as client:
             query = {"as": name} if name else {}
             record = client.get("/api/votes", params=query).json()
             page = client.get("/votes", params={**query, "show": "whole"})

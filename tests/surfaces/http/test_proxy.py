@@ -68,7 +68,7 @@ def proxy(url: str, folder: Path) -> Iterator[str]:
     assert NGINX is not None
     process = subprocess.Popen([NGINX, "-c", file], stderr=subprocess.DEVNULL)  # noqa: S603
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while True:
             with socket.socket() as asking:
                 if asking.connect_ex(("127.0.0.1", port)) == 0:
@@ -79,7 +79,7 @@ def proxy(url: str, folder: Path) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 pytestmark = pytest.mark.skipif(NGINX is None, reason="there is no nginx")
@@ -106,7 +106,7 @@ def client_of(url, address=None, **headers):
     """A client at an address of this machine, using the public host name."""
     transport = httpx2.HTTPTransport(local_address=address)
     headers = {**PUBLIC, "X-Api-Key": TOKEN, **headers}
-    return httpx2.Client(base_url=url, headers=headers, transport=transport, timeout=30)
+    return httpx2.Client(base_url=url, headers=headers, transport=transport, timeout=60)
 
 
 def guess_tokens(url, address, n=25, **headers):

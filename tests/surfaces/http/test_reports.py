@@ -36,7 +36,7 @@ def client(folder):
     with (
         History.open(folder / "history.sqlite") as history,
         served(councils(write_config(folder), history)) as server,
-        httpx2.Client(base_url=server.url, timeout=20) as opened,
+        httpx2.Client(base_url=server.url, timeout=60) as opened,
     ):
         for _ in range(2):
             opened.post("/api/sessions", params={"wait": 9}, json=QUESTION)

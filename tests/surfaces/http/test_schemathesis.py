@@ -59,7 +59,7 @@ def url(tmp_path_factory):
     with (
         History.open(history) as opened,
         served(councils(write_config(folder), opened)) as server,
-        httpx2.Client(base_url=server.url, timeout=20) as client,
+        httpx2.Client(base_url=server.url, timeout=60) as client,
     ):
         client.post("/api/sessions", params={"wait": 9}, json={"question": "Is it so?"})
         yield server.url
@@ -68,7 +68,7 @@ def url(tmp_path_factory):
 @pytest.fixture(scope="module")
 def document(url):
     """The OpenAPI document of the server."""
-    return httpx2.get(f"{url}/openapi.json").json()
+    return httpx2.get(f"{url}/openapi.json", timeout=60).json()
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +162,9 @@ class TestDocument:
     @pytest.mark.parametrize("path", ["/api/plan", "/api/sessions"])
     def test_an_unknown_earlier_session_is_documented(self, document, url, path):
         """Asking and planning look for the session that they continue."""
-        response = httpx2.post(f"{url}{path}", json={"question": "And so?", "parent": "nobody's"})
+        response = httpx2.post(
+            f"{url}{path}", json={"question": "And so?", "parent": "nobody's"}, timeout=60
+        )
 
         assert response.status_code == 404
         assert "unknown session" in response.json()["detail"]
@@ -175,9 +177,11 @@ class TestDocument:
             set(document["components"]["schemas"][name]["properties"])
             for name in _references(shown["application/json"]["schema"])
         ]
-        imported = httpx2.get(f"{url}/api/sessions?limit=99").json()["sessions"][-1]["session"]
+        imported = httpx2.get(f"{url}/api/sessions?limit=99", timeout=60).json()["sessions"][-1][
+            "session"
+        ]
         for mark, session in (("witan_session", "last"), ("witan_imported", imported)):
-            record = httpx2.get(f"{url}/api/sessions/{session}").json()
+            record = httpx2.get(f"{url}/api/sessions/{session}", timeout=60).json()
             assert [each for each in record if each.startswith("witan_")] == [mark]
             assert any({mark} <= set(record) <= declared for declared in types)
 

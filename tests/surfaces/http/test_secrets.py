@@ -88,14 +88,14 @@ def outputs(request, tmp_path_factory, echo_server):
             found[path] = f"{response.headers}\n{response.text}"
         wrong = {"Authorization": f"Bearer {TOKEN}x"}
         for name, response in {
-            "a wrong token": httpx2.get(f"{url}/api/profiles", headers=wrong),
+            "a wrong token": httpx2.get(f"{url}/api/profiles", headers=wrong, timeout=60),
             "a wrong host": ada.get("/api/profiles", headers={"Host": "elsewhere.example"}),
             "a body that is none": ada.post("/api/sessions", json={"question": 5}),
             "a chat": ada.post("/v1/chat/completions", json={"model": "witan", "messages": []}),
         }.items():
             found[name] = f"{response.headers}\n{response.text}"
         process.send_signal(signal.SIGTERM)
-        process.wait(20)
+        process.wait(60)
         found["the log"] = "".join(heard)
     for path in folder.glob("h.sqlite*"):
         found[path.name] = path.read_bytes().decode("latin-1")

@@ -36,7 +36,7 @@ def asked(client, **more):
     return client.post("/api/sessions", params={"wait": 20}, json=body).json()
 
 
-def until(check, what, seconds=20):
+def until(check, what, seconds=60):
     deadline = time.monotonic() + seconds
     while not check():
         assert time.monotonic() < deadline, what
@@ -63,11 +63,11 @@ class TestServer:
                 url,
                 process,
             ),
-            httpx2.Client(base_url=url, timeout=30) as client,
+            httpx2.Client(base_url=url, timeout=60) as client,
         ):
             session = asked(client)["session"]
             process.send_signal(signal.SIGTERM)
-            assert process.wait(20) == 0
+            assert process.wait(60) == 0
         spans = collector.spans
         [root] = [span for span in spans if not span.parent]
         calls = [span for span in spans if span.parent]
@@ -101,11 +101,11 @@ class TestServer:
                 url,
                 process,
             ),
-            httpx2.Client(base_url=url, timeout=30) as client,
+            httpx2.Client(base_url=url, timeout=60) as client,
         ):
             record = asked(client, category="vaults")
             process.send_signal(signal.SIGTERM)
-            process.wait(20)
+            process.wait(60)
         sent = b"".join(collector.raw).lower()
 
         assert "vault" in json.dumps(record)
@@ -122,11 +122,11 @@ class TestServer:
                 url,
                 process,
             ),
-            httpx2.Client(base_url=url, timeout=30) as client,
+            httpx2.Client(base_url=url, timeout=60) as client,
         ):
             asked(client)
             process.send_signal(signal.SIGTERM)
-            process.wait(20)
+            process.wait(60)
         reviews = [s for s in collector.spans if s.attributes.get("witan.stage") == "review"]
 
         assert [span.attributes["error.type"] for span in reviews] == ["failed"] * 3
@@ -141,7 +141,7 @@ class TestServer:
                 url,
                 process,
             ),
-            httpx2.Client(base_url=url, timeout=30) as client,
+            httpx2.Client(base_url=url, timeout=60) as client,
         ):
             session = client.post("/api/sessions", json={"question": SECRET}).json()["session"]
             opened_until(client, session, "review_started")
@@ -152,7 +152,7 @@ class TestServer:
             client.post(f"/api/sessions/{session}/resume")
             client.post(f"/api/sessions/{session}/cancel")
             process.send_signal(signal.SIGTERM)
-            process.wait(20)
+            process.wait(60)
         again = collector.spans
 
         [root] = [span for span in first if not span.parent]
@@ -178,11 +178,11 @@ class TestServer:
             serving_process(
                 "--config", write_config(tmp_path), cwd=tmp_path, environment=environment
             ) as (url, process),
-            httpx2.Client(base_url=url, timeout=30) as client,
+            httpx2.Client(base_url=url, timeout=60) as client,
         ):
             asked(client)
             process.send_signal(signal.SIGTERM)
-            process.wait(20)
+            process.wait(60)
 
         assert collector.raw == []
 
@@ -229,7 +229,7 @@ class TestCommandLine:
         assert done.returncode == 0
         assert done.stdout.startswith("simulated")
         assert done.stderr.splitlines()[-1].startswith("some spans were not exported")
-        assert time.monotonic() - started < 15
+        assert time.monotonic() - started < 45
 
     def test_opentelemetry_is_not_imported_without_configuration(self, tmp_path):
         program = (

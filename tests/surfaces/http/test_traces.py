@@ -32,7 +32,7 @@ def client(server):
     """A client of that server whose models have had no call."""
     running, models = server
     models.behave()
-    with httpx2.Client(base_url=running.url, timeout=20) as opened:
+    with httpx2.Client(base_url=running.url, timeout=60) as opened:
         yield opened
 
 

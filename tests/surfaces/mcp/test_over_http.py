@@ -67,7 +67,7 @@ def guarded(tmp_path):
 
 
 async def until(check):
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         while not check():  # noqa: ASYNC110 - the server says so nowhere
             await anyio.sleep(0.02)
 
@@ -85,7 +85,9 @@ class TestAsking:
 
         assert told["status"] == "complete"
         assert heard.told[-1][:2] == (8, 8)
-        assert httpx2.get(f"{server.url}/api/sessions/{told['session']}").json()["status"]
+        assert httpx2.get(f"{server.url}/api/sessions/{told['session']}", timeout=60).json()[
+            "status"
+        ]
 
     @MODES
     async def test_who_gives_up_a_call_gives_up_its_session(self, slow, history, mode):
@@ -131,7 +133,7 @@ class TestAsking:
         """The header of the request says whom it came through."""
         headers = {VIA_HEADER: server.service.name}
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-        refused = httpx2.post(f"{server.url}/mcp", json=body, headers=headers)
+        refused = httpx2.post(f"{server.url}/mcp", json=body, headers=headers, timeout=60)
 
         assert refused.status_code == 508
 
@@ -142,7 +144,7 @@ class TestTheDoor:
     async def test_without_a_token_nothing_is_said(self, guarded):
         """Not even which tools there are."""
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-        refused = httpx2.post(f"{guarded.url}/mcp", json=body)
+        refused = httpx2.post(f"{guarded.url}/mcp", json=body, timeout=60)
 
         assert refused.status_code == 401
 
@@ -154,7 +156,9 @@ class TestTheDoor:
             plan = await client.call_tool("ask", {**QUESTION, "plan": True})
         running = guarded.service.find_running(told["session"])
         token = {"Authorization": f"Bearer {ADA}"}
-        native = httpx2.post(f"{guarded.url}/api/plan", json=QUESTION, headers=token).json()
+        native = httpx2.post(
+            f"{guarded.url}/api/plan", json=QUESTION, headers=token, timeout=60
+        ).json()
 
         assert running.client.name == "ada"
         assert running.session.opening.procedure.limits.max_cost_usd == 1.0
@@ -176,18 +180,18 @@ class TestTheDoor:
         }
         ada = {**accept, "Authorization": f"Bearer {ADA}"}
         bob = {**accept, "Authorization": f"Bearer {BOB}"}
-        opened = httpx2.post(f"{guarded.url}/mcp", json=hello, headers=ada)
+        opened = httpx2.post(f"{guarded.url}/mcp", json=hello, headers=ada, timeout=60)
         held = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
         listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
-        own = httpx2.post(f"{guarded.url}/mcp", json=listing, headers={**ada, **held})
-        other = httpx2.post(f"{guarded.url}/mcp", json=listing, headers={**bob, **held})
+        own = httpx2.post(f"{guarded.url}/mcp", json=listing, headers={**ada, **held}, timeout=60)
+        other = httpx2.post(f"{guarded.url}/mcp", json=listing, headers={**bob, **held}, timeout=60)
 
         assert own.status_code == 200
         assert other.status_code == 404
 
     async def test_each_has_a_rate_of_its_own(self, guarded):
         """Bob makes 200 requests in a minute, whatever he asks."""
-        with httpx2.Client(headers={"Authorization": f"Bearer {BOB}"}) as bob:
+        with httpx2.Client(headers={"Authorization": f"Bearer {BOB}"}, timeout=60) as bob:
             codes = [bob.get(f"{guarded.url}/mcp").status_code for _ in range(201)]
 
         assert codes[-1] == 429
@@ -196,14 +200,14 @@ class TestTheDoor:
     async def test_a_page_elsewhere_is_refused(self, server, headers):
         """By the name it calls the server by, or by its own."""
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-        refused = httpx2.post(f"{server.url}/mcp", json=body, headers=headers)
+        refused = httpx2.post(f"{server.url}/mcp", json=body, headers=headers, timeout=60)
 
         assert refused.status_code == 403
 
     async def test_a_long_request_is_refused(self, tmp_path):
         """As everywhere."""
         with served(councils(write_config(tmp_path)), ServeSettings(body_bytes=1000)) as server:
-            refused = httpx2.post(f"{server.url}/mcp", json={"question": "so " * 1000})
+            refused = httpx2.post(f"{server.url}/mcp", json={"question": "so " * 1000}, timeout=60)
 
         assert refused.status_code == 413
 
@@ -212,7 +216,7 @@ class TestTheDoor:
         async with over_http(server.url) as client:
             await client.list_tools()
 
-        assert 'route="/mcp"' in httpx2.get(f"{server.url}/metrics").text
+        assert 'route="/mcp"' in httpx2.get(f"{server.url}/metrics", timeout=60).text
 
 
 class TestTheEnd:
@@ -234,7 +238,7 @@ class TestTheEnd:
         with History.open(tmp_path / "history.sqlite") as history:
             [found] = history.find(simulated=None)
         assert found.status == "interrupted"
-        assert took < grace + 8
+        assert took < grace + 30
 
 
 async def _ask_and_stop(url, process):
@@ -246,11 +250,11 @@ async def _ask_and_stop(url, process):
             answers.append(await client.call_tool("ask", QUESTION))
 
         group.start_soon(ask)
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while not json.loads(_got(url, "/api/sessions"))["sessions"]:  # noqa: ASYNC110
                 await anyio.sleep(0.05)
         process.send_signal(signal.SIGTERM)
-        with anyio.fail_after(8):
+        with anyio.fail_after(40):
             while not answers:  # noqa: ASYNC110
                 await anyio.sleep(0.05)
         [answer] = answers

@@ -104,7 +104,7 @@ def second_tab(context, page):
     return tab
 
 
-def shows_loss(page, timeout=5000):
+def shows_loss(page, timeout=SECONDS):
     """The page reports a lost connection, and its timer stops."""
     said = "connection to the server is lost"
     expect(page.locator("#connection")).to_contain_text(said, timeout=timeout)
@@ -154,12 +154,12 @@ def test_a_page_continues_when_its_session_is_resumed_elsewhere(context, tmp_pat
         first.bring_to_front()
         first.get_by_role("button", name="Resume").click()
         tabs[1].bring_to_front()
-        expect(tabs[1].locator("#status")).to_contain_text("reviews: 0 of 3", timeout=6000)
+        expect(tabs[1].locator("#status")).to_contain_text("reviews: 0 of 3", timeout=SECONDS)
 
         tabs[1].get_by_role("button", name="Stop").click()
         shows_interrupted(tabs[1])
         place.resume(first.url.rpartition("/")[2])
-        expect(tabs[1].locator("#verdict .shortfall")).to_be_hidden(timeout=6000)
+        expect(tabs[1].locator("#verdict .shortfall")).to_be_hidden(timeout=SECONDS)
 
 
 def test_a_session_interrupted_meanwhile_is_shown_as_interrupted(context, chrome, tmp_path):

@@ -57,7 +57,7 @@ def places(at_desk):
     one = judge(at_desk, {"text 1": "Ada says so."}, pass_mark=6)
     several = judge(at_desk, {f"text {n}": f"{name} says so." for n, name in enumerate(NAMES)})
     fields = {"as": "ines", **{f"place-{label}": "1" for label in "ABCDE"}}
-    httpx2.post(f"{at_desk.url}/sessions/{over.id}/vote", data=fields)
+    httpx2.post(f"{at_desk.url}/sessions/{over.id}/vote", data=fields, timeout=60)
     return {
         "ask": "/",
         "history": "/history",

@@ -115,7 +115,7 @@ class TestWatching:
         here = window(java_script_enabled=False)
         page = here.open("/")
         submit_form(page, "Is it so?")
-        page.wait_for_selector(OVER, timeout=20_000)
+        page.wait_for_selector(OVER)
         page.get_by_role("button", name="Recount").click()
 
         expect(page.locator(".recounted")).to_contain_text("The same leader")

@@ -42,7 +42,7 @@ class TestWriting:
         expect(growing.locator("math").first).to_be_visible()
         here.shoot("live-markdown")
         expect(growing.locator("pre code")).to_contain_text("def total")
-        page.wait_for_selector(OVER, timeout=30_000)
+        page.wait_for_selector(OVER)
         expect(page.locator("#answer .prose math")).to_have_count(4)
 
 

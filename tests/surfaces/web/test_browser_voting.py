@@ -185,9 +185,9 @@ class TestWhileBallotsArrive:
         page.get_by_role("link", name=re.compile("^Vote ")).click()
         page.get_by_label("Your name").fill("ann")
         page.get_by_role("button", name="Show the answers").click()
-        expect(page.locator(".duel")).to_be_visible(timeout=15_000)
+        expect(page.locator(".duel")).to_be_visible()
         cast_by_pairs(page)
-        expect(page.get_by_role("heading", name="You and the panel")).to_be_visible(timeout=15_000)
+        expect(page.get_by_role("heading", name="You and the panel")).to_be_visible()
 
         assert len(vote_of(at_desk, running.id, "ann").groups) == 3
 
@@ -197,7 +197,7 @@ class TestWhileBallotsArrive:
         running = portal.call(service.start, QuestionRequest("Is it so (slowly)?"))
         page = window(java_script_enabled=False).open(f"/sessions/{running.id}/vote?as=kim")
         expect(page.locator("main")).to_contain_text("of 3 answers so far")
-        expect(page.locator(".duel")).to_be_visible(timeout=15_000)
+        expect(page.locator(".duel")).to_be_visible()
 
     def test_ballots_that_were_seen_are_noted(self, window, at_desk):
         """The link of the live page says so once the first has arrived."""

@@ -111,7 +111,7 @@ def test_a_profile_that_cannot_be_seated_is_listed_by_name(tmp_path):
     )
     config = load_config({}, tmp_path, file, {}, origin="the test")
     with served(make_councils(config, None)) as server:
-        root = parsed(httpx2.get(server.url, headers={"Accept": "text/html"}).text)
+        root = parsed(httpx2.get(server.url, headers={"Accept": "text/html"}, timeout=60).text)
 
     [option] = root.all("option", value="lost")
     assert option.text == "lost"

@@ -19,7 +19,7 @@ def client(tmp_path_factory):
     with (
         History.open(place) as history,
         served(councils(write_desk(folder), history)) as server,
-        httpx2.Client(base_url=server.url, timeout=20) as opened,
+        httpx2.Client(base_url=server.url, timeout=60) as opened,
     ):
         yield opened
 

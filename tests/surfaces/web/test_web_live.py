@@ -262,7 +262,7 @@ class TestPatches:
 async def follow_messages(stream: Stream, after: int) -> list[tuple[int, str]]:
     """All messages to a reader: number and data; a message without number ends the stream."""
     feed = Feed(partial(LivePage, show_names=True))
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         sent = [piece async for piece in follow_live(stream, feed, after=after)]
     text = b"".join(sent).decode()
     messages = [m for m in text.split("\n\n") if m and not m.startswith(":")]
@@ -360,7 +360,7 @@ class TestStream:
             stream_of(*EVENTS[:8]), Feed(LivePage), after=8, heartbeat_seconds=0.05
         )
 
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             pieces = [await anext(following) for _ in range(2)]
         await following.aclose()
 

@@ -36,7 +36,7 @@ QUESTION = {"question": "Is it so?"}
 def browser(at_desk):
     """A client that acts like a browser and follows redirects."""
     with httpx2.Client(
-        base_url=at_desk.url, headers=HTML, timeout=20, follow_redirects=True
+        base_url=at_desk.url, headers=HTML, timeout=60, follow_redirects=True
     ) as opened:
         yield opened
 
@@ -46,7 +46,7 @@ def unsaved(tmp_path):
     """A server without a history."""
     with (
         served(councils(write_desk(tmp_path))) as server,
-        httpx2.Client(base_url=server.url, headers=HTML, timeout=20) as opened,
+        httpx2.Client(base_url=server.url, headers=HTML, timeout=60) as opened,
     ):
         yield opened
 
@@ -237,7 +237,7 @@ class TestAsking:
         file = tmp_path / "council.toml"
         file.write_text('members = ["openai:a", "openai:b"]\n', encoding="utf-8")
         with served(councils(file)) as server:
-            root = page(httpx2.get(server.url, headers=HTML))
+            root = page(httpx2.get(server.url, headers=HTML, timeout=60))
 
         assert "OPENAI_API_KEY" in root.one("main").text
         assert not root.all("textarea")
@@ -315,7 +315,7 @@ class TestSession:
             at.portal.call(session.wait_for_end)
             history.database.execute("ALTER TABLE matchups RENAME TO elsewhere", {})
             address = f"{at.url}/sessions/{session.id}?rule=weighted_borda"
-            root = page(httpx2.get(address, headers=HTML), 503)
+            root = page(httpx2.get(address, headers=HTML, timeout=60), 503)
 
         told = root.one(class_="shortfall", role="alert").text
         assert told.startswith("The recount failed: the history is damaged: no such table")
@@ -348,7 +348,7 @@ class TestSession:
         vote = Ballot("ines", (("b",), ("a",)), session="q", kind="human")
         kept(tmp_path / "history.sqlite", [SessionImport("q", ballots=(*cast, vote))])
         with desk(tmp_path, filled=False) as held:
-            root = page(httpx2.get(f"{held.url}/sessions/q", headers=HTML))
+            root = page(httpx2.get(f"{held.url}/sessions/q", headers=HTML, timeout=60))
 
         assert root.one("ul", class_="trust").all("li")[0].text == "2 of 2 reviewers"
         assert switches(root) == ["r1", "r2"]
@@ -361,7 +361,7 @@ class TestSession:
         ]
         kept(tmp_path / "history.sqlite", [SessionImport("q", ballots=cast)])
         with desk(tmp_path, filled=False) as held:
-            root = page(httpx2.get(f"{held.url}/sessions/q?without=jo", headers=HTML))
+            root = page(httpx2.get(f"{held.url}/sessions/q?without=jo", headers=HTML, timeout=60))
 
         assert switches(root) == ["ines", "jo", "kim"]
         assert root.one("ul", class_="trust").all("li")[0].text == "2 people"
@@ -376,7 +376,9 @@ class TestSession:
         cast = [Ballot(r, (("-1",), ("-2",)), session="q") for r in ("r1", "r2", "r3")]
         kept(tmp_path / "history.sqlite", [SessionImport("q", ballots=cast)])
         with desk(tmp_path, filled=False) as held:
-            cells = page(httpx2.get(f"{held.url}/sessions/q", headers=HTML)).one(id="ballots")
+            cells = page(httpx2.get(f"{held.url}/sessions/q", headers=HTML, timeout=60)).one(
+                id="ballots"
+            )
 
         assert [row.all("td")[0].text for row in cells.all("tr")[1:]] == ["-1 > -2"] * 3
 
@@ -389,7 +391,7 @@ class TestSession:
         none = Ballot("r2", (), session="q", abstained=True, reason="was ill")
         kept(tmp_path / "history.sqlite", [SessionImport("q", ballots=(*cast, cast[0], none))])
         with desk(tmp_path, filled=False) as held:
-            root = page(httpx2.get(f"{held.url}/sessions/q", headers=HTML))
+            root = page(httpx2.get(f"{held.url}/sessions/q", headers=HTML, timeout=60))
 
         rows = [
             [cell.text for cell in (row.one("th"), *row.all("td"))]
@@ -409,7 +411,7 @@ class TestSession:
         )
         kept(tmp_path / "history.sqlite", [SessionImport("q", ballots=cast)])
         with desk(tmp_path, filled=False) as held:
-            root = page(httpx2.get(f"{held.url}/sessions/q", headers=HTML))
+            root = page(httpx2.get(f"{held.url}/sessions/q", headers=HTML, timeout=60))
 
         rows = root.one(id="ballots").one("table").one("tbody").all("tr")
         assert [row.all("td")[0].text for row in rows] == [
@@ -434,7 +436,7 @@ class TestSession:
 
         def follow():
             with (
-                httpx2.Client(base_url=str(browser.base_url), timeout=20) as reading,
+                httpx2.Client(base_url=str(browser.base_url), timeout=60) as reading,
                 reading.stream("GET", live, headers={"Accept-Encoding": "gzip"}) as told,
             ):
                 assert told.headers["content-type"].startswith("text/event-stream")
@@ -445,7 +447,7 @@ class TestSession:
         reader = threading.Thread(target=follow)
         reader.start()
         assert submit(browser, f"{where}/cancel") == where
-        reader.join(10)
+        reader.join(60)
         assert got.endswith(b"event: end\ndata: end\n\n")
         over = page(browser.get(where))
         assert over.one(class_="shortfall").one("strong").text.endswith("finished calls are kept")
@@ -756,7 +758,7 @@ class TestReports:
                 [SessionImport(f"s{n}", ballots=jury(f"s{n}")) for n in range(12)], "a", "b"
             )
         with desk(tmp_path, filled=False) as here:
-            root = page(httpx2.get(f"{here.url}/", headers=HTML))
+            root = page(httpx2.get(f"{here.url}/", headers=HTML, timeout=60))
 
         [row] = root.one("ol", class_="sessions").all("li")
         assert row.all("a")[0].attrs["href"] == "/sessions/held"
@@ -767,7 +769,7 @@ class TestReports:
         record = SessionImport("held", session_record=Session.of(told("held", at=at)))
         kept(tmp_path / "history.sqlite", [record, SessionImport("q", ballots=jury("q"))])
         with desk(tmp_path, filled=False) as here:
-            root = page(httpx2.get(f"{here.url}/history", headers=HTML))
+            root = page(httpx2.get(f"{here.url}/history", headers=HTML, timeout=60))
 
         cast, held = session_rows(root)
         assert "imported from" in held.text
@@ -785,7 +787,10 @@ class TestReports:
             for n in range(35):
                 for event in told(f"held{n}", at=at + timedelta(hours=n)):
                     listen(event)
-        with desk(tmp_path, filled=False) as held, httpx2.Client(base_url=held.url) as client:
+        with (
+            desk(tmp_path, filled=False) as held,
+            httpx2.Client(base_url=held.url, timeout=60) as client,
+        ):
             seen, where = [], "/history"
             while where:
                 root = page(client.get(where, headers=HTML))
@@ -974,7 +979,7 @@ class TestSigningIn:
         settings = replace(ServeSettings(), tokens=MappingProxyType(tokens))
         with (
             served(councils(write_desk(tmp_path)), settings, {"ADAS": ADA}) as server,
-            httpx2.Client(base_url=server.url, headers=HTML, timeout=20) as opened,
+            httpx2.Client(base_url=server.url, headers=HTML, timeout=60) as opened,
         ):
             yield opened
 
@@ -1009,8 +1014,8 @@ class TestSigningIn:
             public_url="https://council.example/witan",
         )
         with served(councils(write_desk(tmp_path)), settings, {"ADAS": ADA}) as server:
-            signed = httpx2.post(f"{server.url}/sign-in", data={"token": ADA})
-            led = httpx2.get(f"{server.url}/", headers=HTML)
+            signed = httpx2.post(f"{server.url}/sign-in", data={"token": ADA}, timeout=60)
+            led = httpx2.get(f"{server.url}/", headers=HTML, timeout=60)
 
         assert "secure" in signed.headers["set-cookie"].lower()
         assert "path=/witan" in signed.headers["set-cookie"].lower()

@@ -22,7 +22,7 @@ HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 @pytest.fixture(scope="module")
 def browser(at_desk):
     """A client that acts like a browser."""
-    with httpx2.Client(base_url=at_desk.url, headers=HTML, timeout=20) as opened:
+    with httpx2.Client(base_url=at_desk.url, headers=HTML, timeout=60) as opened:
         yield opened
 
 

@@ -14,10 +14,9 @@ _HEAD = """\
 # Reference
 
 Each operation is declared once. Its command, HTTP route, MCP tool and form take the parameters
-below under these names; an option of a command has dashes for underscores. An empty default leaves
-the value to the [configuration](configuration.md#settings) or to the rule. Unless said otherwise,
-the page has an operation at the address of its route without `/api`. This page is made from the
-declarations."""
+below under these names; an option of a command has dashes for underscores. Without a default, the
+[configuration](configuration.md#settings) or the rule sets the value. Unless said otherwise, the
+page has an operation at the address of its route without `/api`."""
 
 _TYPES = """\
 ## Types
@@ -87,7 +86,7 @@ _PAGE = {
 """Where the page does it, unless at the address of its route without `/api`."""
 
 _FEWEST_SHARED = 9
-"""Cells of a table: rows times the operations that take them. Smaller tables are repeated."""
+"""Rows times the operations that take them. Fewer are repeated."""
 
 
 _MEASURED = {
@@ -151,7 +150,7 @@ def _name(row: Row) -> str:
 
 
 def _rows(rows: Iterable[Row]) -> str:
-    return _table(("parameter", "takes", "default", "meaning"), rows)
+    return "\n".join(f"- {name} ({takes}): {meaning}" for name, takes, meaning in rows)
 
 
 def _section(
@@ -179,7 +178,7 @@ def _section(
 
 
 def _parameters(rows: Sequence[Row], joined: Sequence[Sequence[Row]]) -> Iterable[str]:
-    """Link to the tables that it shares, and give its own."""
+    """Link to the lists that it shares, and give its own."""
     if joined:
         titles = [_heading(shared) for shared in joined]
         links = [f"[{title.lower()}](#{title.lower().replace(' ', '-')})" for title in titles]
@@ -222,18 +221,17 @@ def _row(parameter: Parameter) -> tuple[str, ...]:
     takes = " ".join([takes, " and ".join(bounds)]).strip()
     if parameter.many:
         takes = f"any number of {takes}" if parameter.many == "list" else f"name and {takes}"
-    name = f"`{parameter.name}`"
     if parameter.option != f"--{parameter.name.replace('_', '-')}":
-        name += f" (`{parameter.option}`)"
-    return name, takes, _default(parameter), parameter.doc.text
+        takes = f"`{parameter.option}`: {takes}"
+    return f"`{parameter.name}`", takes + _default(parameter), parameter.doc.text
 
 
 def _default(parameter: Parameter) -> str:
     if parameter.required:
-        return "required"
-    return (
-        "" if parameter.many or parameter.default in (None, False, "") else f"`{parameter.default}`"
-    )
+        return "; required"
+    if parameter.many or parameter.default in (None, False, ""):
+        return ""
+    return f"; default `{parameter.default}`"
 
 
 def _value(parameter: Parameter) -> str:
@@ -266,12 +264,6 @@ def _fields(fields: Mapping[str, Any]) -> Iterable[str]:
         names = ", ".join(f"`{name}`" for name in group)
         described = "" if meaning in group else f": {meaning.replace('``', '`')}"
         yield f"- {names} ({kinds}){described}"
-
-
-def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [heads, ("---",) * len(heads), *rows]
-    cells = [[cell.replace("|", r"\|") for cell in line] for line in lines]
-    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
 def _kind(schema: Mapping[str, Any]) -> str:  # noqa: PLR0911 - a shape each

@@ -6,6 +6,10 @@ texts that pass. Packages that are not installed are left out.
 ``--pairs FILE`` checks panels without people's votes, beside judgepanel, on real pairs with known
 answers (a column ``gold``, or people's majority): of each pair, one text passes if it is the better
 one, drawn so that a stated share passes.
+
+``--questions FILE`` checks intervals of pass rates where questions have several rows, on real
+grades (columns ``prompt_id``, ``judge``, ``candidate``, ``score``): of a few questions drawn, rows
+of the judge that grades most; the truth is the rate of all other questions.
 """
 
 import argparse
@@ -19,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from harness import Row, show
 
-from witan.core.estimation import SHARED_ERROR
+from witan.core.estimation import SHARED_ERROR, infer_share
 from witan.core.stats.dawid_skene import sample_votes
 from witan.core.stats.prediction_powered import estimate_powered_means
 
@@ -28,6 +32,12 @@ SHARES = (0.5, 0.7, 0.9, 0.95)
 
 PANELS, PAIRS = 40, 150
 """Panels drawn from real pairs for each share, and pairs of each."""
+
+SIZES = ((5, 2), (5, 8), (10, 4), (20, 8), (60, 4))
+"""Questions drawn from real grades, and most rows of each."""
+
+DRAWN = 150
+"""Samples of questions for each of these and each pass mark."""
 
 Bounds = np.ndarray
 """Low and high ends, shape (2, REPEATS)."""
@@ -166,11 +176,57 @@ def check_panel(path: str) -> None:
     show(f"pass rates without people: {panel}; errors correlate by {mean:.2f}", rows)
 
 
+def read_grades(path: str) -> list[np.ndarray]:
+    """Read the grades of each question by the judge that has most."""
+    with gzip.open(path, "rt") if path.endswith(".gz") else Path(path).open() as file:
+        rows = [row for row in csv.DictReader(file) if row["score"]]
+    judges = [row["judge"] for row in rows]
+    judge = max(sorted(set(judges)), key=judges.count)
+    grades: dict[str, list[float]] = {}
+    for row in rows:
+        if row["judge"] == judge:
+            grades.setdefault(row["prompt_id"], []).append(float(row["score"]))
+    return [np.array(each) for each in grades.values()]
+
+
+def check_questions(path: str) -> bool:
+    """Print how often intervals by question, and by row, cover the rate of other questions."""
+    grades = read_grades(path)
+    rng = np.random.default_rng(2)
+    rows = []
+    for mark in sorted({*np.concatenate(grades).tolist()})[1:]:
+        passing = np.array([(each >= mark).sum() for each in grades])
+        sizes = np.array([*map(len, grades)])
+        for n_questions, n_rows in SIZES:
+            hits, widths = [], []
+            for _ in range(DRAWN):
+                order = rng.permutation(len(grades)).tolist()
+                some = [rng.permutation(grades[at])[:n_rows] for at in order[:n_questions]]
+                truth = passing[order[n_questions:]].sum() / sizes[order[n_questions:]].sum()
+                passes = [bool(grade >= mark) for each in some for grade in each]
+                names = [str(at) for at, each in enumerate(some) for _ in each]
+                found = [
+                    infer_share(passes, asked, 0.95)[0] for asked in (names, [""] * len(names))
+                ]
+                ends = np.array([(one.low, one.high) for one in found if one is not None])
+                hits.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
+                widths.append(ends[:, 1] - ends[:, 0])
+            covered, wide = np.mean(hits, axis=0), np.mean(widths, axis=0)
+            name = f"pass rate {truth:.2f}, {n_questions} questions of {n_rows} rows"
+            figure = f"{covered[0]:.3f}, {wide[0]:.3f} wide; by row {covered[1]:.3f}, {wide[1]:.3f}"
+            rows.append(Row(name, figure, "≥ .90", bool(covered[0] >= 0.9)))
+    show(f"95% intervals of a pass rate, {len(grades)} questions with several rows", rows)
+    return all(row.met for row in rows)
+
+
 def main() -> int:
     """Print the table; return 1 if the coverage is below .91 anywhere."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", help="real pairs with known answers, as CSV")
+    parser.add_argument("--questions", help="real grades of several rows to a question, as CSV")
     options = parser.parse_args()
+    if options.questions:
+        return 0 if check_questions(options.questions) else 1
     if options.pairs:
         check_panel(options.pairs)
         return 0

@@ -1,10 +1,13 @@
 """Pass rates from a panel alone, by Dawid and Skene's model."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 
+from witan.core.ballot import Ballot
+from witan.core.estimation import estimate
 from witan.core.stats.dawid_skene import Patterns, sample_panel, sample_votes
 
 REPEATS = 150
@@ -58,6 +61,43 @@ def test_a_shared_error_breaks_the_assumption(rate, most):
     assert alone < most
     assert shared >= 0.85
     assert narrow < wide
+
+
+def panel_of_questions(rng, n_questions, n_texts, rate=0.7):
+    """Ballots of five reviewers on texts that pass or fail with their question."""
+    good = rng.beta(0.7, 0.3, n_questions).repeat(n_texts) if n_texts > 1 else rate
+    votes = cast(rng, n_questions * n_texts, 5, good, 0.0)
+    return [
+        Ballot(f"r{r}", grades={"x": 9 if vote else 2}, session=str(row), question=question)
+        for row, text in enumerate(votes)
+        for question in [f"Why {row // n_texts}?"]
+        for r, vote in enumerate(text)
+    ]
+
+
+@pytest.mark.slow  # twenty-four panels
+def test_texts_of_one_question_are_a_cluster():
+    """Intervals are wider than of texts that stand alone, and cover at their level."""
+    hits, widths = [], []
+    for repeat in range(12):
+        ballots = panel_of_questions(np.random.default_rng(repeat), 20, 8)
+        apart = [replace(each, question="") for each in ballots]
+        panels = (estimate(each, pass_mark=6).panel for each in (ballots, apart))
+        ends = [panel.rates[0].independent.interval for panel in panels]
+        hits.append(ends[0].low <= 0.7 <= ends[0].high)
+        widths.append([end.high - end.low for end in ends])
+
+    clustered, plain = np.mean(widths, axis=0)
+    assert np.mean(hits) >= 0.83
+    assert clustered > 1.4 * plain
+
+
+def test_texts_of_few_questions_have_no_estimate():
+    """Forty texts of four questions are too few."""
+    panel = estimate(panel_of_questions(np.random.default_rng(1), 4, 10), pass_mark=6).panel
+
+    assert panel.rates == ()
+    assert panel.why == "the 40 texts are of 4 questions; 5 are needed"
 
 
 def test_each_reviewer_is_measured():

@@ -250,6 +250,31 @@ class TestBallots:
         assert 0.93 <= clustered <= 0.97
         assert plain < 0.8
 
+    @pytest.mark.parametrize(("n_questions", "n_rows"), [(5, 4), (20, 8), (60, 2)])
+    @pytest.mark.parametrize("rate", [0.5, 0.9, 0.99])
+    def test_shares_near_the_boundary_are_covered(self, n_questions, n_rows, rate):
+        """With rows of a question correlated by .5, too."""
+        rng = np.random.default_rng(6)
+        rates = rng.beta(rate, 1 - rate, (n_questions, 400)).repeat(n_rows, axis=0)
+        passed = (rng.random(rates.shape) < rates).astype(float)
+        clusters = np.arange(n_questions).repeat(n_rows)
+
+        found = estimate_powered_means(passed * np.nan, passed, clusters, kind="shares").jury
+
+        # Two standard errors below .94 in 400 samples.
+        assert np.mean((found.low <= rate) & (rate <= found.high)) >= 0.916
+
+    @pytest.mark.parametrize("passed", [True, False])
+    def test_rows_that_all_passed_count_as_their_questions(self, passed):
+        """The interval is that of twenty votes, not of a hundred."""
+        asked = [f"Why {n // 5}?" for n in range(100)]
+        clustered, _ = infer_share([passed] * 100, asked, 0.95)
+        plain, _ = infer_share([passed] * 20, [""] * 20, 0.95)
+        reach, same = (each.high - each.low for each in (clustered, plain))
+
+        assert (clustered.high == 1, clustered.low == 0) == (passed, not passed)
+        assert same <= reach <= 1.2 * same
+
     def test_too_few_data_are_refused(self):
         """Four sessions have no interval, and rankings no pass rate."""
         ranked = [Ballot("r", (("a",), ("b",)), session=str(n)) for n in range(9)]

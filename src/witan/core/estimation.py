@@ -17,12 +17,13 @@ from witan.core.profile import Floats
 from witan.core.scale import NATIVE
 from witan.core.settings import Settings
 from witan.core.stats.approval import approval
-from witan.core.stats.dawid_skene import PanelDraws, sample_votes
+from witan.core.stats.dawid_skene import sample_votes
 from witan.core.stats.measures import Count, Measure, MeasureUnit, lack_data
 from witan.core.stats.prediction_powered import (
     MIN_CLUSTERS,
     MeanKind,
     Means,
+    design_effects,
     estimate_powered_means,
 )
 from witan.core.tally import prepare
@@ -168,12 +169,16 @@ class PanelEstimate:
         In alphabetical order.
     why
         Why there is no estimate.
+    texts, questions
+        Those that it rests on; texts of one question are a cluster.
     """
 
     shared_error: float
     rates: tuple[PanelRate, ...]
     reviewers: tuple[ReviewerAccuracy, ...]
     why: str | None = None
+    texts: int = 0
+    questions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +295,8 @@ def estimate(
     with_people = sum("human" in one.kinds for one in electorates)
     panel = None
     if pass_mark is not None and not with_people:
-        panel = _estimate_panel(electorates, pass_mark, lines, chosen.level)
+        by_question = number_questions([questions.get(e.session, "") for e in electorates])
+        panel = _estimate_panel(electorates, by_question, pass_mark, lines, chosen.level)
     return Estimates(
         chosen.level,
         pass_mark,
@@ -356,16 +362,26 @@ def infer_share(
 
 
 def _estimate_panel(
-    everyone: Sequence[Electorate], pass_mark: float, lines: Sequence[SystemEstimate], level: float
+    everyone: Sequence[Electorate],
+    by_question: NDArray[np.intp],
+    pass_mark: float,
+    lines: Sequence[SystemEstimate],
+    level: float,
 ) -> PanelEstimate:
-    """Estimate pass rates without people, or say why not."""
+    """Estimate pass rates without people, or say why not.
+
+    Texts of one question are a cluster: the draws of a rate are spread, in logits about their
+    median, by the root of the design effect of the panel's own share of passes; those of a
+    reviewer's accuracy by that of its agreement with the panel.
+    """
     jury = {e.system: e.mean.jury for e in lines if e.system and e.quantity == "pass rate"}
     systems, names = list(jury), sorted({v.reviewer for one in everyone for v in one.votes})
     column = {name: at for at, name in enumerate(names)}
     number = {name: at for at, name in enumerate(systems)}
     of_text: list[int] = []
     rows: list[Floats] = []
-    for one in everyone:
+    asked: list[int] = []
+    for one, question in zip(everyone, by_question.tolist(), strict=True):
         places = np.array([column[vote.reviewer] for vote in one.votes], dtype=np.intp)
         passes = _values(one, "pass rate", pass_mark)
         for at, name in enumerate(one.candidates):
@@ -374,49 +390,72 @@ def _estimate_panel(
             if name in number and np.count_nonzero(~np.isnan(row)) >= MIN_REVIEWERS:
                 rows.append(row)
                 of_text.append(number[name])
+                asked.append(question)
     if len(rows) < MIN_TEXTS:
         few = f"{len(rows)} texts have grades of {MIN_REVIEWERS} reviewers; {MIN_TEXTS} are needed"
         return PanelEstimate(SHARED_ERROR, (), (), few)
-    system, votes = np.array(of_text), np.array(rows)
+    if (n_questions := len({*asked})) < MIN_CLUSTERS:
+        noun = "question" if n_questions == 1 else "questions"
+        few = f"the {len(rows)} texts are of {n_questions} {noun}; {MIN_CLUSTERS} are needed"
+        return PanelEstimate(SHARED_ERROR, (), (), few)
+    system, votes, clusters = np.array(of_text), np.array(rows), np.array(asked)
     alone = sample_votes(system, votes, 0.0)
     shared = sample_votes(system, votes, SHARED_ERROR)
     if alone is None or shared is None:
         chance = "the votes do not show reviewers that are better than chance"
         return PanelEstimate(SHARED_ERROR, (), (), chance)
-    texts, cast = np.bincount(system, minlength=len(systems)), (~np.isnan(votes)).sum(axis=0)
-    rates = [
-        PanelRate(name, jury[name], *_panel_measures(alone, shared, at, int(texts[at]), level))
-        for name, at in number.items()
-        if texts[at]
-    ]
+    cast = (~np.isnan(votes)).sum(axis=0)
+    rates = []
+    for name, at in number.items():
+        own = clusters[system == at]
+        if len(own):
+            share = np.nanmean(votes[system == at], axis=1, keepdims=True)
+            spread = float(np.sqrt(design_effects(share, own)[0]))
+            counts = (len(own), len({*own.tolist()}))
+            draws = (alone.rates[:, 0, at], shared.rates[:, 0, at])
+            measures = _panel_measures(*draws, counts, spread, level)
+            rates.append(PanelRate(name, jury[name], *measures))
+    agreement = 1 - np.abs(votes - np.nanmean(votes, axis=1, keepdims=True))
+    spreads = np.sqrt(design_effects(agreement, clusters)).tolist()
     reviewers = [
         ReviewerAccuracy(
             name,
-            _posterior_measure(alone.sensitivity[:, 0, at], int(cast[at]), "votes", level),
-            _posterior_measure(alone.specificity[:, 0, at], int(cast[at]), "votes", level),
+            *(
+                _posterior_measure(draws[:, 0, at], int(cast[at]), "votes", spreads[at], level)
+                for draws in (alone.sensitivity, alone.specificity)
+            ),
         )
         for name, at in column.items()
         if cast[at]
     ]
-    return PanelEstimate(SHARED_ERROR, tuple(rates), tuple(reviewers))
+    return PanelEstimate(
+        SHARED_ERROR, tuple(rates), tuple(reviewers), texts=len(rows), questions=n_questions
+    )
 
 
 def _panel_measures(
-    alone: PanelDraws, shared: PanelDraws, at: int, texts: int, level: float
+    alone: Floats, shared: Floats, counts: tuple[int, int], spread: float, level: float
 ) -> tuple[Measure, Measure]:
     """Measure the rate with independent and with shared errors.
 
-    The interval of the latter spans both.
+    The interval of the latter spans both. Few questions have none.
     """
+    texts, n_questions = counts
+    if n_questions < MIN_CLUSTERS:
+        few = lack_data(Count(n_questions, "questions", MIN_CLUSTERS), "share")
+        return few, few
     first, second = (
-        _posterior_measure(each.rates[:, 0, at], texts, "texts", level) for each in (alone, shared)
+        _posterior_measure(each, texts, "texts", spread, level) for each in (alone, shared)
     )
     ends = [end for each in (first, second) if (i := each.interval) for end in (i.low, i.high)]
     return first, replace(second, interval=Interval(min(ends), max(ends), level))
 
 
-def _posterior_measure(draws: Floats, n: int, of: str, level: float) -> Measure:
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+def _posterior_measure(draws: Floats, n: int, of: str, spread: float, level: float) -> Measure:
+    """Measure by draws of a share; their spread about the median is widened in logits."""
+    cuts = np.quantile(draws, [(1 - level) / 2, 0.5, (1 + level) / 2])
+    low, middle, high = np.log(cuts) - np.log1p(-cuts)
+    low, high = (1 / (1 + np.exp(-middle - spread * (end - middle))) for end in (low, high))
     interval = Interval(float(low), float(high), level)
     return Measure(float(draws.mean()), interval, n, of, 1, "share")
 

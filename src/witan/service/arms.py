@@ -598,9 +598,8 @@ class ArmBatch:
             apart = split_questions(session_names(self.tasks, CHOICE), name_questions(self.tasks))
             choosing = frozenset(self.tasks[at].number for at in apart)
             self._choice = "other questions" if choosing else "these questions"
-            name = self._choose_by(
-                [row for row in rows if row.task.number in choosing or not choosing], rows
-            )
+            some = [row for row in rows if row.task.number in choosing or not choosing]
+            name = self._choose_by(some, rows)
         for row in rows:
             row.chooses = row.task.number in choosing
             if not row.chooses:
@@ -615,9 +614,10 @@ class ArmBatch:
         first = min((each.opening.at for each in self._list_earlier(everything)), default=None)
         before = [row for row in rows if first is None or row.end <= first]
         names = [member.name for member in self.council.members]
-        counted = [row.shares for row in before or rows if row.shares]
-        shares = [[each.get(name, nan) for name in names] for each in counted]
-        self._n_choosing = len(counted) if self._choice == "other questions" else 0
+        counted = [row for row in before or rows if row.shares]
+        shares = [[row.shares.get(name, nan) for name in names] for row in counted]
+        if self._choice == "other questions":
+            self._n_choosing = len({*name_questions(row.task for row in counted)})
         return names[choose_best(np.array(shares).reshape(-1, len(names)))]
 
     def _find_leader(self, rows: Sequence[_Row]) -> str | None:

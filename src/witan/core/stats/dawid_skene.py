@@ -112,7 +112,7 @@ def sample_panel(
         good, bad = prior * good, (1 - prior) * bad
         n_good = rng.binomial(counts, good / (good + bad))
         by_system = n_good @ of_system
-        rates = rng.beta(1 + by_system, 1 + texts - by_system)
+        rates = _draw(rng, 1 + by_system, 1 + texts - by_system)
         good_votes = rng.binomial(n_good, own_good)
         bad_votes = rng.binomial(counts - n_good, own_bad)
         of_good = _draw(rng, PRIOR_RIGHT + good_votes @ passes, PRIOR_WRONG + good_votes @ fails)

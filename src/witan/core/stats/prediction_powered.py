@@ -19,6 +19,9 @@ MOST_LEVERAGE = 0.9
 
 INFINITE = 1e15
 
+COPIES = 1.0
+"""Clusters of one outcome that are counted as copies of one row, where nothing else shows it."""
+
 MeanKind = Literal["grades", "shares", "differences of shares"]
 Mask = NDArray[np.bool_]
 
@@ -67,7 +70,8 @@ def estimate_powered_means(
     of people alone, where this one is not narrower.
 
     Of shares the interval is Jeffreys' for as many independent votes as V is worth, which is
-    never of zero width; V has 1/n² added, the variance of half a vote in either direction, as a
+    never of zero width; of the jury's, or of people alone, these are `_count_votes`. If corrected,
+    V has 1/n² added, the variance of half a vote in either direction, as a
     jury that never erred on n clusters may err on the next. Differences of shares have it, too,
     and those of people alone (Agresti and Min).
 
@@ -118,7 +122,7 @@ def estimate_powered_means(
     alone = _mean_of(people, by_people, rows, kind, level)
     value = alone.value - slope * shift
     degrees = n_clusters - 2
-    low, high = _interval(value, n_clusters, variance, degrees, kind=kind, level=level)
+    low, high = _interval(value, variance, degrees, kind=kind, level=level)
     is_narrower = usable & (degrees + 2 >= MIN_CLUSTERS) & (high - low < alone.high - alone.low)
     corrected = Means(
         np.where(is_narrower, _within(value, kind), alone.value),
@@ -131,20 +135,60 @@ def estimate_powered_means(
     return PoweredMeans(corrected, _mean_of(jury, by_jury, rows, kind, level), alone, slope)
 
 
+def design_effects(values: Floats, rows: NDArray[np.intp]) -> Floats:
+    """Divide variances of means by clusters by those of rows taken alone, at least 1.
+
+    Parameters
+    ----------
+    values : float array, shape (rows, M)
+        NaN: none.
+    rows : int array, shape (rows,)
+        The cluster of each.
+
+    Returns
+    -------
+    float array, shape (M,)
+        As for `estimate_powered_means`, copies of a row weigh as one more cluster.
+    """
+    present = ~np.isnan(values)
+    value = _mean(values, present)
+    variance, alone, sizes = _variances(values, present, rows)
+    share = np.clip(np.nan_to_num(value), 0.0, 1.0)
+    return _design_effect(share, sizes, variance, alone)
+
+
 def _mean_of(
     values: Floats, present: Mask, rows: NDArray[np.intp], kind: MeanKind, level: float
 ) -> Means:
     """Average present values, with intervals clustered by row."""
     value = _mean(values, present)
-    n = present.sum(axis=0)
-    parts = _sum_by(rows, _divide(np.where(present, values - value, 0.0), present))
-    n_clusters = _count_clusters(present, rows)
-    variance = (parts**2).sum(axis=0) * n_clusters / np.maximum(n_clusters - 1, 1)
+    n, n_clusters = present.sum(axis=0), _count_clusters(present, rows)
+    variance, alone, sizes = _variances(values, present, rows)
     if kind == "differences of shares":
         variance += 1 / np.maximum(n_clusters, 1) ** 2
-    low, high = _interval(value, n_clusters, variance, n_clusters - 1, kind=kind, level=level)
+    degrees = n_clusters - 1
+    if kind == "shares":
+        t = _t_quantiles(degrees, level)
+        discount = (t_quantile(0.5 + level / 2, INFINITE) / t) ** 2
+        votes = _count_votes(value, sizes, variance, alone, discount)
+        low, high = _share_interval(value, votes, level)
+    else:
+        low, high = _interval(value, variance, degrees, kind=kind, level=level)
     known = n_clusters >= MIN_CLUSTERS
     return Means(value, np.where(known, low, np.nan), np.where(known, high, np.nan), n, n_clusters)
+
+
+def _variances(
+    values: Floats, present: Mask, rows: NDArray[np.intp]
+) -> tuple[Floats, Floats, Floats]:
+    """Compute variances of means by clusters and by rows alone, and the clusters' sizes."""
+    apart = np.where(present, values - _mean(values, present), 0.0)
+    sizes = _sum_by(rows, present.astype(np.float64))
+    n, k = present.sum(axis=0), (sizes > 0).sum(axis=0)
+    parts = _sum_by(rows, _divide(apart, present))
+    variance = (parts**2).sum(axis=0) * k / np.maximum(k - 1, 1)
+    alone = (apart**2).sum(axis=0) / np.maximum(n * (n - 1), 1)
+    return variance, alone, sizes
 
 
 def _mean(values: Floats, present: Mask) -> Floats:
@@ -174,36 +218,67 @@ def _within(value: Floats, kind: MeanKind) -> Floats:
     return value if kind == "grades" else np.clip(value, 0.0 if kind == "shares" else -1.0, 1.0)
 
 
+def _t_quantiles(degrees: NDArray[np.intp], level: float) -> Floats:
+    distinct, place = np.unique(np.maximum(degrees, 1), return_inverse=True)
+    return np.array([t_quantile(0.5 + level / 2, df) for df in distinct.tolist()])[place]
+
+
 def _interval(
-    value: Floats,
-    n: NDArray[np.intp],
-    variance: Floats,
-    degrees: NDArray[np.intp],
-    *,
-    kind: MeanKind,
-    level: float,
+    value: Floats, variance: Floats, degrees: NDArray[np.intp], *, kind: MeanKind, level: float
 ) -> tuple[Floats, Floats]:
     """Compute each value's interval; NaN: it or its spread is unknown."""
-    distinct, place = np.unique(np.maximum(degrees, 1), return_inverse=True)
-    t = np.array([t_quantile(0.5 + level / 2, df) for df in distinct.tolist()])[place]
+    t = _t_quantiles(degrees, level)
     if kind == "shares":
+        share = np.clip(value, 0.0, 1.0)
         z = t_quantile(0.5 + level / 2, INFINITE)
-        return _share_interval(np.clip(value, 0.0, 1.0), variance, n, (z / t) ** 2, level)
+        votes = share * (1 - share) / np.maximum(variance, NO_SPREAD) * (z / t) ** 2
+        return _share_interval(share, votes, level)
     known = ~np.isnan(value) & (variance > NO_SPREAD)
     reach = np.where(known, t * np.sqrt(np.maximum(variance, 0.0)), np.nan)
     return _within(value - reach, kind), _within(value + reach, kind)
 
 
-def _share_interval(
-    share: Floats, variance: Floats, n: NDArray[np.intp], discount: Floats, level: float
-) -> tuple[Floats, Floats]:
-    """Compute Jeffreys' interval for the votes that the variance is worth.
+def _count_votes(
+    share: Floats, sizes: Floats, variance: Floats, alone: Floats, discount: Floats
+) -> Floats:
+    r"""Count the independent votes that the rows of clusters are worth.
 
-    Without a variance it takes all n clusters.
+    With the variance V of the share by clusters, v by rows taken alone, n rows of which K clusters
+    have n_k, the design effect and the votes are
+
+        D = max(V/v, 1),    C = Σ_k n_k² / n,    w = K·min(p, 1 − p),
+        m = p(1 − p)/v / ((w·D + C)/(w + 1)) · (z/t)²    at least    min(n / max(C, 2), p(1 − p)/V),
+
+    where (z/t)² is the discount for the few clusters that V is known from.
+
+    C is the design effect of clusters whose rows are copies. Few clusters of the rarer outcome
+    hardly show D, so copies weigh as one more. Rows of shares, not of 0 and 1, have a smaller v.
+    Where all rows agree, m is n/C with the same discount: as for so many clusters.
     """
-    spread = share * (1 - share)
-    varies = (variance > NO_SPREAD) & (spread > NO_SPREAD)
-    votes = np.where(varies, spread / np.where(varies, variance, 1.0), n) * discount
+    n, spread = sizes.sum(axis=0), share * (1 - share)
+    copies = _count_copies(sizes)
+    varies = (alone > NO_SPREAD) & (spread > NO_SPREAD)
+    votes = np.where(varies, spread / np.where(varies, alone, 1.0), n)
+    votes /= _design_effect(share, sizes, variance, alone)
+    fewest = n / np.maximum(copies, 2.0)
+    fewest = np.where(varies, np.minimum(fewest, spread / np.maximum(variance, NO_SPREAD)), fewest)
+    return np.asarray(np.maximum(votes * discount, fewest))
+
+
+def _count_copies(sizes: Floats) -> Floats:
+    return np.asarray((sizes**2).sum(axis=0) / np.maximum(sizes.sum(axis=0), 1))
+
+
+def _design_effect(share: Floats, sizes: Floats, variance: Floats, alone: Floats) -> Floats:
+    """Compute the mean of D and C of `_count_votes`, of which D weighs w."""
+    copies, varies = _count_copies(sizes), alone > NO_SPREAD
+    effect = np.where(varies, np.maximum(variance / np.where(varies, alone, 1.0), 1.0), copies)
+    weight = (sizes > 0).sum(axis=0) * np.minimum(share, 1 - share)
+    return np.asarray((weight * effect + COPIES * copies) / (weight + COPIES))
+
+
+def _share_interval(share: Floats, votes: Floats, level: float) -> tuple[Floats, Floats]:
+    """Compute Jeffreys' interval of so many votes."""
     ends = np.full((2, *share.shape), np.nan)
     for at in np.flatnonzero(~np.isnan(share)).tolist():
         p, m = float(share[at]), float(votes[at])

@@ -285,12 +285,13 @@ def _difference_cell(measure: Measure) -> Cell:
 
 def _prices(comparison: ArmComparison) -> Table:
     lines = comparison.arms
+    counted = "rows" if comparison.n_rows > comparison.questions else "questions"
     costs = [None if each.cost_usd is None else each.cost_usd / each.priced for each in lines]
     return table_of(
         "Price of a question",
         [
             (Column("arm", "left", heads=True), [each.arm for each in lines]),
-            (Column("questions"), [f"{each.questions:,}" for each in lines]),
+            (Column(counted), [f"{each.questions:,}" for each in lines]),
             (Column("calls"), [number(each.calls / each.questions, 1) for each in lines]),
             (Column("cost"), [cost_sum_text(cost) for cost in costs]),
         ],

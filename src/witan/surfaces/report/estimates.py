@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from witan.core.estimation import (
-    Cluster,
     CorrectedMean,
     DifferenceEstimate,
     Estimates,
@@ -55,7 +54,7 @@ def estimates_report(estimates: Estimates) -> Report:
 def estimate_blocks(estimates: Estimates) -> Iterator[Block]:
     """Write each quantity with its differences, and what the estimate assumes."""
     yield from _sections(estimates)
-    yield from _panel(estimates.panel, estimates.cluster)
+    yield from _panel(estimates.panel)
     yield from _assumption(estimates)
 
 
@@ -129,7 +128,7 @@ def _sections(estimates: Estimates) -> Iterator[Block]:
             yield _differences(title, first, apart)
 
 
-def _panel(panel: PanelEstimate | None, cluster: Cluster) -> Iterator[Block]:
+def _panel(panel: PanelEstimate | None) -> Iterator[Block]:
     """Write what a panel without people's votes says of true pass rates."""
     if panel is None:
         return
@@ -180,10 +179,10 @@ def _panel(panel: PanelEstimate | None, cluster: Cluster) -> Iterator[Block]:
         "real panels even that missed pass rates of .9 in more than one of three cases.",
         quiet=True,
     )
-    if cluster == "question":
+    if panel.questions < panel.texts:
+        questions = count_noun(panel.questions, "question")
         yield Sentence(
-            "The model takes texts as independent, although several have one question: the jury's "
-            "own interval is the one that is clustered.",
+            f"Its intervals are clustered by question: {questions}, {panel.texts:,} texts.",
             quiet=True,
         )
 

@@ -194,7 +194,11 @@ class TestSize:
         assert told.mean() <= 0.06 + SLACK
 
     def test_a_dominant_ballot_counts_as_one_vote(self):
-        """Effective votes follow the weights, and one ballot has no confidence."""
+        """Effective votes follow the weights, and one ballot has no confidence.
+
+        Its leader is four points ahead, and best with probability .968. In simulations of such
+        juries, spreads .5, 1 and 2 mixed, that ballot's leader is the best in .98 of sessions.
+        """
         cast = [
             graded("r1", a=9.0, b=5.0, c=3.0),
             graded("r2", a=6.0, b=8.0, c=4.0),

@@ -518,6 +518,8 @@ def _joined_fits(electorates: Sequence[Electorate]) -> AdditiveFit:
         inverses=np.concatenate([one.inverses for one in patterns.values()]),
         components=np.concatenate([one.components for one in patterns.values()]),
         pattern=np.array([number[o.inverses.tobytes(), o.components.tobytes()] for o in fits]),
+        observed_variance=np.concatenate([one.observed_variance for one in fits]),
+        chance_variance=np.concatenate([one.chance_variance for one in fits]),
     )
 
 

@@ -66,21 +66,21 @@ class TestVerdict:
         ruling = page(closed()).one(class_="ruling")
 
         assert ruling.text == (
-            "Too close to call. ada leads, 64% likely to be best; one ballot would change it."
+            "Too close to call. ada leads, 71% likely to be best; one ballot would change it."
         )
 
     def test_a_label_is_called_an_answer(self):
         """While names are hidden: no letter has been seen yet."""
         ruling = page(closed(), show_names=False).one(class_="ruling")
 
-        assert re.match(r"Too close to call. Answer [ABC] leads, 64% likely", ruling.text)
+        assert re.match(r"Too close to call. Answer [ABC] leads, 71% likely", ruling.text)
 
     def test_its_three_figures_have_a_sentence_each(self):
         """Without votes of people the match with them is unknown."""
         chips = page(closed()).all("details", class_="chip")[:3]
 
         assert [each.one("summary").text for each in chips] == [
-            "64% agreement",
+            "71% agreement",
             "unknown match with people",
             "2.4 of 3 effective votes",
         ]

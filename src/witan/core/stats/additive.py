@@ -57,6 +57,11 @@ class AdditiveFit:
         Candidates with different numbers were never compared, not even through others; −1: absent.
     pattern : int array, shape (S,)
         Which pattern each session has.
+    observed_variance : float array, shape (S,)
+        Residual variance without a floor; NaN without residual freedom.
+    chance_variance : float array, shape (S,)
+        Variance of strict places on ballots of this length, which ranking by chance shows; NaN: of
+        no ranks.
     """
 
     effects: Floats
@@ -66,6 +71,8 @@ class AdditiveFit:
     inverses: Floats
     components: NDArray[np.integer[Any]]
     pattern: NDArray[np.integer[Any]]
+    observed_variance: Floats
+    chance_variance: Floats
 
     def take(self, sessions: NDArray[np.integer[Any]]) -> "AdditiveFit":
         """Return the fit of some sessions, with only their patterns."""
@@ -79,6 +86,8 @@ class AdditiveFit:
             inverses=self.inverses[patterns],
             components=self.components[patterns],
             pattern=pattern,
+            observed_variance=self.observed_variance[sessions],
+            chance_variance=self.chance_variance[sessions],
         )
 
     def variance_factors(self) -> Floats:
@@ -142,10 +151,15 @@ def fit_ranks(profile: Profile) -> AdditiveFit:
     The residual variance is at least 1/2: clear-cut ranks of the others say nothing of two
     candidates in coin-flip order, whose difference varies by 1.
     """
-    least = np.full(profile.n_sessions, ORDER_VARIANCE)
-    return _fit(
-        profile.places, profile.rank_mask, profile.weights, least, is_scaled=False, unit=-0.5
-    )
+    least, mask = np.full(profile.n_sessions, ORDER_VARIANCE), profile.rank_mask
+    fit = _fit(profile.places, mask, profile.weights, least, is_scaled=False, unit=-0.5)
+    if profile.weights is not None:
+        mask = mask & (profile.weights > 0)[:, np.newaxis]
+    n = mask.sum(axis=1).astype(np.float64)
+    freedom = np.maximum(n - 1, 0.0).sum(axis=0)
+    chance = (n * (n**2 - 1)).sum(axis=0) / 12 / np.maximum(freedom, 1.0)
+    # Two places vary by 1/2, and no ballot that says something has fewer.
+    return replace(fit, chance_variance=np.maximum(chance, ORDER_VARIANCE))
 
 
 def fit_rows(values: Floats) -> AdditiveFit:
@@ -251,12 +265,21 @@ def _fit(
         effects[:, chosen] = inverses[number] @ load[:, chosen]
     total = np.einsum("rs,rs->s", spread, mass * factor)
     df = freedom[pattern].astype(np.float64)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        variance = np.maximum(total - np.einsum("cs,cs->s", load, effects), 0.0) / df
-    variance = np.where(df > 0, np.fmax(variance, least), np.nan)
+    left = np.maximum(total - np.einsum("cs,cs->s", load, effects), 0.0)
+    observed = np.where(df > 0, left / np.maximum(df, 1.0), np.nan)
     absent = (components < 0)[pattern].T
     effects[absent] = np.nan
-    return AdditiveFit(effects, variance, least, df, inverses, components, pattern)
+    return AdditiveFit(
+        effects=effects,
+        residual_variance=np.where(df > 0, np.fmax(observed, least), np.nan),
+        least_variance=least,
+        df=df,
+        inverses=inverses,
+        components=components,
+        pattern=pattern,
+        observed_variance=observed,
+        chance_variance=np.full(df.shape, np.nan),
+    )
 
 
 def _scale_factors(spread: Floats, counts: NDArray[np.integer[Any]]) -> Floats:

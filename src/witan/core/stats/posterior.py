@@ -7,6 +7,7 @@ of noise,
 
 Given λ, the effects have a multivariate t distribution in closed form. λ is averaged over ten
 points of a log-normal prior by how likely each makes the ballots; a history fixes it instead. The
+noise of ranks depends on λ: places vary by V whatever they say, so that V/(1 + λ) is noise. The
 error that all reviewers share is left out: "probability" means of another draw of reviewers like
 these, which would share it too.
 """
@@ -25,8 +26,10 @@ from witan.core.stats.distributions import (
     chi_square_quantiles,
     normal_quantiles,
     quality_ratios,
+    rank_ratios,
     t_cdf,
 )
+from witan.core.stats.priors import CHANCE_DF
 from witan.core.stats.uncertainty import Uncertainty
 
 N_POINTS = 2048
@@ -134,7 +137,11 @@ class _Posterior:
     ) -> None:
         fit, self.beyond = uncertainty.fit, beyond
         self.components, self.covariance = fit.components[number], fit.inverses[number]
-        grid = quality_ratios(int((self.components >= 0).sum())) if among is None else among
+        n_candidates = int((self.components >= 0).sum())
+        chance = uncertainty.chance_variance[sessions]
+        is_ranked = not np.isnan(chance).any()
+        grid = quality_ratios(n_candidates) if among is None else among
+        grid = rank_ratios(n_candidates) if is_ranked else grid
         self.effects = np.nan_to_num(fit.effects[:, sessions])
         noise, axes = _directions(self.covariance.tobytes(), len(self.covariance))
         compared = noise > 1e-10 * max(float(noise[-1]), 1e-300)
@@ -146,6 +153,11 @@ class _Posterior:
         )
         self.df = df + len(self.noise)
         log_weight = -0.5 * np.log(total).sum(axis=0)[:, np.newaxis]
+        if is_ranked:
+            # Given λ, so much of the variance of places is noise.
+            shares = 1 / (1 + grid)[:, np.newaxis]
+            squares = squares + CHANCE_DF * shares * chance
+            log_weight = log_weight + 0.5 * CHANCE_DF * np.log(shares)
         log_weight = log_weight - 0.5 * self.df * np.log(squares)
         weight = np.exp(log_weight - log_weight.max(axis=0))
         self.weight = weight / _total(weight)

@@ -43,6 +43,12 @@ The same sets, ranked: .52 to .55 at three candidates, .70 to .79 at five, 1.3 t
 to 4.9 at fifteen, on 3 degrees of freedom and more.
 """
 
+CHANCE_DF = 6.0
+"""What is known of the noise of ranks in probabilities, once λ is known.
+
+Quality and noise share the variance that places have by chance, V: given λ, V/(1 + λ) is noise.
+"""
+
 
 SEVERITY = 0.7
 """Variance of reviewers' severity, in grades of 1 to 10 squared.

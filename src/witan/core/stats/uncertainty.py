@@ -15,7 +15,7 @@ from witan.core.outcome import MIN_VOTES, Prior
 from witan.core.profile import Floats
 from witan.core.stats.additive import AdditiveFit, pair_variances
 from witan.core.stats.distributions import t_quantile
-from witan.core.stats.priors import belief_prior
+from witan.core.stats.priors import CHANCE_DF, belief_prior
 
 MIN_DF = 2.0
 """Under two degrees of freedom nothing is told apart."""
@@ -88,7 +88,10 @@ class Uncertainty:
     shared_variance : float array, shape (S,)
         Variance over s² that the shared error of the reviewers adds to each effect.
     belief_variance, belief_df : float array, shape (S,)
-        s² and its degrees of freedom for probabilities, moderated by `belief_prior`.
+        s² and its degrees of freedom for probabilities, moderated by `belief_prior`; of ranks what
+        was observed, on the degrees that `chance_variance` adds.
+    chance_variance : float array, shape (S,)
+        Variance of places by chance, where it takes the place of a prior of noise; else NaN.
     pairs
         A contrast's variance is not taken to be less than its own ballots show. None with the prior
         of a history, which knows the noise better than two or three of them.
@@ -105,6 +108,7 @@ class Uncertainty:
     shared_variance: Floats
     belief_variance: Floats
     belief_df: Floats
+    chance_variance: Floats
     pairs: PairEvidence | None = None
     prior_variance: Floats | float = 0.0
     prior_df: float = 0.0
@@ -149,9 +153,14 @@ class Uncertainty:
         belief_variance, belief_df = _moderate(
             variance, df, fit.least_variance, belief_prior(prior)
         )
+        learned = prior is not None and prior.source != "public"
+        is_ranked = ~np.isnan(fit.chance_variance) & (not learned)
+        on_ranks = np.maximum(df, 0.0) + CHANCE_DF
+        observed = np.where(df > 0, df * fit.observed_variance, 0.0) / on_ranks
+        belief_variance = np.where(is_ranked, observed, belief_variance)
+        belief_df = np.where(is_ranked, on_ranks, belief_df)
         variance = np.maximum(variance, fit.least_variance)
         variance, df = _moderate(variance, df, fit.least_variance, prior)
-        learned = prior is not None and prior.source != "public"
         public = None if learned else prior
         known = 0.0 if public is None else np.fmax(public.noise_variance, fit.least_variance)
         # What all get wrong together does not depend on who of them counts for more.
@@ -164,6 +173,7 @@ class Uncertainty:
             shared_variance=extra,
             belief_variance=belief_variance * design,
             belief_df=belief_df,
+            chance_variance=np.where(is_ranked, fit.chance_variance, np.nan) * design,
             pairs=None if learned else own,
             prior_variance=known * design,
             prior_df=0.0 if public is None else public.noise_df,

@@ -76,7 +76,7 @@ from witan.deliberation.ports import (
     Teacher,
 )
 from witan.deliberation.procedure import Limits, Procedure, check_procedure, with_looks
-from witan.deliberation.recorder import Listener, Recorder
+from witan.deliberation.record import Listener, Recorder
 from witan.deliberation.retries import open_retry, plan_rest, plan_retry
 from witan.deliberation.session import (
     RETRY_WAITS,

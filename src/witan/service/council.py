@@ -22,7 +22,7 @@ from witan.deliberation.openings import Texts, plan_rejudgment
 from witan.deliberation.plan import TYPICAL, Lengths, Plan
 from witan.deliberation.ports import REFERENCE, Member, Message, Model, Price, SystemClock, Teacher
 from witan.deliberation.procedure import Procedure, ThrottlePolicy
-from witan.deliberation.recorder import Listener
+from witan.deliberation.record import Listener
 from witan.deliberation.retries import plan_retry
 from witan.deliberation.session import Session
 from witan.deliberation.throttle import Throttles

@@ -24,7 +24,7 @@ from witan.deliberation.events import (
     SynthesisStarted,
 )
 from witan.deliberation.plan import TYPICAL, Lengths
-from witan.deliberation.recorder import (
+from witan.deliberation.record import (
     GATHER_SECONDS,
     UNSEEN_GATHER_SECONDS,
     CallGuard,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from witan.deliberation import events as e
 from witan.deliberation.call_headers import TraceContext
 from witan.deliberation.ports import Expense, Seat, SystemClock
-from witan.deliberation.recorder import Listener, skip_past_events
+from witan.deliberation.record import Listener, skip_past_events
 from witan.errors import MissingExtra
 from witan.version import __version__
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from witan.deliberation import events as e
-from witan.deliberation.record import event_to_json
-from witan.deliberation.recorder import Listener
+from witan.deliberation.record import Listener, event_to_json
 from witan.deliberation.session import Session
 from witan.errors import MissingExtra, WitanError
 from witan.files.session_files import write_session

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from witan.deliberation import events as e
 from witan.deliberation.ports import SystemClock
-from witan.deliberation.recorder import Listener, skip_past_events
+from witan.deliberation.record import Listener, skip_past_events
 from witan.service.sessions.running import RunningSession
 from witan.surfaces.http.door import FinishedRequest
 from witan.surfaces.terminal import JsonLine, TextLine

@@ -1,6 +1,7 @@
 """Sums that arrive in pieces are added up on arrival."""
 
 import numpy as np
+import pytest
 
 from witan.analytics.sums import BLOCK_ROWS, RunningSums
 from witan.core.stats.sums import HumanSums, PanelSums
@@ -33,6 +34,19 @@ def test_rows_with_different_keys_stay_separate():
     rows = zip(table.reviewer.tolist(), table.other.tolist(), table.n.tolist(), strict=True)
     assert sorted(rows) == [(3, 3, 3 * n), (3, 7, n), (7, 3, 2 * n)]
     assert sorted(table.xy.tolist()) == [-1.0 * n, 0.25 * n, 0.5 * n]
+
+
+@pytest.mark.parametrize("n_codes", [2, 1 << 16, (1 << 16) + 2])
+@pytest.mark.parametrize("gap", [1, 1 << 36])
+def test_codes_of_any_size_stay_separate(n_codes, gap):
+    """Codes a step or billions apart, few or more than 16 bits number, keep their own sums."""
+    codes = np.tile((np.arange(n_codes) - 1) * gap, 2 + BLOCK_ROWS // n_codes)
+    sums = RunningSums(HumanSums)
+    sums.add({"bucket": np.zeros_like(codes), "reviewer": codes, "n": np.ones_like(codes)})
+    table = sums.table()
+
+    assert table.reviewer.tolist() == ((np.arange(n_codes) - 1) * gap).tolist()
+    assert set(table.n.tolist()) == {len(codes) // n_codes}
 
 
 def test_a_missing_column_is_zero():

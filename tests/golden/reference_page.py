@@ -86,7 +86,7 @@ _PAGE = {
 """Where the page does it, unless at the address of its route without `/api`."""
 
 _FEWEST_SHARED = 9
-"""Rows times the operations that take them. Fewer are repeated."""
+"""Rows times the operations that take them. Fewer stand with the first."""
 
 
 _MEASURED = {
@@ -108,7 +108,8 @@ def reference_page() -> str:
     groups = _shared_parameters(operations)
     types: dict[str, Any] = {}
     takers: dict[tuple[Row, ...], str] = {}
-    sections = [_section(each, groups, types, takers) for each in operations]
+    first: dict[Row, str] = {}
+    sections = [_section(each, groups, types, takers, first) for each in operations]
     shared = [f"## {_heading(rows)}\n\n{_rows(rows)}" for rows in groups.values()]
     described = [_TYPES, *(_type(name, types[name]) for name in sorted(types))]
     return "\n\n".join([_HEAD, *sections, *shared, *described]) + "\n"
@@ -158,6 +159,7 @@ def _section(
     groups: Mapping[tuple[str, ...], Sequence[Row]],
     types: dict[str, Any],
     takers: dict[tuple[Row, ...], str],
+    first: dict[Row, str],
 ) -> str:
     row = CATALOGUE[operation.name]
     places = [] if row.command is None else [f"`witan {row.command or row.name}`"]
@@ -172,20 +174,31 @@ def _section(
     if (alike := takers.setdefault(rows, operation.name)) != operation.name and len(rows) > 1:
         parts.append(f"Parameters: those of [{alike}](#{alike}).")
     else:
-        parts += _parameters(rows, [groups[names] for names in groups if operation.name in names])
+        joined = [groups[names] for names in groups if operation.name in names]
+        parts += _parameters(operation.name, rows, joined, first)
     parts.append(f"Result: {_result(operation, types)}.")
     return "\n\n".join(parts)
 
 
-def _parameters(rows: Sequence[Row], joined: Sequence[Sequence[Row]]) -> Iterable[str]:
+def _parameters(
+    operation: str, rows: Sequence[Row], joined: Sequence[Sequence[Row]], first: dict[Row, str]
+) -> Iterable[str]:
     """Link to the lists that it shares, and give its own."""
     if joined:
         titles = [_heading(shared) for shared in joined]
         links = [f"[{title.lower()}](#{title.lower().replace(' ', '-')})" for title in titles]
         yield f"Parameters of {', '.join(links)}."
     shared = {row for group in joined for row in group}
-    if own := [row for row in rows if row not in shared]:
-        yield _rows(own)
+    own = [row for row in rows if row not in shared]
+    alike: dict[str, list[str]] = {}
+    for row in own:
+        if (earlier := first.setdefault(row, operation)) != operation:
+            alike.setdefault(earlier, []).append(row[0])
+    if alike:
+        named = [f"{', '.join(names)} of [{name}](#{name})" for name, names in alike.items()]
+        yield f"Also {'; '.join(named)}."
+    if new := [row for row in own if first[row] == operation]:
+        yield _rows(new)
 
 
 def _result(operation: Operation[Any, Any], types: dict[str, Any]) -> str:

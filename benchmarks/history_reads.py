@@ -26,7 +26,7 @@ from harness import Row, show
 from witan.analytics.leaderboards import leaderboard
 from witan.analytics.sums import CachedEngine, WindowSums
 from witan.analytics.views import SqlEngine
-from witan.core.entries import SessionEntry
+from witan.core.session_ballots import SessionEntry
 from witan.core.stats.leaderboard import Terms
 from witan.core.stats.leaderboard_builder import leaderboard as board_of
 from witan.core.stats.sums import AnswerSums, MatchupSums, StandingSums

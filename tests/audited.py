@@ -10,7 +10,7 @@ import reference_sums as by_hand
 from reference_gradings import grading_sums
 from reference_rows import names_of
 from witan.core.ballot import Kind
-from witan.core.entries import BallotEntry, Entries, SessionEntry
+from witan.core.session_ballots import BallotEntry, Entries, SessionEntry
 from witan.core.stats.audit import Audit, AuditTables, audit
 
 

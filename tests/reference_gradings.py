@@ -8,7 +8,7 @@ import numpy as np
 
 from reference_rows import KINDS, Sheet, Vote, ballots_of, by_ballot, centred, counted
 from witan.core.ballot import Kind
-from witan.core.entries import Entries
+from witan.core.session_ballots import Entries
 from witan.core.stats.sums import GradingSums
 from witan.history.schema import code_of
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from witan.core.ballot import Kind
-from witan.core.entries import BallotEntry, Entries
+from witan.core.session_ballots import BallotEntry, Entries
 from witan.core.stats.sums import Names
 from witan.history.schema import bucket_of, code_of
 

@@ -20,7 +20,7 @@ from reference_rows import (
     votes_of,
 )
 from witan.core.ballot import Kind
-from witan.core.entries import Entries
+from witan.core.session_ballots import Entries
 from witan.core.stats.sums import (
     AnswerSums,
     BallotSums,

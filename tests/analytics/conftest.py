@@ -11,7 +11,7 @@ from postgres import database_of
 from witan.analytics.lake import write_lake
 from witan.analytics.sources import DuckLake, SparkLake
 from witan.analytics.views import Engine, SqlEngine
-from witan.core.entries import Entries
+from witan.core.session_ballots import Entries
 from witan.deliberation.ports import SystemClock
 from witan.history.database import Database, LockWait
 from witan.history.schema import open_database

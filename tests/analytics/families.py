@@ -15,7 +15,7 @@ from witan.analytics.sources import DuckLake, SparkLake
 from witan.analytics.sums import CachedEngine, WindowSums
 from witan.analytics.views import SqlEngine
 from witan.core.ballot import Ballot
-from witan.core.entries import AnswerEntry
+from witan.core.session_ballots import AnswerEntry
 from witan.history import History
 from witan.history.database import Database
 from witan.history.rows import Rows, SessionRow, insert_sessions

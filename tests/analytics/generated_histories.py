@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from witan.core.ballot import Ballot
-from witan.core.entries import (
+from witan.core.session_ballots import (
     AnswerEntry,
     BallotEntry,
     Entries,

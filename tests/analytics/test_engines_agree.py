@@ -16,8 +16,8 @@ from witan.analytics.leaderboards import rename_standings
 from witan.analytics.sources import DuckLake
 from witan.analytics.sums import WindowSums
 from witan.analytics.views import SqlEngine
-from witan.core.entries import StandingEntry
 from witan.core.rules.elo import rate_matches
+from witan.core.session_ballots import StandingEntry
 from witan.core.stats.sums import (
     AnswerSums,
     BallotSums,

@@ -16,9 +16,15 @@ from witan.analytics.sources import DuckLake, SparkLake
 from witan.analytics.sums import WindowSums
 from witan.analytics.views import SqlEngine
 from witan.core.ballot import Ballot
-from witan.core.entries import BallotEntry, Entries, MatchupEntry, SessionEntry, StandingEntry
 from witan.core.entry_builder import entries_of
-from witan.core.session_ballots import SessionBallots
+from witan.core.session_ballots import (
+    BallotEntry,
+    Entries,
+    MatchupEntry,
+    SessionBallots,
+    SessionEntry,
+    StandingEntry,
+)
 from witan.core.stats.sums import (
     BallotSums,
     LengthSums,

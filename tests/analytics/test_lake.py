@@ -15,7 +15,7 @@ from witan.analytics.lake import Lake, constants, write_lake
 from witan.analytics.sources import DuckLake, SparkLake, open_source
 from witan.analytics.sums import WindowSums
 from witan.core.ballot import Ballot
-from witan.core.entries import Entries, StandingEntry
+from witan.core.session_ballots import Entries, StandingEntry
 from witan.core.stats.sums import (
     CalibrationSums,
     MatchupSums,

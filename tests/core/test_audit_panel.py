@@ -8,7 +8,7 @@ import pytest
 import reference_sums as by_hand
 from audited import ballot, session
 from reference_rows import names_of
-from witan.core.entries import StandingEntry
+from witan.core.session_ballots import StandingEntry
 from witan.core.stats.agreement import effective_votes, shared_error
 from witan.core.stats.audit import (
     alphas,

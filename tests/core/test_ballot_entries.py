@@ -9,9 +9,8 @@ import pytest
 
 from elections import ballot, ballots
 from witan.core.ballot import Ballot
-from witan.core.entries import AnswerEntry, BallotEntry, Entries
 from witan.core.entry_builder import entries_of, entries_of_many
-from witan.core.session_ballots import SessionBallots
+from witan.core.session_ballots import AnswerEntry, BallotEntry, Entries, SessionBallots
 from witan.errors import InvalidParameter
 from witan.files.ballots import read_ballots
 

@@ -8,7 +8,7 @@ import pytest
 import reference_sums as by_hand
 from audited import ballot, session
 from reference_rows import names_of
-from witan.core.entries import MatchupEntry
+from witan.core.session_ballots import MatchupEntry
 from witan.core.stats.calibration import calibrate
 from witan.core.stats.learning import PAIRS_OF_PEOPLE, learn_reliability_from_people
 from witan.errors import InvalidParameter

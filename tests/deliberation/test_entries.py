@@ -9,8 +9,8 @@ from councils import QUESTION, CountingClock, member
 from elections import ballot
 from histories import told as of_five
 from sessions import BEGAN, Story, spent
-from witan.core.entries import AnswerEntry
 from witan.core.entry_builder import entries_of
+from witan.core.session_ballots import AnswerEntry
 from witan.core.settings import Settings
 from witan.core.tally import tally
 from witan.deliberation import events as e

@@ -8,7 +8,7 @@ import pytest
 
 from elections import ballot
 from sessions import Story
-from witan.core.entries import AnswerEntry
+from witan.core.session_ballots import AnswerEntry
 from witan.deliberation.record import SessionImport
 from witan.deliberation.session import Session
 from witan.errors import BallotFileError

@@ -9,7 +9,7 @@ import pytest
 from elections import ballot, ballots
 from histories import ASKED, told
 from witan.core.ballot import Ballot
-from witan.core.entries import Entries, MatchupEntry, SessionEntry
+from witan.core.session_ballots import Entries, MatchupEntry, SessionEntry
 from witan.deliberation.session import Session
 from witan.errors import HistoryError
 from witan.history import History, ImportCounts, SessionImport

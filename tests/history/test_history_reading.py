@@ -4,7 +4,7 @@ import pytest
 
 from elections import ballot
 from histories import ASKED, record_sessions, told
-from witan.core.entries import AnswerEntry
+from witan.core.session_ballots import AnswerEntry
 from witan.deliberation.record import event_to_json
 from witan.deliberation.session import Session
 from witan.errors import UnknownName

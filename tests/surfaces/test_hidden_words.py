@@ -4,7 +4,7 @@ import pytest
 
 from sessions import Story, spent
 from witan.core.ballot import Ballot
-from witan.core.entries import AnswerEntry
+from witan.core.session_ballots import AnswerEntry
 from witan.deliberation import events as e
 from witan.deliberation.ports import Seat
 from witan.deliberation.session import Session

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot, Kind
 from witan.core.display import FrameSource, NotebookDisplay
-from witan.core.electorate import Electorate
 from witan.core.estimation import (
     CorrectedMean,
     are_graded,
@@ -21,7 +20,7 @@ from witan.core.estimation import (
     weighted_means,
 )
 from witan.core.outcome import Interval, Outcome
-from witan.core.profile import Floats
+from witan.core.profile import Electorate, Floats
 from witan.core.settings import Settings
 from witan.core.stats.distributions import t_quantile
 from witan.core.stats.measures import Measure

@@ -10,10 +10,9 @@ import numpy as np
 from witan.core.ballot import Ballot
 from witan.core.counting import GoOn, decider, failed_candidates, forever, group_by_shape, stack
 from witan.core.display import NotebookDisplay
-from witan.core.electorate import Electorate
 from witan.core.outcome import Leads, Outcome
 from witan.core.outcome_builder import Outcomes
-from witan.core.profile import Floats, Profile
+from witan.core.profile import Electorate, Floats, Profile
 from witan.core.robustness import lead_kept_without_one
 from witan.core.rules import RULES
 from witan.core.settings import AUTO, Settings

@@ -10,10 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.electorate import BlockVotes, Electorate, Vote
 from witan.core.outcome import Unit
 from witan.core.placing import Placing, effective_ballots, first_places, leads, place, votes, worth
-from witan.core.profile import FRACTION_VARIANCE, ROUNDING_VARIANCE, Floats, Profile, matchups
+from witan.core.profile import (
+    FRACTION_VARIANCE,
+    ROUNDING_VARIANCE,
+    BlockVotes,
+    Electorate,
+    Floats,
+    Profile,
+    Vote,
+    matchups,
+)
 from witan.core.robustness import ballots_to_flip
 from witan.core.rules import RULES, Rule, Scores
 from witan.core.scale import LOWEST

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot
 from witan.core.counting import count, failed_candidates, score, stack
-from witan.core.electorate import Electorate, Vote
 from witan.core.inference import fit_parts
 from witan.core.outcome import MIN_VOTES, Outcome
 from witan.core.placing import Placing, place, votes
-from witan.core.profile import Floats
+from witan.core.profile import Electorate, Floats, Vote
 from witan.core.rules import RULES
 from witan.core.scale import HIGHEST, LOWEST
 from witan.core.sequential import look_level, p_settled

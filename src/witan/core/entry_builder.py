@@ -15,30 +15,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot, Kind
-from witan.core.ballot_table import BallotTable
+from witan.core.ballot_records import BallotTable
 from witan.core.counting import Fitted, fits_of, group_by_shape, score, stack
-from witan.core.electorate import Electorate, Vote
-from witan.core.entries import (
-    AnswerEntry,
-    BallotEntry,
-    Entries,
-    MatchupEntry,
-    Noise,
-    SessionEntry,
-    StandingEntry,
-)
 from witan.core.outcome import Outcome, Unit
 from witan.core.outcome_builder import per_session, to_double
 from witan.core.placing import first_places, votes
-from witan.core.profile import Floats, Matchups, Profile, matchups, pair_indices
+from witan.core.profile import Electorate, Floats, Matchups, Profile, Vote, matchups, pair_indices
 from witan.core.rules import RULES, Rule
 from witan.core.rules.registry import Rivals
 from witan.core.scale import HOLISTIC, Scale, read_grade
 from witan.core.session_ballots import (
+    AnswerEntry,
+    BallotEntry,
+    Entries,
     GradedReading,
+    MatchupEntry,
     ModelNames,
+    Noise,
     Reading,
     SessionBallots,
+    SessionEntry,
+    StandingEntry,
     close_gaps,
     read_ballots,
     read_graded_ballots,

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot
-from witan.core.ballot_table import BallotTable
+from witan.core.ballot_records import BallotTable
 from witan.core.display import FrameSource, NotebookDisplay
-from witan.core.electorate import Electorate
 from witan.core.outcome import Interval
-from witan.core.profile import Floats
+from witan.core.profile import Electorate, Floats
 from witan.core.scale import NATIVE
 from witan.core.settings import Settings
 from witan.core.stats.approval import approval

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from witan.core.ballot import Ballot
 from witan.core.counting import BatchCount, count, stack
 from witan.core.display import NotebookDisplay, percent
-from witan.core.electorate import Electorate
 from witan.core.inference import fit_parts
 from witan.core.outcome import MIN_VOTES, Outcome
-from witan.core.profile import Floats, matchups
+from witan.core.profile import Electorate, Floats, matchups
 from witan.core.rubric import Rubric, overall
 from witan.core.rules import RULES
 from witan.core.rules.elimination import irv_rounds

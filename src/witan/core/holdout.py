@@ -29,9 +29,8 @@ from witan.core.counting import (
     stack,
 )
 from witan.core.display import NotebookDisplay
-from witan.core.electorate import Electorate
 from witan.core.outcome import Unit
-from witan.core.profile import Floats, Profile
+from witan.core.profile import Electorate, Floats, Profile
 from witan.core.rules import RULES
 from witan.core.settings import Settings
 from witan.core.stats.additive import AdditiveFit, fit_grades, fit_ranks, fit_rows

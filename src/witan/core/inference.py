@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.counting import BatchCount, opinion_rows
-from witan.core.electorate import Electorate
 from witan.core.outcome import Prior, Unit
-from witan.core.profile import Floats, Profile
+from witan.core.profile import Electorate, Floats, Profile
 from witan.core.sequential import look_level
 from witan.core.settings import Settings
 from witan.core.stats.additive import (

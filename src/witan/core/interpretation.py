@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot, Groups, Kind, one_opinion_each
-from witan.core.ballot_table import BallotTable
-from witan.core.electorate import BlockVotes, Electorate, Vote, VoteBlock
+from witan.core.ballot_records import BallotTable
 from witan.core.gate import Gate
-from witan.core.profile import MAX_CANDIDATES, Floats
+from witan.core.profile import MAX_CANDIDATES, BlockVotes, Electorate, Floats, Vote, VoteBlock
 from witan.core.rubric import RUBRICS, Rubric, overall, trips, weigher
 from witan.core.scale import (
     GRAIN,

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from witan.core.ballot import is_unnamed
 from witan.core.counting import BatchCount, failed_candidates
-from witan.core.electorate import Vote
 from witan.core.inference import Inference
 from witan.core.outcome import (
     MIN_VOTES,
@@ -24,7 +23,7 @@ from witan.core.outcome import (
     join_names,
 )
 from witan.core.placing import effective_ballots, vote_levels
-from witan.core.profile import Floats, pair_mask
+from witan.core.profile import Floats, Vote, pair_mask
 from witan.core.rules import RULES, Rule
 from witan.core.sequential import look_level
 from witan.core.stats.agreement import (

@@ -10,7 +10,7 @@ from typing import cast
 from zlib import crc32
 
 from witan.core.ballot import Ballot
-from witan.core.ballot_table import BallotTable
+from witan.core.ballot_records import BallotTable
 from witan.core.scale import (
     FAILED,
     HOLISTIC,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot
-from witan.core.ballot_table import BallotTable
+from witan.core.ballot_records import BallotTable
 from witan.core.counting import (
     BatchCount,
     Fitted,
@@ -23,12 +23,11 @@ from witan.core.counting import (
     stack,
     timeline,
 )
-from witan.core.electorate import Electorate
 from witan.core.inference import Inference, infer
 from witan.core.interpretation import interpret, interpret_sessions
 from witan.core.outcome import Outcome, join_names
 from witan.core.outcome_builder import Outcomes
-from witan.core.profile import Profile
+from witan.core.profile import Electorate, Profile
 from witan.core.rules import RULES
 from witan.core.scale_recognition import recognise_scales, rescale
 from witan.core.settings import AUTO, SettingOptions, Settings

@@ -9,9 +9,8 @@ import numpy as np
 
 from witan.core.ballot import Ballot
 from witan.core.display import FrameSource, NotebookDisplay
-from witan.core.electorate import Electorate
 from witan.core.outcome import MIN_VOTES, Interval, Outcome
-from witan.core.profile import Floats
+from witan.core.profile import Electorate, Floats
 from witan.core.rubric import Rubric
 from witan.core.scale import NATIVE, read_grade
 from witan.core.sequential import look_level, p_settled

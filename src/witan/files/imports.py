@@ -20,6 +20,7 @@ from typing import IO, Any, cast
 from witan.core.ballot import Ballot
 from witan.core.ballot_records import (
     MOST,
+    BallotTable,
     Unreadable,
     check_years,
     is_simulated,
@@ -30,9 +31,8 @@ from witan.core.ballot_records import (
     session_name,
     unmark_simulated,
 )
-from witan.core.ballot_table import BallotTable
-from witan.core.entries import AnswerEntry
 from witan.core.scale import Scale
+from witan.core.session_ballots import AnswerEntry
 from witan.deliberation.record import SessionImport, session_from_json
 from witan.errors import BallotFileError, InvalidParameter, SessionFileError
 from witan.files.ballots.columns import (

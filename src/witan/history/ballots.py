@@ -22,11 +22,10 @@ from witan.core.blind_vote import (
     voting_sheet,
 )
 from witan.core.blinding import Sheet
-from witan.core.entries import Entries
 from witan.core.entry_builder import entries_of, entries_of_many
 from witan.core.escaping import is_blank
 from witan.core.outcome import Outcome
-from witan.core.session_ballots import SessionBallots
+from witan.core.session_ballots import Entries, SessionBallots
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
 from witan.deliberation.events import SessionOpened

@@ -16,9 +16,8 @@ from operator import add, attrgetter
 from typing import NamedTuple
 
 from witan.core.ballot import Ballot
-from witan.core.entries import AnswerEntry, Entries
 from witan.core.entry_builder import entries_of, entries_of_many
-from witan.core.session_ballots import SessionBallots
+from witan.core.session_ballots import AnswerEntry, Entries, SessionBallots
 from witan.core.settings import AUTO, Settings
 from witan.deliberation import events as e
 from witan.deliberation.learning import model_of

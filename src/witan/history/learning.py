@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot
-from witan.core.entries import Noise
 from witan.core.outcome import Prior, Unit
+from witan.core.session_ballots import Noise
 from witan.core.stats.agreement import MIN_DECIDED, shared_error
 from witan.core.stats.calibration import (
     BesidePeople,

@@ -11,9 +11,8 @@ from typing import Any
 
 from witan.core.ballot import Ballot
 from witan.core.ballot_records import read_record
-from witan.core.entries import AnswerEntry
 from witan.core.scale_recognition import declare_native
-from witan.core.session_ballots import ModelNames, SessionBallots
+from witan.core.session_ballots import AnswerEntry, ModelNames, SessionBallots
 from witan.deliberation.record import SessionImport
 from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, InvalidParameter, UnknownName

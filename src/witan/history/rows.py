@@ -14,7 +14,13 @@ from typing import Any
 
 from witan.core.ballot import Ballot
 from witan.core.ballot_records import bodies
-from witan.core.entries import AnswerEntry, BallotEntry, Entries, SessionEntry, StandingEntry
+from witan.core.session_ballots import (
+    AnswerEntry,
+    BallotEntry,
+    Entries,
+    SessionEntry,
+    StandingEntry,
+)
 from witan.core.slots import set_by_slots
 from witan.deliberation.events import Event, SessionOpened
 from witan.deliberation.record import event_from_json, event_to_json

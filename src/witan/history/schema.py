@@ -33,7 +33,7 @@ from pathlib import Path
 from shlex import quote
 from zlib import crc32
 
-from witan.core.entries import BUCKETS
+from witan.core.session_ballots import BUCKETS
 from witan.deliberation.ports import Clock
 from witan.errors import HistoryError
 from witan.history.database import Database, LockWait, is_busy, lock_file, lock_schema

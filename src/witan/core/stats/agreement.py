@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.electorate import Electorate, Vote
-from witan.core.profile import BLOCK_CELLS, Floats, Profile, pair_indices
+from witan.core.profile import BLOCK_CELLS, Electorate, Floats, Profile, Vote, pair_indices
 
 MOST_PAIRS = 5_000
 """Pairs of incomplete ballots whose correlation is averaged at most."""

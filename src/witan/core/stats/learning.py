@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.counting import fits_of, group_by_shape, stack
-from witan.core.electorate import Electorate, Vote
 from witan.core.outcome import Prior, Unit
-from witan.core.profile import ROUNDING_VARIANCE, Floats
+from witan.core.profile import ROUNDING_VARIANCE, Electorate, Floats, Vote
 from witan.core.rules import RULES
 from witan.core.settings import AUTO, Settings
 from witan.core.stats.additive import AdditiveFit
@@ -24,7 +23,7 @@ from witan.errors import InvalidParameter
 
 if TYPE_CHECKING:
     # Their modules hold a third of the package's dataclasses, which a count of ballots never makes.
-    from witan.core.entries import Noise
+    from witan.core.session_ballots import Noise
     from witan.core.stats.calibration import Calibration
     from witan.core.stats.sums import HumanSums, Names
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from witan.core.ballot import Ballot
-from witan.core.ballot_table import BallotTable
+from witan.core.ballot_records import BallotTable
 from witan.core.scale import Scale
 from witan.files.ballots.columns import check_columns
 from witan.files.ballots.formats import FORMATS, PLAIN, check_format, content_of, scaled_ballots

@@ -13,8 +13,14 @@ from typing import IO, Any, cast
 import orjson
 
 from witan.core.ballot import Ballot
-from witan.core.ballot_records import FIELDS, Unreadable, read_record, scale_record, to_record
-from witan.core.ballot_table import BallotTable
+from witan.core.ballot_records import (
+    FIELDS,
+    BallotTable,
+    Unreadable,
+    read_record,
+    scale_record,
+    to_record,
+)
 from witan.core.escaping import escape_json
 from witan.core.scale import NUMBER_TYPES
 from witan.errors import BallotFileError, MissingExtra

@@ -22,7 +22,7 @@ from witan.surfaces.terminal import console, echo, say, style_line
 
 if TYPE_CHECKING:
     from witan.core.ballot import Ballot
-    from witan.core.ballot_table import BallotTable
+    from witan.core.ballot_records import BallotTable
     from witan.core.rubric import Rubric
     from witan.core.scale import Scale
     from witan.core.settings import Settings

@@ -30,7 +30,7 @@ from witan.surfaces.cli.options import (
     record_options,
 )
 from witan.surfaces.cli.stored_sessions import LocalSessions, open_named_sessions, open_sessions
-from witan.surfaces.report.sessions import question_beginning
+from witan.surfaces.report.session import question_beginning
 from witan.surfaces.terminal import confirm, echo, say
 
 if TYPE_CHECKING:

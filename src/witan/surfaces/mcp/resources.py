@@ -19,7 +19,7 @@ from witan.service.operations.sessions import ShowParameters, show
 from witan.service.sessions.manager import Service
 from witan.service.sessions.spending import LOCAL
 from witan.surfaces.mcp.replies import address
-from witan.surfaces.report.sessions import origin_text, question_beginning
+from witan.surfaces.report.session import origin_text, question_beginning
 from witan.surfaces.session_pages import session_to_html
 
 JSON, HTML = "application/json", "text/html"

@@ -24,7 +24,7 @@ from witan.surfaces.report.document import (
     Table,
     table_of,
 )
-from witan.surfaces.report.sessions import question_beginning, readable_question
+from witan.surfaces.report.session import question_beginning, readable_question
 
 
 def paper_report(paper: VotingPaper) -> Report:

@@ -20,7 +20,7 @@ from witan.service.sessions.running import RunningSession
 from witan.service.text import clean
 from witan.surfaces.report.document import Block, Chart, FinalAnswer, Link, Note, Report
 from witan.surfaces.report.drawing import draw_chart
-from witan.surfaces.report.sessions import (
+from witan.surfaces.report.session import (
     cost_of,
     origin_text,
     outcome_text,

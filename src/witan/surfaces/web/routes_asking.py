@@ -46,7 +46,7 @@ from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.report.document import Note, Report
 from witan.surfaces.report.names import SeatNames, find_seat
 from witan.surfaces.report.plan import estimate_text, plan_report
-from witan.surfaces.report.sessions import readable_question
+from witan.surfaces.report.session import readable_question
 from witan.surfaces.web.forms import (
     FilledForm,
     Form,

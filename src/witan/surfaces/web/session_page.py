@@ -24,11 +24,11 @@ from witan.surfaces.report.names import SeatNames
 from witan.surfaces.report.session import (
     RecountView,
     imported_report,
+    question_beginning,
     recount_text,
     session_report,
     simulation_text,
 )
-from witan.surfaces.report.sessions import question_beginning
 
 if TYPE_CHECKING:
     from witan.service.sessions.councils import CouncilProfile

@@ -5,7 +5,7 @@ request within its provider's limits, and a second one if the first stalls.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -572,52 +572,6 @@ def drop_fruitless_resumes(events: Iterable[Event]) -> tuple[Event, ...]:
     return tuple(remaining)
 
 
-Slot = AbstractAsyncContextManager[None]
-"""A context that a session enters to call models."""
-
-
-@dataclass(slots=True)
-class CallPeriod:
-    """Time in which a session calls models, and its slot among other sessions.
-
-    Parameters
-    ----------
-    deadline
-        End of the session's time, in the clock's seconds; a wait for the slot postpones it.
-    slot
-        Entered before the first call, once all events are durable; None: there is no slot.
-    """
-
-    clock: Clock
-    deadline: float
-    slot: Slot | None = None
-    _exit: AsyncExitStack = field(default_factory=AsyncExitStack)
-
-    async def begin(self, recorder: Recorder) -> None:
-        """Enter the slot unless it was entered; nobody waits for the disk within it."""
-        if self.slot is None:
-            return
-        slot, self.slot = self.slot, None
-        start_seconds = self.clock.seconds()
-        await recorder.make_durable()
-        await self._exit.enter_async_context(slot)
-        self.postpone(start_seconds)
-
-    def postpone(self, since: float) -> None:
-        """Postpone the deadline by the time since then."""
-        self.deadline += self.clock.seconds() - since
-
-    async def end(self) -> None:
-        """Leave the slot once nobody is called any more."""
-        await self._exit.aclose()
-
-    async def __aenter__(self) -> None:
-        pass
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.end()
-
-
 @dataclass(frozen=True, slots=True)
 class SessionContext:
     """State of one session, shared by all stages.
@@ -630,8 +584,10 @@ class SessionContext:
         Members or jurors to be called for ballots.
     earlier_events
         Events of the interrupted session that is resumed.
-    period
-        When its models may be called.
+    deadline
+        End of the session's time, in the clock's seconds.
+    end_calls
+        Leaves the slot once nobody is called any more.
     reserve
         Events of the parent, restored if every retried seat fails again.
     final
@@ -648,7 +604,8 @@ class SessionContext:
     check: SafetyCheck
     counts: CountQueue
     clock: Clock
-    period: CallPeriod
+    deadline: float
+    end_calls: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
     earlier_events: tuple[Event, ...] = ()
     reserve: tuple[Event, ...] = ()
     final: int = 0
@@ -675,11 +632,11 @@ class SessionContext:
 
     def seconds_left(self) -> float:
         """Return the seconds of a stage that begins now."""
-        return max(0.0, min(self.limits.stage_seconds, self.period.deadline - self.clock.seconds()))
+        return max(0.0, min(self.limits.stage_seconds, self.deadline - self.clock.seconds()))
 
     def out_of_time(self) -> str:
         """Return the reason why a stage ran out of time."""
-        if self.clock.seconds() >= self.period.deadline:
+        if self.clock.seconds() >= self.deadline:
             return f"the session timed out after {self.limits.session_seconds:g} s"
         return f"did not finish within the stage's {self.limits.stage_seconds:g} s"
 

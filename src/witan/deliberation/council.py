@@ -12,7 +12,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import AsyncExitStack, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext, suppress
 from dataclasses import replace
 from math import inf
 from types import MappingProxyType
@@ -28,10 +28,8 @@ from witan.core.stats.learning import Lessons
 from witan.deliberation.call_headers import TRACE
 from witan.deliberation.calls import (
     Caller,
-    CallPeriod,
     Preparation,
     SessionContext,
-    Slot,
     drop_fruitless_resumes,
 )
 from witan.deliberation.costs import Cost, disproved_prices
@@ -101,6 +99,11 @@ KEEPS_CEILING = "a resumed session keeps its ceiling; ask the question again wit
 
 NO_FILES: Mapping[str, str] = MappingProxyType({})
 
+
+Slot = AbstractAsyncContextManager[None]
+"""A context that a session enters to call models."""
+
+NO_SLOT: Slot = nullcontext()
 
 NO_COST = Cost(0.0, 0.0, 0.0)
 
@@ -352,7 +355,7 @@ class BaseCouncil:
         session: Session,
         *,
         listener: Listener | None = None,
-        slot: Slot | None = None,
+        slot: Slot = NO_SLOT,
         max_calls: int | None = None,
     ) -> Session:
         """Resume an interrupted session; return a closed one unchanged.
@@ -364,8 +367,8 @@ class BaseCouncil:
         Parameters
         ----------
         slot
-            Entered before its first call, outside its time, and left after the last one: before
-            ballots are counted, if nobody writes a final answer.
+            Entered before the session's time begins, and left after its last call: before ballots
+            are counted, if nobody writes a final answer.
         max_calls
             Most further calls, in place of the session's ceiling; None: both ceilings hold.
 
@@ -766,23 +769,28 @@ class BaseCouncil:
             check=self._check,
             counts=self._counts,
             clock=self._clock,
-            period=CallPeriod(self._clock, self._clock.seconds() + limits.session_seconds),
+            deadline=self._clock.seconds() + limits.session_seconds,
             final=1 + opening.kept,
             earlier_events=drop_fruitless_resumes(earlier_events),
         )
 
-    async def _run(self, context: SessionContext, slot: Slot | None = None) -> Session:
+    async def _run(self, context: SessionContext, slot: Slot = NO_SLOT) -> Session:
         """Run a session; unwrap exceptions of its listener."""
-        created_at, period = self._clock.seconds(), context.period
-        period.slot = slot
+        created_at = self._clock.seconds()
         try:
-            async with context.recorder.show_events(), period:
-                await self._preparation.prepare(
-                    (*context.members, *context.reviewers, *context.chairmen)
-                )
-                period.postpone(created_at)  # its time begins
+            async with context.recorder.show_events(), AsyncExitStack() as calling:
+                await calling.enter_async_context(slot)
+                seats = (*context.members, *context.reviewers, *context.chairmen)
+                await self._preparation.prepare(seats)
+                seconds_waited = self._clock.seconds() - created_at  # before its time begins
                 with self._counts.running():
-                    return await run_stages(context)
+                    return await run_stages(
+                        replace(
+                            context,
+                            deadline=context.deadline + seconds_waited,
+                            end_calls=calling.aclose,
+                        )
+                    )
         except ExceptionGroup:
             if context.recorder.failure is None:
                 raise

@@ -156,25 +156,20 @@ class _Round:
         )
         seats_done = {*self.answers, *self.failed_seats}
         members_to_call = [m for m in members if m.name not in seats_done and not has_begun_reviews]
-        calls = []
-        for member in members_to_call:
-            # Recorded before any runs, as a scheduler may start tasks in any order.
-            call = self.context.call("answer", member, build_prompt(member))
-            self.context.recorder.emit(
-                e.AnswerStarted,
-                seat=member.name,
-                round=self.number,
-                worst_usd=worst_usd(member, call),
-            )
-            calls.append((member, call))
-        if calls:
-            await self.context.period.begin(self.context.recorder)
         grace_ran_out = False
         with anyio.move_on_after(self.context.seconds_left()):
             async with anyio.create_task_group() as group:
                 self.scope = group.cancel_scope
                 self._begin_grace()
-                for member, call in calls:
+                for member in members_to_call:
+                    # Recorded before it runs, as a scheduler may start tasks in any order.
+                    call = self.context.call("answer", member, build_prompt(member))
+                    self.context.recorder.emit(
+                        e.AnswerStarted,
+                        seat=member.name,
+                        round=self.number,
+                        worst_usd=worst_usd(member, call),
+                    )
                     group.start_soon(self._seat, member, call, name=f"answer:{member.name}")
             grace_ran_out = group.cancel_scope.cancelled_caught
         for member in members_to_call:
@@ -275,8 +270,6 @@ class _Synthesis:
         agreed = prose and self.outcome is None and are_identical(self.answers)
         chain = [] if agreed or mode == "best" else self._chain()
         failed_chairman = None
-        if chain:
-            await self.context.period.begin(self.context.recorder)
         with anyio.move_on_after(self.context.seconds_left()):
             for place, failed_chairman in enumerate(chain):
                 following = chain[place + 1].name if place + 1 < len(chain) else None
@@ -458,7 +451,7 @@ async def _run_stages(context: SessionContext) -> Session:
         if judging or (has_several and not (duplicates and are_identical(answers))):
             await review(restored_reviews, masked, count)
             if not context.procedure.synthesis:
-                await context.period.end()
+                await context.end_calls()
             await count.finish()
         usable_answers = {name: text for name, text in answers.items() if name not in flags_by_seat}
         if context.procedure.synthesis and usable_answers:

@@ -215,20 +215,16 @@ class Recorder:
 
     async def before_call(self) -> None:
         """Wait until all events are durable, then call the guard."""
-        recorded = await self.make_durable()
+        recorded = False
+        if self._journal is not None:
+            last_seq = self.events[-1].seq
+            self._journal.flush()
+            self._demand.set()
+            self._arrival.set()
+            await self._next_round.wait()
+            recorded = self._durable is not None and self._durable >= last_seq
         if self._guard is not None:
             await self._guard.before_call(is_recorded=recorded)
-
-    async def make_durable(self) -> bool:
-        """Wait until all events are durable, as far as possible; return whether they are."""
-        if self._journal is None:
-            return False
-        last_seq = self.events[-1].seq
-        self._journal.flush()
-        self._demand.set()
-        self._arrival.set()
-        await self._next_round.wait()
-        return self._durable is not None and self._durable >= last_seq
 
     @asynccontextmanager
     async def show_events(self) -> AsyncGenerator[None, None]:

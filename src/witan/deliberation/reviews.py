@@ -331,24 +331,20 @@ class _Round:
 
     async def _call(self, wave: Sequence[tuple[Member, Sequence[Sheet]]]) -> None:
         """Call reviewers at once, each for its sheets, until time runs out."""
-        reviews: list[tuple[Member, SheetCalls]] = []
-        for member, sheets in wave:
-            # Recorded before any runs, as a scheduler may start tasks in any order.
-            calls = self._calls(member, sheets)
-            worst = [worst_usd(member, call) for call in calls]
-            self.context.recorder.emit(
-                e.ReviewStarted,
-                seat=member.name,
-                round=self.number,
-                worst_usd=sum_known(worst),
-            )
-            reviews.append((member, tuple(zip(sheets, calls, strict=False))))
-        if any(pairs for _, pairs in reviews):
-            await self.context.period.begin(self.context.recorder)
         with anyio.move_on_after(self.context.seconds_left()):
             async with anyio.create_task_group() as group:
                 self.scope = group.cancel_scope
-                for member, pairs in reviews:
+                for member, sheets in wave:
+                    # Recorded before it runs, as a scheduler may start tasks in any order.
+                    calls = self._calls(member, sheets)
+                    worst = [worst_usd(member, call) for call in calls]
+                    self.context.recorder.emit(
+                        e.ReviewStarted,
+                        seat=member.name,
+                        round=self.number,
+                        worst_usd=sum_known(worst),
+                    )
+                    pairs = tuple(zip(sheets, calls, strict=False))
                     group.start_soon(self._seat, member, pairs, name=f"review:{member.name}")
         for member, _ in wave:
             if member.name not in self.settled_seats:

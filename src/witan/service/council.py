@@ -15,8 +15,8 @@ import anyio
 from witan.core.display import LiveView, open_live_view
 from witan.core.rules import RULES
 from witan.core.stats.learning import Lessons
-from witan.deliberation.calls import SessionContext, Slot
-from witan.deliberation.council import BaseCouncil
+from witan.deliberation.calls import SessionContext
+from witan.deliberation.council import NO_SLOT, BaseCouncil, Slot
 from witan.deliberation.events import Event, SessionOpened
 from witan.deliberation.openings import Texts, plan_rejudgment
 from witan.deliberation.plan import TYPICAL, Lengths, Plan
@@ -391,7 +391,7 @@ class Council(BaseCouncil):
         session: Session,
         *,
         listener: Listener | None = None,
-        slot: Slot | None = None,
+        slot: Slot = NO_SLOT,
         max_calls: int | None = None,
     ) -> Session:
         """Resume an interrupted session after its last finished seat.
@@ -419,7 +419,7 @@ class Council(BaseCouncil):
             listener = self._recorder.open_journal(opened.session, listener)
         return super()._make_context(opened, earlier, listener, max_calls)
 
-    async def _run(self, context: SessionContext, slot: Slot | None = None) -> Session:
+    async def _run(self, context: SessionContext, slot: Slot = NO_SLOT) -> Session:
         view = self._views.pop(context.opening.session, None)
         if view is not None:
             self._group.start_soon(view.refresh)

@@ -44,6 +44,7 @@ def run_on_terminal(
         except OSError:
             break
         shown += piece
+        again = []
         if waiting and waiting[0][0].encode() in shown:
             typed = waiting.pop(0)[1]
             if isinstance(typed, signal.Signals):

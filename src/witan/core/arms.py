@@ -395,8 +395,8 @@ def compare_arms(
 
         d = mean_q(d_q),        s.e. = √(Σ_q (d_q − d)² / (Q − 1)) / √Q,
 
-    on Student's t with Q − 1 degrees of freedom. Rows of one question are a cluster of Q, as for
-    `estimate`; below `MIN_CLUSTERS` questions, however many rows, there is no interval. Equal
+    on Student's t with Q − 1 degrees of freedom. Rows of one question are a cluster of Q;
+    below `MIN_CLUSTERS` questions, however many rows, there is no interval. Equal
     texts differ by 0. Where people voted on some of the questions, they correct the jury
     (`estimate_powered_means`). Of one row the interval is over reviewers, as `judge_texts` has it;
     what a reviewer adds to both answers cancels.

@@ -623,10 +623,10 @@ def _measure(
 ) -> Measure:
     value, low, high = (float(each[at]) for each in means[:3])
     count = Count(int(means.n[at]), of, MIN_CLUSTERS)
+    if count.n and means.n_clusters[at] < MIN_CLUSTERS and cluster == "question":
+        return lack_data(Count(int(means.n_clusters[at]), f"{cluster}s", MIN_CLUSTERS), unit)
     if count.n < count.needed or np.isnan(value):
         return lack_data(count, unit)
-    if means.n_clusters[at] < MIN_CLUSTERS:
-        return lack_data(Count(int(means.n_clusters[at]), f"{cluster}s", MIN_CLUSTERS), unit)
     if np.isnan(low):
         why = "error unknown: all sessions say the same"
         return Measure(value, None, int(count.n), of, MIN_CLUSTERS, unit, why)

@@ -231,9 +231,7 @@ def count_votes(
         return PeopleEstimate(0, n_left_out, None, "no row with votes is complete", n_own)
     passes = any(isinstance(vote, bool) for task in tasks for vote in task.votes.values())
     try:
-        questions = {
-            name: task.question for task, name in zip(tasks, names, strict=True) if task.question
-        }
+        questions = dict(zip(names, name_questions(tasks), strict=True))
         estimates = _estimate(ballots, settings, pass_mark, questions, passes=passes)
     except NothingToCount as error:
         return PeopleEstimate(n_rows, n_left_out, None, str(error), n_own)
@@ -241,17 +239,16 @@ def count_votes(
 
 
 def name_questions(tasks: Iterable["BatchRow"]) -> list[str]:
-    """Name each row's question by its text and files; rows of one name vary together."""
-    return [
-        json.dumps([(task.question or "").strip(), *sorted(task.sources.items())]) for task in tasks
-    ]
+    """Name each row's question by its text and files, if any; rows of one name vary together."""
+    asked = [((task.question or "").strip(), sorted(task.sources.items())) for task in tasks]
+    return [json.dumps([text, *files]) if text or files else "" for text, files in asked]
 
 
 def infer_passes(
-    tasks: Iterable["BatchRow"], results: Iterable["RowResult"], level: float
+    tasks: Sequence["BatchRow"], results: Iterable["RowResult"], level: float
 ) -> tuple[Interval | None, Cluster]:
     """Infer the share of passing rows from those decided, clustered by question."""
-    questions = {task.number: task.question or "" for task in tasks}
+    questions = dict(zip([task.number for task in tasks], name_questions(tasks), strict=True))
     decided = [each for each in results if each.decision in ("passed", "failed")]
     decided.sort(key=lambda result: result.row)  # rows end in any order
     passed = [each.decision == "passed" for each in decided]

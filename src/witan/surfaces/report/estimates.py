@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from witan.core.estimation import (
+    Cluster,
     CorrectedMean,
     DifferenceEstimate,
     Estimates,
@@ -54,7 +55,7 @@ def estimates_report(estimates: Estimates) -> Report:
 def estimate_blocks(estimates: Estimates) -> Iterator[Block]:
     """Write each quantity with its differences, and what the estimate assumes."""
     yield from _sections(estimates)
-    yield from _panel(estimates.panel)
+    yield from _panel(estimates.panel, estimates.cluster)
     yield from _assumption(estimates)
 
 
@@ -128,7 +129,7 @@ def _sections(estimates: Estimates) -> Iterator[Block]:
             yield _differences(title, first, apart)
 
 
-def _panel(panel: PanelEstimate | None) -> Iterator[Block]:
+def _panel(panel: PanelEstimate | None, cluster: Cluster) -> Iterator[Block]:
     """Write what a panel without people's votes says of true pass rates."""
     if panel is None:
         return
@@ -180,9 +181,9 @@ def _panel(panel: PanelEstimate | None) -> Iterator[Block]:
         quiet=True,
     )
     if panel.questions < panel.texts:
-        questions = count_noun(panel.questions, "question")
+        clusters = count_noun(panel.questions, cluster)
         yield Sentence(
-            f"Its intervals are clustered by question: {questions}, {panel.texts:,} texts.",
+            f"Its intervals are clustered by {cluster}: {clusters}, {panel.texts:,} texts.",
             quiet=True,
         )
 

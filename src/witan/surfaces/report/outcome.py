@@ -307,9 +307,10 @@ def pair_map(outcome: Outcome, names: CandidateNames) -> Iterator[Block]:
         columns.append((Column(title, keep=99 - keep, fit="middle"), cells))
     yield table_of(PAIR_MAP, columns, form="heat")
     yield Sentence(f"{PAIR_MAP}; {CLOSE} too close to call.", quiet=True)
-    is_public = outcome.prior is not None and outcome.prior.source == "public"
+    learned = outcome.prior is not None and outcome.prior.source != "public"
     n_reviewers = len({ballot.reviewer for ballot in outcome.ballots})
-    if outcome.fit == "ranks" and is_public and n_reviewers <= FEW_RANKINGS:
+    ranked = outcome.fit == "ranks" and n_reviewers == len(outcome.ballots)  # else pairs
+    if ranked and not learned and n_reviewers <= FEW_RANKINGS:
         yield Sentence(
             "So few rankings do not show by how much candidates differ: if they hardly do, all "
             "chances are too high.",

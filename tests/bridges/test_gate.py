@@ -236,6 +236,7 @@ class TestAction:
 
         assert (failed.status, warned.status, sure.status) == (5, 0, 0)
         assert "decision=too close to call" in warned.output
+        assert "says approved, but too narrowly: 2 of 3 members approve" in failed.summary
         assert "probability 0.66, 0.8 is needed" in failed.summary
 
     @pytest.mark.slow  # each run is a process of its own

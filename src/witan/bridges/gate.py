@@ -20,7 +20,7 @@ import click
 
 import witan
 from witan.bridges.replies import wait_for
-from witan.reports import echo, verdict_sentence
+from witan.reports import echo, verdict_sentence, verdict_text
 
 if TYPE_CHECKING:
     from witan import Session
@@ -257,16 +257,16 @@ def _decide(session: "Session", level: float) -> tuple[str, str]:
     closing, votes = session.synthesis, session.approval
     if session.opening.judging is not None or closing is None or votes is None:
         return "no verdict", "The council reached no verdict."
-    n_votes = votes.approve + votes.reject
-    sentence = f"{votes.approve} of {n_votes} members approve"
+    sentence = f"{votes.approve} of {votes.approve + votes.reject} members approve"
+    final = f"The final answer says {verdict_text(closing.approved)}"
     if votes.p_majority is None:
-        return "too close to call", f"{sentence}."
+        return "too close to call", f"{final}, but the members are divided: {sentence}."
     majority = "approval" if votes.is_approved else "rejection"
     sentence += f"; other such members agree on {majority} with probability {votes.p_majority:.2f}"
     if votes.is_approved is not closing.approved:
-        return "too close to call", f"{sentence}; {closing.chairman} does not follow it."
+        return "too close to call", f"{final}, but most members do not: {sentence}."
     if votes.p_majority < level:
-        return "too close to call", f"{sentence}, {level:g} is needed."
+        return "too close to call", f"{final}, but too narrowly: {sentence}, {level:g} is needed."
     return "passed" if votes.is_approved else "failed", f"{sentence}."
 
 

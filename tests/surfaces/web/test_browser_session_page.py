@@ -124,6 +124,28 @@ class TestOrder:
         expect(chip.locator("p")).to_have_text("Unknown until people vote on the same answers.")
         assert page.locator(".chip[open]").count() == 1
 
+    def test_a_card_offers_more_only_where_its_text_goes_on(self, screen, server):
+        """Whatever the text's length lets one guess, and after the window is resized."""
+        story = Story(*SEATS)
+        story.answers(ada="So.\n" * 15, bob="Wherewithal " * 35, cyd="And so on. " * 200)
+        story.casts("ada: bob > cyd").casts("bob: cyd > ada").casts("cyd: bob > ada")
+        server.tell(*story.closed().events)
+        server.end()
+        here = screen("phone")
+        page = here.open("/sessions/s1?reveal=1")
+        page.wait_for_selector("#run")
+        more = page.locator("a:visible", has_text="Show more")
+        expect(more).to_have_count(2)
+        page.set_viewport_size(SIZES["wide"])
+        expect(more).to_have_count(1)
+        more.click()
+
+        expect(page.get_by_role("link", name="Show less")).to_be_visible()
+        card = page.locator(".answer:target .prose")
+        assert card.evaluate("text => text.scrollHeight === text.clientHeight")
+        page.get_by_role("link", name="Show less").click()
+        expect(more).to_have_count(1)
+
 
 class TestEnd:
     """A session that ends under the eyes of a reader."""

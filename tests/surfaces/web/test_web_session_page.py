@@ -618,12 +618,13 @@ class TestAnswers:
         assert first.one(class_="facts").all("span")[0].text == "rank 1"
 
     def test_a_long_answer_can_be_expanded(self):
-        """And collapsed again."""
+        """And collapsed again; without a script, its length decides."""
         story = Story("ada", "bob").answers(ada="So. " * 200, bob="So.")
         long, short = page(Session.of(story.closed())).all("article", class_="answer")
 
         assert [a.attrs["href"] for a in long.all("a", class_="whole")] == ["#answer-0", "#answers"]
-        assert not short.all("a", class_="whole")
+        assert not long.all("p", class_="likely-whole")
+        assert short.one("p", class_="likely-whole")
 
 
 class TestStructure:

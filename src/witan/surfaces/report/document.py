@@ -207,6 +207,9 @@ MANY_COLUMNS = 9
 UPRIGHT_CHARS = 3
 """Longer titles of many columns stand upright on a page."""
 
+CELL_CHARS, PHONE_CHARS = 4, 24
+"""Letters that a cell has room for anyway, and all columns together on a phone."""
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -257,7 +260,7 @@ class Table:
 
     @property
     def density(self) -> str:
-        """``many`` columns, and ``upright`` titles, or nothing."""
+        """``many`` columns, ``upright`` titles, the latter perhaps ``-on-phones``, or nothing."""
         return _density([column.title for column in self.columns[1:]])
 
     @property
@@ -542,7 +545,7 @@ class BallotMatrix:
 
     @property
     def density(self) -> str:
-        """``many`` columns, and ``upright`` titles, or nothing."""
+        """``many`` columns, ``upright`` titles, the latter perhaps ``-on-phones``, or nothing."""
         return _density([name for name, _ in self.candidates])
 
     @property
@@ -596,9 +599,13 @@ def quote_notes(notes: str | None) -> Iterator[str]:
 
 def _density(titles: Sequence[str]) -> str:
     """Describe columns that are many, and their titles wider than cells."""
+    has_names = max(map(len, titles), default=0) > UPRIGHT_CHARS
     if len(titles) < MANY_COLUMNS:
-        return ""
-    return "many upright" if max(map(len, titles)) > UPRIGHT_CHARS else "many"
+        is_wide = (
+            has_names and sum(1 + max(CELL_CHARS, len(title)) for title in titles) > PHONE_CHARS
+        )
+        return "upright-on-phones" if is_wide else ""
+    return "many upright" if has_names else "many"
 
 
 Block: TypeAlias = (
@@ -674,7 +681,7 @@ class Report:
                     blocks += block.plain()
                 case Chart():
                     pass
-                case Table(form="heat") if block.density:
+                case Table(form="heat") if len(block.columns) > MANY_COLUMNS:
                     pass
                 case _:
                     blocks.append(block)

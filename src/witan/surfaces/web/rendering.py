@@ -133,6 +133,7 @@ def _environment() -> Environment:
         "outcome": outcome_text,
         "overlong": _is_overlong,
         "prose": _render_prose,
+        "range": _mark_range,
         "runs": _runs,
     }
     return environment
@@ -140,6 +141,17 @@ def _environment() -> Environment:
 
 _MINUS = re.compile(r"(?<![\w-])-(?=\d)")
 """The hyphen before a number, for which a page has the minus sign."""
+
+
+_RANGE = re.compile(r"(?<=\d )\([^() ]+ to [^() ]+\)$")
+"""The interval behind a number."""
+
+
+def _mark_range(text: str) -> Markup | str:
+    """Mark the interval of a number, which takes a line of its own on phones."""
+    if (found := _RANGE.search(text)) is None:
+        return text
+    return Markup('{}<span class="range">{}</span>').format(text[: found.start()], found[0])
 
 
 CARD_LINES, CARD_COLUMNS = 11, 40

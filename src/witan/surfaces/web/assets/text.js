@@ -11,6 +11,25 @@ if (sent && location.pathname.includes("/sessions/")) {
   sessionStorage.removeItem("draft that was sent");
 }
 
+// A card offers more only where its text goes on beyond what is in sight.
+const sizes = new ResizeObserver((all) => all.forEach(({ target }) => markCut(target)));
+
+function markCut(text) {
+  const card = text.parentElement;
+  if (!card.matches(":target")) card.classList.toggle("cut", text.scrollHeight > text.clientHeight + 1);
+}
+
+function watchCards() {
+  sizes.disconnect();
+  for (const text of document.querySelectorAll(".answer:has(> .whole-or-not) > .prose")) {
+    markCut(text);
+    sizes.observe(text);
+  }
+}
+
+watchCards();
+document.addEventListener("htmx:after:swap", watchCards);
+
 const SHOWN_MS = 2000;
 
 const copied = document.createElement("span");

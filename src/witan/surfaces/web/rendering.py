@@ -28,7 +28,7 @@ from witan.surfaces.report.session import (
     readable_question,
 )
 from witan.surfaces.web.assets import STYLES, asset_href, style_source, styles
-from witan.surfaces.web.escaping import exact_html, finalize, trusted_html
+from witan.surfaces.web.escaping import exact_html, finalize, to_html, trusted_html
 from witan.surfaces.web.forms import BLANK, FilledForm, council_sections, form_fields
 from witan.surfaces.web.markdown import render_html
 from witan.surfaces.web.session_page import Conversation, FollowUp, conversation_of, session_page
@@ -151,7 +151,8 @@ def _mark_range(text: str) -> Markup | str:
     """Mark the interval of a number, which takes a line of its own on phones."""
     if (found := _RANGE.search(text)) is None:
         return text
-    return Markup('{}<span class="range">{}</span>').format(text[: found.start()], found[0])
+    number, interval = to_html(text[: found.start()]), to_html(found[0])
+    return trusted_html(f'{number}<span class="range">{interval}</span>')
 
 
 CARD_LINES, CARD_COLUMNS = 11, 40

@@ -57,7 +57,8 @@ def ratios(prior: Prior | None) -> Floats | None:
     """Choose the λ to average over.
 
     A history knows one; with the public noise of grades they depend on each session's candidates
-    (None); else they are those of the log-normal prior of five.
+    (None); else they are those of the log-normal prior of five. Rankings without a history have
+    their own in any case (`rank_ratios`).
     """
     if prior is None or (prior.quality_variance is None and prior.unit == "ranks"):
         return quality_ratios()
@@ -140,8 +141,10 @@ class _Posterior:
         n_candidates = int((self.components >= 0).sum())
         chance = uncertainty.chance_variance[sessions]
         is_ranked = not np.isnan(chance).any()
-        grid = quality_ratios(n_candidates) if among is None else among
-        grid = rank_ratios(n_candidates) if is_ranked else grid
+        if is_ranked:
+            grid = rank_ratios(n_candidates)
+        else:
+            grid = quality_ratios(n_candidates) if among is None else among
         self.effects = np.nan_to_num(fit.effects[:, sessions])
         noise, axes = _directions(self.covariance.tobytes(), len(self.covariance))
         compared = noise > 1e-10 * max(float(noise[-1]), 1e-300)

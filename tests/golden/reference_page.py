@@ -16,13 +16,10 @@ _HEAD = """\
 Each operation is declared once. Its command, HTTP route, MCP tool and form take the parameters
 below under these names; an option of a command has dashes for underscores. Without a default, the
 [configuration](configuration.md#settings) or the rule sets the value. Unless said otherwise, the
-page has an operation at the address of its route without `/api`."""
+page has an operation at the address of its route without `/api`.
 
-_TYPES = """\
-## Types
-
-`?` marks what may be null (unknown, or none), `[]` a list, `{}` an object from names to such
-values."""
+`?` marks what may be null (unknown, or none), `[]` a list (an option that may be repeated), `{}`
+an object from names to such values (`NAME=VALUE` in an option)."""
 
 _BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 
@@ -89,14 +86,18 @@ _FEWEST_SHARED = 9
 """Rows times the operations that take them. Fewer stand with the first."""
 
 
-_MEASURED = {
+_EXPLAINED = {
     "ReviewerAudit": "audit.md#one-reviewer",
     "GradingAudit": "audit.md#criterion-by-criterion",
     "PanelAudit": "audit.md#the-panel",
     "CriterionAudit": "audit.md#the-panel",
     "LengthAudit": "audit.md#one-reviewer",
+    "BallotObject": "ballot-files.md#json-lines",
 }
-"""Types of measures that a page explains with their formulas."""
+"""Types whose fields another page explains."""
+
+_FEWEST_LINES = 2
+"""Lines that two types share, from which on the smaller refers to the larger."""
 
 _FEWEST_EVENTS = 10
 """A choice of so many types is one of events."""
@@ -111,7 +112,12 @@ def reference_page() -> str:
     first: dict[Row, str] = {}
     sections = [_section(each, groups, types, takers, first) for each in operations]
     shared = [f"## {_heading(rows)}\n\n{_rows(rows)}" for rows in groups.values()]
-    described = [_TYPES, *(_type(name, types[name]) for name in sorted(types))]
+    lines = {
+        name: [*_fields(schema["properties"])]
+        for name, schema in types.items()
+        if "properties" in schema
+    }
+    described = ["## Types", *(_type(name, types[name], lines) for name in sorted(types))]
     return "\n\n".join([_HEAD, *sections, *shared, *described]) + "\n"
 
 
@@ -231,9 +237,9 @@ def _row(parameter: Parameter) -> tuple[str, ...]:
     bounds = [
         f"{_BOUNDS[name]} {bound:g}" for name, bound in parameter.bounds.items() if name in _BOUNDS
     ]
-    takes = " ".join([takes, " and ".join(bounds)]).strip()
     if parameter.many:
-        takes = f"any number of {takes}" if parameter.many == "list" else f"name and {takes}"
+        takes = f"{takes}[]" if parameter.many == "list" else f"{{{takes}}}"
+    takes = " ".join([takes, " and ".join(bounds)]).strip()
     if parameter.option != f"--{parameter.name.replace('_', '-')}":
         takes = f"`{parameter.option}`: {takes}"
     return f"`{parameter.name}`", takes + _default(parameter), parameter.doc.text
@@ -250,21 +256,33 @@ def _default(parameter: Parameter) -> str:
 def _value(parameter: Parameter) -> str:
     if parameter.parser is not None:
         return parameter.parser.expected
-    names: dict[type, str] = {bool: "true or false", int: "whole number", float: "number"}
-    return names.get(parameter.kind, "text")
+    names: dict[type, str] = {bool: "boolean", int: "integer", float: "number"}
+    return names.get(parameter.kind, "string")
 
 
-def _type(name: str, schema: Mapping[str, Any]) -> str:
+def _type(name: str, schema: Mapping[str, Any], lines: Mapping[str, Sequence[str]]) -> str:
     parts = [f"### {name}", schema.get("description", "")]
-    fields = schema.get("properties", {})
-    if name in _MEASURED:
-        names = ", ".join(f"`{each}`" for each in fields)
-        parts.append(f"[The audit]({_MEASURED[name]}) explains its measures: {names}.")
-    elif fields:
-        parts.append("\n".join(_fields(fields)))
+    if name in _EXPLAINED:
+        names = ", ".join(f"`{each}`" for each in schema["properties"])
+        parts.append(f"Fields, as [explained]({_EXPLAINED[name]}): {names}.")
+    elif name in lines:
+        parts += _lines_of_type(name, lines)
     elif "enum" in schema:
         parts.append(" · ".join(f"`{each}`" for each in schema["enum"]))
     return "\n\n".join(part for part in parts if part)
+
+
+def _lines_of_type(name: str, lines: Mapping[str, Sequence[str]]) -> Iterable[str]:
+    """Refer to the larger type that has the same lines, and give the type's own."""
+    larger = [each for each in lines if (len(lines[each]), each) > (len(lines[name]), name)]
+    owner = max(larger, key=lambda each: len({*lines[each]} & {*lines[name]}), default=name)
+    shared = [line for line in lines[name] if line in lines[owner] and owner != name]
+    if len(shared) < _FEWEST_LINES:
+        shared = []
+    else:
+        names = ", ".join(line.removeprefix("- ").partition(" (")[0] for line in shared)
+        yield f"Also {names} of [{owner}](#{owner.lower()})."
+    yield "\n".join(line for line in lines[name] if line not in shared)
 
 
 def _fields(fields: Mapping[str, Any]) -> Iterable[str]:

@@ -93,7 +93,7 @@ class CriterionReport:
     panel
         All models together; null in a report on one reviewer, or if no model grades it.
     graders
-        Reviewers in the order of the audit; at least one.
+        Reviewers, in the order of the audit.
     """
 
     criterion: str
@@ -114,22 +114,21 @@ class AuditReport(NotebookDisplay, FrameSource):
     level
         Confidence level of all intervals.
     reviewers
-        The models that review, by name.
+        Models, by name.
     persons
-        The people who voted, by name.
+        People who voted, by name.
     people
-        All people as one line; null if no person voted.
+        All people together; None: nobody voted.
     panel
         All models together; null in a report on one reviewer or criterion.
     calibration
-        How often a panel this sure of a pair agreed with people; null in a report on
-        one reviewer or criterion.
+        How often panels this sure of a pair agreed with people; None likewise.
     concerns
-        Reviewer to the measures that stand out; reviewers without any are omitted.
+        Reviewer to the measures that stand out, if any.
     only
         The requested reviewer; null if all.
     criterion
-        All reviewers' grading on the requested criterion; null if none was requested.
+        Grading on the requested criterion; None: none requested.
     aliases
         Old name of a model to its new one.
     """

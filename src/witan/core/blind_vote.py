@@ -231,7 +231,7 @@ class Difference:
     above, below
         As the person places them.
     is_clear
-        True if the panel's order is clear, not too close to call.
+        The panel's order is clear.
     """
 
     above: str
@@ -250,13 +250,13 @@ class Agreement:
     pairs_decided
         Pairs that neither places equal.
     pairs
-        Pairs of the candidates that both rank.
+        Pairs of candidates that both rank.
     same_best
-        Whether the two have a best candidate in common; null: the panel ranks none of them.
+        They share a best candidate; None: the panel ranks none.
     clear_alike, clear_decided
-        Of the pairs alike and decided, those that the panel does not find too close to call.
+        The same, of pairs clear to the panel.
     differences
-        Pairs in opposite orders, first those that are clear to the panel.
+        Pairs in opposite orders, clear ones first.
     """
 
     pairs_alike: int

@@ -53,13 +53,13 @@ class CorrectedMean:
     Parameters
     ----------
     corrected
-        The jury's mean, corrected by people's votes; without a value where there are too few.
+        The jury's mean, corrected by people's votes; no value where these are too few.
     jury
-        The jury's own mean, uncorrected.
+        The jury's own.
     people
-        The mean of people alone.
+        People's alone.
     slope
-        How much of a difference between the jury's values counts: 0 where it tells nothing.
+        λ, the weight of the jury's differences; 0: they tell nothing.
     """
 
     corrected: Measure
@@ -83,9 +83,9 @@ class SystemEstimate:
     Parameters
     ----------
     system
-        The name of the candidate; None: all of them.
+        Name of the candidate; None: all together.
     quantity
-        ``mean grade``, ``pass rate`` or ``share of rivals beaten``.
+        What is estimated.
     mean
         Over sessions.
     """
@@ -102,9 +102,9 @@ class DifferenceEstimate:
     Parameters
     ----------
     first, second
-        The systems; the estimate is of the first minus the second.
+        The systems; the estimate is first minus second.
     quantity
-        ``mean grade``, ``pass rate`` or ``share of rivals beaten``.
+        What is compared.
     mean
         Over sessions.
     """
@@ -122,11 +122,11 @@ class PanelRate:
     Parameters
     ----------
     system
-        The name of the candidate.
+        Name of the candidate.
     jury
-        The share of passing grades, uncorrected.
+        Share of passing grades, uncorrected.
     independent
-        Dawid and Skene's: reviewers err independently of each other.
+        By Dawid and Skene: reviewers err independently.
     shared
         The same with a shared error; its interval spans both.
     """
@@ -161,15 +161,15 @@ class PanelEstimate:
     Parameters
     ----------
     shared_error
-        Correlation of the reviewers' errors that `PanelRate.shared` assumes.
+        Correlation of the reviewers' errors that `shared` of the rates assumes.
     rates
-        By system, in the order of `Estimates.systems`; none: `why` says so.
+        By system, in the order of the estimates; none: `why` says so.
     reviewers
         In alphabetical order.
     why
         Why there is no estimate.
     texts, questions
-        Those that it rests on; texts of one question are a cluster.
+        What it rests on.
     """
 
     shared_error: float
@@ -189,19 +189,19 @@ class Estimates(NotebookDisplay, FrameSource):
     level
         Of the intervals.
     pass_mark
-        Lowest passing grade, from 1 to 10; None: no pass rate is estimated.
+        Lowest passing grade; None: no pass rate.
     sessions, people_sessions
-        How many there are, and how many of them have people's votes.
+        Sessions, and those with people's votes.
     questions
-        Different ones; a session whose question is unknown has one of its own.
+        Different questions; an unknown one counts as its own.
     cluster
-        What varies together in the intervals: sessions of one question, or each session by itself.
+        What the intervals are clustered by.
     systems
-        By quantity; all together first, where they are graded, then the best.
+        By quantity, best first; before them all together, if graded.
     differences
         Of every two systems, the better first.
     panel
-        Pass rates by Dawid and Skene's model; None: people voted, or there is no pass mark.
+        Pass rates by Dawid and Skene's model; None: people voted, or no pass mark.
     """
 
     level: float

@@ -83,15 +83,15 @@ class Tenth:
     Parameters
     ----------
     low, high
-        Where it lies between .5 and 1.
+        Its bounds, from .5 to 1.
     probability
         Mean stated probability.
     expectation
         Mean share that the others would find if it were right.
     share
-        Share that the others found, a tie counting half; its n counts sessions.
+        Share that the others found, a tie counting half; n counts sessions.
     n_claims
-        Draws, or pairs of these, in it.
+        Draws, or pairs of these.
     deviates
         Share and expectation differ beyond chance, all tenths considered.
     """
@@ -112,9 +112,9 @@ class CalibrationCurve:
     Parameters
     ----------
     tenths
-        From .5 up; those without a claim are left out.
+        From .5 up; none without a claim.
     gap
-        Found minus expected, over all of them.
+        Found minus expected.
     log_score, log_floor
         Mean −ln of the expected probability of what was found; and of giving all the same.
     brier, brier_floor
@@ -136,15 +136,15 @@ class PanelCheck:
     Parameters
     ----------
     reviewers
-        How many were drawn.
+        Reviewers drawn.
     others
-        Mean number of those that they were compared with.
+        Mean number of those compared with.
     sessions, draws
-        How many sessions there were, and draws over all of them.
+        Sessions, and draws over all of them.
     p_best
-        Of the candidate likeliest to be best.
+        Of the likeliest best candidate.
     p_beats
-        Of every pair, on the side of the likelier.
+        Of every pair, on its likelier side.
     """
 
     reviewers: int
@@ -164,21 +164,21 @@ class CalibrationCheck(NotebookDisplay):
     against
         Who the others are.
     prior
-        What was known beforehand: ``public``, ``history`` (learned from these sessions), ``none``.
+        ``public``, ``history`` (learned from these sessions), or ``none``.
     level
         Of the intervals.
     seed
         Of the draws.
     sessions
-        How many there are, with or without reviewers enough.
+        Sessions, those with too few reviewers included.
     panels
         By number of reviewers.
     matched
-        Per reviewer, the share of the pairs decided by people on which it sides with them, a tie
-        counting half; empty against reviewers.
+        Reviewer to its share of pairs decided as by people, a tie counting half; empty against
+        reviewers.
     weights
-        Per reviewer, learned from this; empty against reviewers, or if nobody judged fifty such
-        pairs. For sessions other than these.
+        Reviewer to weight, for other sessions; empty likewise, or if nobody judged fifty pairs that
+        people decided.
     """
 
     against: Against

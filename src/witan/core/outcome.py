@@ -63,14 +63,13 @@ class Prior:
     noise_variance, noise_df
         s₀² and d₀ of the moderated variance (d₀·s₀² + d·s²)/(d₀ + d).
     quality_variance
-        Variance of candidate effects between candidates of a session, in the same unit squared;
-        None: unknown.
+        Variance of candidate effects within a session, in the same unit squared.
     unit
-        What it was learned on: grade points, or ranks.
+        What it was learned on.
     n_sessions, n_imported
-        How many sessions it was learned from, and how many of them came in from files.
+        Sessions that it was learned from, and those of them imported.
     source
-        ``history``: learned from sessions; ``public``: from judges elsewhere, see `public_prior`.
+        Learned from sessions, or from published judges.
     """
 
     noise_variance: float
@@ -98,21 +97,21 @@ class Standing:
     rank
         1 is best; equal lines share it (1, 2, 2, 4).
     score, std_error, interval
-        The rule's number; None where it has none.
+        The rule's number.
     votes, wins
         Counted ballots that rank or grade it; first places, k tied for first 1/k each.
     coverage, confidence
-        Share of the seats that could have voted for it and did; high, medium or low.
+        Share of the seats that could have voted for it and did; in words.
     tied_with_next
         Too close to call against the line below.
     p_best
-        Probability that another draw of such reviewers would place it best; None: unknown.
+        Probability that another draw of such reviewers would place it best.
     effect
-        Candidate effect of the additive fit that p_best and ties come from; None: not estimable.
+        Candidate effect of the additive fit, behind p_best and ties.
     tier, band
-        Number of the group that ties cannot separate, 1 the best; band of its mean grade.
+        Its tier, 1 the best; in words, its mean grade.
     failed
-        Flags of the safety gate, empty for a candidate that passed.
+        Flags of the safety gate.
     """
 
     candidate: str
@@ -152,11 +151,11 @@ class BallotNote:
     weight
         How much it counts; 1 by default.
     ranking
-        Its groups, best first, as they were counted.
+        Its groups as counted, best first.
     tau
         Kendall's τ-b between the ballot and the outcome's ranking; None where either is flat.
     mismatch
-        Its ranking and its grades contradict each other in some pair.
+        Its ranking and grades contradict each other on some pair.
     """
 
     reviewer: str
@@ -176,68 +175,65 @@ class Outcome(NotebookDisplay, FrameSource):
     session
         Its name.
     rule
-        The rule that counted.
+        Rule that counted.
     parameters
-        The rule's parameters.
+        Its parameters.
     ties
         How lines were separated.
     level
         The confidence level.
     prior
-        What was borrowed from earlier sessions; None: nothing.
+        What was borrowed from other sessions.
     recusal
         When a reviewer's own candidate left its ballot.
     unranked
-        What a candidate that a ballot leaves out was given.
+        What a candidate left out of a ballot got.
     warnings
-        What was changed or doubtful, in sentences.
+        What was changed or doubtful, a sentence each.
     why
-        Why this rule was taken, in one sentence.
+        Why this rule, in one sentence.
     interpretation
         What the standings say, in one sentence.
     standings
         Best first.
     p_beats
-        ``p_beats[i][j]``: probability that the candidate of line i would be placed above that of
-        line j by another draw of such reviewers; None where it cannot be estimated.
+        ``p_beats[i][j]``: probability that another draw of such reviewers would place line i above
+        line j.
     unresolved
-        Pairs of candidates that are too close to call at the stated level.
+        Pairs of candidates too close to call.
     disputed_by
-        Whom the fit places above the first line beyond noise, against the order of the rule.
+        Candidates that the fit places above the first line, beyond noise.
     condorcet_winner, cycles
         Who beats every rival head to head; groups of candidates in a majority cycle.
     kendall_w
-        Agreement of the ballots, 0 to 1; None with fewer than two.
+        Agreement of the ballots, 0 to 1; None: fewer than two.
     n_ballots, n_abstentions
         Ballots with an effect on the scores (in pair files, opinions on one pair), and seats
         without a ballot.
     without_effect
-        Reviewers whose ballots the rule reads nothing from, such as rankings without grades under
-        a rule that reads grades.
+        Reviewers of whose ballots the rule reads nothing, such as rankings where it reads grades.
     effective_votes, rho, rho_is_assumed
-        How many independent reviewers these are worth, given shared errors rho (None: they share
-        none); None: nothing is fitted. Whether that rho is the public default, neither given nor
-        learned.
+        Independent reviewers that these are worth under the shared error rho (None: none), and
+        whether rho is the public default; None: nothing is fitted.
     ballots_to_flip, flip_is_exact
-        The fewest ballots whose removal or reversal ends the leader's lead; None: no leader, or not
-        searched. When not exact, a smaller number may suffice; None: not searched.
+        Fewest ballots whose removal or reversal ends the lead, or an upper bound if not exact;
+        None: no leader, or not searched.
     tie_broken_by
-        What separated equal scores anywhere in these standings; None: nothing had to.
+        What separated equal scores; None: nothing had to.
     fit
-        What the uncertainty was fitted on.
+        What uncertainty was fitted on.
     df
         Residual degrees of freedom of the fit, the prior's included.
     ballots, abstentions
-        What was counted of each ballot; reviewer → why there is none.
+        Each ballot as counted; reviewer to why there is none.
     order_kept
-        Reviewer → pairs judged alike in both orders, of those it judged in both.
+        Reviewer to pairs judged alike in both orders, and pairs judged in both.
     margins
-        ``margins[i][j]``: weight of the ballots that place line i above line j less the reverse, in
-        the order of the standings.
+        ``margins[i][j]``: weight of the ballots that place line i above line j, less the reverse.
     fell_back_to
-        The rule whose scores are shown where the one chosen had nothing to score by.
+        Rule whose scores are shown because the chosen one had none.
     scales
-        On which grades were given, where that is not 1–10 beyond doubt; they count as 1–10.
+        Scales of the grades that are not 1–10 beyond doubt; they count as 1–10.
     details
         Rule-specific numbers of the session; under ``people`` how many reviewers are
         people, and under ``unnamed_votes`` how many of those are comparisons by nobody known.
@@ -289,7 +285,7 @@ class Outcome(NotebookDisplay, FrameSource):
 
     @property
     def leaders(self) -> tuple[str, ...]:
-        """Candidates sharing the first rank; empty without votes."""
+        """Candidates of the first rank; empty without votes."""
         return tuple(s.candidate for s in self.standings if s.rank == 1 and s.votes > 0)
 
     @property
@@ -301,7 +297,7 @@ class Outcome(NotebookDisplay, FrameSource):
 
     @property
     def clear_leader(self) -> str | None:
-        """The candidate above all with enough votes, beyond noise; None: nobody."""
+        """The candidate above all with enough votes, beyond noise."""
         decided = not self.disputed_by and self.tie_broken_by != "seat order"
         rivals = sum(line.votes >= MIN_VOTES for line in self.standings) > 1
         alone = len(self.tied_for_best) == 1
@@ -309,7 +305,7 @@ class Outcome(NotebookDisplay, FrameSource):
 
     @property
     def tied_for_best(self) -> tuple[str, ...]:
-        """The leaders, and candidates too close to them with enough votes."""
+        """The leaders, and candidates with enough votes too close to them."""
         return _tied_for_best(self.standings, self.unresolved)
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
@@ -332,11 +328,11 @@ class Leads:
     Parameters
     ----------
     sessions
-        How many the rule counted.
+        Sessions that the rule counted.
     clear, shared
-        In how many a leader is clear, and in how many several share the lead.
+        Those with a clear leader, and those in which several share the lead.
     times
-        Candidate to sessions that it leads, alone or with others; the most frequent first.
+        Candidate to sessions that it leads, alone or not; most frequent first.
     """
 
     sessions: int

@@ -56,7 +56,7 @@ class Criterion:
     description
         The question that a grade answers.
     anchors
-        Best band first; empty when the description has to do.
+        Best band first; may be empty.
     """
 
     name: str

@@ -216,15 +216,15 @@ class AnswerEntry:
     seat
         The seat.
     model
-        The model behind it.
+        Its model.
     chars
-        Characters of the answer.
+        Its characters.
     seconds
         How long it took.
     cost_usd
         What it cost.
     output_tokens
-        Tokens that it was.
+        Its tokens.
     failed
         There is no answer.
     """

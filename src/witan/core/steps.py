@@ -13,9 +13,9 @@ class Step:
     Parameters
     ----------
     title, sentences
-        Its heading, and what is said below it.
+        Its heading and text.
     header, rows
-        A table, every row as long as the header; both may be empty.
+        A table, every row as long as the header; may be empty.
     """
 
     title: str

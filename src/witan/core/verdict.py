@@ -52,15 +52,14 @@ class TextGrades:
     text
         Its name.
     overall
-        Mean of the reviewers' overall grades by the rubric; None: nobody graded it.
+        Mean of the overall grades; None: nobody graded it.
     criteria
         Criterion to mean grade, in the order of the rubric.
     p_pass
-        Probability that reviewers like these would on average grade it at the pass mark or above;
-        None: unknown, or no pass mark.
+        Probability that reviewers like these would on average grade it at the pass mark or above.
     ballots_to_flip
-        The fewest ballots, of its highest or its lowest grades, without which it would not be
-        decided so; None: no number of them, or nothing is decided.
+        Fewest of its highest or lowest grades without which it is not decided; None: no number of
+        them, or nothing is decided.
     failed
         Flags of the safety gate.
     """
@@ -83,25 +82,25 @@ class Verdict(NotebookDisplay, FrameSource):
         One text passes if `p_pass` reaches the level, and fails if it is as close to 0. Of several,
         the expected one, or else any, has to lead clearly as well. None: one text, no pass mark.
     text
-        The text it is about: the only one, the expected one, or the clear leader; None: no leader.
+        The text it is about: the only, the expected, or the clearly leading one.
     leader
-        The text clearly above all others; None: there is none, or one text.
+        The text clearly above all others.
     probability
-        Of one text `p_pass`; of several, that this one, or else the first, is best. None: unknown.
+        Of one text `p_pass`; of several, that this one, or else the first, is best.
     ballots_to_flip
-        The fewest ballots that could change it; None: not known, or no number of them.
+        Fewest ballots that could change it; None: unknown, or no number of them.
     pass_mark
-        Lowest passing grade; None: there is none.
+        Lowest passing grade.
     level
         How sure a decision has to be, in (0, 1).
     look_level
-        How sure each look has to be for that, where the jury was looked at several times.
+        How sure each look has to be for that, if there were several.
     texts
         Their grades, best first.
     reviewers
         Whose ballots count.
     severity
-        By which their grades are corrected; None: they are not.
+        What their grades are corrected by.
     """
 
     decision: Decision | None

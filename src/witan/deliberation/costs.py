@@ -16,11 +16,11 @@ class Cost:
     Parameters
     ----------
     total_usd
-        Cost of all calls; None if that of some call is unknown.
+        Cost of all calls; None: that of some call is unknown.
     known_usd
-        Cost of the calls whose cost is known.
+        Cost of the calls with a known one.
     committed_usd
-        Most that all calls may cost: those of unknown cost at their highest.
+        Most that all calls may cost, unknown ones at their highest.
     calls
         Calls begun, repeated and unfinished ones included.
     """

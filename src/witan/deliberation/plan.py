@@ -28,20 +28,20 @@ class PlanLine:
     calls
         Number of calls.
     input_tokens
-        Most tokens sent by all these calls together.
+        Most tokens that all these calls send.
     output_tokens
-        Most tokens received by all these calls together.
+        Most tokens that all these calls receive.
     worst_usd
-        Highest cost; None if the member's price is unknown.
+        Highest cost.
     if_needed
-        True if made only when another call fails: the repair of a review, the next chairman.
+        Made only when another call fails: the repair of a review, the next chairman.
     least_usd
-        Smallest reservation of one of these calls; None if the price is unknown.
+        Smallest reservation of one of these calls.
     expected_usd
-        Expected cost of all these calls; None if the price is unknown.
+        Expected cost of all these calls.
     probability
-        Probability that they are made when nothing fails: below 1 if reviewers are asked only while
-        the result is too close to call.
+        Probability that they are made when nothing fails; below 1 where only a result too close to
+        call needs more reviewers.
     """
 
     seat: str

@@ -679,13 +679,13 @@ class SessionImport:
     session
         Its name; unique in a history.
     at
-        Time of the question; None if the file does not say, then the time of the import is used.
+        Time of the question; None: unknown, and the time of the import counts.
     answers, lengths
         Candidate to its text; candidate to its length if only that is known.
     session_record
         A whole council session with its events; ballots and answers then come from it.
     simulated
-        True if some seat plays a script.
+        Some seat plays a script.
     closing
         The final answer of the council.
     question, category
@@ -695,7 +695,7 @@ class SessionImport:
     models
         Candidate to the model behind it.
     kept
-        Reviewer to pairs judged equally in both orders, and pairs judged in both.
+        Reviewer to pairs judged alike in both orders, and pairs judged in both.
     repaired
         Reviewers whose reviews needed a repair.
     took

@@ -166,21 +166,21 @@ class Synthesis:
     text
         The final answer.
     mode
-        Whether it is a synthesis, a verdict, or the best answer.
+        A synthesis, a verdict, or the best answer.
     cut
-        True if it ended at its token limit.
+        It ended at its token limit.
     chairman
-        Its author; None if the text is the best-ranked answer, or the tied ones.
+        Its author; None: the text is the best-ranked answer, or the tied ones.
     labels
         Label to seat: what [A] in the text stands for.
     approved
-        In the mode ``verdict``: whether it approves.
+        Whether it approves; None: not in the mode ``verdict``.
     failed
-        Chairman to reason, in the order in which they were tried.
+        Chairman to reason, in the order of trying.
     unresolved
         Cited labels that stand for no answer.
     doubtful
-        Letters in brackets that may mean something other than an answer.
+        Letters in brackets that may not mean an answer.
     """
 
     text: str

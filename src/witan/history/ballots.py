@@ -128,15 +128,15 @@ class RevealedAnswer:
     label
         Its label on the paper.
     position
-        Its position on the paper, 1-based.
+        Its position there, from 1.
     candidate
-        The seat or candidate that wrote it.
+        Seat or candidate that wrote it.
     model
-        The model of its seat, or its author in a file.
+        Model of its seat, or its author in a file.
     rank
-        The person's rank for it; equal answers share the best.
+        The person's rank; equal answers share the best.
     panel_rank
-        The panel's rank; null if it gave none.
+        The panel's rank; None: none.
     """
 
     label: str
@@ -154,11 +154,11 @@ class PanelResult:
     Parameters
     ----------
     rule
-        The rule by which its ballots were counted.
+        Rule that counted.
     interpretation
         Its standings in one sentence.
     n_ballots
-        How many ballots it rests on.
+        Ballots that it rests on.
     """
 
     rule: str
@@ -173,21 +173,21 @@ class VoteResult:
     Parameters
     ----------
     session
-        The session that was voted on.
+        Session that was voted on.
     simulated
-        True if a member is scripted.
+        Some seat plays a script.
     reviewer
         The voter's name.
     replaced
-        True if the vote replaced an earlier one.
+        It replaced an earlier vote.
     is_open
-        True if the session is not closed; the vote counts when it is.
+        The session is not closed; the vote counts when it is.
     answers
         Best first.
     panel
-        The panel's outcome; null if none of its ballots can be counted, or not yet.
+        The panel's outcome; None: none of its ballots can be counted, or not yet.
     agreement
-        The agreement of the two rankings; null if the panel has none.
+        Agreement of the two rankings; None: the panel has none.
     """
 
     session: str

@@ -430,32 +430,32 @@ class SessionSummary:
     session, at
         Its name, and when its question was asked.
     status
-        Its status: ``running`` if a process records it, ``interrupted`` if none does.
+        ``running`` if a process records it, ``interrupted`` if none does.
     category
-        The kind of question; None if unknown.
+        The kind of question.
     simulated
-        True if a member was scripted.
+        Some seat plays a script.
     question
-        What was asked; empty if unknown.
+        What was asked; empty: unknown.
     rule
-        The rule by which its ballots are counted; None if they are not counted.
+        Rule that counts its ballots; None: none does.
     leader
-        The model with the highest score under the session's rule; None if none, or several.
+        Model with the highest score under that rule; None: none, or several.
     leader_seat
-        The name of its seat in the session; None if none, or several.
+        Seat of the leader.
     cost_usd
-        Its cost in US dollars; None if unknown.
+        Its cost in US dollars.
     source
-        ``council``, or the file from which it was imported.
+        ``council``, or the file that it was imported from.
     parent, relation
         The session from which it derives, and how, such as ``rejudged``.
     has_events
-        True if it has a council's events; else it was imported as ballots.
+        It has a council's events, else only ballots.
     imported
-        True if it was imported from a file, with events or as ballots.
+        It came from a file.
     p_best
-        The probability that another draw of reviewers would place the leader best; None if
-        unknown, as for imported ballots, which several rules may count.
+        Probability that another draw of reviewers would place the leader best; unknown for imported
+        ballots, which several rules may count.
     """
 
     session: str

@@ -46,18 +46,15 @@ def _import_record() -> Any:
 
     optional = ("at", "category", "lengths", "closing", "models", "kept", "repaired", "took")
     own: dict[str, Any] = {
+        "session": Annotated[str, Doc("Its name.")],
         "witan_imported": Annotated[int, Doc("The version of the record.")],
-        "source": Annotated[str, Doc("File that the record was read from.")],
-        "status": Annotated[State, Doc("Status of the session, as of any session.")],
-        "text": Annotated[str | None, Doc("Final answer, if the file has one.")],
-        "ballots": Annotated[tuple[BallotObject, ...], Doc("The ballots that are counted.")],
+        "source": Annotated[str, Doc("File that it was read from.")],
+        "status": Annotated[State, Doc("Its status.")],
+        "text": Annotated[str | None, Doc("The final answer.")],
+        "ballots": Annotated[tuple[BallotObject, ...], Doc("Ballots that count.")],
         "votes": Annotated[tuple[BallotObject, ...], Doc("People's ballots, if not counted.")],
-        "outcome": Annotated[
-            OutcomeJson | None, Doc("Outcome of the ballots; null if there is none.")
-        ],
-        "not_counted": Annotated[
-            str | None, Doc("Why the ballots are not counted; null if they are.")
-        ],
+        "outcome": Annotated[OutcomeJson | None, Doc("Outcome of the ballots.")],
+        "not_counted": Annotated[str | None, Doc("Why the ballots do not count; null: they do.")],
         "under_way": Annotated[bool, Doc("Always false.")],
         "trust": Annotated[str | None, Doc("Trust line: voters, ties and what is missing.")],
         "record_problem": Annotated[str | None, Doc("Always null.")],
@@ -237,7 +234,7 @@ class SessionRecord:
     witan_session
         The version of the record.
     witan
-        The version of Witan that opened the session.
+        Version of Witan that opened the session.
     session
         Its name.
     simulated
@@ -245,13 +242,13 @@ class SessionRecord:
     question
         What was asked.
     status
-        Its status; null while it is running.
+        Its status; None: running.
     missing
         A sentence for each missing thing.
     notes
         How the council was seated, and what was odd about replies.
     text
-        The final answer, or null.
+        The final answer.
     answers
         Seat to its answer.
     unanswered
@@ -259,11 +256,11 @@ class SessionRecord:
     safety
         What the safety gate concluded.
     ballots
-        One for each reviewer, abstentions included.
+        One per reviewer, abstentions included.
     outcome
-        Outcome of the ballots; null with fewer than the quorum.
+        Outcome of the ballots; None: fewer than the quorum.
     synthesis
-        Who wrote the final answer; null without one.
+        The final answer and its author.
     cost
         What it cost.
     seconds
@@ -271,19 +268,19 @@ class SessionRecord:
     events
         Everything that happened, in order.
     verdict
-        The jury's decision on given texts; null without texts, or with too few ballots.
+        The jury's decision on given texts; None: no texts, or too few ballots.
     rankings
-        The ranking before, and now, of a session that another jury judged.
+        Rankings before and now, if another jury judged a session's answers.
     votes
-        What people voted on it.
+        People's votes on it.
     children
         Sessions derived from it, and how.
     under_way
         Whether it is running.
     trust
-        Voters, ties, cost and what is missing; null while it is running.
+        Trust line: voters, ties, cost and what is missing; None: running.
     record_problem
-        Why it is not in the history; null if it is.
+        Why the history does not have it; None: it does.
     """
 
     witan_session: int

@@ -50,7 +50,7 @@ class ConfidenceBand:
     Parameters
     ----------
     low, high
-        Where it lies between 0 and 1.
+        Its bounds.
     confidence
         Mean agreement of the panel with itself.
     pairs
@@ -73,7 +73,7 @@ class BandBlock:
     Parameters
     ----------
     low, high
-        Where they lie between 0 and 1.
+        Its bounds.
     pairs
         Decided by people.
     reliability
@@ -95,9 +95,9 @@ class Calibration:
     pairs
         Decided by people, in all.
     bands
-        As counted, the least sure first; bands without pairs are left out.
+        As counted, least sure first; none without pairs.
     blocks
-        The monotone fit, the least sure first.
+        The monotone fit, least sure first.
     """
 
     pairs: int

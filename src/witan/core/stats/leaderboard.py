@@ -32,19 +32,19 @@ class Terms:
     Parameters
     ----------
     rule
-        Whose per-session scores are averaged.
+        Rule of the scores averaged.
     kind
-        Whose ballots: those of models or of people.
+        Whose ballots.
     window
-        Which sessions the sums are of.
+        Which sessions.
     order_by
         ``score``, the mean over sessions; ``rating``, the Bradley–Terry strength; ``elo``.
     min_sessions
-        Models with fewer scored sessions are listed apart.
+        Models with fewer scored sessions are unranked.
     level
-        Of all intervals and comparisons.
+        Of intervals and comparisons.
     ghost_wins
-        The prior of the ratings: wins, and as many losses, of every model against one ghost.
+        Prior of the ratings: wins, and as many losses, of every model against one ghost.
 
     Raises
     ------
@@ -77,11 +77,11 @@ class Change:
     Parameters
     ----------
     score
-        Its mean score now less the one before.
+        Mean score now less that before.
     rank
-        Ranks gained; negative: lost. None: without a rank in either window.
+        Ranks gained, negative if lost; None: unranked in either window.
     beyond_error
-        The change of score is larger than noise explains; None: an error is unknown.
+        The score changed by more than noise; None: an error is unknown.
     """
 
     score: float
@@ -120,28 +120,28 @@ class LeaderboardLine:
     model
         Its present name.
     rank
-        1 is best within its group; dead heats share it (1, 2, 2, 4).
+        1 is best in its group; dead heats share it (1, 2, 2, 4).
     rank_low, rank_high
         Best and worst rank within noise, by the number that orders; unknown by Elo.
     tied_with_next
         Too close to call against the line below.
     provisional
-        Without a rank: too few scored sessions, no number to order by, or compared with nobody.
+        Unranked: too few scored sessions, no number to order by, or compared with nobody.
     group
-        Number, from 1, of its group of models that chains of comparisons connect.
+        Number, from 1, of its group of models joined by chains of comparisons.
     score, std_error, interval
-        Mean over sessions of the session's score; its error clustered by session.
+        Mean over sessions of its score there; error clustered by session.
     sessions, appearances
-        Sessions that gave it a score, and all in which it stood.
+        Sessions that scored it, and all in which it stood.
     votes, offered, wins
         Ballots that rank or grade it, seats that could have, and first places, k tied for first 1/k
         each.
     coverage, confidence
-        votes / offered, and high from 0.8 on, medium from 0.5 on, else low; one session is low.
+        votes / offered; high from 0.8 on, medium from 0.5 on, else low; one session is low.
     z
         Mean over sessions of its mean standardised grade.
     rating, rating_error, rating_interval
-        Bradley–Terry strength in logits, its error clustered by groups of sessions.
+        Bradley–Terry strength in logits; error clustered by groups of sessions.
     elo
         After the last session.
     change
@@ -187,14 +187,14 @@ class Leaderboard(NotebookDisplay, FrameSource):
     contenders
         Models too close to call against the first of their group.
     p_beats
-        Confidence that row i is stronger than row j, by the ratings; rows are `lines`, then
+        Confidence that row i is stronger than row j, by the ratings; rows: `lines`, then
         `provisional`.
     n_comparisons
         Weight of the comparisons behind the ratings.
     compared_to
         The window that changes refer to.
     warnings
-        Warnings, a sentence each.
+        A sentence each.
     interpretation
         The leaderboard in one sentence.
     """

@@ -194,13 +194,13 @@ class Measure:
     Parameters
     ----------
     value
-        None: there is none, and `why` says so.
+        None: `why` says why.
     interval
         From the jackknife over buckets of sessions; None: unknown, as with data in fewer than five.
     n, of
         How much it rests on, and of what: votes, pairs, ballots …
     needed
-        Below this n there is no value: "not enough data".
+        Below this n there is no value.
     unit
         What the value is in.
     why

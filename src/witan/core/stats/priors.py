@@ -68,13 +68,13 @@ class Severity:
     reviewers
         Whom it names.
     offsets
-        What each adds to a grade of 1 to 10 that reviewers like these would give on average.
+        What each adds to a grade of 1 to 10, against reviewers like these.
     covariance
         Of these offsets.
     noise
-        Variance of a grade around the panel's once the offsets are taken off.
+        Variance of a grade around the panel's without these offsets.
     n_sessions
-        How many it was learned from.
+        Sessions it was learned from.
     """
 
     reviewers: tuple[str, ...]

@@ -55,9 +55,9 @@ class Separation:
     grades
         The smallest gap in grades of 1 to 10 that it separates; None: none.
     next_reviewers, next_grades
-        The next larger council that separates any gap, and its gap; None: no larger one is known.
+        The next larger council that separates some gap, and its gap.
     power, noise
-        Power of the test, and the noise of grades: a typical one, or that of a history.
+        Power of the test, and noise of grades: typical, or of a history.
     authors
         The reviewers wrote the answers, and none judges its own.
     """

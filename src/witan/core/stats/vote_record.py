@@ -25,7 +25,7 @@ class ComparedVote:
     agreement
         Of the person's ranking with the panel's.
     question
-        What was asked; empty: it is not stored.
+        What was asked; empty: not stored.
     """
 
     session: str
@@ -41,11 +41,11 @@ class VotePeriod:
     Parameters
     ----------
     since
-        Its first day, as in 2026-11-21, or its month, as in 2026-11.
+        Its first day (2026-11-21), or its month (2026-11).
     votes
         How many there are.
     agreement, clear, close
-        As in `VoteRecord`.
+        As in `PersonalRecord`.
     """
 
     since: str
@@ -64,13 +64,13 @@ class VoteRecord:
     votes
         How many there are.
     agreement
-        Share of the pairs ordered alike, of those that neither places equal.
+        Share of pairs ordered alike, of those that neither places equal.
     clear, close
         The same of pairs clear to the panel, and of those too close to call.
     same_best
-        Share of the votes whose best answer is a best one of the panel.
+        Share of votes whose best answer is a best one of the panel.
     periods
-        By day or month, the earliest first.
+        By day or month, earliest first.
     """
 
     votes: int

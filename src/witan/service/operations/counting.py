@@ -70,7 +70,7 @@ class Tally:
     sessions
         Outcomes, in the order of the sessions' first ballots.
     not_counted
-        The sessions that could not be counted.
+        Sessions that could not be counted.
     not_read
         The lines that could not be read.
     without_effect
@@ -154,9 +154,9 @@ class OutcomeExplanation:
     witan
         The version that counted.
     outcome
-        The outcome of the session.
+        Outcome of the session.
     steps
-        From the ballots as cast to the difference between the first two.
+        From the ballots as cast to the difference of the first two.
     not_read
         The lines that could not be read.
     without_effect
@@ -269,22 +269,21 @@ class RuleComparison:
     rules
         Rules that counted at least one session.
     skipped
-        Rule to why it could count none.
+        Rule to why it counted none.
     tau
-        Mean over sessions of Kendall's τ-b between the rankings of two rules, in their order;
-        null where it is never defined.
+        Mean over sessions of Kendall's τ-b between the rankings of two rules; None: never defined.
     leader_differs
-        Sessions, counted by both rules, in which their leaders differ.
+        Sessions that both rules count, with different leaders.
     same_leaders
-        Sessions in which all rules that count them have the same leaders.
+        Sessions in which all rules that count them agree on the leaders.
     leads
         Rule to who leads how often.
     stability
-        Rule to the share of single ballots whose removal leaves its leaders as they were.
+        Rule to the share of ballots whose removal, one at a time, leaves its leaders as they were.
     n_sessions
-        How many sessions were compared.
+        Sessions compared.
     sessions
-        Each of them under each rule.
+        Each under each rule.
     not_read
         The lines that could not be read.
     without_effect

@@ -28,25 +28,25 @@ class PlanSummary:
     calls
         Calls when nothing fails.
     input_tokens, output_tokens
-        Tokens read and written, at most, when nothing fails.
+        Most tokens read and written when nothing fails.
     repairs
-        Further calls, should every review have to be asked for again; within `worst_usd`.
+        Further calls if every review is asked for again; `worst_usd` includes them.
     expected_usd
-        Expected US dollars when nothing fails; null if a price is unknown.
+        Expected cost when nothing fails.
     expected_from
         Sessions of the history whose lengths that rests on; 0: published lengths.
     worst_usd
-        US dollars at most; null if a price is unknown.
+        Highest cost.
     least_usd
-        US dollars that the smallest complete session reserves at once; null if unknown.
+        What the smallest complete session reserves at once.
     max_cost_usd, max_calls
-        The ceilings, or null.
+        The ceilings.
     refusal
-        Why a ceiling would refuse the session; null if none would.
+        Why a ceiling would refuse the session; None: none would.
     unpriced
-        Seats whose price is unknown.
+        Seats without a known price.
     separation
-        Smallest difference of answers that can be detected; null without grades.
+        Smallest difference of answers that can be detected; None: no grades.
     lines
         The calls of each seat in each stage.
     """

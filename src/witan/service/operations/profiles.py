@@ -47,21 +47,21 @@ class ProfileEntry:
     Parameters
     ----------
     name
-        Value of `profile`; empty for the council outside any profile.
+        Value of `profile`; empty for the council outside any.
     about
-        A sentence of the configuration on what it is for.
+        What it is for.
     seats
-        Who answers, and reviews unless there is a jury.
+        Members, who also review if there is no jury.
     jury
         Who reviews in their place.
     chairmen
         Who writes the final answer: the first, or if it fails the next.
     simulated
-        Whether its members are scripts.
+        Its members are scripts.
     notes
         What to know about how it is seated.
     problem
-        Why it is unavailable; null if it is available.
+        Why it is unavailable; None: it is available.
     """
 
     name: str
@@ -81,7 +81,7 @@ class ProfileList:
     Parameters
     ----------
     profiles
-        What is configured apart from any profile comes first.
+        First what is configured outside any profile.
     """
 
     profiles: tuple[ProfileEntry, ...]

@@ -42,21 +42,21 @@ class RuleEntry:
     needs
         What it reads: rankings, grades, or a whole history.
     summary
-        A sentence on what its score is.
+        What its score is.
     use_when
         When to take it.
     evidence
-        What is known of how well it does.
+        How well it does, as far as known.
     source
-        Where it is from.
+        Its publication.
     parameters
         Its own parameters, and their defaults.
     satisfies
-        The axioms that it keeps for all ballots.
+        Axioms that it keeps for all ballots.
     tie_break
-        What separates equal scores: wins, borda, or none.
+        What separates equal scores.
     lower_is_better
-        A low score is a good one.
+        A low score is good.
     version
         Grows when the same ballots would get another score.
     """
@@ -82,7 +82,7 @@ class RuleList:
     Parameters
     ----------
     rules
-        Every rule, or the one that was named.
+        All, or the one named.
     auto
         Sentences on how `auto` chooses.
     """
@@ -122,7 +122,7 @@ class RubricEntry:
     criteria
         What is graded from 1 to 10; weights add up to 1.
     ceilings
-        Bounds of the overall grade where one criterion is poor.
+        Bounds of the overall grade where a criterion is poor.
     """
 
     name: str
@@ -138,7 +138,7 @@ class RubricList:
     Parameters
     ----------
     rubrics
-        Every rubric, or the one that was named.
+        All, or the one named.
     """
 
     rubrics: tuple[RubricEntry, ...]

@@ -106,9 +106,9 @@ class SessionList:
     sessions
         A line for each.
     short
-        Name of a session to its shortest unambiguous beginning.
+        Session to its shortest unambiguous beginning.
     next
-        Cursor of the next page, for `after`; null on the last page.
+        Cursor of the next page, for `after`; None: this is the last.
     """
 
     history: str
@@ -253,11 +253,11 @@ class Deletion:
     Parameters
     ----------
     sessions
-        The sessions that were deleted.
+        Deleted sessions.
     children
         Sessions derived from them, which still hold their text, and how.
     set_aside
-        Records of interrupted sessions that were deleted with them.
+        Deleted records of interrupted sessions.
     note
         Where their text can still be read, and until when; null if nowhere.
     """

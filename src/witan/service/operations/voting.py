@@ -103,21 +103,21 @@ class VotingPaper:
     Parameters
     ----------
     session
-        The session that is voted on.
+        Session to vote on.
     paper
-        Its code, to be sent with a ranking by its labels.
+        Its code, to be sent with a ranking by labels.
     simulated
-        Some seat of the session plays a script.
+        Some seat plays a script.
     reviewer
         Who votes.
     question
-        The question of the session.
+        What was asked.
     files
-        Names of the files that the question came with.
+        Names of the files with it.
     answers
         Label to answer, names of models masked.
     absent
-        How many candidates are not on it, because their answers are not stored.
+        Candidates that are not on it, because their answers are not stored.
     voted
         This person has voted on the session before.
     """
@@ -203,13 +203,12 @@ class PersonalRecord(VoteRecord):
     level
         Confidence level of all intervals.
     latest
-        The latest votes compared, at most 50, the last first, without their differences.
+        The latest votes compared, at most 50, last first, without their differences.
     not_blind, simulated, waiting, without_panel
-        Votes that are not compared: not known to be blind, being cast after seeing the panel or
-        authors, or from a data set; on simulated sessions; on sessions that are not closed; and on
+        Votes not compared: not known to be blind; on simulated sessions; on sessions not closed; on
         sessions without a panel's ranking.
     uncounted
-        Closed session to why the vote on it could not be counted; it is not compared.
+        Closed session to why the vote on it cannot be counted.
     """
 
     reviewer: str

@@ -28,6 +28,7 @@ from witan.core.session_ballots import (
     AnswerEntry,
     BallotEntry,
     Entries,
+    GradedEntries,
     GradedReading,
     MatchupEntry,
     ModelNames,
@@ -66,7 +67,7 @@ def ballot_entries(
     reading: Reading | GradedReading,
     lengths: Mapping[str, int],
     named: ModelNames,
-) -> list[BallotEntry]:
+) -> Sequence[BallotEntry]:
     """One row per ballot of one kind, in the order given.
 
     A ballot that says nothing has a row without candidates and abstains. So has one that a later
@@ -114,32 +115,20 @@ def ballot_entries(
 
 def _graded_entries(
     ballots: SessionBallots, reading: GradedReading, lengths: Mapping[str, int], named: ModelNames
-) -> list[BallotEntry]:
+) -> GradedEntries:
     """Make `ballot_entries` from ballots with grades only."""
-    electorate = reading.electorate
-    names = electorate.candidates
-    models, unplaced = tuple(map(named.candidate, names)), (0,) * len(names)
-    chars = tuple(map(lengths.get, names))
+    names, reviewers = reading.electorate.candidates, reading.reviewers
     agreements, repaired = ballots.order_agreement, ballots.repaired_reviewers
-    entries = []
-    voters = zip(reading.reviewers, reading.kinds, reading.block.lines[reading.row], strict=True)
-    for reviewer, kind, (own, shares, grades) in voters:
-        lists: Any = (models, own, shares, grades, unplaced, chars)
-        if True in own and grades[seat := own.index(True)] is None:
-            lists = [column[:seat] + column[seat + 1 :] for column in lists]
-        model = kind == "model"
-        same, compared = agreements.get(reviewer, (0, 0)) if model and agreements else (0, 0)
-        entries.append(
-            BallotEntry(
-                named.reviewer(reviewer) if model else reviewer,
-                kind,
-                *lists,  # type: ignore[misc]
-                repaired=model and reviewer in repaired,
-                kept=same,
-                compared=compared,
-            )
-        )
-    return entries
+    by_model = [kind == "model" for kind in reading.kinds]
+    voters = list(zip(reviewers, by_model, strict=True))
+    return GradedEntries(
+        reading,
+        models=tuple([named.candidate(name) for name in names]),
+        chars=tuple([lengths.get(name) for name in names]),
+        reviewers=[named.reviewer(name) if model else name for name, model in voters],
+        repaired=[model and name in repaired for name, model in voters],
+        order_counts=[agreements.get(name, (0, 0)) if model else (0, 0) for name, model in voters],
+    )
 
 
 def _order_counts(ballots: SessionBallots, reading: Reading) -> dict[str, tuple[int, int]]:
@@ -628,10 +617,11 @@ class _Counting:
 
 def _in_order(
     rows: Mapping[Kind, Sequence[BallotEntry]], ballots: Sequence[Ballot]
-) -> tuple[BallotEntry, ...]:
+) -> Sequence[BallotEntry]:
     """Rows of both kinds in the order of the ballots."""
     if len(rows) == 1:
-        return tuple(*rows.values())
+        [of_kind] = rows.values()
+        return of_kind if isinstance(of_kind, GradedEntries) else tuple(of_kind)
     sources = {kind: iter(of_kind) for kind, of_kind in rows.items()}
     return tuple([next(sources[ballot.kind]) for ballot in ballots])
 

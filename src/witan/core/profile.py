@@ -5,12 +5,13 @@ Sessions last, so that every pass of a rule runs over contiguous sessions. Ranks
 byte at council sizes, and a rule that walks a block of sessions stays inside the cache.
 """
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, lru_cache
 from itertools import repeat
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,8 @@ from witan.core.ballot import Groups, Kind
 from witan.core.scale import Scale
 from witan.core.slots import set_by_slots
 from witan.errors import InvalidParameter, TooLarge
+
+Row = TypeVar("Row")
 
 Floats = NDArray[np.floating[Any]]
 Places = NDArray[np.unsignedinteger[Any]]
@@ -425,41 +428,58 @@ class VoteBlock:
             )
 
 
-class BlockVotes(Sequence[Vote]):
-    """The votes of one session of a block, made on first use."""
+class LazyRows(Sequence[Row]):
+    """Rows of one session of a block, made on first use."""
 
-    __slots__ = ("_votes", "block", "session")
+    __slots__ = ("_rows",)
+
+    def __init__(self) -> None:
+        self._rows: tuple[Row, ...] | None = None
+
+    @abstractmethod
+    def make_rows(self) -> Iterable[Row]:
+        """Make all rows."""
+
+    def _all(self) -> tuple[Row, ...]:
+        if self._rows is None:
+            self._rows = tuple(self.make_rows())
+        return self._rows
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._all())
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Row, ...]: ...
+    def __getitem__(self, index: int | slice) -> Row | tuple[Row, ...]:
+        return self._all()[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._all() == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self._all())
+
+    def __repr__(self) -> str:
+        return repr(self._all())
+
+
+class BlockVotes(LazyRows[Vote]):
+    """The votes of one session of a block."""
+
+    __slots__ = ("block", "session")
 
     def __init__(self, block: VoteBlock, session: int) -> None:
+        super().__init__()
         self.block, self.session = block, session
-        self._votes: tuple[Vote, ...] | None = None
 
-    def _make_votes(self) -> tuple[Vote, ...]:
-        if self._votes is None:
-            self._votes = tuple(self.block.votes(self.session))
-        return self._votes
+    def make_rows(self) -> Iterator[Vote]:
+        """Make the votes of the session."""
+        return self.block.votes(self.session)
 
     def __len__(self) -> int:
         return len(self.block.reviewers[self.session])
-
-    def __iter__(self) -> Iterator[Vote]:
-        return iter(self._make_votes())
-
-    @overload
-    def __getitem__(self, index: int) -> Vote: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Vote, ...]: ...
-    def __getitem__(self, index: int | slice) -> Vote | tuple[Vote, ...]:
-        return self._make_votes()[index]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and self._make_votes() == tuple(other)
-
-    def __hash__(self) -> int:
-        return hash(self._make_votes())
-
-    def __repr__(self) -> str:
-        return repr(self._make_votes())
 
 
 @set_by_slots

@@ -4,7 +4,7 @@ As cast they have one's own candidate and every comparison by itself, untouched 
 an audit asks about these. `interpret` makes the counted ones under the settings.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, lru_cache
@@ -19,7 +19,7 @@ from witan.core.ballot import Ballot, Kind, are_battles, shown_pair
 from witan.core.ballot_records import BallotTable
 from witan.core.interpretation import NOTHING_LEFT, authors_of, interpret, plain_blocks
 from witan.core.outcome import Outcome, Unit
-from witan.core.profile import Electorate, Floats, Vote, VoteBlock
+from witan.core.profile import Electorate, Floats, LazyRows, Vote, VoteBlock
 from witan.core.settings import Settings
 from witan.core.slots import set_by_slots
 
@@ -27,6 +27,7 @@ BUCKETS = 256
 """Groups that sessions fall into by the checksum of their name; errors are clustered by them."""
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True)
 class Noise:
     """Noise of one session by its additive fit, to learn a prior.
@@ -238,6 +239,7 @@ class AnswerEntry:
     failed: bool = False
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True)
 class Entries:
     """All rows of one session."""
@@ -245,10 +247,11 @@ class Entries:
     session: SessionEntry
     standings: tuple[StandingEntry, ...] = ()
     matchups: tuple[MatchupEntry, ...] = ()
-    ballots: tuple[BallotEntry, ...] = ()
+    ballots: Sequence[BallotEntry] = ()
     answers: tuple[AnswerEntry, ...] = ()
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True)
 class SessionBallots:
     """One session with its ballots as cast.
@@ -379,25 +382,45 @@ class GradedBlock:
         self._cast, self._recused = block, recusals
 
     @cached_property
-    def lines(self) -> list[list[tuple[Any, ...]]]:
-        """List own seats, shares and grades per session and ballot.
+    def own(self) -> NDArray[np.bool_]:
+        """The reviewer's own candidates, shape (S, R, C)."""
+        return np.isnan(self._recused.grades)
 
-        None: not ranked, or no grade.
+    @cached_property
+    def left_out(self) -> NDArray[np.bool_]:
+        """The own candidates without a grade, which stand on no row, shape (S, R, C)."""
+        return np.asarray(self.own & np.isnan(self.grades))
+
+    @property
+    def grades(self) -> Floats:
+        """The grades as cast, shape (S, R, C); NaN: none."""
+        return self._cast.grades
+
+    @cached_property
+    def shares(self) -> Floats:
+        """The share of its rivals below each candidate, shape (S, R, C); NaN: not ranked.
 
         With p twice its rank among n ranked candidates, a share is (2n − p) / (2n − 2): n and p are
         of the others alone, for a candidate that is not own.
         """
-        grades, places, others = self._cast.grades, self._cast.places, self._recused.places
-        own = np.isnan(self._recused.grades)
+        own, places, others = self.own, self._cast.places, self._recused.places
         place = np.where(own, places, others).astype(np.float64)
         n_all, n_others = ((cells > 0).sum(axis=2, keepdims=True) for cells in (places, others))
         ranked: NDArray[np.int64] = np.where(own, n_all, n_others)
         known = (place > 0) & (ranked > 1)
         shares = np.full(place.shape, np.nan)
         np.divide(2 * ranked - place, 2 * ranked - 2, out=shares, where=known)
-        columns = (own.tolist(), _none_for_nan(shares), _none_for_nan(grades))
+        return shares
+
+    @cached_property
+    def lines(self) -> list[list[tuple[Any, ...]]]:
+        """List own seats, shares and grades per session and ballot.
+
+        None: not ranked, or no grade.
+        """
+        columns = (self.own.tolist(), _none_for_nan(self.shares), _none_for_nan(self.grades))
         flat = [map(tuple, chain.from_iterable(column)) for column in columns]
-        lines, n_ballots = list(zip(*flat, strict=True)), own.shape[1]
+        lines, n_ballots = list(zip(*flat, strict=True)), self.own.shape[1]
         return [lines[start : start + n_ballots] for start in range(0, len(lines), n_ballots)]
 
 
@@ -410,6 +433,7 @@ def _none_for_nan(values: Floats) -> list[Any]:
     return plain.tolist()  # type: ignore[no-any-return]
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True)
 class GradedReading:
     """Grades-only ballots of one kind in one session.
@@ -429,6 +453,59 @@ class GradedReading:
     block: GradedBlock
     row: int
     electorate: Electorate
+
+
+class GradedEntries(LazyRows[BallotEntry]):
+    """The rows of one session's ballots of grades.
+
+    Parameters
+    ----------
+    models
+        The models behind the candidates.
+    chars
+        Lengths of their answers.
+    reviewers
+        Of each ballot, the model behind its reviewer, or the person.
+    repaired, order_counts
+        Of each ballot, as in `BallotEntry`.
+    """
+
+    __slots__ = ("chars", "models", "order_counts", "reading", "repaired", "reviewers")
+
+    def __init__(
+        self,
+        reading: GradedReading,
+        *,
+        models: tuple[str, ...],
+        chars: tuple[int | None, ...],
+        reviewers: Sequence[str],
+        repaired: Sequence[bool],
+        order_counts: Sequence[tuple[int, int]],
+    ) -> None:
+        super().__init__()
+        self.reading, self.models, self.chars, self.reviewers = reading, models, chars, reviewers
+        self.repaired, self.order_counts = repaired, order_counts
+
+    def __len__(self) -> int:
+        return len(self.reviewers)
+
+    def make_rows(self) -> Iterator[BallotEntry]:
+        """Make the row of each ballot."""
+        kinds, lines = self.reading.kinds, self.reading.block.lines[self.reading.row]
+        unplaced = (0,) * len(self.models)
+        rows = zip(self.reviewers, kinds, lines, self.repaired, self.order_counts, strict=True)
+        for reviewer, kind, (own, shares, grades), repaired, (alike, compared) in rows:
+            lists: Any = (self.models, own, shares, grades, unplaced, self.chars)
+            if True in own and grades[seat := own.index(True)] is None:
+                lists = [column[:seat] + column[seat + 1 :] for column in lists]
+            yield BallotEntry(
+                reviewer,
+                kind,
+                *lists,  # type: ignore[misc]
+                repaired=repaired,
+                kept=alike,
+                compared=compared,
+            )
 
 
 def read_graded_ballots(

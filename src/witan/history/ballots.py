@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from witan.core.ballot import PEOPLE, Ballot, Groups, is_unnamed
-from witan.core.ballot_records import Unreadable, bodies
+from witan.core.ballot_records import BallotTable, Unreadable, bodies
 from witan.core.blind_vote import (
     Agreement,
     agreement,
@@ -682,12 +682,15 @@ def _vote(
 def _write(
     database: Database, new: Sequence[SessionImport], source: str, at: datetime
 ) -> Counter[str]:
-    rows = Rows()
-    all_rows = []
+    rows, all_rows, n_by_kind = Rows(), [], Counter[str]()
     for one, entries in zip(new, _entries(new, at), strict=True):
         session_rows = _session_rows(one, entries, source, at)
         all_rows.append(session_rows)
         session_rows.add_to(rows)
+        if isinstance(one.ballots, BallotTable):
+            n_by_kind["model"] += len(one.ballots)
+        elif session_rows.entries is not None:
+            n_by_kind.update(map(_KIND, session_rows.entries.ballots))
     insert_sessions(database, [session_rows.row for session_rows in all_rows])
     for one in new:
         if one.session_record is not None:
@@ -696,10 +699,6 @@ def _write(
                 votes = [each for each in one.ballots if each.kind == "human"]
                 insert_waiting_votes(database, one.session, votes)
     rows.write(database)
-    n_by_kind = Counter[str]()
-    for session_rows in all_rows:
-        if session_rows.entries is not None:
-            n_by_kind.update(map(_KIND, session_rows.entries.ballots))
     return n_by_kind
 
 

@@ -19,6 +19,7 @@ from witan.core.ballot import Ballot
 from witan.core.entry_builder import entries_of, entries_of_many
 from witan.core.session_ballots import AnswerEntry, Entries, SessionBallots
 from witan.core.settings import AUTO, Settings
+from witan.core.slots import set_by_slots
 from witan.deliberation import events as e
 from witan.deliberation.learning import model_of
 from witan.deliberation.ports import Expense, Seat
@@ -263,6 +264,7 @@ def _families(database: Database, sessions: Collection[str]) -> Iterator[list[_R
             yield members
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True)
 class SessionRows:
     """The rows of a session.

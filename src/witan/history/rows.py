@@ -12,12 +12,18 @@ from itertools import accumulate
 from math import isfinite
 from typing import Any
 
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
 from witan.core.ballot import Ballot
 from witan.core.ballot_records import bodies
 from witan.core.session_ballots import (
     AnswerEntry,
     BallotEntry,
     Entries,
+    GradedBlock,
+    GradedEntries,
     SessionEntry,
     StandingEntry,
 )
@@ -113,6 +119,30 @@ _OWN_LIST, _SHARES_LIST, _POSITIONS_LIST, _CHARS_LIST, _WINS_LIST, _P_BEATS_LIST
 _GRADE = lru_cache(maxsize=1 << 14)(_json_number)
 
 
+def _graded_lists(block: GradedBlock) -> list[tuple[Any, ...]]:
+    """Seat left out or −1, flatness, own seats, shares and grades of each ballot of a block."""
+    tables: tuple[NDArray[Any], ...] = (block.own, block.shares, block.grades, block.left_out)
+    own, shares, grades, left_out = (cells.reshape(-1, cells.shape[2]) for cells in tables)
+    ranked = ~np.isnan(shares)
+    least, most = (np.where(ranked, shares, end) for end in (2.0, -1.0))
+    flat = (ranked.sum(axis=1) > 1) & (least.min(axis=1) == most.max(axis=1))
+    seats = np.where(left_out.any(axis=1), left_out.argmax(axis=1), -1)
+    texts = [_json_lists(cells, left_out) for cells in (own.astype(np.int8), shares, grades)]
+    return list(zip(seats.tolist(), flat.astype(int).tolist(), *texts, strict=True))
+
+
+def _json_lists(cells: NDArray[Any], left_out: NDArray[np.bool_]) -> list[str]:
+    """A row of numbers as `_json_list` each, without what is left out, one cell at most."""
+    shortened = left_out.any(axis=1)
+    texts = np.full(len(cells), "", dtype=object)
+    for rows in (~shortened, shortened):
+        if rows.any():
+            chosen = cells[rows][~left_out[rows]].reshape(rows.sum(), -1)
+            written = orjson.dumps(chosen, option=orjson.OPT_SERIALIZE_NUMPY)[2:-2].decode()
+            texts[rows] = [f"[{text}]" for text in written.split("],[")]
+    return texts.tolist()
+
+
 class Rows:
     """Rows of any number of counted sessions, inserted together."""
 
@@ -124,14 +154,18 @@ class Rows:
         self._names: dict[int, str] = {}
         self._codes: dict[str, int] = {}
         self._code_lists: dict[tuple[str, ...], str] = {}
+        self._graded_lists: dict[GradedBlock, list[tuple[Any, ...]]] = {}
 
     def add(
         self, session: str, entries: Entries, ballots: Sequence[Ballot], answers: Mapping[str, str]
     ) -> None:
         """Collect the rows of one session."""
-        numbered_ballots = zip(entries.ballots, bodies(ballots), strict=True)
-        for number, (entry, body) in enumerate(numbered_ballots, start=1):
-            self._ballots.append(self._ballot(session, number, entry, body))
+        if isinstance(entries.ballots, GradedEntries):
+            self._ballots += self._graded_ballots(session, entries.ballots, bodies(ballots))
+        else:
+            numbered_ballots = zip(entries.ballots, bodies(ballots), strict=True)
+            for number, (entry, body) in enumerate(numbered_ballots, start=1):
+                self._ballots.append(self._ballot(session, number, entry, body))
         seats = {entry.seat for entry in entries.answers}
         unanswered = [
             AnswerEntry(seat, seat, chars=len(text))
@@ -227,6 +261,39 @@ class Rows:
             by_criterion,
             body,
         )
+
+    def _graded_ballots(
+        self, session: str, entries: GradedEntries, bodies: Iterable[str]
+    ) -> Iterator[tuple[Any, ...]]:
+        """Rows like those of `_ballot`, from the lists of a block."""
+        block, row = entries.reading.block, entries.reading.row
+        if block not in self._graded_lists:
+            self._graded_lists[block] = _graded_lists(block)
+        lists = self._graded_lists[block][row * len(entries) : (row + 1) * len(entries)]
+        columns = entries.reviewers, entries.reading.kinds, entries.repaired, entries.order_counts
+        seat, texts = None, ("", "", "")
+        for place, (
+            reviewer,
+            kind,
+            repaired,
+            pairs,
+            (left_out, flat, *lists_of_ballot),
+            body,
+        ) in enumerate(zip(*columns, lists, bodies, strict=True), start=1):
+            if seat != left_out:
+                seat, texts = left_out, self._texts_without(left_out, entries)
+            models, positions, chars = texts
+            yield (
+                *(session, place, self._code(reviewer), int(kind == "human"), 0, 0, int(repaired)),
+                *(flat, *pairs, 1.0, models, *lists_of_ballot, positions, chars, "[]", "[]", body),
+            )
+
+    def _texts_without(self, seat: int, entries: GradedEntries) -> tuple[str, str, str]:
+        """Models, places and lengths on a ballot without a seat; −1: with all."""
+        end = len(entries.models) if seat < 0 else seat
+        models = entries.models[:end] + entries.models[end + 1 :]
+        chars = entries.chars[:end] + entries.chars[end + 1 :]
+        return self._codes_of(models), _POSITIONS_LIST((0,) * len(models)), _CHARS_LIST(chars)
 
     def _answer(self, session: str, entry: AnswerEntry, text: str | None) -> tuple[Any, ...]:
         return (

@@ -216,7 +216,7 @@ def _result(operation: Operation[Any, Any], types: dict[str, Any]) -> str:
     name = schema.get("title", "")
     if "properties" in schema:
         types[name] = schema
-    return f"[{name}](#{name.lower()})" if name else _kind(schema)
+    return _link(name) if name else _kind(schema)
 
 
 def _described(schema: Any, defined: Mapping[str, Any]) -> set[str]:
@@ -261,7 +261,7 @@ def _value(parameter: Parameter) -> str:
 
 
 def _type(name: str, schema: Mapping[str, Any], lines: Mapping[str, Sequence[str]]) -> str:
-    parts = [f"### {name}", schema.get("description", "")]
+    parts = [f"### {_title(name)}", schema.get("description", "")]
     if name in _EXPLAINED:
         names = ", ".join(f"`{each}`" for each in schema["properties"])
         parts.append(f"Fields, as [explained]({_EXPLAINED[name]}): {names}.")
@@ -281,8 +281,17 @@ def _lines_of_type(name: str, lines: Mapping[str, Sequence[str]]) -> Iterable[st
         shared = []
     else:
         names = ", ".join(line.removeprefix("- ").partition(" (")[0] for line in shared)
-        yield f"Also {names} of [{owner}](#{owner.lower()})."
+        yield f"Also {names} of {_link(owner)}."
     yield "\n".join(line for line in lines[name] if line not in shared)
+
+
+def _title(name: str) -> str:
+    """Name a type otherwise than an operation, whose anchor would be the same."""
+    return f"{name} (type)" if name.lower() in CATALOGUE else name
+
+
+def _link(name: str) -> str:
+    return f"[{name}](#{re.sub(r'[()]', '', _title(name)).lower().replace(' ', '-')})"
 
 
 def _fields(fields: Mapping[str, Any]) -> Iterable[str]:
@@ -301,8 +310,7 @@ def _kind(schema: Mapping[str, Any]) -> str:  # noqa: PLR0911 - a shape each
     """Write the type of a field; types of ours link to their section."""
     match schema:
         case {"$ref": str(ref)}:
-            name = ref.rpartition("/")[2]
-            return f"[{name}](#{name.lower()})"
+            return _link(ref.rpartition("/")[2])
         case {"anyOf": [*kinds]}:
             return _either(kinds)
         case {"enum": [*values]}:

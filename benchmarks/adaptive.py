@@ -26,8 +26,8 @@ from witan.core.settings import Settings
 from witan.core.stats.learning import consistency_weights, learn_reliability
 from witan.core.tally import prepare, tally_sessions
 from witan.core.verdict import judge_texts
-from witan.deliberation.adaptive import look_at, order_reviewers
 from witan.deliberation.events import Judging
+from witan.deliberation.planner import look_at, order_reviewers
 from witan.deliberation.ports import Seat
 
 JURORS, SHARED, LEVEL_SPREAD = 9, 0.2, 1.0

@@ -27,10 +27,9 @@ from witan.analytics.leaderboards import leaderboard
 from witan.analytics.sums import CachedEngine, WindowSums
 from witan.analytics.views import SqlEngine
 from witan.core.session_ballots import SessionEntry
-from witan.core.stats.leaderboard import Terms
+from witan.core.stats.leaderboard import Terms, Window
 from witan.core.stats.leaderboard_builder import leaderboard as board_of
 from witan.core.stats.sums import AnswerSums, MatchupSums, StandingSums
-from witan.core.window import Window
 from witan.history import History
 from witan.history.rows import SessionRow, insert_sessions
 from witan.history.schema import MICROSECONDS_A_DAY, code_of

@@ -32,9 +32,8 @@ from numpy.typing import NDArray
 from witan.analytics import audits, leaderboards
 from witan.analytics.lake import write_table
 from witan.analytics.sources import DuckLake, LakeSource, SparkLake
-from witan.core.stats.leaderboard import Terms
+from witan.core.stats.leaderboard import ALWAYS, Terms
 from witan.core.stats.sums import StandingSums
-from witan.core.window import ALWAYS
 from witan.history.schema import code_of
 
 MODELS = tuple(f"vendor:model-{number:02d}" for number in range(20))

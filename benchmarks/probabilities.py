@@ -25,10 +25,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from witan.core.inference import beliefs, ratios
 from witan.core.outcome import Prior
 from witan.core.profile import ROUNDING_VARIANCE, Profile
 from witan.core.stats.additive import fit_grades, fit_ranks
-from witan.core.stats.posterior import beliefs, ratios
 from witan.core.stats.priors import public_prior
 from witan.core.stats.uncertainty import Uncertainty
 

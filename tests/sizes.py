@@ -6,11 +6,11 @@ import numpy as np
 
 from elections import mean_ranks
 from simulation import council
+from witan.core.inference import beliefs, ratios
 from witan.core.outcome import Prior
 from witan.core.profile import Profile
 from witan.core.rules import RULES
 from witan.core.stats.additive import adjusted_grades, fit_grades, fit_ranks
-from witan.core.stats.posterior import beliefs, ratios
 from witan.core.stats.priors import PUBLIC_RHO, learn_prior, public_prior
 from witan.core.stats.uncertainty import PairEvidence, Uncertainty, design_effect
 

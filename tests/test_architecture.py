@@ -176,7 +176,7 @@ GATES = {
     },
     "html": {
         "witan.surfaces.notebook",
-        "witan.surfaces.report.svg",
+        "witan.surfaces.report.drawing",
     },
     "resvg_py": {"witan.surfaces.report.chart_files"},
 }

@@ -1,6 +1,5 @@
 """The safety check: gates that an answer has to pass."""
 
-from witan.core.gate import Gate, SafetyCheck, SafetyVerdict
-from witan.core.safety import check
+from witan.core.safety import Gate, SafetyCheck, SafetyVerdict, check
 
 __all__ = ["Gate", "SafetyCheck", "SafetyVerdict", "check"]

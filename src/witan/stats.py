@@ -6,8 +6,7 @@ from witan.core.interpretation import Counting
 from witan.core.outcome import BallotNote, Interval, Prior
 from witan.core.profile import Profile
 from witan.core.stats.comparisons import Comparisons, encode
-from witan.core.stats.leaderboard import LeaderboardLine, Terms
-from witan.core.window import Window
+from witan.core.stats.leaderboard import LeaderboardLine, Terms, Window
 
 __all__ = [
     "BallotNote",

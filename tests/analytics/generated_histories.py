@@ -19,7 +19,7 @@ from witan.core.session_ballots import (
     SessionEntry,
     StandingEntry,
 )
-from witan.core.window import Window
+from witan.core.stats.leaderboard import Window
 from witan.history.database import Database
 from witan.history.rows import Rows, SessionRow, insert_sessions
 

@@ -18,6 +18,7 @@ from witan.analytics.sums import WindowSums
 from witan.analytics.views import SqlEngine
 from witan.core.rules.elo import rate_matches
 from witan.core.session_ballots import StandingEntry
+from witan.core.stats.leaderboard import ALWAYS, Window
 from witan.core.stats.sums import (
     AnswerSums,
     BallotSums,
@@ -34,7 +35,6 @@ from witan.core.stats.sums import (
     UnitSums,
     VoteSums,
 )
-from witan.core.window import ALWAYS, Window
 
 TABLES = {
     "standings": (

@@ -8,7 +8,7 @@ import pytest
 from audited import audit_of, ballot, session
 from reference_gradings import grading_sums
 from reference_rows import names_of
-from witan.core.stats.audit_gradings import Gradings
+from witan.core.stats.audit_reviewers import Gradings
 from witan.history.schema import code_of
 
 MODELS = ("ash", "elm", "fir", "oak")

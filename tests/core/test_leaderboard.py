@@ -18,10 +18,9 @@ from leaderboard_sums import (
     split,
     standing_sums,
 )
-from witan.core.stats.leaderboard import Leaderboard, Terms
+from witan.core.stats.leaderboard import Leaderboard, Terms, Window
 from witan.core.stats.leaderboard_builder import leaderboard
 from witan.core.stats.sums import Names
-from witan.core.window import Window
 from witan.errors import InvalidParameter, NothingToCount, UnknownName
 
 ALL = Terms(min_sessions=1)

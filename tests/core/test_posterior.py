@@ -10,11 +10,11 @@ from elections import mean_ranks
 from simulation import council, panels_of_judges
 from sizes import history, uncertainty_of
 from witan import read_ballots
+from witan.core.inference import beliefs, ratios
 from witan.core.outcome import Prior
 from witan.core.profile import Profile
 from witan.core.stats.additive import fit_rows
 from witan.core.stats.distributions import quality_ratios
-from witan.core.stats.posterior import beliefs, ratios
 from witan.core.stats.priors import public_prior
 from witan.core.stats.uncertainty import Uncertainty
 from witan.stats import check_calibration

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from witan.core.gate import Evidence, Gate, SafetyVerdict
-from witan.core.safety import FLAGS, PATTERNS, check
+from witan.core.safety import FLAGS, PATTERNS, Evidence, Gate, SafetyVerdict, check
 from witan.errors import InvalidParameter
 
 

@@ -4,8 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from witan.core.blind_vote import Agreement
-from witan.core.stats.vote_record import ComparedVote, vote_record
+from witan.core.blind_vote import Agreement, ComparedVote, vote_record
 
 START = datetime(2026, 11, 1, 12, tzinfo=UTC)
 

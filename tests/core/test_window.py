@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 
-from witan.core.window import ALWAYS, EARLIEST_US, LATEST_US, Window
+from witan.core.stats.leaderboard import ALWAYS, EARLIEST_US, LATEST_US, Window
 from witan.errors import InvalidParameter
 
 MAY, JUNE = datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC)

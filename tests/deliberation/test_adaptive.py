@@ -6,7 +6,7 @@ import pytest
 from councils import QUESTION, council, member, members
 from witan.core.settings import Settings
 from witan.deliberation import events as e
-from witan.deliberation.adaptive import order_reviewers, order_sheets
+from witan.deliberation.planner import order_reviewers, order_sheets
 from witan.deliberation.ports import Seat
 from witan.deliberation.record import session_from_json, session_to_json
 from witan.deliberation.session import Session

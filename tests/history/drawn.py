@@ -13,8 +13,8 @@ from elections import ballots
 from witan.analytics.sums import CachedEngine, WindowSums
 from witan.analytics.views import SqlEngine
 from witan.core.ballot import Ballot
+from witan.core.stats.leaderboard import ALWAYS, Window
 from witan.core.stats.sums import AnswerSums, BallotSums, MatchupSums, ReviewerSums, StandingSums
-from witan.core.window import ALWAYS, Window
 from witan.history import SessionImport
 
 START = datetime(2025, 11, 3, tzinfo=UTC)

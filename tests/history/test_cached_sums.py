@@ -25,9 +25,8 @@ from witan.analytics.leaderboards import leaderboard
 from witan.analytics.sources import HistorySource
 from witan.analytics.sums import WindowSums
 from witan.analytics.views import SqlEngine
-from witan.core.stats.leaderboard import Terms
+from witan.core.stats.leaderboard import ALWAYS, Terms, Window
 from witan.core.stats.sums import BallotSums
-from witan.core.window import ALWAYS, Window
 from witan.errors import NothingToCount
 from witan.history import History
 from witan.service.json_output import to_json

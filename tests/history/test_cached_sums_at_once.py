@@ -10,7 +10,7 @@ from drawn import KINDS, add, assert_same, cached_sums, child, human, stored_sum
 
 from witan.analytics.audits import audit
 from witan.analytics.sources import HistorySource
-from witan.core.window import ALWAYS
+from witan.core.stats.leaderboard import ALWAYS
 from witan.history import History
 from witan.history.database import lock_cached_sums
 

@@ -10,7 +10,7 @@ from witan.deliberation.ports import SystemClock
 from witan.deliberation.session import Session
 from witan.errors import Busy, HistoryError, OverBudget
 from witan.history import History
-from witan.service.requests import (
+from witan.service.operations.ask import (
     QuestionRequest,
     RejudgeRequest,
     ResumeRequest,

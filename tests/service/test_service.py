@@ -25,15 +25,15 @@ from witan.errors import (
 from witan.history import History
 from witan.service.dispatch import dispatch, keep_typed
 from witan.service.json_output import to_json
-from witan.service.operations.reports import LeaderboardParameters, leaderboard
-from witan.service.parameters import validate_parameters
-from witan.service.redaction import redact_session
-from witan.service.requests import (
+from witan.service.operations.ask import (
     QuestionRequest,
     RejudgeRequest,
     ResumeRequest,
     RetryRequest,
 )
+from witan.service.operations.reports import LeaderboardParameters, leaderboard
+from witan.service.parameters import validate_parameters
+from witan.service.redaction import redact_session
 from witan.service.sessions.manager import Service
 from witan.service.sessions.spending import Client, Ledger
 from witan.service.settings import CouncilSettings

@@ -22,9 +22,9 @@ from witan.core.display import FrameSource, NotebookDisplay, list_names
 from witan.core.outcome import join_names
 from witan.core.stats import audit as core
 from witan.core.stats.audit import AuditTables, Concern, CriterionAudit, PanelAudit, concerns
-from witan.core.stats.audit_gradings import GradingAudit
-from witan.core.stats.audit_reviewers import ReviewerAudit
+from witan.core.stats.audit_reviewers import GradingAudit, ReviewerAudit
 from witan.core.stats.calibration import Calibration, calibrate
+from witan.core.stats.leaderboard import ALWAYS, Window
 from witan.core.stats.measures import Measure
 from witan.core.stats.sums import (
     BallotSums,
@@ -44,7 +44,6 @@ from witan.core.stats.sums import (
     present_name,
     rename_codes,
 )
-from witan.core.window import ALWAYS, Window
 from witan.errors import InvalidParameter, NothingToCount, UnknownName
 from witan.history import History
 

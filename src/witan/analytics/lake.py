@@ -34,8 +34,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from witan.core.stats.leaderboard import Window
 from witan.core.stats.sums import Names
-from witan.core.window import Window
 from witan.errors import HistoryError, MissingExtra
 from witan.history import History
 from witan.history.counting import SUPERSEDED_SESSIONS

@@ -23,7 +23,7 @@ from witan.analytics.sources import (
 from witan.analytics.sums import WindowSums
 from witan.core.rules.elo import Match, rate_matches
 from witan.core.stats import leaderboard_builder as core
-from witan.core.stats.leaderboard import Leaderboard, Terms
+from witan.core.stats.leaderboard import Leaderboard, Terms, Window
 from witan.core.stats.sums import (
     AnswerSums,
     MatchupSums,
@@ -33,7 +33,6 @@ from witan.core.stats.sums import (
     rename_codes,
     renamed_codes,
 )
-from witan.core.window import Window
 from witan.deliberation.ports import SystemClock
 from witan.errors import HistoryError, NothingToCount, Remedy, Way
 from witan.history import History

@@ -38,8 +38,8 @@ from witan.analytics.views import (
 from witan.core.rules import RULES
 from witan.core.session_ballots import ModelNames, SessionBallots
 from witan.core.settings import AUTO
+from witan.core.stats.leaderboard import ALWAYS, EPOCH, Window
 from witan.core.stats.sums import Names
-from witan.core.window import ALWAYS, EPOCH, Window
 from witan.deliberation.ports import SystemClock
 from witan.errors import HistoryError, InvalidParameter, MissingExtra, NothingToCount
 from witan.history import History

@@ -28,8 +28,8 @@ from witan.analytics.lake import key_of
 from witan.analytics.views import Columns, Engine, SqlEngine, SumQuery, with_views
 from witan.core.rules.elo import Match
 from witan.core.stats import sums
+from witan.core.stats.leaderboard import ALWAYS, EPOCH, Window
 from witan.core.stats.sums import Names, StandingSums
-from witan.core.window import ALWAYS, EPOCH, Window
 from witan.errors import HistoryError
 from witan.history.counting import SUPERSEDED_SESSIONS
 from witan.history.database import Database, lock_cached_sums

@@ -32,8 +32,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from witan.core.stats.leaderboard import EPOCH, Window
 from witan.core.stats.sums import Names
-from witan.core.window import EPOCH, Window
 from witan.history.counting import SUPERSEDED_SESSIONS
 from witan.history.database import Database, Dialect
 

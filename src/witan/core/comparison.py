@@ -12,8 +12,8 @@ from witan.core.counting import GoOn, decider, failed_candidates, forever, group
 from witan.core.display import NotebookDisplay
 from witan.core.outcome import Leads, Outcome
 from witan.core.outcome_builder import Outcomes
+from witan.core.placing import lead_kept_without_one
 from witan.core.profile import Electorate, Floats, Profile
-from witan.core.robustness import lead_kept_without_one
 from witan.core.rules import RULES
 from witan.core.settings import AUTO, Settings
 from witan.core.stats.agreement import kendall_taus

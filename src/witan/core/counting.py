@@ -11,7 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.outcome import Unit
-from witan.core.placing import Placing, effective_ballots, first_places, leads, place, votes, worth
+from witan.core.placing import (
+    Placing,
+    ballots_to_flip,
+    effective_ballots,
+    first_places,
+    leads,
+    place,
+    votes,
+    worth,
+)
 from witan.core.profile import (
     FRACTION_VARIANCE,
     ROUNDING_VARIANCE,
@@ -22,7 +31,6 @@ from witan.core.profile import (
     Vote,
     matchups,
 )
-from witan.core.robustness import ballots_to_flip
 from witan.core.rules import RULES, Rule, Scores
 from witan.core.scale import LOWEST
 from witan.core.settings import Settings

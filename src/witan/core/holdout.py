@@ -29,6 +29,7 @@ from witan.core.counting import (
     stack,
 )
 from witan.core.display import NotebookDisplay
+from witan.core.inference import N_POINTS, beliefs, ratios
 from witan.core.outcome import Unit
 from witan.core.profile import Electorate, Floats, Profile
 from witan.core.rules import RULES
@@ -37,7 +38,6 @@ from witan.core.stats.additive import AdditiveFit, fit_grades, fit_ranks, fit_ro
 from witan.core.stats.agreement import MIN_DECIDED, sides_with_people
 from witan.core.stats.learning import weights_by_people
 from witan.core.stats.measures import Count, Measure, estimate_measure, rate, ratio
-from witan.core.stats.posterior import N_POINTS, beliefs, ratios
 from witan.core.stats.priors import prior_of
 from witan.core.stats.uncertainty import Uncertainty, design_effect
 from witan.core.tally import prepare

@@ -1,14 +1,28 @@
-"""Uncertainty of counted sessions, in blocks over candidates and sessions."""
+"""Uncertainty of counted sessions, in blocks over candidates and sessions.
+
+The posterior of a session's effects gives probabilities of wins and first places. Its model, with K
+the covariance of the fitted effects over σ² and λ the variance of quality over that of noise, is
+
+    fitted effects ~ N(effects, σ²·K),    effects ~ N(0, λ·σ²),    σ² as the moderated variance.
+
+Given λ, the effects have a multivariate t distribution in closed form. λ is averaged over ten
+points of a log-normal prior by how likely each makes the ballots; a history fixes it instead. The
+noise of ranks depends on λ: places vary by V whatever they say, so that V/(1 + λ) is noise. The
+error that all reviewers share is left out: "probability" means of another draw of reviewers like
+these, which would share it too.
+"""
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.counting import BatchCount, opinion_rows
 from witan.core.outcome import Prior, Unit
-from witan.core.profile import Electorate, Floats, Profile
+from witan.core.profile import Electorate, Floats, Profile, pair_indices
 from witan.core.sequential import look_level
 from witan.core.settings import Settings
 from witan.core.stats.additive import (
@@ -17,9 +31,410 @@ from witan.core.stats.additive import (
     fit_grades,
     fit_ranks,
 )
-from witan.core.stats.posterior import beliefs, ratios
-from witan.core.stats.priors import prior_of, rho_of
+from witan.core.stats.distributions import (
+    chi_square_quantiles,
+    normal_quantiles,
+    quality_ratios,
+    rank_ratios,
+    t_cdf,
+)
+from witan.core.stats.priors import CHANCE_DF, prior_of, rho_of
 from witan.core.stats.uncertainty import PairEvidence, Uncertainty, design_effect
+
+N_POINTS = 2048
+"""Points of the lattice that p_best is integrated on; its error is below 0.01."""
+
+LEAST_RATIO = 1e-20
+"""A history in which candidates do not differ at all leaves every effect near 0, not on it."""
+
+LEVEL = 1e-9
+"""Numbers this close, relative to the largest, differ by rounding alone."""
+
+ALIKE = 1e-7
+"""Effects this close, in standard deviations of the posterior, are equally likely to be best."""
+
+NODES = 4096
+"""Steps of the tables that Student's t is read from; their error is below 1e-7."""
+
+POINTS_AT_ONCE = 1 << 15
+
+DRAWN = np.float32
+"""Draws are only compared: single precision takes less than half the time."""
+
+
+def ratios(prior: Prior | None) -> Floats | None:
+    """Choose the λ to average over.
+
+    A history knows one; with the public noise of grades they depend on each session's candidates
+    (None); else they are those of the log-normal prior of five. Rankings without a history have
+    their own in any case (`rank_ratios`).
+    """
+    if prior is None or (prior.quality_variance is None and prior.unit == "ranks"):
+        return quality_ratios()
+    if prior.quality_variance is None:
+        return None
+    return np.array([max(prior.quality_variance / prior.noise_variance, LEAST_RATIO)])
+
+
+@dataclass(frozen=True, slots=True)
+class Beliefs:
+    """Probabilities of S sessions.
+
+    Parameters
+    ----------
+    p_beats : float array, shape (C, C, S)
+        P(i above j); NaN where unknown, diagonal included.
+    p_best : float array, shape (C, S)
+        P(highest effect) among the eligible; NaN where unknown.
+    """
+
+    p_beats: Floats
+    p_best: Floats
+
+
+def beliefs(
+    uncertainty: Uncertainty,
+    eligible: NDArray[np.bool_],
+    among: Floats | None = None,
+    others: AdditiveFit | None = None,
+) -> Beliefs:
+    """Compute the probabilities of every session.
+
+    Parameters
+    ----------
+    eligible : bool array, shape (C, S)
+        Who may be best, if it has the votes.
+    among : float array, shape (L,), optional
+        What `ratios` gives; None: `quality_ratios` of each session's candidates.
+    others
+        Fit of other reviewers with the same noise: probabilities of what *it* says, which are
+        nearer to chance than those of the effects themselves. It has compared the eligible.
+    """
+    fit, shape = uncertainty.fit, uncertainty.fit.effects.shape
+    p_beats, p_best = np.full((shape[0], *shape), np.nan), np.full(shape, np.nan)
+    enough, can_tell = uncertainty.enough_votes, uncertainty.can_tell
+    freedom = uncertainty.belief_df
+    pattern, beyond = fit.pattern, np.zeros((1, *fit.inverses.shape[1:]))
+    if others is not None:
+        beyond = others.inverses
+        pattern = pattern * len(beyond) + others.pattern
+    for number in sorted(set(pattern[can_tell].tolist())):
+        for df in set(freedom[(pattern == number) & can_tell].tolist()):
+            chosen = np.flatnonzero((pattern == number) & can_tell & (freedom == df))
+            own, extra = divmod(number, len(beyond))
+            posterior = _Posterior(uncertainty, own, chosen, df, among, beyond[extra])
+            p_beats[:, :, chosen] = posterior.p_beats(enough[:, chosen])
+            p_best[:, chosen] = posterior.p_best(enough[:, chosen] & eligible[:, chosen])
+    return Beliefs(p_beats, p_best)
+
+
+class _Posterior:
+    """The posterior of sessions with one cell pattern and one df.
+
+    Parameters of the mixture over L ratios: `weight` (L, S), `tau2` (L, S), and in the directions
+    that the ballots compare `shrink` (r, L), `spread` (r, L); `beyond` (C, C) is the covariance of
+    the other reviewers' fit, 0 for the effects themselves.
+    """
+
+    def __init__(  # noqa: PLR0917 - what one call of `beliefs` takes apart
+        self,
+        uncertainty: Uncertainty,
+        number: int,
+        sessions: NDArray[np.intp],
+        df: float,
+        among: Floats | None,
+        beyond: Floats,
+    ) -> None:
+        fit, self.beyond = uncertainty.fit, beyond
+        self.components, self.covariance = fit.components[number], fit.inverses[number]
+        n_candidates = int((self.components >= 0).sum())
+        chance = uncertainty.chance_variance[sessions]
+        is_ranked = not np.isnan(chance).any()
+        if is_ranked:
+            grid = rank_ratios(n_candidates)
+        else:
+            grid = quality_ratios(n_candidates) if among is None else among
+        self.effects = np.nan_to_num(fit.effects[:, sessions])
+        noise, axes = _directions(self.covariance.tobytes(), len(self.covariance))
+        compared = noise > 1e-10 * max(float(noise[-1]), 1e-300)
+        self.noise, self.axes = noise[compared], axes[:, compared]
+        self.along = _product(self.axes.T, self.effects)
+        total = self.noise[:, np.newaxis] + grid
+        squares = df * uncertainty.belief_variance[sessions] + _product(
+            (1 / total).T, self.along**2
+        )
+        self.df = df + len(self.noise)
+        log_weight = -0.5 * np.log(total).sum(axis=0)[:, np.newaxis]
+        if is_ranked:
+            # Given λ, so much of the variance of places is noise.
+            shares = 1 / (1 + grid)[:, np.newaxis]
+            squares = squares + CHANCE_DF * shares * chance
+            log_weight = log_weight + 0.5 * CHANCE_DF * np.log(shares)
+        log_weight = log_weight - 0.5 * self.df * np.log(squares)
+        weight = np.exp(log_weight - log_weight.max(axis=0))
+        self.weight = weight / _total(weight)
+        self.tau2 = squares / self.df
+        self.shrink = grid / total
+        self.spread = self.noise[:, np.newaxis] * self.shrink
+
+    def p_beats(self, enough: NDArray[np.bool_]) -> Floats:
+        """P(i above j), shape (C, C, S), among those with enough votes."""
+        n_candidates = len(self.effects)
+        first, second = pair_indices(n_candidates)
+        joined = (self.components[first] == self.components[second]) & (self.components[first] >= 0)
+        first, second = first[joined], second[joined]
+        across, own = self.axes[first] - self.axes[second], np.diagonal(self.beyond)
+        beyond = own[first] + own[second] - 2 * self.beyond[first, second]
+        above: Floats = np.zeros((len(first), self.effects.shape[1]))
+        spreads, step = (
+            (across**2 @ self.spread).T + beyond,
+            max(1, POINTS_AT_ONCE // max(above.size, 1)),
+        )
+        for start in range(0, len(self.weight), step):
+            some = slice(start, start + step)
+            shrink = self.shrink[:, some]
+            means = np.zeros((shrink.shape[1], *above.shape))
+            # Added up in order, as `_product` does, whichever others stand beside it.
+            for weights, pull, row in zip(across.T, shrink, self.along, strict=True):
+                means += (pull[:, np.newaxis] * weights)[:, :, np.newaxis] * row
+            scales = spreads[some, :, np.newaxis] * self.tau2[some, np.newaxis]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                shares = _t_above(means / np.sqrt(scales), self.df)
+            shares *= self.weight[some, np.newaxis]
+            shares[0] += above
+            above = _total(shares)
+        both = enough[first] & enough[second]
+        result = np.full((n_candidates, *self.effects.shape), np.nan)
+        result[first, second] = np.where(both, above, np.nan)
+        result[second, first] = np.where(both, 1 - above, np.nan)
+        return result
+
+    def p_best(self, eligible: NDArray[np.bool_]) -> Floats:
+        """P(highest effect) among the eligible, shape (C, S).
+
+        The effects are drawn on a fixed lattice, so the same ballots give the same numbers.
+        """
+        highest = np.where(eligible, self.components[:, np.newaxis], -1).max(axis=0)
+        lowest = np.where(eligible, self.components[:, np.newaxis], len(self.components)).min(
+            axis=0
+        )
+        known = highest == lowest
+        # Where all directions are known equally well, drawing is one multiplication.
+        even = len(self.noise) > 0 and np.ptp(self.noise) <= LEVEL * self.noise[0]
+        even = even and (self.components == 0).all()
+        more = self.axes.T @ self.beyond @ self.axes
+        added = float(np.trace(more)) / max(len(more), 1)
+        even = even and np.abs(more - added * np.eye(len(more))).max(initial=0.0) <= LEVEL * added
+        shares = self._even_shares(eligible, added) if even else self._shares(eligible)
+        return np.where(eligible & known, self._equalise(shares, eligible), np.nan)
+
+    def _blocks(self, n_points: int) -> Iterator[tuple[slice, Callable[[Floats], Floats]]]:
+        """Yield some sessions at a time with a function spreading values.
+
+        The function spreads values by λ, (L, S), over the points, (S, N).
+
+        Each λ has its share of the points, in the order of the lattice's last coordinate.
+        """
+        bounds = np.rint(np.cumsum(self.weight, axis=0) * n_points).astype(np.intp)
+        bounds[-1] = n_points
+        n_each = np.diff(bounds, axis=0, prepend=0).T
+        step = max(1, POINTS_AT_ONCE // n_points)
+        for start in range(0, len(n_each), step):
+            some = slice(start, start + step)
+            counts = n_each[some].ravel()
+
+            def spread_out(values: Floats, counts: NDArray[np.intp] = counts) -> Floats:
+                return np.repeat(values.T.ravel(), counts).reshape(-1, n_points)
+
+            yield some, spread_out
+
+    def _even_shares(self, eligible: NDArray[np.bool_], noise: float) -> Floats:
+        points = _drawn_points(len(self.effects), self.df)
+        shares = np.zeros(self.effects.shape)
+        spread = self.spread[0] + noise
+        pull = (self.shrink[0] / np.sqrt(spread))[:, np.newaxis] / np.sqrt(self.tau2)
+        effects, pull = self.effects.astype(DRAWN), pull.astype(DRAWN)
+        for some, spread_out in self._blocks(points.shape[1]):
+            draws = spread_out(pull[:, some]) * effects[:, some, np.newaxis]
+            draws += points[:, np.newaxis]
+            shares[:, some] = _count_highest(draws, eligible[:, some])
+        return _normalise(shares)
+
+    def _shares(self, eligible: NDArray[np.bool_]) -> Floats:
+        points = _t_points(len(self.effects), self.df)
+        n_points = points.shape[1]
+        shares = np.zeros(self.effects.shape)
+        roots = np.stack([self._root(spread) for spread in self.spread.T])
+        means = np.stack([_product(self.axes * shrink, self.along) for shrink in self.shrink.T])
+        # Draws are in units of what all candidates' draws are stretched by.
+        means = (means / np.sqrt(self.tau2)[:, np.newaxis]).astype(DRAWN)
+        # By candidate: the points under every λ, one after the other.
+        stretched = (
+            (roots @ points).swapaxes(0, 1).astype(DRAWN, order="C").reshape(len(points), -1)
+        )
+        starts = np.arange(len(roots), dtype=np.intp)[:, np.newaxis] * n_points
+        for some, spread_out in self._blocks(n_points):
+            alike = np.broadcast_to(starts, self.weight[:, some].shape)
+            places = spread_out(alike) + np.arange(n_points)
+            draws = np.stack(
+                [
+                    row[places] + spread_out(mean[:, some])
+                    for row, mean in zip(stretched, means.swapaxes(0, 1), strict=True)
+                ]
+            )
+            shares[:, some] = _count_highest(draws, eligible[:, some])
+        return _normalise(shares)
+
+    def _root(self, spread: Floats) -> Floats:
+        """Symmetric root of a covariance: the same whatever eigenvectors a library chooses."""
+        values, vectors = spread, self.axes
+        if self.beyond.any():
+            values, vectors = np.linalg.eigh((vectors * values) @ vectors.T + self.beyond)
+        root: Floats = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        return root
+
+    def _equalise(self, shares: Floats, eligible: NDArray[np.bool_]) -> Floats:
+        """Equalise exchangeable candidates' shares; a lattice is not perfectly symmetric."""
+        if not len(self.noise):  # nobody was compared with anybody
+            return shares
+        narrowest = np.sqrt(self.spread.min(axis=0) / self.shrink.max(axis=0) ** 2)
+        scale = (narrowest[:, np.newaxis] * np.sqrt(self.tau2)).min(axis=0)
+        near = (np.abs(self.effects[:, np.newaxis] - self.effects) <= ALIKE * scale).any(axis=2)
+        if near.sum() == len(shares):  # none but oneself: nothing is to be equalised
+            return shares
+        levelled = shares.copy()
+        covariance = self.covariance + self.beyond
+        exchangeable = _exchangeable(covariance.tobytes(), len(covariance))
+        for c in range(len(shares)):
+            alike = np.abs(self.effects - self.effects[c]) <= ALIKE * scale
+            alike &= eligible & eligible[c] & exchangeable[c, :, np.newaxis]
+            number = alike.sum(axis=0)
+            mean = _total(alike * shares) / np.maximum(number, 1)
+            levelled[c] = np.where(number > 1, mean, shares[c])
+        return levelled
+
+
+@lru_cache(maxsize=256)
+def _directions(covariance: bytes, n: int) -> tuple[Floats, Floats]:
+    """Eigenvalues and eigenvectors, read-only: councils of one size share a covariance."""
+    noise, axes = np.linalg.eigh(np.frombuffer(covariance).reshape(n, n))
+    noise.setflags(write=False)
+    axes.setflags(write=False)
+    return noise, axes
+
+
+@lru_cache(maxsize=256)
+def _exchangeable(covariance: bytes, n: int) -> NDArray[np.bool_]:
+    """Find pairs with a swap-invariant covariance, (C, C), read-only."""
+    values = np.frombuffer(covariance).reshape(n, n)
+    most = LEVEL * np.abs(values).max()
+    pairs = np.empty((n, n), dtype=np.bool_)
+    for i in range(n):
+        # A covariance is symmetric: one row holds all that the swap can change.
+        swapped = values.copy()
+        swapped[:, i], swapped[np.arange(n), np.arange(n)] = np.diagonal(values), values[:, i]
+        pairs[i] = np.abs(values[i] - swapped).max(axis=1) <= most
+    pairs.setflags(write=False)
+    return pairs
+
+
+def _total(rows: Floats) -> Floats:
+    """Sum over the first axis in order.
+
+    NumPy adds up a single column pairwise.
+    """
+    total: Floats = np.add.accumulate(rows)[-1]
+    return total
+
+
+def _product(matrix: Floats, columns: Floats) -> Floats:
+    """Matrix product by columns, each the same whichever others stand beside it.
+
+    BLAS adds up in an order that depends on the number of columns, and so on the batch.
+    """
+    product = np.zeros((len(matrix), columns.shape[1]))
+    for weights, row in zip(matrix.T, columns, strict=True):
+        product += weights[:, np.newaxis] * row
+    return product
+
+
+def _count_highest(draws: Floats, eligible: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Count draws (C, S, N) by highest eligible candidate, (C, S)."""
+    if not eligible.all():
+        draws[~eligible] = -np.inf
+    highest = draws == draws.max(axis=0)
+    # Eight flags are a word; of 128 words no byte of the sum overflows. It takes a fifth of the
+    # time that adding flag by flag does.
+    words = highest.view(np.uint64).reshape(*eligible.shape, -1, 128).sum(axis=3)
+    counts: NDArray[np.intp] = words.view(np.uint8).sum(axis=2, dtype=np.intp)
+    return counts
+
+
+def _normalise(shares: Floats) -> Floats:
+    """Turn counts of points into shares of all; 0: none."""
+    whole: Floats = shares / np.maximum(shares.sum(axis=0), 1.0)
+    return whole
+
+
+def _t_above(t: Floats, df: float) -> Floats:
+    """Read P(T ≤ t) of Student's t from a table; NaN: NaN."""
+    levels, slopes = _t_table(df)
+    finite = np.clip(t, -1e300, 1e300)  # whose place is 1 exactly, as that of the infinite
+    place = finite / (1 + np.abs(finite))
+    unknown = np.isnan(place)
+    place[unknown] = 0.0
+    node = ((place + 1) * (NODES / 2)).astype(np.intp)
+    beyond = place - (node / (NODES / 2) - 1)
+    beyond *= slopes[node]
+    beyond += levels[node]
+    beyond[unknown] = np.nan
+    return np.asarray(beyond)
+
+
+@lru_cache(maxsize=64)
+def _t_table(df: float) -> tuple[Floats, Floats]:
+    """Tabulate P(T ≤ t) and its slopes over t/(1 + |t|).
+
+    The grid is even; a slope leads up to the next node.
+    """
+    inner = np.arange(1, NODES) / NODES * 2 - 1
+    levels = np.concatenate([[0.0], t_cdf(inner / (1 - np.abs(inner)), df), [1.0]])
+    return levels, np.diff(levels, append=1.0) * (NODES / 2)
+
+
+@lru_cache(maxsize=32)
+def _t_points(n: int, df: float) -> NDArray[np.float64]:
+    """Standard multivariate t points, shape (n, N_POINTS).
+
+    A lattice and its mirror image, ordered by a coordinate that is not in them.
+    """
+    normal, scale = _lattice(n)
+    stretched = normal * np.sqrt(df / chi_square_quantiles(scale, df))[:, np.newaxis]
+    return np.ascontiguousarray(np.stack([stretched, -stretched], axis=1).reshape(-1, n).T)
+
+
+@lru_cache(maxsize=32)
+def _drawn_points(n: int, df: float) -> NDArray[np.float32]:
+    """`_t_points` in the precision of draws."""
+    return _t_points(n, df).astype(DRAWN)
+
+
+@lru_cache(maxsize=32)
+def _lattice(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Make half the points: n normal columns and a uniform one.
+
+    The uniform column is for scale; the points are in the order of one more.
+
+    Source: the additive recurrence with the roots of x^(d+1) = x + 1, a rank-one lattice of low
+    discrepancy (Niederreiter, Random Number Generation and Quasi-Monte Carlo Methods, 1992).
+    """
+    dimensions, root = n + 2, 1.5
+    for _ in range(60):
+        root = (1 + root) ** (1 / (dimensions + 1))
+    steps = (1 / root) ** np.arange(1, dimensions + 1)
+    points = np.mod(0.5 + np.outer(np.arange(1, N_POINTS // 2 + 1), steps), 1.0)
+    points = np.clip(points[np.argsort(points[:, -1], kind="stable")], 1e-9, 1 - 1e-9)
+    return normal_quantiles(points[:, :n]), points[:, n]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,10 @@ import anyio
 from witan.core.ballot import Ballot
 from witan.core.blinding import Sheet, draw_pair_sheets, draw_sheets, mirror
 from witan.core.early_stopping import find_decided_leader
-from witan.core.gate import Gate
 from witan.core.outcome import Outcome
+from witan.core.safety import Gate
 from witan.core.settings import Settings
 from witan.deliberation import events as e
-from witan.deliberation.adaptive import Look, look_at, order_sheets
 from witan.deliberation.ballots import (
     MergedBallot,
     Review,
@@ -33,6 +32,7 @@ from witan.deliberation.calls import (
     SessionContext,
 )
 from witan.deliberation.money import sum_known, worst_usd
+from witan.deliberation.planner import Look, look_at, order_sheets
 from witan.deliberation.ports import Call, Member, Message
 from witan.deliberation.prompts import (
     neutralize,

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
 from witan.core.ballot import Ballot
-from witan.core.window import ALWAYS, Window
+from witan.core.stats.leaderboard import ALWAYS, Window
 from witan.deliberation.ports import Clock, SystemClock
 from witan.deliberation.record import ImportCounts, SessionImport
 from witan.deliberation.session import Session

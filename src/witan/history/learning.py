@@ -22,6 +22,7 @@ from witan.core.stats.calibration import (
     calibrate,
     compare_with_people,
 )
+from witan.core.stats.leaderboard import EARLIEST_US
 from witan.core.stats.learning import (
     Lessons,
     Tracks,
@@ -34,7 +35,6 @@ from witan.core.stats.learning import (
 )
 from witan.core.stats.priors import Severity
 from witan.core.stats.sums import Names, present_name
-from witan.core.window import EARLIEST_US
 from witan.deliberation.plan import Lengths
 from witan.deliberation.ports import Stage
 from witan.history.counting import SUPERSEDED_SESSIONS

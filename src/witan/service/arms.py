@@ -37,8 +37,7 @@ from witan.core.arms import (
     split_questions,
 )
 from witan.core.ballot import Ballot
-from witan.core.stats.leaderboard import Terms
-from witan.core.window import Window
+from witan.core.stats.leaderboard import Terms, Window
 from witan.deliberation import events as e
 from witan.deliberation.learning import model_of
 from witan.deliberation.money import Allowance, sum_known

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from witan.errors import NoCouncil
-from witan.service.requests import CouncilRequest, JuryRequest
+from witan.service.operations.ask import CouncilRequest, JuryRequest
 
 if TYPE_CHECKING:
     from witan.deliberation.ports import Seat

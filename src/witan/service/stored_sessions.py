@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Protocol
 
-from witan.core.window import Window
 from witan.errors import SessionFileError, UnknownName
 from witan.service.parameters import MOMENT, Constraint, Doc, Parameters
 
 if TYPE_CHECKING:
+    from witan.core.stats.leaderboard import Window
     from witan.deliberation.record import ImportRedactor
     from witan.deliberation.session import Session
     from witan.history import History
-    from witan.service.requests import StartRequest
+    from witan.service.operations.ask import StartRequest
     from witan.service.session_records import CouncilSession
     from witan.service.sessions.manager import Service
     from witan.service.sessions.running import RunningSession
@@ -64,8 +64,10 @@ class WindowParameters(Parameters):
         _ = self.window
 
     @property
-    def window(self) -> Window:
+    def window(self) -> "Window":
         """The window of these sessions."""
+        from witan.core.stats.leaderboard import Window
+
         return Window(self.since, self.until, self.category)
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from services import councils, write_config
-from witan.service.requests import QuestionRequest, ResumeRequest
+from witan.service.operations.ask import QuestionRequest, ResumeRequest
 from witan.service.sessions.manager import Service
 from witan.service.sessions.spending import Client
 from witan.surfaces.http.observers import Metrics

@@ -17,7 +17,7 @@ from served import Served, served
 from services import councils, write_config
 from witan.deliberation import events as e
 from witan.service.config.serve import ServeSettings
-from witan.service.requests import ResumeRequest
+from witan.service.operations.ask import ResumeRequest
 from witan.surfaces.openai.replies import StopFilter
 
 

@@ -18,7 +18,7 @@ OVER = "#session #run"
 @pytest.fixture(scope="module")
 def first(at_desk):
     """A finished session."""
-    from witan.service.requests import QuestionRequest
+    from witan.service.operations.ask import QuestionRequest
 
     service, portal = at_desk.server.service, at_desk.server.portal
     running = portal.call(service.start, QuestionRequest("Is it so?", category="trees"))

@@ -10,7 +10,7 @@ from services import until
 from witan.errors import WitanError
 from witan.service.config.configuration import DEMO
 from witan.service.demonstration import demonstration
-from witan.service.requests import JudgeRequest, QuestionRequest
+from witan.service.operations.ask import JudgeRequest, QuestionRequest
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 

@@ -24,7 +24,7 @@ def submit_form(page, question: str) -> None:
 @pytest.fixture(scope="module")
 def session(at_desk):
     """A finished session."""
-    from witan.service.requests import QuestionRequest
+    from witan.service.operations.ask import QuestionRequest
 
     running = at_desk.server.portal.call(at_desk.server.service.start, QuestionRequest("Is it so?"))
     at_desk.server.portal.call(running.wait_for_session)

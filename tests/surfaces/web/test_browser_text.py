@@ -17,7 +17,7 @@ PASTED = "navigator.clipboard.readText()"
 
 def ask_and_wait(at_desk, question):
     """The name of a session, once it has ended."""
-    from witan.service.requests import QuestionRequest
+    from witan.service.operations.ask import QuestionRequest
 
     running = at_desk.server.portal.call(at_desk.server.service.start, QuestionRequest(question))
     at_desk.server.portal.call(running.wait_for_session)

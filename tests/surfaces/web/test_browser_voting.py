@@ -6,8 +6,8 @@ import pytest
 
 from browsers import AXE, NEEDS
 from witan.core.ballot import Ballot
+from witan.service.operations.ask import QuestionRequest
 from witan.service.operations.voting import NAMED_NOTE
-from witan.service.requests import QuestionRequest
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 

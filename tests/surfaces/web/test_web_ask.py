@@ -6,8 +6,8 @@ from markup import parsed
 from served import served
 from services import write_config
 from witan.service.config.configuration import load_config
+from witan.service.operations.ask import CouncilRequest
 from witan.service.parameters import parameters_of
-from witan.service.requests import CouncilRequest
 from witan.service.sessions.manager import make_councils
 from witan.surfaces.web.forms import FilledForm
 from witan.surfaces.web.rendering import Choice, render_ask

@@ -22,7 +22,7 @@ from witan.deliberation.session import Session
 from witan.history import History, SessionImport
 from witan.service.config.serve import ServeSettings, TokenSettings
 from witan.service.demonstration import SEED, demonstration
-from witan.service.requests import QuestionRequest
+from witan.service.operations.ask import QuestionRequest
 from witan.surfaces.http.door import COOKIE
 
 HTML = {"Accept": "text/html,application/xhtml+xml"}

@@ -12,8 +12,8 @@ from witan.core.ballot import PEOPLE
 from witan.core.outcome import Interval, check_level
 from witan.core.stats.agreement import MIN_DECIDED, effective_votes, kendall_tau
 from witan.core.stats.audit_biases import LengthAudit, LengthVotes, Preferences
-from witan.core.stats.audit_gradings import Gradings
 from witan.core.stats.audit_reviewers import (
+    Gradings,
     ReviewerAudit,
     Reviewers,
     ReviewerTables,

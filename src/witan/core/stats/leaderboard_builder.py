@@ -13,6 +13,7 @@ from witan.core.rules import RULES
 from witan.core.rules.registry import Rule
 from witan.core.stats.distributions import t_cdf_each, t_quantile
 from witan.core.stats.leaderboard import (
+    ALWAYS,
     Change,
     Effort,
     Leaderboard,
@@ -23,7 +24,6 @@ from witan.core.stats.leaderboard import (
 from witan.core.stats.measures import MIN_BUCKETS
 from witan.core.stats.ratings import Ratings, rate_sums
 from witan.core.stats.sums import AnswerSums, MatchupSums, Names, StandingSums, places
-from witan.core.window import ALWAYS
 from witan.errors import InvalidParameter, NothingToCount
 
 Array = NDArray[np.float64]

@@ -1,7 +1,7 @@
 """Tests of a session's contrasts: candidates beyond noise, and tiers.
 
 They come from the additive fit. "Beyond noise" means: another draw of reviewers like these, on the
-same answers, would hardly show the reverse. Probabilities come from `witan.core.stats.posterior`.
+same answers, would hardly show the reverse. Probabilities come from `witan.core.inference`.
 """
 
 from collections.abc import Callable

@@ -10,10 +10,10 @@ from witan.deliberation.procedure import Limits
 from witan.errors import OverBudget
 from witan.service.catalogue import operation, public
 from witan.service.json_output import reduce_to
-from witan.service.requests import JudgeRequest, QuestionRequest, RejudgeRequest, RetryRequest
+from witan.service.operations.ask import JudgeRequest, QuestionRequest, RejudgeRequest, RetryRequest
 
 if TYPE_CHECKING:
-    from witan.service.requests import NewSessionRequest
+    from witan.service.operations.ask import NewSessionRequest
     from witan.service.sessions.manager import Service
     from witan.service.sessions.spending import Client
 

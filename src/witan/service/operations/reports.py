@@ -9,9 +9,8 @@ from typing import Annotated, Literal, Protocol
 from witan.analytics.audits import AuditReport, audit_of
 from witan.analytics.leaderboards import board_of, boards_over_time
 from witan.analytics.sources import HistorySource, Source, check_rule
-from witan.core.stats.leaderboard import Leaderboard, Terms
+from witan.core.stats.leaderboard import ALWAYS, Leaderboard, Terms, Window
 from witan.core.stats.sums import present_name
-from witan.core.window import ALWAYS, Window
 from witan.deliberation.ports import SystemClock
 from witan.errors import HistoryConflict, NothingToCount
 from witan.history import History

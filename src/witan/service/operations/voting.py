@@ -6,9 +6,8 @@ from functools import partial
 from typing import Annotated
 
 from witan.core.ballot import Ballot, Groups
-from witan.core.blind_vote import build_ballot
-from witan.core.stats.vote_record import ComparedVote, VoteRecord, vote_record
-from witan.core.window import Window
+from witan.core.blind_vote import ComparedVote, VoteRecord, build_ballot, vote_record
+from witan.core.stats.leaderboard import Window
 from witan.deliberation.ports import SystemClock
 from witan.errors import HistoryConflict, NothingToCount
 from witan.history import History

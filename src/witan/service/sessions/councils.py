@@ -19,9 +19,9 @@ from witan.service.catalogue import redacts
 from witan.service.config.configuration import DEMO, Config
 from witan.service.council import Council, seat_council
 from witan.service.demonstration import demonstration
+from witan.service.operations.ask import CouncilRequest, JuryRequest
 from witan.service.procedure_options import procedure_of
 from witan.service.redaction import redact_refusal, redact_seats, redact_words
-from witan.service.requests import CouncilRequest, JuryRequest
 from witan.service.text import list_text
 
 MOST_PROCEDURES = 256

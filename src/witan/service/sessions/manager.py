@@ -26,7 +26,7 @@ from witan.errors import Busy, HistoryError, NothingToCount, UnknownName, WitanE
 from witan.history import History
 from witan.service.catalogue import redact
 from witan.service.history_access import forget_expired
-from witan.service.requests import (
+from witan.service.operations.ask import (
     CouncilRequest,
     JudgeRequest,
     NewSessionRequest,

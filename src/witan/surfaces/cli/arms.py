@@ -10,8 +10,8 @@ import anyio
 import click
 
 from witan.service.local_councils import LocalCouncils, ignore_note
+from witan.service.operations.ask import JudgeRequest
 from witan.service.parameters import Parameters, parameters_of
-from witan.service.requests import JudgeRequest
 from witan.service.text import list_text
 from witan.surfaces.cli.commands import print_result, take_parameters
 from witan.surfaces.cli.options import open_record, section
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from witan.service.arms import ArmBatch
     from witan.service.batch import Batch, BatchOptions, BatchReport, BatchRow, Progress, RowResult
     from witan.service.council import Council
-    from witan.service.requests import QuestionRequest
+    from witan.service.operations.ask import QuestionRequest
 
 OF_ARMS = {"judges": "--judge", "best": "--best", "margin": "--margin", "measure": "--measure"}
 """Options that say how arms are compared."""

@@ -13,7 +13,7 @@ import click
 
 from witan.errors import UnknownName, WitanError
 from witan.service.catalogue import find_operation
-from witan.service.requests import (
+from witan.service.operations.ask import (
     JudgeRequest,
     QuestionRequest,
     RejudgeRequest,
@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     from witan.service.council import Council
     from witan.service.history_access import RecordingPlace
     from witan.service.local_councils import LocalCouncils
+    from witan.service.operations.ask import Turn
     from witan.service.operations.plan import PlanSummary
-    from witan.service.requests import Turn
     from witan.surfaces.cli.live_session import LiveSession
 
 

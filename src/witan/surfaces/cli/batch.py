@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from witan.errors import BallotFileError
+from witan.service.operations.ask import JudgeRequest, QuestionRequest
 from witan.service.parameters import parameters_of
-from witan.service.requests import JudgeRequest, QuestionRequest
 from witan.service.text import count_noun
 from witan.surfaces.cli.arms import (
     arms_options,

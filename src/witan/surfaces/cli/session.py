@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from witan.service.catalogue import Operation
     from witan.service.history_access import RecordingPlace
     from witan.service.local_councils import LocalCouncils
+    from witan.service.operations.ask import Turn
     from witan.service.parameters import Parameters
-    from witan.service.requests import Turn
     from witan.surfaces.cli.live_session import LiveSession
     from witan.surfaces.cli.panel import Panel
 
@@ -140,7 +140,7 @@ def read_turns(options: Mapping[str, Any]) -> "tuple[Turn, ...]":
         raise click.UsageError("choose --conversation or --continue, not both")
     from pydantic import TypeAdapter, ValidationError
 
-    from witan.service.requests import Turn
+    from witan.service.operations.ask import Turn
 
     try:
         return TypeAdapter(tuple[Turn, ...]).validate_json(_decode(path, "--conversation"))

@@ -14,6 +14,7 @@ from starlette.requests import ClientDisconnect
 from witan.service.catalogue import Operation
 from witan.service.dispatch import dispatch
 from witan.service.json_output import to_json
+from witan.service.operations.ask import QuestionRequest
 from witan.service.parameters import Parameter as Declared
 from witan.service.parameters import (
     Parameters,
@@ -23,7 +24,6 @@ from witan.service.parameters import (
     public_name,
     read_texts,
 )
-from witan.service.requests import QuestionRequest
 from witan.service.sessions.manager import Service
 from witan.service.sessions.spending import Client
 from witan.service.stored_sessions import ClientService

@@ -26,8 +26,7 @@ from witan.deliberation.ports import Message, Seat
 from witan.deliberation.replies import check_schema
 from witan.errors import ConfigError, InvalidParameter, UnknownName
 from witan.service.council_names import CouncilModel
-from witan.service.parameters import Doc, fault_place, fault_words
-from witan.service.requests import (
+from witan.service.operations.ask import (
     Category,
     CouncilRequest,
     Files,
@@ -35,6 +34,7 @@ from witan.service.requests import (
     QuestionRequest,
     Turn,
 )
+from witan.service.parameters import Doc, fault_place, fault_words
 from witan.service.sessions.councils import CouncilProfile
 from witan.service.settings import CouncilSettings
 from witan.service.stored_sessions import Name, Text

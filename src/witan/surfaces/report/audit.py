@@ -9,8 +9,7 @@ from witan.analytics.audits import AuditReport, CriterionReport, Grader
 from witan.core.ballot import PEOPLE
 from witan.core.display import level_percent
 from witan.core.stats.audit import CHECKS, CriterionAudit, PanelAudit, concern_of
-from witan.core.stats.audit_gradings import GradingAudit
-from witan.core.stats.audit_reviewers import ReviewerAudit
+from witan.core.stats.audit_reviewers import GradingAudit, ReviewerAudit
 from witan.core.stats.calibration import Calibration
 from witan.core.stats.measures import Measure
 from witan.errors import NothingToCount

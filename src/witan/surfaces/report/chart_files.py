@@ -5,8 +5,7 @@ from pathlib import Path
 
 from witan.errors import InvalidParameter, MissingExtra
 from witan.surfaces.report.document import Chart
-from witan.surfaces.report.drawing import draw_chart
-from witan.surfaces.report.svg import FONTS, safe
+from witan.surfaces.report.drawing import FONTS, draw_chart, safe
 
 KINDS = (".svg", ".png", ".html")
 """The kinds of file that a chart can be drawn to."""

@@ -1,17 +1,22 @@
 """The drawing of a chart: one SVG for pages, notebooks and files.
 
 A chart is drawn to a width. A page has it twice, for a desktop and for a phone, and shows one.
+Every element has a class, by which a page colours it for light and dark, and the colour of a light
+page itself, which a file shows. Names come from ballots: each text passes `safe`. The widths of
+texts are estimated.
 """
 
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from itertools import pairwise
 from math import atan2, degrees
 from typing import Any, NamedTuple, TypeAlias
 
 from witan.core.escaping import clean
+from witan.service.text import shorten, span
 from witan.surfaces.report.chart import (
     Axis,
     Dot,
@@ -24,19 +29,46 @@ from witan.surfaces.report.chart import (
     Strips,
 )
 from witan.surfaces.report.document import Chart, Link
-from witan.surfaces.report.svg import (
-    FONTS,
-    NOTE_SIZE,
-    TEXT_SIZE,
-    colours,
-    draw_rect,
-    draw_rule,
-    draw_text,
-    px,
-    safe,
-    text_width,
-    widest,
+
+FONTS = (
+    "system-ui, 'Helvetica Neue', Helvetica, Arial, 'Segoe UI', Roboto, 'Liberation Sans', "
+    "'Noto Sans', 'DejaVu Sans', Ubuntu, Cantarell, 'Open Sans', sans-serif"
 )
+
+BLUE, VERMILION = "#0072b2", "#b84a00"
+"""Hues that stay apart under every colour blindness."""
+
+INKS = {
+    "ink": {"fill": "#1a1a1a"},
+    "quiet": {"fill": "#5f6368"},
+    "bad": {"fill": "#a34700"},
+    "box": {"fill": "#f4f6f9", "stroke": "#d5dae1"},
+    "tick": {"stroke": "#dde1e7"},
+    "edge": {"stroke": "#7a7f85", "stroke-dasharray": "3 3"},
+    "join": {"stroke": "#c3c9d0"},
+    "front": {"fill": "none", "stroke": "#5f6368", "stroke-width": "1.5"},
+    "bar": {"stroke": BLUE, "stroke-width": "2"},
+    "bar bad": {"stroke": VERMILION, "stroke-width": "2"},
+    "dot": {"fill": BLUE},
+    "dot bad": {"fill": VERMILION},
+    "ring": {"fill": "#ffffff", "stroke": BLUE, "stroke-width": "1.5"},
+    "cross": {"fill": "none", "stroke": VERMILION, "stroke-width": "2.5"},
+    "own": {"fill": "#e3e5e8"},
+    "s0": {"fill": "#f7f7f7"},
+    "s1": {"fill": "#dcebf6"},
+    "s2": {"fill": "#b4d5ec"},
+    "s3": {"fill": "#87bde0"},
+    "b1": {"fill": "#fae3d4"},
+    "b2": {"fill": "#f4c5a6"},
+    "b3": {"fill": "#efa878"},
+}
+"""Class to the colours of a light page."""
+
+TEXT_SIZE, NOTE_SIZE = 13, 11
+"""Pixels of a text, and of a note beside it."""
+
+LEAST_EMS = 0.39
+"""Width of the narrowest letters in ems."""
 
 WIDE, WIDER, NARROW = 760, 1120, 352
 """Width of a chart, of one with several axes, and of one on a phone."""
@@ -63,6 +95,95 @@ HEADLINE = 4
 """Lines that the headline of a file may take; the description holds all of it."""
 
 Scale: TypeAlias = Callable[[float], float]
+
+LABEL, LABEL_SIZE = 17, 12
+"""Pixels from one name of a scatter to the next below, and of its letters."""
+
+_Rect: TypeAlias = tuple[float, float, float, float]
+"""Left, top, right and bottom of what is obstacles."""
+
+SIDE, FACETS_ACROSS = 200, 3
+"""Width and height of a facet, and how many stand side by side."""
+
+UPPER = 0.75
+"""From here on dots would cover the name of the diagonal, which gives way to them."""
+
+
+def draw_rule(x: float, y: float, x2: float, y2: float, ink: str) -> str:
+    """Draw a straight line."""
+    return f'<line x1="{px(x)}" y1="{px(y)}" x2="{px(x2)}" y2="{px(y2)}"{colours(ink)}/>'
+
+
+def draw_rect(at: tuple[float, float], size: tuple[float, float], ink: str, radius: int = 0) -> str:
+    """Draw a box."""
+    places = zip(("x", "y", "width", "height"), (*at, *size), strict=True)
+    edges = "".join(f' {key}="{px(value)}"' for key, value in places)
+    corners = f' rx="{radius}"' * (radius > 0)
+    return f"<rect{edges}{corners}{colours(ink)}/>"
+
+
+def draw_text(
+    x: float,
+    y: float,
+    words: str,
+    ink: str = "ink",
+    anchor: str = "start",
+    *,
+    size: float = TEXT_SIZE,
+    room: float | None = None,
+    style: str = "",
+) -> str:
+    """Write a text with its middle at `y`, cut to its room."""
+    words = clean(words)
+    visible_text = words if room is None else cut(words, room, size)
+    whole = f"<title>{safe(words)}</title>" if visible_text != words else ""
+    look = f' text-anchor="{anchor}"' * (anchor != "start")
+    look += f' font-size="{px(size)}"' * (size != TEXT_SIZE)
+    place = f'x="{px(x)}" y="{px(y + 0.36 * size)}"'
+    return f"<text {place}{look}{style}{colours(ink)}>{whole}{safe(visible_text)}</text>"
+
+
+def colours(name: str) -> str:
+    """Write a class, and the colours that it has in a file."""
+    values = "".join(f' {key}="{value}"' for key, value in INKS[name].items())
+    return f' class="{name}"{values}'
+
+
+def safe(text: str) -> str:
+    """Escape a text for an element or an attribute."""
+    return escape(clean(text))
+
+
+def px(value: float) -> str:
+    """Print a length in pixels."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def cut(words: str, room: float, size: float = TEXT_SIZE) -> str:
+    """Cut a text in its middle until it fits."""
+    if text_width(words, size) <= room:
+        return words
+    most = min(span(words), int(room / (LEAST_EMS * size)))
+    cuts = (shorten(words, columns) for columns in range(most, 0, -1))
+    return next((cut for cut in cuts if text_width(cut, size) <= room), "…")
+
+
+def text_width(words: str, size: float = TEXT_SIZE) -> float:
+    """Estimate a text's width in pixels, for the widest usual font."""
+    return size * sum(map(_ems, words))
+
+
+def _ems(char: str) -> float:
+    if char in "fijlrtI.,:;|!'()[]{}/\\ -":
+        return LEAST_EMS
+    if char in "mwMW@%…—" or span(char) > 1:
+        return 1.0
+    return 0.72 if char.isupper() else 0.63 * span(char)
+
+
+def widest(texts: Iterable[str], size: float = TEXT_SIZE) -> float:
+    """Estimate the width of the widest of some texts."""
+    return max((text_width(clean(text), size) for text in texts), default=0.0)
 
 
 class _Body(NamedTuple):
@@ -400,10 +521,6 @@ def _shade(share: float | None) -> str:
     return f"{'b' if share < 0 else 's'}{depth}"
 
 
-LABEL, LABEL_SIZE = 17, 12
-"""Pixels from one name of a scatter to the next below, and of its letters."""
-
-
 def _draw_scatter(scatter: Scatter, view: _View) -> _Body:
     """Draw dots with names beside them, or many in a column."""
     tall = max(300.0 if view.is_narrow else 340.0, LABEL * len(scatter.points))
@@ -462,10 +579,6 @@ class _Label(NamedTuple):
     y: float
     side: int
     has_line: bool
-
-
-_Rect: TypeAlias = tuple[float, float, float, float]
-"""Left, top, right and bottom of what is obstacles."""
 
 
 def _bars(scatter: Scatter, run: Scale, rise: Scale) -> Iterator[_Rect]:
@@ -585,13 +698,6 @@ def _draw_strips(strips: Strips, view: _View) -> _Body:
             parts += _mark_dot(dot, rise, x, upright=True, r=3.5)
         parts.append(draw_text(right, top + 22, each.last, anchor="end"))
     return _Body(parts, right, 24 + step * len(strips.series))
-
-
-SIDE, FACETS_ACROSS = 200, 3
-"""Width and height of a facet, and how many stand side by side."""
-
-UPPER = 0.75
-"""From here on dots would cover the name of the diagonal, which gives way to them."""
 
 
 def _draw_facets(drawing: Facets, view: _View) -> _Body:

@@ -8,8 +8,7 @@ from itertools import pairwise
 from witan.core.display import level_percent, percent
 from witan.core.outcome import Interval
 from witan.core.rules import RULES
-from witan.core.stats.leaderboard import Leaderboard, LeaderboardLine, group_conclusions
-from witan.core.window import Window
+from witan.core.stats.leaderboard import Leaderboard, LeaderboardLine, Window, group_conclusions
 from witan.errors import NothingToCount
 from witan.service.text import UNKNOWN, count_noun, decimals, interval_text, number
 from witan.surfaces.report.chart import (

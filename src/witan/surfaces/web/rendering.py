@@ -15,7 +15,7 @@ from markupsafe import Markup
 from witan.deliberation.session import Session
 from witan.history import SessionSummary
 from witan.service.catalogue import redact
-from witan.service.requests import QuestionRequest
+from witan.service.operations.ask import QuestionRequest
 from witan.service.sessions.running import RunningSession
 from witan.service.text import clean
 from witan.surfaces.report.document import Block, Chart, FinalAnswer, Link, Note, Report

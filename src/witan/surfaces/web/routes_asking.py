@@ -24,19 +24,19 @@ from witan.service.catalogue import redact
 from witan.service.config.configuration import DEMO
 from witan.service.demonstration import demonstration
 from witan.service.operations import plan as planning
+from witan.service.operations.ask import (
+    JudgeRequest,
+    QuestionRequest,
+    RejudgeRequest,
+    ResumeRequest,
+    RetryRequest,
+)
 from witan.service.parameters import (
     fault_words,
     parameters_of,
     parse_texts,
     read_texts,
     validate_parameters,
-)
-from witan.service.requests import (
-    JudgeRequest,
-    QuestionRequest,
-    RejudgeRequest,
-    ResumeRequest,
-    RetryRequest,
 )
 from witan.service.sessions.manager import Service
 from witan.service.stored_sessions import check_continued

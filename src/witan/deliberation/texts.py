@@ -205,15 +205,19 @@ def group_duplicates(texts: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
     """
     groups: dict[str, list[str]] = {}
     for candidate, text in texts.items():
-        lines = "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
-        groups.setdefault(lines, []).append(candidate)
+        groups.setdefault(_strip_lines(text), []).append(candidate)
     return tuple(tuple(group) for group in groups.values() if len(group) > 1)
 
 
 def are_identical(texts: Mapping[str, str]) -> bool:
     """True if all answers are equal and need no review."""
-    groups = group_duplicates(texts)
-    return bool(groups) and len(groups[0]) == len(texts)
+    stripped = map(_strip_lines, texts.values())
+    first = next(stripped, None)
+    return len(texts) > 1 and all(lines == first for lines in stripped)
+
+
+def _strip_lines(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
 
 
 @dataclass(frozen=True, slots=True)

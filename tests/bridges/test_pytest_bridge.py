@@ -1,6 +1,5 @@
-"""`assert_judged`, by pytest itself in a process of its own."""
+"""`assert_judged`, by pytest itself."""
 
-import os
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -15,30 +14,53 @@ pytestmark = pytest.mark.skipif(
     reason="Witan was installed before it had this plugin: pip install -e .",
 )
 
-NO_OTHERS = ("-p", "no:langsmith_plugin", "-p", "no:schemathesis", "-p", "no:hypothesispytest")
-"""Plugins of other packages that take two seconds to import."""
+OPTIONS = (
+    "-q", "-rA", "--import-mode=importlib", "-p", "no:langsmith_plugin",
+    "-p", "no:schemathesis", "-p", "no:hypothesispytest",
+)  # fmt: skip
+"""Plugins of other packages take two seconds to import."""
 
 
 @pytest.fixture
-def run(tmp_path):
-    """Run pytest on tests of these bodies, with a jury that likes moraines; return its output."""
+def write(tmp_path, monkeypatch):
+    """Write tests of these bodies, with a jury that likes moraines, and go where they are."""
     jury = write_jury(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    # Options for the tests of this project, such as Hypothesis profiles, are not for these.
+    monkeypatch.setenv("PYTEST_ADDOPTS", "")
 
-    def run_pytest(*bodies, options=()):
+    def write_tests(*bodies):
         lines = [f"JURY = {jury!r}"]
         for number, body in enumerate(bodies):
             lines += [f"def test_{number}(assert_judged):", *(f"    {x}" for x in body.split("\n"))]
         (tmp_path / "test_text.py").write_text("\n".join(lines), encoding="utf-8")
-        return subprocess.run(  # noqa: S603 - our own interpreter on our own test
-            [sys.executable, "-m", "pytest", "-q", "-rA", *NO_OTHERS, *options],
-            cwd=tmp_path,
-            # Options for the tests of this project, such as Hypothesis profiles, are not for these.
-            env={**os.environ, "COLUMNS": "200", "PYTEST_ADDOPTS": ""},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+
+    return write_tests
+
+
+@pytest.fixture
+def run(write, capsys):
+    """Run pytest in this process on tests of these bodies; return its status and output."""
+
+    def run_pytest(*bodies, options=()):
+        write(*bodies)
+        capsys.readouterr()
+        status = pytest.main([*OPTIONS, *options])
+        sys.modules.pop("test_text", None)
+        return status, capsys.readouterr().out
+
+    return run_pytest
+
+
+@pytest.fixture
+def run_process(write):
+    """Run pytest in a process of its own on tests of these bodies; return the process."""
+
+    def run_pytest(*bodies):
+        write(*bodies)
+        command = [sys.executable, "-m", "pytest", *OPTIONS]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)  # noqa: S603 - our own interpreter on our own test
 
     return run_pytest
 
@@ -53,7 +75,7 @@ def stored(folder: Path) -> list[Path]:
 class TestDecisions:
     """A test passes if the text does."""
 
-    def test_it_says_what_was_decided(self, run, tmp_path):
+    def test_it_says_what_was_decided(self, run_process, tmp_path):
         """The message begins with the sentence of the verdict."""
         silent = write_script(tmp_path / "silent.toml", review=[{"text": "no"}])
         cases = {
@@ -71,7 +93,7 @@ class TestDecisions:
                 "AssertionError: no verdict: simulated session"
             ),
         }
-        done = run(*(f"assert_judged({arguments})" for arguments in cases))
+        done = run_process(*(f"assert_judged({arguments})" for arguments in cases))
 
         assert done.stderr == ""
         for number, words in enumerate(cases.values()):
@@ -80,7 +102,7 @@ class TestDecisions:
 
     def test_the_message_has_the_table_and_the_line_of_the_test(self, run):
         """Each criterion with its interval, and nothing of the plugin's own lines."""
-        said = run('assert_judged("a glacier", pass_mark=8, jury=JURY)').stdout
+        _, said = run('assert_judged("a glacier", pass_mark=8, jury=JURY)')
 
         assert "accuracy" in said
         assert "3.0 (" in said
@@ -89,21 +111,22 @@ class TestDecisions:
 
     def test_it_judges_inside_a_running_event_loop(self, run):
         """As a test of asynchronous code has one."""
-        done = run(f"import asyncio\nasync def main():\n    return {GOOD}\nasyncio.run(main())")
+        status, said = run(
+            f"import asyncio\nasync def main():\n    return {GOOD}\nasyncio.run(main())"
+        )
 
-        assert done.returncode == 0, done.stdout
+        assert status == 0, said
 
 
 class TestCache:
     """A green run costs nothing."""
 
-    def test_the_same_again_is_read(self, run, tmp_path):
-        """The session of the first run is that of the second."""
+    def test_the_same_again_is_read(self, run, run_process, tmp_path):
+        """The session of the first run is that of the second, in another process."""
         body = f'print("session", {GOOD}.id)'
-        first, second = run(body), run(body)
-        [line] = [line for line in first.stdout.splitlines() if line.startswith("session")]
+        [line] = [line for line in run(body)[1].splitlines() if line.startswith("session")]
 
-        assert line in second.stdout
+        assert line in run_process(body).stdout
         assert len(stored(tmp_path)) == 1
 
     def test_anything_else_is_judged_anew(self, run, tmp_path):
@@ -120,9 +143,9 @@ class TestCache:
         rewrite = f"from pathlib import Path\nfile = Path({str(other)!r})\n"
         rewrite += "file.write_text(file.read_text().replace('9', '8'))\n"
         bodies = [GOOD, *(GOOD.replace(*change) for change in changes), rewrite + GOOD]
-        done = run(*bodies)
+        status, said = run(*bodies)
 
-        assert done.returncode == 0, done.stdout
+        assert status == 0, said
         assert len(stored(tmp_path)) == len(bodies)
 
     def test_what_lacks_a_ballot_is_not_stored(self, run, tmp_path):
@@ -139,12 +162,12 @@ class TestCache:
         whole = file.read_text()
         file.write_text(whole[: len(whole) // 2])
 
-        assert run(GOOD).returncode == 0
+        assert run(GOOD)[0] == 0
         assert len(file.read_text()) == pytest.approx(len(whole), rel=0.1)
 
     def test_without_a_cache_it_still_judges(self, run, tmp_path):
         """Nothing is written."""
-        done = run(GOOD, options=["-p", "no:cacheprovider"])
+        status, said = run(GOOD, options=["-p", "no:cacheprovider"])
 
-        assert done.returncode == 0, done.stdout
+        assert status == 0, said
         assert stored(tmp_path) == []

@@ -234,9 +234,10 @@ def _described(schema: Any, defined: Mapping[str, Any]) -> set[str]:
 
 def _row(parameter: Parameter) -> tuple[str, ...]:
     takes = ", ".join(f"`{each}`" for each in parameter.choices) or _value(parameter)
-    bounds = [
-        f"{_BOUNDS[name]} {bound:g}" for name, bound in parameter.bounds.items() if name in _BOUNDS
-    ]
+    limits = {name: f"{bound:g}" for name, bound in parameter.bounds.items() if name in _BOUNDS}
+    bounds = [f"{_BOUNDS[name]} {bound}" for name, bound in limits.items()]
+    if {*limits} == {"ge", "le"}:
+        bounds = [f"{limits['ge']}–{limits['le']}"]
     if parameter.many:
         takes = f"{takes}[]" if parameter.many == "list" else f"{{{takes}}}"
     takes = " ".join([takes, " and ".join(bounds)]).strip()

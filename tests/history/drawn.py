@@ -78,8 +78,8 @@ def cached_sums(history, window=ALWAYS):
 
 
 def stored_sums(history):
-    """The stored sums: span, shard and query."""
-    return set(history.database.rows("SELECT span, shard, query FROM cached_sums"))
+    """The stored sums: span and query."""
+    return set(history.database.rows("SELECT span, query FROM cached_sums"))
 
 
 def by_key(table):

@@ -20,7 +20,7 @@ def sum_repeatedly(place):
     with History.open(place) as history:
         while True:
             cached_sums(history).tables(*KINDS)
-            history.database.execute("DELETE FROM cached_sums WHERE shard % 3 = 0")
+            history.database.execute("DELETE FROM cached_sums WHERE span % 3 = 0")
 
 
 class TestConcurrency:

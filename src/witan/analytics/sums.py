@@ -1,9 +1,9 @@
 """Every table of `witan.core.stats.sums`, by the same queries on every engine.
 
-A history caches sums: the result of a query over the sessions of a cell is stored with the state of
-these sessions: how many are closed, their revisions, when they were added, and which are
-superseded. A reader uses a result if it sees the same state. In a changed cell it uses the rows of
-the unchanged buckets, and sums the sessions of the other buckets, and of the partial cells at the
+A history caches sums: the result of a query over the sessions of a span of days is stored with the
+state of these sessions: how many are closed, their revisions, when they were added, and which are
+superseded. A reader uses a result if it sees the same state. In a changed span it uses the rows of
+the unchanged buckets, and sums the sessions of the other buckets, and of the partial spans at the
 ends of its window. Writers have nothing to do, only the queries define the sums, and a read-only or
 locked history gives the same numbers.
 """
@@ -33,7 +33,7 @@ from witan.core.stats.sums import Names, StandingSums
 from witan.errors import HistoryError
 from witan.history.counting import SUPERSEDED_SESSIONS
 from witan.history.database import Database, lock_cached_sums
-from witan.history.schema import CACHE_DAYS, CACHE_SHARDS, MICROSECONDS_A_DAY
+from witan.history.schema import CACHE_DAYS, MICROSECONDS_A_DAY
 from witan.version import __version__
 
 Table = TypeVar("Table")
@@ -338,13 +338,6 @@ WAIT_SECONDS = 1.0
 """Lock timeout of storing sums in seconds; sums not stored are computed again."""
 
 
-class CacheCell(NamedTuple):
-    """A shard of the sessions in a span of days since 1970."""
-
-    span: int
-    shard: int
-
-
 def _begin(span: int) -> datetime | None:
     """Return the start of a span, or None if out of range."""
     try:
@@ -353,21 +346,19 @@ def _begin(span: int) -> datetime | None:
         return None
 
 
-States = Mapping[CacheCell, str]
+States = Mapping[int, str]
+"""Span, in `CACHE_DAYS` since 1970, to a digest of the state of its sessions."""
 
 _SPAN_OFFSET = 1_000_000
 """Spans added before a division, which would round dates before 1970 up."""
 
-_CELL = (
-    f"(s.day + {_SPAN_OFFSET * CACHE_DAYS}) / {CACHE_DAYS} - {_SPAN_OFFSET} AS span,"
-    f" s.bucket % {CACHE_SHARDS} AS shard"
-)
+_SPAN = f"(s.day + {_SPAN_OFFSET * CACHE_DAYS}) / {CACHE_DAYS} - {_SPAN_OFFSET} AS span"
 
 _STATE_SQL = "COUNT(*), SUM(s.revision), CAST(SUM(s.added_us % 1000000007) AS BIGINT)"
 
-_CELL_STATES_SQL = f"""
-SELECT {_CELL}, {_STATE_SQL} FROM sessions s
-WHERE s.holder = '' AND s.day >= :since AND s.day < :until GROUP BY 1, 2
+_SPAN_STATES_SQL = f"""
+SELECT {_SPAN}, {_STATE_SQL} FROM sessions s
+WHERE s.holder = '' AND s.day >= :since AND s.day < :until GROUP BY 1
 """  # noqa: S608 - texts of our own
 
 _BUCKET_STATES_SQL = f"""
@@ -376,7 +367,7 @@ WHERE s.holder = '' AND s.day >= :since AND s.day < :until GROUP BY s.bucket
 """  # noqa: S608 - texts of our own
 
 _REPLACED_SQL = f"""
-SELECT {_CELL}, s.bucket, s.session FROM sessions s WHERE s.session IN ({SUPERSEDED_SESSIONS})
+SELECT {_SPAN}, s.bucket, s.session FROM sessions s WHERE s.session IN ({SUPERSEDED_SESSIONS})
 ORDER BY s.session
 """  # noqa: S608 - texts of our own
 
@@ -393,20 +384,20 @@ class _Moment:
         self, database: Database, first: int = -_SPAN_OFFSET, last: int = _SPAN_OFFSET
     ) -> None:
         self._database = database
-        self.new_results: list[tuple[CacheCell, str, bytes]] = []
+        self.new_results: list[tuple[int, str, bytes]] = []
         self._replaced_by_day = defaultdict[int, list[tuple[int, str]]](list)
         self._bucket_states: dict[int, Mapping[int, int]] = {}
         states = {
-            CacheCell(span, shard): repr(counts)
-            for span, shard, *counts in database.rows(_CELL_STATES_SQL, _days(first, last))
+            span: repr(counts)
+            for span, *counts in database.rows(_SPAN_STATES_SQL, _days(first, last))
         }
-        for span, shard, bucket, session in database.rows(_REPLACED_SQL):
+        for span, bucket, session in database.rows(_REPLACED_SQL):
             self._replaced_by_day[span].append((bucket, session))
             if first <= span <= last:
-                states[CacheCell(span, shard)] += f" {session}"
+                states[span] += f" {session}"
         self.states: States = {
-            cell: blake2b(state.encode(), digest_size=12).hexdigest()
-            for cell, state in states.items()
+            span: blake2b(state.encode(), digest_size=12).hexdigest()
+            for span, state in states.items()
         }
 
     def bucket_states(self, span: int) -> Mapping[int, int]:
@@ -448,73 +439,48 @@ class CachedEngine(SqlEngine):
             _store(self._database, moment)
 
     def sums(self, queries: Sequence[SumQuery], window: Window) -> Iterator[tuple[int, Columns]]:
-        """Run queries in sequence; use stored results of unchanged cells."""
+        """Run queries in sequence; use stored results of unchanged spans."""
         with self.moment():
             assert self._moment is not None  # noqa: S101 - in the block
-            cells, edges = _split_window(window, self._moment.states)
+            spans, edges = _split_window(window, self._moment.states)
             for number, query in enumerate(queries):
-                for part in self._of_cells(query, window.category, cells):
-                    yield number, part
+                if spans:
+                    yield number, self._of_spans(query, window.category, spans)
                 for edge in edges:
                     yield number, self.columns(*query.restrict(edge))
 
-    def _of_cells(
-        self, query: SumQuery, category: str | None, cells: Sequence[CacheCell]
-    ) -> Sequence[Columns]:
+    def _of_spans(self, query: SumQuery, category: str | None, spans: Sequence[int]) -> Columns:
         moment = self._moment
         assert moment is not None  # noqa: S101 - as its caller
         digest = self._digest(query, category)
-        parts: dict[CacheCell, _Packed] = {}
-        changed = defaultdict[int, dict[CacheCell, _Packed | None]](dict)
-        stored_parts = _read_stored(self._database, digest, cells)
-        for cell in cells:
-            state, part = stored_parts.get(cell, ("", None))
-            if part is not None and state == moment.states[cell]:
-                parts[cell] = part
-            else:
-                changed[cell.span][cell] = part
-        for span, of_span in changed.items():
-            parts.update(self._update(query, category, span, of_span))
-            for cell in of_span:
-                moment.new_results.append((cell, digest, parts[cell].compress()))
+        stored_parts = _read_stored(self._database, digest, spans)
+        parts = []
+        for span in spans:
+            state, part = stored_parts.get(span, ("", None))
+            if part is None or state != moment.states[span]:
+                part = self._update(query, category, span, part)
+                moment.new_results.append((span, digest, part.compress()))
+            parts.append(part)
         # In a fixed order, so that sums are the same to the last bit whatever was cached.
-        return [_unpack([parts[cell] for cell in cells])] if cells else []
+        return _unpack(parts)
 
     def _update(
-        self,
-        query: SumQuery,
-        category: str | None,
-        span: int,
-        cells: Mapping[CacheCell, "_Packed | None"],
-    ) -> Iterator[tuple[CacheCell, "_Packed"]]:
-        """Sum the changed buckets in cells of a span."""
+        self, query: SumQuery, category: str | None, span: int, part: "_Packed | None"
+    ) -> "_Packed":
+        """Sum the changed buckets of a span."""
         assert self._moment is not None  # noqa: S101 - as its caller
-        states_by_bucket = self._moment.bucket_states(span)
-        current: dict[CacheCell, dict[int, int]] = {cell: {} for cell in cells}
-        for bucket, state in states_by_bucket.items():
-            cell = CacheCell(span, bucket % CACHE_SHARDS)
-            if cell in current:
-                current[cell][bucket] = state
-        unchanged = {cell: part and part.select(current[cell]) for cell, part in cells.items()}
-        missing = sorted(
-            bucket
-            for cell, part in unchanged.items()
-            for bucket in current[cell]
-            if part is None or bucket not in part.states
-        )
+        states = self._moment.bucket_states(span)
+        unchanged = None if part is None else part.select(states)
         condition = ""
-        if len(missing) < len(states_by_bucket):
+        if unchanged is not None and unchanged.states:
+            missing = sorted(states.keys() - unchanged.states.keys())
             # The plus sign prevents an index, so that rows are always added in the same order.
-            condition = f" AND +bucket IN ({', '.join(map(str, missing))})"
+            condition = f" AND +bucket IN ({', '.join(map(str, missing)) or 'NULL'})"
         packed = Window(_begin(span), _begin(span + 1), category)
-        result = self.columns(*query.restrict(packed, condition))
-        shard_of = np.asarray(result["bucket"]) % CACHE_SHARDS
-        for cell, part in unchanged.items():
-            rows = shard_of == cell.shard
-            columns = {name: column[rows] for name, column in result.items()}
-            if part is not None:
-                columns = _join([part.columns(), columns])
-            yield cell, _pack(columns, current[cell])
+        columns = self.columns(*query.restrict(packed, condition))
+        if unchanged is not None:
+            columns = _join([unchanged.columns(), columns])
+        return _pack(columns, states)
 
     def _digest(self, query: SumQuery, category: str | None) -> str:
         """Return a digest of the query, its views and Witan's version."""
@@ -523,60 +489,53 @@ class CachedEngine(SqlEngine):
         return blake2b(parts.encode(), digest_size=12).hexdigest()
 
 
-def _split_window(window: Window, states: States) -> tuple[list[CacheCell], list[Window]]:
-    """Cut a window into whole cells and the parts at its ends."""
+def _split_window(window: Window, states: States) -> tuple[list[int], list[Window]]:
+    """Cut a window into whole spans and the parts at its ends."""
     length = CACHE_DAYS * MICROSECONDS_A_DAY
     first = None if window.since is None else -(-window.since_us // length)
     last = None if window.until is None else window.until_us // length
-    cells = [
-        cell
-        for cell in sorted(states)
-        if (first is None or cell.span >= first) and (last is None or cell.span < last)
+    spans = [
+        span
+        for span in sorted(states)
+        if (first is None or span >= first) and (last is None or span < last)
     ]
-    if not cells:
+    if not spans:
         return [], [window]
     edges = []
     if first is not None and window.since_us < first * length:
         edges.append(Window(window.since, _begin(first), window.category))
     if last is not None and last * length < window.until_us:
         edges.append(Window(_begin(last), window.until, window.category))
-    return cells, edges
+    return spans, edges
 
 
 def _read_stored(
-    database: Database, digest: str, cells: Sequence[CacheCell]
-) -> dict[CacheCell, tuple[str, "_Packed | None"]]:
-    """Read the stored results of cells, each with its state."""
-    if not cells:
-        return {}
+    database: Database, digest: str, spans: Sequence[int]
+) -> dict[int, tuple[str, "_Packed | None"]]:
+    """Read the stored results of spans, each with its state."""
     rows = database.rows(
-        "SELECT span, shard, state, body FROM cached_sums"
+        "SELECT span, state, body FROM cached_sums"
         " WHERE query = :query AND span >= :first AND span <= :last",
-        {"query": digest, "first": cells[0].span, "last": cells[-1].span},
+        {"query": digest, "first": spans[0], "last": spans[-1]},
     )
-    wanted_cells = {*cells}
-    return {
-        cell: (state, _decompress(body))
-        for span, shard, state, body in rows
-        if (cell := CacheCell(span, shard)) in wanted_cells
-    }
+    return {span: (state, _decompress(body)) for span, state, body in rows}
 
 
 def _store(database: Database, moment: _Moment) -> None:
-    """Store results, except those of cells changed meanwhile."""
-    columns = ("span", "shard", "query", "state", "body")
-    sql = "DELETE FROM cached_sums WHERE query = :query AND span = :span AND shard = :shard"
+    """Store results, except those of spans changed meanwhile."""
+    columns = ("span", "query", "state", "body")
+    sql = "DELETE FROM cached_sums WHERE query = :query AND span = :span"
     with suppress(HistoryError), database.transaction(wait=WAIT_SECONDS):
         lock_cached_sums(database)
-        spans = [cell.span for cell, *_ in moment.new_results]
+        spans = [span for span, *_ in moment.new_results]
         current_states = _Moment(database, min(spans), max(spans)).states
         rows = [
-            (*cell, query, moment.states[cell], body)
-            for cell, query, body in moment.new_results
-            if current_states.get(cell) == moment.states[cell]
+            (span, query, moment.states[span], body)
+            for span, query, body in moment.new_results
+            if current_states.get(span) == moment.states[span]
         ]
-        for span, shard, query, *_ in rows:
-            database.execute(sql, {"query": query, "span": span, "shard": shard})
+        for span, query, *_ in rows:
+            database.execute(sql, {"query": query, "span": span})
         database.insert("cached_sums", columns, rows)
 
 

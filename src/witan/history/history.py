@@ -44,7 +44,7 @@ from witan.history.rows import (
     to_microseconds,
     unreadable_events,
 )
-from witan.history.schema import CACHE_DAYS, CACHE_SHARDS, damage_error, open_database, read_version
+from witan.history.schema import CACHE_DAYS, damage_error, open_database, read_version
 
 # Readers of the history need no module that counts, learns or records.
 if TYPE_CHECKING:
@@ -93,15 +93,14 @@ def _forget_older(database: Database, column: str, at: datetime) -> ForgetResult
     while True:
         with database.transaction():
             sessions = [name for (name,) in database.rows(sql, params)]
-            cells = _delete(database, sessions)
-            _delete_cached_sums(database, cells)
+            _delete_cached_sums(database, _delete(database, sessions))
         deleted_sessions += sessions
         if len(sessions) < BLOCK_SIZE:
             return _clean_log(database, deleted_sessions)
 
 
-def _delete(database: Database, sessions: Sequence[str]) -> list[tuple[int, int]]:
-    """Delete sessions; return day and bucket of each existing one.
+def _delete(database: Database, sessions: Sequence[str]) -> list[int]:
+    """Delete sessions; return the day of each existing one.
 
     Their rows are locked in the order of their names, as by every writer, and are deleted first, so
     a waiting writer finds its session deleted and adds nothing.
@@ -109,9 +108,9 @@ def _delete(database: Database, sessions: Sequence[str]) -> list[tuple[int, int]
     if not sessions:
         return []
     placeholders, params = in_list(sessions)
-    sql = "SELECT session, day, bucket FROM sessions"
+    sql = "SELECT session, day FROM sessions"
     sql += f" WHERE session IN {placeholders} ORDER BY session"
-    cells = [(day, bucket) for _, day, bucket in database.rows(sql + database.locking, params)]
+    days = [day for _, day in database.rows(sql + database.locking, params)]
     people = [
         code
         for (code,) in database.rows(
@@ -134,7 +133,7 @@ def _delete(database: Database, sessions: Sequence[str]) -> list[tuple[int, int]
     database.execute(f"UPDATE sessions SET parent = NULL WHERE parent IN {placeholders}", params)  # noqa: S608
     _delete_imports(database, digests)
     _delete_names(database, people)
-    return cells
+    return days
 
 
 def _delete_imports(database: Database, digests: Sequence[str]) -> None:
@@ -173,18 +172,17 @@ def _clean_log(database: Database, names: Iterable[str]) -> ForgetResult:
     return ForgetResult(sessions, note)
 
 
-def _delete_cached_sums(database: Database, cells: Iterable[tuple[int, int]]) -> None:
-    """Delete the cached sums of these days and buckets.
+def _delete_cached_sums(database: Database, days: Iterable[int]) -> None:
+    """Delete the cached sums of these days.
 
     Each may be the sum of a single session.
     """
-    deleted_cells = sorted({(day // CACHE_DAYS, bucket % CACHE_SHARDS) for day, bucket in cells})
-    if not deleted_cells:
+    spans = sorted({day // CACHE_DAYS for day in days})
+    if not spans:
         return
     lock_cached_sums(database)
-    sql = "DELETE FROM cached_sums WHERE span = :span AND shard = :shard"
-    for span, shard in deleted_cells:
-        database.execute(sql, {"span": span, "shard": shard})
+    for span in spans:
+        database.execute("DELETE FROM cached_sums WHERE span = :span", {"span": span})
 
 
 class History:
@@ -614,12 +612,10 @@ class History:
         with self.database.transaction():
             for name in names:
                 require_session(self.database, name)
-            cells = [
-                cell
-                for block in blocks(names, BLOCK_SIZE)
-                for cell in _delete(self.database, block)
+            days = [
+                day for block in blocks(names, BLOCK_SIZE) for day in _delete(self.database, block)
             ]
-            _delete_cached_sums(self.database, cells)
+            _delete_cached_sums(self.database, days)
         return _clean_log(self.database, names)
 
     def forget_before(self, at: datetime) -> ForgetResult:

@@ -10,7 +10,7 @@
     heartbeats               process that records → when it last said so, in PostgreSQL
     names                    code → model, reviewer or criterion
     imports ─── imported     digests of imported files, and the sessions of each
-    cached_sums              results of sums by span of days and shard, see witan.analytics.sums
+    cached_sums              results of sums by span of days, see witan.analytics.sums
 
 Times are integers: microseconds since 1970, UTC. Models and reviewers are stored as codes: 53 bits
 of a hash of their name, the same in every history. Lists are JSON text. `searched` is the question
@@ -58,9 +58,6 @@ CREATE TABLE migrations (version INTEGER PRIMARY KEY, at_us BIGINT NOT NULL, wit
 
 CACHE_DAYS = 8
 """Number of days whose sums are cached together."""
-
-CACHE_SHARDS = 16
-"""Number of parts of such a span: the bucket of a session modulo this."""
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
@@ -263,6 +260,19 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """,
     ),
     ("CREATE TABLE heartbeats (process TEXT PRIMARY KEY, at_us BIGINT NOT NULL)",),
+    (
+        "DROP TABLE cached_sums",
+        """
+        CREATE TABLE cached_sums (
+            span INTEGER NOT NULL,
+            query TEXT NOT NULL,
+            state TEXT NOT NULL,
+            body {bytes} NOT NULL,
+            PRIMARY KEY (query, span)
+        )
+        """,
+        "CREATE INDEX cached_sums_by_span ON cached_sums (span)",
+    ),
 )
 """Statements per version, from 1. Released versions are never edited.
 

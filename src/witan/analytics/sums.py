@@ -462,7 +462,7 @@ class CachedEngine(SqlEngine):
                 moment.new_results.append((span, digest, part.compress()))
             parts.append(part)
         # In a fixed order, so that sums are the same to the last bit whatever was cached.
-        return _unpack(parts)
+        return _join([part.columns for part in parts])
 
     def _update(
         self, query: SumQuery, category: str | None, span: int, part: "_Packed | None"
@@ -479,7 +479,7 @@ class CachedEngine(SqlEngine):
         packed = Window(_begin(span), _begin(span + 1), category)
         columns = self.columns(*query.restrict(packed, condition))
         if unchanged is not None:
-            columns = _join([unchanged.columns(), columns])
+            columns = _join([unchanged.columns, columns])
         return _pack(columns, states)
 
     def _digest(self, query: SumQuery, category: str | None) -> str:
@@ -539,15 +539,14 @@ def _store(database: Database, moment: _Moment) -> None:
         database.insert("cached_sums", columns, rows)
 
 
-_KINDS: Mapping[str, np.dtype[Any]] = {"i": np.dtype("<i8"), "f": np.dtype("<f8")}
-_LENGTHS = struct.Struct("<II")
+_LENGTHS = struct.Struct("<III")
 
-_FORMAT = 2
+_FORMAT = 3
 """Format of stored results; other formats are ignored."""
 
 
 class _Packed(NamedTuple):
-    """Columns packed as eight-byte numbers, with a header in JSON.
+    """Columns in the narrowest types that contain their numbers, in the order of buckets.
 
     Parameters
     ----------
@@ -555,69 +554,73 @@ class _Packed(NamedTuple):
         Bucket to the state of its sessions; a bucket may have no rows.
     """
 
-    head: bytes
     states: Mapping[int, int]
-    numbers: NDArray[np.int64]
+    columns: Columns
 
     def compress(self) -> bytes:
-        """Return the bytes to store."""
-        states = np.array([*self.states.items()], _KINDS["i"]).tobytes()
-        lengths = _LENGTHS.pack(len(self.head), len(states))
-        return zlib.compress(lengths + self.head + states + self.numbers.tobytes(), 1)
-
-    def columns(self) -> Columns:
-        """Return the columns by name."""
-        kinds = _read_head(self.head)
-        return {
-            name: row.view(_KINDS[kind])
-            for (name, kind), row in zip(kinds.items(), self.numbers, strict=True)
-        }
+        """Return the bytes to store: lengths, names and types in JSON, states, columns."""
+        head = json.dumps({name: column.dtype.str for name, column in self.columns.items()})
+        states = np.array([*self.states.items()], "<i8").tobytes()
+        lengths = _LENGTHS.pack(len(head), len(states), len(self.columns["bucket"]))
+        cells = (np.asarray(column).tobytes() for column in self.columns.values())
+        return zlib.compress(b"".join([lengths, head.encode(), states, *cells]), 1)
 
     def select(self, states: Mapping[int, int]) -> "_Packed":
         """Return the buckets with these states."""
         unchanged = dict(self.states.items() & states.items())
-        rows = np.isin(self.columns()["bucket"], [*unchanged])
-        return _Packed(self.head, unchanged, self.numbers[:, rows])
+        rows = np.isin(self.columns["bucket"], [*unchanged])
+        return _Packed(unchanged, {name: column[rows] for name, column in self.columns.items()})
 
 
 def _pack(columns: Columns, states: Mapping[int, int]) -> _Packed:
     """Pack columns, with rows in the order of buckets."""
-    kinds = {name: "i" if column.dtype.kind == "i" else "f" for name, column in columns.items()}
     order = np.argsort(columns["bucket"], kind="stable")
-    rows = (np.asarray(column, _KINDS[kinds[name]])[order] for name, column in columns.items())
-    numbers = np.array([row.view(_KINDS["i"]) for row in rows])
-    return _Packed(json.dumps(kinds).encode(), states, numbers)
+    return _Packed(states, {name: _narrow(column[order]) for name, column in columns.items()})
+
+
+def _narrow(column: NDArray[Any]) -> NDArray[Any]:
+    """Return a column in the narrowest type that contains the same numbers."""
+    if column.dtype.kind != "i":
+        column = np.asarray(column, "<f8")
+        with np.errstate(over="ignore"):
+            single = column.astype("<f4")
+        return single if np.array_equal(single, column) else column
+    low, high = (column.min(), column.max()) if len(column) else (0, 0)
+    fits = (kind for kind in ("i1", "<i2", "<i4") if _contains(kind, low, high))
+    return column.astype(next(fits, "<i8"))
+
+
+def _contains(kind: str, low: int, high: int) -> bool:
+    limits = np.iinfo(kind)
+    return bool(limits.min <= low and high <= limits.max)
 
 
 def _decompress(body: bytes) -> _Packed | None:
     """Decompress a stored result; return None if it is damaged."""
-    with suppress(zlib.error, ValueError, struct.error, KeyError):
+    with suppress(zlib.error, ValueError, struct.error, KeyError, TypeError, AttributeError):
         raw = zlib.decompress(body)
-        lengths = _LENGTHS.unpack_from(raw)
-        middle = _LENGTHS.size + lengths[0]
-        end = middle + lengths[1]
-        head = raw[_LENGTHS.size : middle]
-        states = np.frombuffer(raw[middle:end], _KINDS["i"]).reshape(-1, 2).tolist()
-        numbers = np.frombuffer(raw, _KINDS["i"], offset=end)
-        shape = numbers.reshape(len(_read_head(head)), -1)
-        return _Packed(head, dict(states), shape)
+        head_length, states_length, n_rows = _LENGTHS.unpack_from(raw)
+        middle = _LENGTHS.size + head_length
+        end = middle + states_length
+        states = np.frombuffer(raw[middle:end], "<i8").reshape(-1, 2).tolist()
+        columns: dict[str, NDArray[Any]] = {}
+        for name, kind in _read_head(raw[_LENGTHS.size : middle]).items():
+            columns[name] = np.frombuffer(raw, kind, count=n_rows, offset=end)
+            end += kind.itemsize * n_rows
+        return _Packed(dict(states), columns)
     return None
 
 
 @cache
-def _read_head(head: bytes) -> Mapping[str, str]:
-    kinds: Mapping[str, str] = json.loads(head)
-    return kinds
-
-
-def _unpack(parts: Sequence[_Packed]) -> Columns:
-    """Join parts as columns, faster if their columns have equal types."""
-    head = parts[0].head
-    if any(part.head != head for part in parts):
-        return _join([part.columns() for part in parts])
-    numbers = np.concatenate([part.numbers for part in parts], axis=1)
-    return _Packed(head, {}, numbers).columns()
+def _read_head(head: bytes) -> Mapping[str, np.dtype[Any]]:
+    return {name: np.dtype(kind) for name, kind in json.loads(head).items()}
 
 
 def _join(parts: Sequence[Columns]) -> dict[str, NDArray[Any]]:
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    """Join parts as columns of eight-byte numbers."""
+    joined = {}
+    for name in parts[0]:
+        columns = [part[name] for part in parts]
+        is_whole = all(column.dtype.kind == "i" for column in columns)
+        joined[name] = np.concatenate(columns, dtype=np.int64 if is_whole else np.float64)
+    return joined

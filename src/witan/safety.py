@@ -1,5 +1,6 @@
 """The safety check: gates that an answer has to pass."""
 
-from witan.core.safety import Gate, SafetyCheck, SafetyVerdict, check
+from witan.core.gate import Gate, SafetyCheck, SafetyVerdict
+from witan.core.safety import check
 
 __all__ = ["Gate", "SafetyCheck", "SafetyVerdict", "check"]

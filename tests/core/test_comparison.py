@@ -11,8 +11,8 @@ import pytest
 from elections import ballots
 from witan.core.ballot import Ballot
 from witan.core.comparison import compare_rules
+from witan.core.gate import Gate
 from witan.core.rules import RULES
-from witan.core.safety import Gate
 from witan.core.settings import Settings
 from witan.errors import NothingToCount, UnknownName
 

@@ -15,8 +15,8 @@ from elections import ballot, ballots
 from witan.core.ballot import Ballot, Groups
 from witan.core.counting import count, group_by_shape, stack
 from witan.core.early_stopping import OFFERED, find_decided_leader, provable_settings
+from witan.core.gate import Gate
 from witan.core.interpretation import Counting
-from witan.core.safety import Gate
 from witan.core.settings import Settings
 from witan.core.tally import prepare, tally
 from witan.errors import InvalidParameter

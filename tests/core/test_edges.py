@@ -10,9 +10,9 @@ import pytest
 
 from elections import ballot, ballots, election
 from witan.core.ballot import Ballot
+from witan.core.gate import Gate
 from witan.core.rules import RULES
 from witan.core.rules.elimination import irv_rounds
-from witan.core.safety import Gate
 from witan.core.settings import Settings
 from witan.core.tally import tally, tally_sessions
 from witan.errors import InvalidBallot, InvalidParameter, UnknownName

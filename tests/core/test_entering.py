@@ -12,10 +12,10 @@ import pytest
 from elections import ballot, ballots
 from witan.core.ballot import Ballot
 from witan.core.entry_builder import entries_of, entries_of_many
+from witan.core.gate import Gate
 from witan.core.interpretation import Counting, interpret
 from witan.core.outcome import Outcome
 from witan.core.rules import RULES
-from witan.core.safety import Gate
 from witan.core.session_ballots import Entries, SessionBallots, StandingEntry, read_ballots
 from witan.core.settings import Settings
 from witan.core.tally import tally

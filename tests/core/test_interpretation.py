@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from elections import ballot
 from witan.core.ballot import Ballot
+from witan.core.gate import Gate
 from witan.core.interpretation import Counting, interpret, interpret_sessions
 from witan.core.profile import Electorate, Vote
 from witan.core.rubric import RUBRICS
-from witan.core.safety import Gate
 from witan.core.scale import Scale
 from witan.core.tally import tally
 from witan.errors import InvalidParameter, TooLarge

@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from witan import RULES, Ballot, tally
-from witan.core.safety import Gate
+from witan.core.gate import Gate
 from witan.core.scale_recognition import recognise_scales
 
 NAMES = ("a", "b", "c", "d")

@@ -3,11 +3,11 @@
 import pytest
 
 import witan
+from witan.core.gate import Gate
 from witan.core.interpretation import Counting
 from witan.core.outcome import Prior
 from witan.core.rubric import Ceiling, Criterion
 from witan.core.rules import RULES
-from witan.core.safety import Gate
 from witan.core.scale import Scale
 from witan.models import ThrottlePolicy
 

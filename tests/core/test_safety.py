@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from witan.core.safety import FLAGS, PATTERNS, Evidence, Gate, SafetyVerdict, check
+from witan.core.gate import Evidence, Gate, SafetyVerdict
+from witan.core.safety import FLAGS, PATTERNS, check
 from witan.errors import InvalidParameter
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from elections import ballot, ballots
 from witan.core.ballot import Ballot
+from witan.core.gate import Gate
 from witan.core.rules import RULES
-from witan.core.safety import Gate
 from witan.core.settings import Settings
 from witan.core.tally import tally, tally_sessions
 from witan.errors import (

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from witan import Ballot, tally
+from witan.core.gate import Gate
 from witan.core.rubric import RUBRICS
-from witan.core.safety import Gate
 from witan.core.settings import Settings
 from witan.core.stats.learning import learn_severity
 from witan.core.stats.priors import SEVERITY, Severity

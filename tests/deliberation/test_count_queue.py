@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from witan.core.ballot import Ballot
-from witan.core.safety import Gate
+from witan.core.gate import Gate
 from witan.core.scale_recognition import declare_native
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions

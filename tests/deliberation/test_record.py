@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from witan.core.ballot import Ballot
 from witan.core.blinding import Sheet
+from witan.core.gate import Gate
 from witan.core.interpretation import Counting
 from witan.core.outcome import Prior
 from witan.core.rubric import Anchor, Ceiling, Criterion, Rubric
 from witan.core.rules import RULES
-from witan.core.safety import Gate
 from witan.core.scale import Scale
 from witan.core.settings import Settings
 from witan.core.stats.priors import Severity

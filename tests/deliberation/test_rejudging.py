@@ -8,7 +8,7 @@ import pytest
 
 from councils import QUESTION, CountingClock, council, member, members, says
 from juries import asked, held, judged, overheard, sheets, votes
-from witan.core.safety import SafetyVerdict
+from witan.core.gate import SafetyVerdict
 from witan.deliberation import events as e
 from witan.deliberation.council import BaseCouncil
 from witan.deliberation.ports import Price

@@ -4,8 +4,8 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from witan.core.ballot import Ballot
+from witan.core.gate import Gate
 from witan.core.rules import RULES
-from witan.core.safety import Gate
 from witan.core.settings import Settings
 from witan.core.tally import tally_columns
 from witan.errors import NothingToCount

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot, Groups, Kind, one_opinion_each
 from witan.core.ballot_records import BallotTable
+from witan.core.gate import Gate
 from witan.core.profile import MAX_CANDIDATES, BlockVotes, Electorate, Floats, Vote, VoteBlock
 from witan.core.rubric import RUBRICS, Rubric, overall, trips, weigher
-from witan.core.safety import Gate
 from witan.core.scale import (
     GRAIN,
     HIGHEST,

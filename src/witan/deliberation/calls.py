@@ -17,7 +17,7 @@ import numpy as np
 from anyio.abc import TaskGroup
 
 from witan.core.escaping import is_blank
-from witan.core.safety import SafetyCheck
+from witan.core.gate import SafetyCheck
 from witan.deliberation.count_queue import CountQueue
 from witan.deliberation.events import Event, FruitlessResume, SessionOpened
 from witan.deliberation.money import NO_USAGE, Purse, Reservation, check_bill

@@ -22,7 +22,7 @@ import anyio
 
 from witan.core.display import list_names
 from witan.core.early_stopping import provable_settings
-from witan.core.safety import SafetyCheck
+from witan.core.gate import SafetyCheck
 from witan.core.safety import check as safety_check
 from witan.core.stats.learning import Lessons
 from witan.deliberation.call_headers import TRACE

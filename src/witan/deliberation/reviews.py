@@ -14,8 +14,8 @@ import anyio
 from witan.core.ballot import Ballot
 from witan.core.blinding import Sheet, draw_pair_sheets, draw_sheets, mirror
 from witan.core.early_stopping import find_decided_leader
+from witan.core.gate import Gate
 from witan.core.outcome import Outcome
-from witan.core.safety import Gate
 from witan.core.settings import Settings
 from witan.deliberation import events as e
 from witan.deliberation.ballots import (

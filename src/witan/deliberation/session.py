@@ -6,9 +6,9 @@ from typing import Any, Literal, Unpack
 
 from witan.core.ballot import Ballot
 from witan.core.display import FrameSource, NotebookDisplay, brief, list_names
+from witan.core.gate import Gate
 from witan.core.outcome import Outcome, Standing, join_names
 from witan.core.rules import RULES
-from witan.core.safety import Gate
 from witan.core.settings import AUTO, SettingOptions, Settings
 from witan.core.stats.approval import Approval, approval
 from witan.core.stats.calibration import reliability_of

@@ -239,7 +239,8 @@ class BallotSettings(CountingSettings):
             name: value for name, value in given_values(self).items() if name in ballot_settings
         }
         if "answers" in values:
-            from witan.core.safety import Gate, check
+            from witan.core.gate import Gate
+            from witan.core.safety import check
 
             answers = values.pop("answers")
             values["gates"] = {name: Gate.of(texts, check) for name, texts in answers.items()}

@@ -348,7 +348,6 @@ def _grade(line: Standing) -> str:
 
 
 def _chart(outcome: Outcome, names: CandidateNames, before: Outcome | None) -> Chart:
-    # Charts are for the page alone: text does without their import.
     return standings_chart(outcome, names, before)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from witan import read_ballots, tally
 from witan.surfaces.report.chart_files import save_chart
-from witan.surfaces.report.outcome import standings_chart
+from witan.surfaces.report.standings import standings_chart
 
 HERE = Path(__file__).resolve().parent
 

@@ -38,7 +38,7 @@ from witan.surfaces.report.chart_files import save_chart
 from witan.surfaces.report.comparison import comparison_chart, comparison_report
 from witan.surfaces.report.document import Chart
 from witan.surfaces.report.drawing import INKS, draw_chart, text_width
-from witan.surfaces.report.outcome import matchup_chart, standings_chart
+from witan.surfaces.report.standings import matchup_chart, standings_chart
 
 HOSTILE = '"]; alert(1)//<b>'
 
@@ -876,7 +876,7 @@ class TestExtra:
             "import sys\n"
             "from witan import tally, Ballot\n"
             "from witan.surfaces.report.chart_files import save_chart\n"
-            "from witan.surfaces.report.outcome import standings_chart\n"
+            "from witan.surfaces.report.standings import standings_chart\n"
             "chart = standings_chart(tally([Ballot('r', grades={'a': 9, 'b': 2})]))\n"
             f"save_chart(chart, {str(tmp_path / 'chart.svg')!r})\n"
             "print('resvg_py' in sys.modules)"
@@ -891,7 +891,7 @@ class TestExtra:
             "from witan import tally, Ballot\n"
             "from witan.errors import MissingExtra\n"
             "from witan.surfaces.report.chart_files import save_chart\n"
-            "from witan.surfaces.report.outcome import standings_chart\n"
+            "from witan.surfaces.report.standings import standings_chart\n"
             "chart = standings_chart(tally([Ballot('r', grades={'a': 9, 'b': 2})]))\n"
             f"save_chart(chart, {str(tmp_path / 'chart.svg')!r})\n"
             f"try: save_chart(chart, {str(tmp_path / 'chart.png')!r})\n"

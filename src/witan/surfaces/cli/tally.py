@@ -199,7 +199,7 @@ class _Count:
         for option in ("plot", "matchups"):
             if self.options[option] and self.first is not None:
                 from witan.surfaces.report.chart_files import save_chart
-                from witan.surfaces.report.outcome import matchup_chart, standings_chart
+                from witan.surfaces.report.standings import matchup_chart, standings_chart
 
                 draw = standings_chart if option == "plot" else matchup_chart
                 save_chart(draw(self.first), self.options[option])

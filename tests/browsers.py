@@ -54,7 +54,7 @@ class Watched:
         What it complained about, dialogs that were opened, and what left the machine.
     """
 
-    def __init__(self, browser: Any, url: str, shots: Path, **options: Any) -> None:
+    def __init__(self, browser: Any, url: str, shots: Path | None, **options: Any) -> None:
         size = {"width": 1280, "height": 900}
         self.context = browser.new_context(**{"viewport": size, **options})
         self.url, self._shots = url, shots
@@ -89,7 +89,9 @@ class Watched:
         return self.page
 
     def shoot(self, name: str) -> None:
-        """Keep a picture of the page."""
+        """Store a picture of the page, where a folder for them is named."""
+        if self._shots is None:
+            return
         self._shots.mkdir(parents=True, exist_ok=True)
         self.page.screenshot(path=self._shots / f"{name}.png", full_page=True)
 

@@ -39,6 +39,7 @@ FOR_FEW_ROWS = {
 DEAR = {
     "spark": ("tests/analytics/", "spark"),
     "aimock": ("aimock", "test_rejudging_over_http"),
+    "pref_voting": ("test_oracles_pairwise", "rules/test_kemeny"),
 }
 """What is dear to start or to install, and what the tests that need it have in their names."""
 

@@ -237,7 +237,7 @@ class TestLevels:
         """Rows of one question count as one; taken by themselves they cover too seldom."""
         rng = np.random.default_rng(8)
         truth, hits = 0.3, []
-        for _ in range(150):
+        for _ in range(120):
             rows = ask_repeatedly(rng, truth, 8, 4)
             apart = [replace(row, question="") for row in rows]
             means = (difference_of(compare_arms(each)).mean.jury for each in (rows, apart))

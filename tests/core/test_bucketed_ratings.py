@@ -89,6 +89,7 @@ class TestAgainstTheComparisons:
         assert ours.rank_high.tolist() == exact.rank_high.tolist()
         assert ours.warnings == exact.warnings
 
+    @pytest.mark.slow
     def test_intervals_cover_their_level(self):
         """120 sessions in 256 buckets, 300 histories: 93 to 97 of 100 contrasts are covered.
 

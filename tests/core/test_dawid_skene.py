@@ -51,7 +51,9 @@ def test_intervals_cover_where_errors_are_independent(rate, n_texts):
     assert width < 0.35
 
 
-@pytest.mark.parametrize(("rate", "most"), [(0.8, 0.9), (0.95, 0.4)])
+@pytest.mark.parametrize(
+    ("rate", "most"), [(0.8, 0.9), pytest.param(0.95, 0.4, marks=pytest.mark.slow)]
+)
 def test_a_shared_error_breaks_the_assumption(rate, most):
     """Where errors correlate by .3, independent intervals are short; the others cover 85%."""
     alone, narrow = coverage(rate, 300, 5, actual=0.3, assumed=0.0)

@@ -210,7 +210,7 @@ class TestAgreesWithTheTally:
     @pytest.mark.parametrize("rule", SESSION_RULES)
     def test_standings_equal_the_outcome(self, rule):
         """Scores of candidates that met a rival, votes and wins are the outcome's, by kind."""
-        for cast in random_sessions(25):
+        for cast in random_sessions(12):
             entries = entries_of(cast, rules=(rule,))
             for kind in ("model", "human"):
                 mine = [one for one in cast.ballots if one.kind == kind]
@@ -252,7 +252,7 @@ class TestAgreesWithTheTally:
     def test_the_electorate_equals_that_of_interpret(self, recusal, unranked):
         """Reading recused and own ballots in one pass gives the same electorate."""
         how = Settings(counting=Counting(recusal, unranked))
-        for cast in random_sessions(150):
+        for cast in random_sessions(80):
             mine = [one for one in cast.ballots if one.kind == "model"]
             counted = read_ballots("s", mine, how).electorate
             expected = interpret("s", mine, how.counting)
@@ -391,7 +391,7 @@ class TestBatches:
 
     def test_a_batch_equals_single_sessions(self):
         """Mixed shapes, kinds and rules come out in order, the same to the digits they have."""
-        casts = list(random_sessions(120))
+        casts = list(random_sessions(60))
         rules = ("borda", "calibrated", "normalized_scores", "schulze")
 
         together = list(entries_of_many(casts, rules=rules))

@@ -29,7 +29,7 @@ def width(means):
 class TestSimulated:
     """Known means, and juries of high, low or no correlation with them."""
 
-    @pytest.mark.parametrize("n", [10, 30, 100])
+    @pytest.mark.parametrize("n", [10, 30, pytest.param(100, marks=pytest.mark.slow)])
     @pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9])
     def test_intervals_of_grades_cover_and_are_never_wider(self, n, correlation):
         """Coverage is 93-97%; an informative jury narrows, a useless one costs nothing."""
@@ -94,6 +94,7 @@ class TestSimulated:
         assert result.corrected.value[0] == pytest.approx(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not DATA.exists(), reason="the real ballots are not beside this checkout")
 def test_intervals_cover_held_out_people():
     """With people on 150 of the 514 pairs, intervals contain the mean of people on all."""
@@ -239,7 +240,7 @@ class TestBallots:
         rng = np.random.default_rng(4)
         asked = [f"Why {n // 5}?" for n in range(200)]
         hits = []
-        for _ in range(600):
+        for _ in range(300):
             rates = rng.beta(0.7, 0.3, size=40).repeat(5)
             passed = (rng.random(200) < rates).tolist()
             found = [infer_share(passed, questions, 0.95) for questions in (asked, [""] * 200)]

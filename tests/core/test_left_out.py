@@ -3,12 +3,15 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from witan import RULES, Ballot, tally
 from witan.core.gate import Gate
 from witan.core.scale_recognition import recognise_scales
+
+HALF = settings(max_examples=settings().max_examples // 2)
+"""A property that holds for every rule is tried by each with half of the examples."""
 
 NAMES = ("a", "b", "c", "d")
 
@@ -37,7 +40,7 @@ PARAMETERS = {
 }
 
 
-def settings(rule):
+def options_of(rule):
     """Any options, and any parameters of the rule."""
     options = st.fixed_dictionaries({k: st.sampled_from(v) for k, v in SETTINGS.items()})
     return st.builds(dict.__or__, options, st.sampled_from(PARAMETERS.get(rule, [{}])))
@@ -122,20 +125,22 @@ def lines(ballots, rule, options):
 
 
 @pytest.mark.parametrize("rule", ["auto", *RULES])
+@HALF
 @given(st.data())
 def test_an_omitted_grade_counts_as_the_lowest(rule, data):
     """By every rule and option, if others grade the candidate; Elo reads ranks from grades."""
-    options = data.draw(settings(rule))
+    options = data.draw(options_of(rule))
     left_out, lowest, _ = data.draw(with_and_without_a_grade(graded_elsewhere=True))
 
     assert lines(left_out, rule, options) == lines(lowest, rule, options)
 
 
 @pytest.mark.parametrize("rule", ["auto", *RULES])
+@HALF
 @given(st.data())
 def test_an_omitted_grade_ranks_no_higher_than_the_lowest(rule, data):
     """By every rule and option, if no other ballot grades it; only failed candidates are lower."""
-    options = data.draw(settings(rule))
+    options = data.draw(options_of(rule))
     left_out, lowest, name = data.draw(with_and_without_a_grade(graded_elsewhere=False))
 
     without, full = lines(left_out, rule, options), lines(lowest, rule, options)

@@ -38,7 +38,7 @@ class TestTwoSides:
     """The error of a difference reflects the side with fewer data."""
 
     @pytest.mark.parametrize(
-        "people", [*(pytest.param(n, marks=pytest.mark.slow) for n in (5, 8)), 20, 200]
+        "people", [*(pytest.param(n, marks=pytest.mark.slow) for n in (5, 8, 200)), 20]
     )
     def test_intervals_cover_their_level(self, people):
         """Reviewer in 200 buckets, people in fewer: 93 to 97.5 of 100 at nominal 95.

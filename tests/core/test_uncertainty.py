@@ -150,7 +150,9 @@ class TestSize:
     """How often two equal candidates are separated."""
 
     @pytest.mark.parametrize("unit", ["grades", "ranks"])
-    @pytest.mark.parametrize("reviewers", range(3, 10))
+    @pytest.mark.parametrize(
+        "reviewers", [3, 5, 9, *(pytest.param(size, marks=SLOW) for size in (4, 6, 7, 8))]
+    )
     def test_equal_candidates_are_seldom_separated(self, reviewers, unit):
         """In at most 6% of sessions in ordinary worlds, and in 8% of hostile ones.
 
@@ -378,7 +380,9 @@ class TestTiers:
         assert tiers(above).tolist() == [1, *(1 + np.cumsum(starts, dtype=int)).tolist()]
 
     @pytest.mark.parametrize("unit", ["grades", "ranks"])
-    @pytest.mark.parametrize("reviewers", range(3, 10))
+    @pytest.mark.parametrize(
+        "reviewers", [3, 5, 9, *(pytest.param(size, marks=SLOW) for size in (4, 6, 7, 8))]
+    )
     def test_a_boundary_has_the_error_rate_of_a_separated_pair(self, reviewers, unit):
         """It puts the better below the worse in at most 2.5% of pairs, as a two-sided 5% means.
 
@@ -536,7 +540,14 @@ class TestMeanScores:
         assert tally(cast, weights={"m": 1e4}).effective_votes == pytest.approx(1.0, abs=0.01)
         assert tally(cast, rho=0.5).effective_votes == pytest.approx(7.0)
 
-    @pytest.mark.parametrize("name", ["borda", "range", "normalized_scores", "mean_rank"])
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "borda",
+            "range",
+            *(pytest.param(name, marks=SLOW) for name in ("normalized_scores", "mean_rank")),
+        ],
+    )
     def test_intervals_of_weighted_scores_cover_them(self, name):
         """A ballot of ten times the weight widens the intervals of all scores."""
         rng = np.random.default_rng(11)
@@ -565,7 +576,7 @@ class TestMeanScores:
         ]
         assert 0.92 <= np.mean(covered) <= 1.0
 
-    @pytest.mark.parametrize("reviewers", [3, 5, 9])
+    @pytest.mark.parametrize("reviewers", [3, pytest.param(5, marks=SLOW), 9])
     @pytest.mark.parametrize("name", ["borda", "mean_rank", "range", "normalized_scores", "hybrid"])
     def test_pooled_intervals_cover_every_score(self, name, reviewers):
         """Intervals of mean scores cover 93–98% over all candidates, and 91% of each one."""

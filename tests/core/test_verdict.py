@@ -207,7 +207,9 @@ class TestSeveralTexts:
             verdict(jury(**CLEAR), expected="c")
 
 
-@pytest.mark.parametrize(("shared", "most"), [(0.2, 0.055), (0.35, 0.085)])
+@pytest.mark.parametrize(
+    ("shared", "most"), [(0.2, 0.055), pytest.param(0.35, 0.085, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize(
     "n_jurors", [3, *(pytest.param(n, marks=pytest.mark.slow) for n in (5, 9))]
 )

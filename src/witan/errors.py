@@ -265,7 +265,13 @@ class TooLarge(WitanError, ValueError):
 
 
 class BallotFileError(WitanError, ValueError):
-    """A file cannot be read or written as ballots."""
+    """A file cannot be read or written as ballots.
+
+    Parameters
+    ----------
+    problem
+        What is wrong with it; the predicate to its path where no line is at fault.
+    """
 
     def __init__(
         self, path: str, problem: str, line: int | None = None, remedy: Remedy | str = ""
@@ -274,9 +280,9 @@ class BallotFileError(WitanError, ValueError):
         super().__init__(path, problem, line, remedy)
 
     def __str__(self) -> str:
-        location = self.path if self.line is None else f"{self.path}:{self.line}"
+        location = self.path if self.line is None else f"{self.path}:{self.line}:"
         way_on = str(self.remedy)
-        return f"{location}: {self.problem}{way_on and f'; {way_on}'}"
+        return f"{location} {self.problem}{way_on and f'; {way_on}'}"
 
 
 class SessionFileError(WitanError, ValueError):

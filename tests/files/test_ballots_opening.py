@@ -77,7 +77,7 @@ def test_truncated_file_is_an_error(tmp_path, pack, kept):
     path = tmp_path / "votes.packed"
     path.write_bytes(whole[: int(len(whole) * kept)])
 
-    with pytest.raises(BallotFileError, match=r"votes\.packed: is truncated"):
+    with pytest.raises(BallotFileError, match=r"votes\.packed is truncated"):
         list(read_ballots(path))
 
 
@@ -148,7 +148,7 @@ class TestErrors:
 
     def test_missing_file_is_an_error(self, tmp_path):
         """A path to nothing is reported."""
-        with pytest.raises(BallotFileError, match=r"none\.jsonl: does not exist"):
+        with pytest.raises(BallotFileError, match=r"none\.jsonl does not exist"):
             list(read_ballots(tmp_path / "none.jsonl"))
 
     def test_folder_is_an_error(self, tmp_path):

@@ -135,5 +135,5 @@ def test_invalid_parquet_is_refused(tmp_path, held):
     path = tmp_path / "votes.parquet"
     path.write_bytes(held)
 
-    with pytest.raises(BallotFileError, match=r"votes\.parquet: is not a readable"):
+    with pytest.raises(BallotFileError, match=r"votes\.parquet is not a readable"):
         list(read_ballots(path, format="parquet"))

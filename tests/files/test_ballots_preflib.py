@@ -88,7 +88,7 @@ def test_missing_voters_are_reported(tmp_path):
     ("text", "said"),
     [
         (NEW.replace("TYPE: toi", "TYPE: wmd"), ":3: contains PrefLib data of type 'wmd'"),
-        (NEW.replace("3: Cy", "3: Bo"), ": gives the name 'Bo' to two alternatives"),
+        (NEW.replace("3: Cy", "3: Bo"), " gives the name 'Bo' to two alternatives"),
         ("# TITLE: t\n1: 1,2\n", ":2: names no alternatives before its first ranking"),
         ("3\n1,Ann\n2,Bo\n3,3,2\n", "where 'voters,sum,orders' is expected"),
         ("3\n1,Ann\nBo\n", ":3: has 'Bo' where 'number,name' is expected"),

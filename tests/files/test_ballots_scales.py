@@ -238,7 +238,7 @@ class TestReading:
 
         with pytest.raises(BallotFileError) as refused:
             list(read_ballots(path))
-        for fact in (f"{path}: ", "from 7 to 85", "scale=1-10", "1 of 3 grades", "scale=0-100"):
+        for fact in (f"{path} ", "from 7 to 85", "scale=1-10", "1 of 3 grades", "scale=0-100"):
             assert fact in str(refused.value)
         assert len(list(read_ballots(path, scale="0-100"))) == 1
 

@@ -282,7 +282,7 @@ class TestAtomic:
 
     def test_missing_folder_is_an_error(self, tmp_path):
         """The error names the path."""
-        with pytest.raises(BallotFileError, match=r"none/v\.jsonl: does not exist"):
+        with pytest.raises(BallotFileError, match=r"none/v\.jsonl does not exist"):
             write_ballots(SOME, tmp_path / "none" / "v.jsonl")
 
     def test_folder_in_place_of_the_file_is_an_error(self, tmp_path):

@@ -664,7 +664,7 @@ class TestRefusals:
         said = witan(command, file, *more)
 
         assert said.status == 2
-        assert f"{file}: has the heading 'text' more than once, in columns 2 and 4" in said.err
+        assert f"{file} has the heading 'text' more than once, in columns 2 and 4" in said.err
 
     def test_the_data_set_is_not_overwritten(self, witan, texts, jury):
         """By its own results."""

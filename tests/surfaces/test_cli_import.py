@@ -273,7 +273,7 @@ class TestUnreadable:
         said = witan("import", "nosuch.csv", write("a.jsonl", ballot()), "--history", place)
 
         assert said.status == 2
-        assert "witan: nosuch.csv: does not exist" in said.err
+        assert "witan: nosuch.csv does not exist" in said.err
         assert [one["session"] for one in listed(witan, place)] == ["q1"]
 
     def test_json_has_the_problems(self, witan, write, place):
@@ -356,7 +356,7 @@ class TestUnreadable:
         said = witan("import", file, "--history", place)
 
         assert (said.status, said.out) == (2, "")
-        assert f"witan: {file}: {words} {file}\n" in said.err
+        assert f"witan: {file} {words} {file}\n" in said.err
 
     def test_an_empty_folder_is_reported(self, witan, tmp_path, place):
         """As empty, not as a folder."""
@@ -366,8 +366,8 @@ class TestUnreadable:
         said = witan("import", tmp_path / "none", tmp_path / "other", "--history", place)
 
         assert said.status == 2
-        assert f"{tmp_path / 'none'}: is an empty folder" in said.err
-        assert all(fact in said.err for fact in (f"{tmp_path / 'other'}: is a folder", ".json"))
+        assert f"{tmp_path / 'none'} is an empty folder" in said.err
+        assert all(fact in said.err for fact in (f"{tmp_path / 'other'} is a folder", ".json"))
 
     def test_a_history_is_refused(self, witan, write, place, tmp_path):
         """The error says how to copy its sessions."""
@@ -375,7 +375,7 @@ class TestUnreadable:
         said = witan("import", place, "--history", tmp_path / "other.sqlite")
 
         assert said.status == 2
-        assert f"{place}: is a SQLite database" in said.err
+        assert f"{place} is a SQLite database" in said.err
         assert f"witan export --history {place}" in said.err
 
     def test_an_unknown_kind_is_refused(self, witan, write, place):

@@ -92,8 +92,8 @@ class TestSessionsByName:
         absent = tmp_path / "none.sqlite"
         for name, history, what in [
             ("nosuch", place, "no session or file is named 'nosuch'"),
-            ("nosuch.csv", place, "nosuch.csv: does not exist; check the path"),
-            ("nosuch", absent, "nosuch: does not exist, and there is no history to look for"),
+            ("nosuch.csv", place, "nosuch.csv does not exist; check the path"),
+            ("nosuch", absent, "nosuch does not exist, and there is no history to look for"),
         ]:
             said = witan(command, name, "--history", history)
             assert (said.status, said.out) == (2, "")

@@ -309,7 +309,7 @@ class TestWhatIsWrong:
         said = witan("tally", tmp_path / "nowhere.jsonl")
 
         assert said.status == 2
-        assert f"{tmp_path}/nowhere.jsonl: does not exist" in said.err
+        assert f"{tmp_path}/nowhere.jsonl does not exist" in said.err
 
     def test_an_empty_file_is_no_quorum(self, witan, write):
         """Without a ballot the status is 3, and the file is named."""

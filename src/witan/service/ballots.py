@@ -167,7 +167,7 @@ class SentBallots:
         from witan.files.ballots import Bounds, read_ballots
 
         stream = BytesIO(self.content)
-        stream.name = "the ballots"
+        stream.name = "the text"
         n_bytes = len(self.content)
         bounds = Bounds(
             max(MOST_BYTES, n_bytes), MOST_LINES, max(LINE_BYTES, n_bytes), self.check_wanted

@@ -211,7 +211,12 @@ def count_noun(amount: int, noun: str, plural: str | None = None) -> str:
 
 def full_sentence(text: str) -> str:
     """Capitalize a text's first letter, and end it with a full stop."""
-    return f"{text[:1].upper()}{text[1:]}."
+    return end_sentence(f"{text[:1].upper()}{text[1:]}")
+
+
+def end_sentence(text: str) -> str:
+    """End a text with a full stop, unless it has an end."""
+    return text if text.endswith((".", "?", "…")) else f"{text}."
 
 
 def list_text(names: Sequence[str], *, most: int = MANY_NAMES) -> str:

@@ -221,7 +221,7 @@ class TestWording:
         [("explain", SEVERAL, "session is missing; expected one of 2 sessions"),
          ("explain?session=third", SEVERAL, "unknown session of the ballots 'third'; known: first"),
          ("tally?sessions=third", SEVERAL, "unknown session of the ballots 'third'; known: first"),
-         ("tally?sessions=q1", '{"reviewer": 1}\n', "no ballot could be read: the ballots:1: "),
+         ("tally?sessions=q1", '{"reviewer": 1}\n', "no ballot could be read: the text:1: "),
          ("tally", '{"x": 1}\n', "its columns are x; expected csv"),
          ("tally", "a,b,c\n1,2,3\n", "columns reviewer=HEADER, outcome=HEADER, session="),
          ("tally?columns=ranks", SEVERAL, "columns cannot be 'ranks'; expected the form FIELD"),

@@ -86,6 +86,27 @@ def test_the_cost_is_stated_while_the_question_is_written(window):
     here.problems[:] = [each for each in here.problems if "status of 422" not in each]
 
 
+def test_a_refused_option_is_said_once(window):
+    """At its field until it is changed; the alert leads there."""
+    here = window()
+    page = here.open("/")
+    page.get_by_label("Question", exact=True).fill("Is it so?")
+    page.get_by_label("Cost ceiling in US dollars").fill("much")
+    page.get_by_role("button", name="Ask the council").click()
+    alert = page.get_by_role("alert")
+    expect(alert).to_have_text("Nothing was sent. Check Cost ceiling in US dollars.")
+    page.wait_for_timeout(1500)
+    expect(page.get_by_text(re.compile("must be a number", re.IGNORECASE))).to_have_count(1)
+    here.shoot("composer-refused")
+    alert.get_by_role("link").click()
+    ceiling = page.get_by_label("Cost ceiling in US dollars")
+    expect(ceiling).to_be_focused()
+    ceiling.fill("0.5")
+    expect(page.get_by_text(re.compile("must be a number", re.IGNORECASE))).to_have_count(0)
+    expect(page.locator("#estimate")).to_contain_text("7 calls")
+    here.problems[:] = [each for each in here.problems if "status of 422" not in each]
+
+
 @pytest.mark.skipif(not AXE, reason="TEST_AXE names no axe.min.js of axe-core")
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_no_problem_in_an_open_form(window, theme):

@@ -8,6 +8,7 @@ import pytest
 from browsers import AXE, NEEDS
 from services import until
 from witan.errors import WitanError
+from witan.history.ballots import prepare_paper
 from witan.service.config.configuration import DEMO
 from witan.service.demonstration import demonstration
 from witan.service.operations.ask import JudgeRequest, QuestionRequest
@@ -56,8 +57,11 @@ def places(at_desk):
     stuck = portal.call(service.start, QuestionRequest("So (stuck)?"))
     one = judge(at_desk, {"text 1": "Ada says so."}, pass_mark=6)
     several = judge(at_desk, {f"text {n}": f"{name} says so." for n, name in enumerate(NAMES)})
-    fields = {"as": "ines", **{f"place-{label}": "1" for label in "ABCDE"}}
-    httpx2.post(f"{at_desk.url}/sessions/{over.id}/vote", data=fields, timeout=60)
+    paper = prepare_paper(at_desk.history, over.id, "ines")
+    fields = {"as": "ines", "paper": paper.code}
+    fields |= {f"place-{label}": str(n) for n, label in enumerate(paper.texts, start=1)}
+    cast = httpx2.post(f"{at_desk.url}/sessions/{over.id}/vote", data=fields, timeout=60)
+    assert cast.status_code == 303, cast.text
     return {
         "ask": "/",
         "history": "/history",

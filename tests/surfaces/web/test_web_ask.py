@@ -97,7 +97,7 @@ class TestForm:
         """The error is shown, and the question is not lost."""
         root = page(form=FilledForm({"question": "Why <so>?", "mode": "best"}, "say who sits"))
 
-        assert root.one(role="alert").text == "say who sits"
+        assert root.one(role="alert").text == "say who sits."
         assert root.one("textarea", id="question").text == "Why <so>?"
         modes = root.one("select", id="mode").all("option")
         assert [o.attrs["value"] for o in modes if "selected" in o.attrs] == ["best"]

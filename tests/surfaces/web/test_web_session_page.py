@@ -671,7 +671,7 @@ class TestStructure:
         """With the error and its remedy, all escaped."""
         root = parsed(render_problem("No such session", "there is no session <b>", status=404))
 
-        assert root.one(role="alert").text == "there is no session <b>"
+        assert root.one(role="alert").text == "there is no session <b>."
 
     def test_names_in_addresses_are_encoded(self):
         """A session may have any name."""

@@ -152,12 +152,12 @@ class TestSettings:
             ({"sessions": "q9"}, "q9"),
             ({"level": "high"}, "level"),
             ({"level": "2"}, "level"),
-            ({"rho": "much"}, "rho"),
+            ({"rho": "much"}, "Shared error of reviewers"),
             ({"rubric": "none"}, "unknown rubric"),
-            ({"weights": "ada=heavy"}, "weights cannot be"),
+            ({"weights": "ada=heavy"}, "Weights of reviewers cannot be"),
             ({"parameters": "variant=roster"}, "a rule to go with it"),
             ({"parameters": "variant=" + "[" * 10_000}, "a rule to go with it"),
-            ({"recusal": "never"}, "recusal"),
+            ({"recusal": "never"}, "Recusal"),
         ],
     )
     def test_an_invalid_setting_is_named(self, browser, fields, said):
@@ -349,7 +349,7 @@ class TestErrors:
             .text
         )
         said = submit_ballots(browser, status=409, **{"a.csv": b""}).one(role="alert").text
-        assert said == "no ballot was sent"
+        assert said == "no ballot was sent."
 
     def test_another_origin_is_refused(self, browser):
         """As with every form."""

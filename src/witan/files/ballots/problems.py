@@ -254,7 +254,8 @@ def _scales_in_file(evidence: GradeEvidence, path: str) -> Scales:
     try:
         return evidence.scales()
     except UnclearScale as error:
-        raise BallotFileError(path, error.problem, remedy=error.remedy) from error
+        problem = f"cannot be read: {error.problem}"
+        raise BallotFileError(path, problem, remedy=error.remedy) from error
 
 
 def _set_scale(ballot: Ballot, scale: Scale | None, default_scale: Scales | None) -> Ballot:

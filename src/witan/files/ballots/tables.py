@@ -278,7 +278,7 @@ class LongRows:
         if problem:
             raise BallotFileError(
                 self.path,
-                f"a long table cannot contain the ballot of {ballot.reviewer}: it {problem}",
+                f"cannot contain the ballot of {ballot.reviewer} as a long table: it {problem}",
             )
         self._keys.add(key)
 

@@ -296,7 +296,9 @@ def pair_map(outcome: Outcome, names: CandidateNames) -> Iterator[Block]:
         is_close = frozenset((lines[row].candidate, lines[column].candidate)) in unresolved
         text = chance_percent(chance).removesuffix("%")
         shade = round(2 * SHADES * abs(chance - HALF_AGREED))
-        return Cell(f"{CLOSE}{text}" if is_close else text, shade=shade)
+        # "≈>99" would contradict itself: at the ends the chance speaks alone.
+        is_marked = is_close and text.isdecimal()
+        return Cell(f"{CLOSE}{text}" if is_marked else text, shade=shade)
 
     titles = [names.name(lines[at].candidate) for at in rows]
     columns: list[tuple[Column, list[str | Cell]]] = [

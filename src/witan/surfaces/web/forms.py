@@ -168,13 +168,14 @@ class FilledForm:
         Field to text; that of boxes has a line for each that is ticked.
     problem
         Why it is refused; empty: it is not.
-    faults
-        Field to what is wrong with it.
+    faults, labels
+        Field to what is wrong with it, and to its label.
     """
 
     values: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
     faults: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
     status: int = 200
 
     def value(self, name: str) -> str:

@@ -17,7 +17,7 @@ from witan.history import SessionSummary
 from witan.service.catalogue import redact
 from witan.service.operations.ask import QuestionRequest
 from witan.service.sessions.running import RunningSession
-from witan.service.text import clean
+from witan.service.text import clean, end_sentence
 from witan.surfaces.report.document import Block, Chart, FinalAnswer, Link, Note, Report
 from witan.surfaces.report.drawing import draw_chart
 from witan.surfaces.report.session import (
@@ -135,6 +135,7 @@ def _environment() -> Environment:
         "prose": _render_prose,
         "range": _mark_range,
         "runs": _runs,
+        "sentence": end_sentence,
     }
     return environment
 

@@ -40,7 +40,7 @@ from witan.service.parameters import (
 )
 from witan.service.sessions.manager import Service
 from witan.service.stored_sessions import check_continued
-from witan.service.text import clean, list_text
+from witan.service.text import clean, full_sentence, list_text
 from witan.surfaces.http.endpoints import ClientOf, Hops, ServiceOf
 from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.report.document import Note, Report
@@ -72,7 +72,7 @@ KNOWN_FIELDS = {
     each.name: each.label
     for request in (JudgeRequest, QuestionRequest)
     for each in parameters_of(request)
-}
+} | {"text_1": "Text 1"}
 """Every field of the forms that ask and judge, and its label."""
 
 BY_HAND = ("files", "conversation")
@@ -88,8 +88,8 @@ ROLES = ("system", "user", "assistant")
 AT_A_FIELD = (ConfigError, InvalidParameter, TooLarge, UnknownName, ValidationError)
 """Those of a request on a session, whose other errors have a page of their own."""
 
-_FIELD_OF = {"session": "parent", "seat": "members"}
-"""Kind of name in an error to the field of the form."""
+_FIELD_OF = {"session": "parent", "seat": "members", "texts": "text_1"}
+"""Kind of name in an error, or parameter, to the field of the form."""
 
 
 @router.get("/")
@@ -367,11 +367,9 @@ def refuse_form(
             for each in error.errors()
         ]
         labels = [(KNOWN_FIELDS.get(name, ""), words) for name, words in wrong]
-        problem = clean(
-            "; ".join(f"{label}: {words}" if label else words for label, words in labels)
-        )
-        faults = {name: _sentence(words) for name, words in reversed(wrong)}
-        return FilledForm(values, problem, faults, 422)
+        problem = "; ".join(f"{label}: {words}" if label else words for label, words in labels)
+        faults = {name: clean(full_sentence(words)) for name, words in reversed(wrong) if name}
+        return _refused(values, problem, faults, 422)
     words = word_error(request, error)
     name = _field_of(error, values)
     fault = words
@@ -379,17 +377,21 @@ def refuse_form(
         fault = words.removeprefix(f"{error.name} ")
     elif isinstance(error, ConfigError):
         fault = words.removeprefix(f"{error.source}: {error.key} ")
-    faults = {name: _sentence(fault)} if name else {}
-    return FilledForm(values, clean(words), faults, status_of(error))
+    faults = {name: clean(full_sentence(fault))} if name else {}
+    return _refused(values, words, faults, status_of(error))
+
+
+def _refused(
+    values: Mapping[str, str], problem: str, faults: Mapping[str, str], status: int
+) -> FilledForm:
+    """Return a refused form, whose faults stand at fields that it has."""
+    faults = {_FIELD_OF.get(name, name): words for name, words in faults.items()}
+    labels = {name: KNOWN_FIELDS[name] for name in faults}
+    return FilledForm(values, clean(problem), faults, labels, status)
 
 
 def _find_field(place: Iterable[int | str]) -> str:
     return next((str(each) for each in place if each in KNOWN_FIELDS), "")
-
-
-def _sentence(words: str) -> str:
-    sentence = clean(f"{words[:1].upper()}{words[1:]}")
-    return sentence if sentence.endswith((".", "?", "…")) else f"{sentence}."
 
 
 def _field_of(error: WitanError, values: Mapping[str, str]) -> str:

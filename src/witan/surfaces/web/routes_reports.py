@@ -39,7 +39,7 @@ from witan.surfaces.report import report_of
 from witan.surfaces.report.audit import audit_report, audit_title
 from witan.surfaces.report.document import Link
 from witan.surfaces.report.leaderboard import leaderboard_report
-from witan.surfaces.web.forms import form_fields, query_texts, read_form, read_query
+from witan.surfaces.web.forms import Field, form_fields, query_texts, read_form, read_query
 from witan.surfaces.web.rendering import Site, list_sessions, render
 from witan.surfaces.web.responses import HtmlPage, page_router, site_of
 from witan.surfaces.web.session_page import session_rules
@@ -92,6 +92,7 @@ async def history_page(
     """List sessions day by day, and search them; `reveal` names leaders."""
     query = query_texts(request, sessions, "reveal")
     site, failure = site_of(request), None
+    fields = form_fields(sessions.parameters, query, exclude=["after"])
     summaries, following = tuple[SessionSummary, ...](), None
     filters = {name: value for name, value in query.items() if value and name != "after"}
     after = {"after": query["after"]} if query["after"] else {}
@@ -105,7 +106,7 @@ async def history_page(
     html = render(
         "history.html",
         site=site,
-        fields=form_fields(sessions.parameters, query, exclude=["after"]),
+        fields=fields,
         rows=list_sessions(summaries, service.under_way),
         reveal=reveal,
         hides=not reveal and any(each.has_events and each.leader for each in summaries),
@@ -116,9 +117,16 @@ async def history_page(
         paged=bool(after),
         searched=bool(filters),
         has_filters=any(name != "text" for name in filters),
-        problem="" if failure is None else clean(word_error(request, failure)),
+        problem="" if failure is None else _word(request, failure, fields),
     )
     return HtmlPage(html, 200 if failure is None else status_of(failure))
+
+
+def _word(request: Request, error: WitanError, fields: Iterable[Field]) -> str:
+    """Word an error for a page, whose form calls a parameter by its label."""
+    words = word_error(request, error)
+    label = next((f.label for f in fields if words.startswith(f"{f.name} ")), "")
+    return clean(f"{label} {words.partition(' ')[2]}" if label else words)
 
 
 def _link(site: Site, query: Mapping[str, str]) -> str:
@@ -266,7 +274,7 @@ async def answer_report(
     except NothingToCount as error:
         return HtmlPage(report.render(template, site, empty=clean(word_error(request, error))))
     except WitanError as error:
-        html = report.render(template, site, problem=clean(word_error(request, error)))
+        html = report.render(template, site, problem=_word(request, error, report.values["fields"]))
         return HtmlPage(html, status_of(error))
     return HtmlPage(html)
 
@@ -337,7 +345,7 @@ def add_counting_page(
 
             return HtmlPage(await run_while_connected(request, work))
         except WitanError as error:
-            problem = clean(word_error(request, error))
+            problem = _word(request, error, form_fields(operation.parameters, {}))
             return HtmlPage(write(request, values, problem=problem), status_of(error))
 
     path = f"/{operation.name}"

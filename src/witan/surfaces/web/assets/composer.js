@@ -37,6 +37,18 @@ function restoreDraft() {
   }
 }
 
+// What is wrong with a field is said beneath it, once, until one changes it.
+function isRefused() {
+  return composer.querySelector("[aria-invalid]") !== null;
+}
+
+function forgetFault({ target }) {
+  const field = target.closest("[aria-invalid]");
+  if (!field) return;
+  field.removeAttribute("aria-invalid");
+  document.querySelector(`#about-${field.id} .note`)?.remove();
+}
+
 let pause = null;
 let asked = null;
 
@@ -55,7 +67,7 @@ async function estimate() {
     const response = await fetch(composer.dataset.estimate, { method: "POST", body, signal });
     if (response.status === TOO_MANY) pause = setTimeout(estimate, REFUSED_MS);
     else if (response.headers.get("Content-Type")?.startsWith("text/plain")) {
-      const words = await response.text();
+      const words = isRefused() && !response.ok ? "" : await response.text();
       if (line.textContent !== words) line.textContent = words;
       line.classList.toggle("note", !response.ok);
     }
@@ -74,7 +86,8 @@ function start() {
   showMembers();
   const { question } = composer.elements;
   question.setSelectionRange(question.value.length, question.value.length);
-  composer.addEventListener("input", () => {
+  composer.addEventListener("input", (event) => {
+    forgetFault(event);
     showMembers();
     saveDraft();
     estimateSoon();

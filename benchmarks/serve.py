@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -246,11 +247,11 @@ class Load:
         return sorted(waited), statistics.median(self.seconds) if self.seconds else float("nan")
 
 
-async def leaderboards(folder: Path) -> list[Row]:
-    """Wait for leaderboards of a history into which sessions are written meanwhile."""
+async def leaderboards(folder: Path, days: int) -> list[Row]:
+    """Wait for leaderboards of a history of so many days while sessions are written to it."""
     seats = write_scripts(folder, {"text": "NAME says so. " * 20, "tokens_per_second": 60})
     ballots = folder / "ballots.jsonl"
-    write_ballots(ballots, STORED)
+    write_ballots(ballots, STORED, days)
     imported = [sys.executable, "-m", "witan", "import", str(ballots)]
     subprocess.run(  # noqa: S603, ASYNC221 - our own interpreter
         [*imported, "--history", str(folder / "history.sqlite")], check=True, capture_output=True
@@ -270,7 +271,8 @@ async def leaderboards(folder: Path) -> list[Row]:
                 busy = (cpu_seconds_of(pid) - before) / (time.perf_counter() - start)
                 sessions.cancel_scope.cancel()
     least, worst = (times[int(0.95 * len(times))] for times in (floor, waited))
-    named = f"leaderboard beside {BESIDE} sessions, {CLIENTS} clients, p95"
+    stored = f"{STORED:,} sessions of " + ("a year" if days else "one day")
+    named = f"leaderboard of {stored}, beside {BESIDE} sessions, {CLIENTS} clients, p95"
     return [
         Row(named, f"{worst:.2f} s, {worst / least:.1f} x floor", "<= 1 s", worst <= 1),
         Row("  median", f"{statistics.median(waited):.2f} s", "", None),
@@ -285,7 +287,8 @@ async def leaderboards(folder: Path) -> list[Row]:
 async def main() -> None:
     """Measure, and print."""
     rows = []
-    for measure in (added, first_bytes, streams, held, leaderboards):
+    of_a_year, of_a_day = (partial(leaderboards, days=days) for days in (365, 0))
+    for measure in (added, first_bytes, streams, held, of_a_year, of_a_day):
         with tempfile.TemporaryDirectory() as folder:
             rows += await measure(Path(folder))
     show("the council at the door", rows)

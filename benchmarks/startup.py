@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -50,18 +51,21 @@ def _environment() -> dict[str, str]:
     return {**own, "XDG_CONFIG_HOME": os.devnull}
 
 
-def write_ballots(path: Path, sessions: int) -> None:
-    """Write graded ballots of five reviewers on five candidates per session."""
+def write_ballots(path: Path, sessions: int, days: int = 0) -> None:
+    """Write graded ballots of five reviewers on five candidates; spread sessions over days."""
     rng = np.random.default_rng(1)
     grades = rng.normal(6, 1, (sessions, 1, 5)) + rng.normal(0, 1, (sessions, 5, 5))
     whole = np.clip(np.rint(grades), 1, 10).astype(int).tolist()
+    now = datetime.now(UTC)
     with path.open("w") as file:
         for number, ballots in enumerate(whole):
+            at = now - timedelta(days=days * (1 - number / sessions))
             for reviewer, row in zip(SEATS, ballots, strict=True):
                 line = {
                     "session": f"s{number}",
                     "reviewer": reviewer,
                     "grades": dict(zip(SEATS, row, strict=True)),
+                    **({"at": at.isoformat()} if days else {}),
                 }
                 file.write(f"{json.dumps(line)}\n")
 

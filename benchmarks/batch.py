@@ -3,13 +3,13 @@
 Run `python benchmarks/batch.py`. A server that takes 100 ms for every call runs in a process of its
 own. Three jurors judge each text, eight texts at a time: the critical path is that many rounds of
 100 ms. The bare loop sends bodies of the same texts, as many at a time, and reads the replies as
-JSON.
+JSON. Both run with the garbage collector as the command `witan` sets it.
 """
 
+import argparse
 import gc
 import json
 import resource
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -24,6 +24,7 @@ from witan import Council, History
 from witan.batches import Batch, BatchOptions, BatchReport, BatchRow
 
 SECONDS, JURORS = 0.1, 3
+GC_THRESHOLD = 100_000
 
 
 def rows(number: int) -> list[BatchRow]:
@@ -76,8 +77,12 @@ async def bare(url: str, number: int, at_once: int) -> tuple[float, float]:
 
 def main() -> None:
     """Print the figures."""
-    number = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000
-    at_once = int(sys.argv[2]) if len(sys.argv) > 2 else 8
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("number", type=int, nargs="?", default=1_000, help="Texts to judge")
+    parser.add_argument("at_once", type=int, nargs="?", default=8, help="Texts judged at a time")
+    arguments = parser.parse_args()
+    number, at_once = arguments.number, arguments.at_once
+    gc.set_threshold(GC_THRESHOLD)
     with server(SECONDS) as url, tempfile.TemporaryDirectory() as folder:
         wall, cpu, _ = anyio.run(batch, url, number, at_once, Path(folder))
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

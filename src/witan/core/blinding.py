@@ -34,6 +34,8 @@ def balanced_orders(
     symbols: list[int] = rng.permutation(n_candidates).tolist()
     seats: list[int] = rng.permutation(len(hides)).tolist()
     is_reversed = bool(rng.integers(2))
+    if n_candidates == 1:  # drawn as for more, so that the same seed draws the same nonces
+        return [[] if own else [0] for own in hides]
     symbol = {candidate: at for at, candidate in enumerate(symbols)}
     own = [{symbol[candidate] for candidate in each} for each in hides]
     single_seats = [seat for each in own for seat in each if len(each) == 1]

@@ -13,7 +13,7 @@ from witan.core.stats.priors import MIN_HISTORY
 from witan.core.tally import tally_sessions
 from witan.errors import UnsuitableBallots
 
-GATHER_SECONDS = 0.02
+GATHER_SECONDS = 0.05
 """Seconds within which sessions that end are counted together."""
 
 MOST_AT_ONCE = MIN_HISTORY - 1

@@ -194,7 +194,7 @@ class TestRoundTrip:
         """A time keeps the zone in which it was written."""
         event = e.ReviewStarted(seq=1, at=NOON.astimezone(timezone(timedelta(hours=2))), seat="a")
 
-        assert '"at": "2026-11-02T14:00:00.250000+02:00"' in event_to_json(event)
+        assert '"at":"2026-11-02T14:00:00.250000+02:00"' in event_to_json(event)
         assert event_from_json(event_to_json(event)) == event
 
     @given(

@@ -511,7 +511,7 @@ def _writable_grades(grades: Mapping[str, Any]) -> dict[str, Any]:
     if {int, str}.issuperset(map(type, grades.values())):
         return dict(grades)
     return {
-        c: {k: _writable(one) for k, one in g.items()} if isinstance(g, Mapping) else _writable(g)
+        c: _writable_grades(g) if isinstance(g, Mapping) else _writable(g)
         for c, g in grades.items()
     }
 

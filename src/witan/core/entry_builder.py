@@ -49,6 +49,8 @@ from witan.errors import UnsuitableBallots
 
 NOBODY: frozenset[int] = frozenset()
 
+NATIVE_GRADES = frozenset(range(1, 11))
+
 PLAIN = {int, float, str, type(None)}
 """Types of a grade that is no mapping from criteria."""
 
@@ -224,15 +226,18 @@ def _criteria(
     if {type(cell) for cell in cells} <= PLAIN:
         return (), ()
     scale = Scale() if ballot.scale is None else ballot.scale
-    read = [
-        {criterion: read_grade(value, scale.of(criterion)) for criterion, value in cell.items()}
-        if isinstance(cell, Mapping)
-        else {}
-        for cell in cells
-    ]
+    read = [_read_cell(cell, scale) if isinstance(cell, Mapping) else {} for cell in cells]
     graded = {c: None for cell in read for c, grade in cell.items() if grade is not None}
     criteria = tuple([criterion for criterion in graded if criterion != HOLISTIC])
     return criteria, tuple([tuple([cell.get(c) for cell in read]) for c in criteria])
+
+
+def _read_cell(cell: Mapping[str, Any], scale: Scale) -> dict[str, float | None]:
+    """Read the grades of one candidate by criterion."""
+    grades = cell.values()
+    if scale.is_native and {*map(type, grades)} == {int} and {*grades} <= NATIVE_GRADES:
+        return dict(zip(cell, map(float, grades), strict=True))  # as nearly every reviewer gives
+    return {criterion: read_grade(value, scale.of(criterion)) for criterion, value in cell.items()}
 
 
 class Block:

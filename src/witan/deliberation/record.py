@@ -675,7 +675,8 @@ def _procedure_json(procedure: _Identity) -> orjson.Fragment:
 
 def _check_numbers(value: Any, record: Mapping[str, Any]) -> None:
     """Raise an error if a number of a dataclass, but of one within it, is infinite."""
-    _check_finite([record[name] for name in _numeric_fields(type(value))])
+    kind: Any = type(value)
+    _check_finite([record[name] for name in _numeric_fields(kind)])
 
 
 @cache
@@ -720,8 +721,15 @@ def _flattener(kind: Any) -> Callable[[Any], Any]:
         return lambda value: {name: getattr(value, name) for name in names}
     getter = attrgetter(*names)
     if issubclass(kind, Ballot):
-        return lambda value: dict(zip(names, getter(drop_native(value)), strict=True))
+        return lambda value: _drop_scale(dict(zip(names, getter(value), strict=True)))
     return lambda value: dict(zip(names, getter(value), strict=True))
+
+
+def _drop_scale(ballot: dict[str, Any]) -> dict[str, Any]:
+    """Drop the scale 1-10 from the fields of a ballot, as `drop_native` does."""
+    if ballot["scale"] is not None and ballot["scale"].is_native:
+        ballot["scale"] = None
+    return ballot
 
 
 def _loads(text: str, source: str) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from witan.deliberation.calls import (
 )
 from witan.deliberation.costs import Cost, disproved_prices
 from witan.deliberation.count_queue import CountQueue
-from witan.deliberation.events import Event, Judging, SessionOpened
+from witan.deliberation.events import Event, Judging, Listener, SessionOpened
 from witan.deliberation.learning import LessonCache, apply_history
 from witan.deliberation.money import Purse, is_free, least_known
 from witan.deliberation.openings import (
@@ -74,7 +74,7 @@ from witan.deliberation.ports import (
     Teacher,
 )
 from witan.deliberation.procedure import Limits, Procedure, check_procedure, with_looks
-from witan.deliberation.record import Listener, Recorder
+from witan.deliberation.record import Recorder
 from witan.deliberation.retries import open_retry, plan_rest, plan_retry
 from witan.deliberation.session import (
     RETRY_WAITS,

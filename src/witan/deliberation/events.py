@@ -13,7 +13,7 @@ Deltas are shown and not stored: the event that ends a text contains all of it.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import ClassVar, Literal
@@ -663,3 +663,26 @@ def _left_out(verb: str, ballot: Ballot) -> tuple[str, Iterable[str] | Mapping[s
     if verb == "graded":
         return NOT_GRADED, ballot.grades
     return NOT_RANKED, {name for group in ballot.groups for name in group}
+
+
+Listener = Callable[[Event], None]
+"""A callback for every event, in order; it must not block."""
+
+
+def skip_past_events(listener: Listener, since: datetime) -> Listener:
+    """Forward the opening and later events, skipping those of the past.
+
+    A resumed session or a retry begins with earlier events, whose calls have been counted and timed
+    already.
+    """
+    stands = 0
+
+    def forward(event: Event) -> None:
+        nonlocal stands
+        if isinstance(event, SessionOpened):
+            stands = event.seq + event.kept
+            listener(event)
+        elif event.at >= since and event.seq > stands:
+            listener(event)
+
+    return forward

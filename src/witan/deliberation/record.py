@@ -44,6 +44,7 @@ from witan.deliberation.events import (
     AnswerDelta,
     CallRetried,
     Event,
+    Listener,
     SessionOpened,
     SynthesisDelta,
     TextWithdrawn,
@@ -59,9 +60,6 @@ GATHER_SECONDS = 0.01
 
 UNSEEN_GATHER_SECONDS = 0.1
 """The same where nobody sees the events: fewer and larger commits."""
-
-Listener = Callable[[Event], None]
-"""A callback for every event, in order; it must not block."""
 
 
 class FailureNote:
@@ -137,25 +135,6 @@ class CallGuard(Protocol):
             True if all of the session so far is in a history.
         """
         ...
-
-
-def skip_past_events(listener: Listener, since: datetime) -> Listener:
-    """Forward the opening and later events, skipping those of the past.
-
-    A resumed session or a retry begins with earlier events, whose calls have been counted and timed
-    already.
-    """
-    stands = 0
-
-    def forward(event: Event) -> None:
-        nonlocal stands
-        if isinstance(event, SessionOpened):
-            stands = event.seq + event.kept
-            listener(event)
-        elif event.at >= since and event.seq > stands:
-            listener(event)
-
-    return forward
 
 
 @lru_cache(maxsize=64)
@@ -637,23 +616,10 @@ def _encoder(indent: int | None) -> json.JSONEncoder:
     )
 
 
+MOST_PROCEDURES = 32
+"""Most procedures whose JSON is held."""
+
 _OUR_TYPES = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
-"""Options by which orjson asks us for dataclasses and times."""
-
-
-class _Identity:
-    """A key of a cache that is equal to the same value only, whose fields are not compared."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Identity) and self.value is other.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
 
 
 def _flatten_part(value: Any) -> Any:
@@ -662,15 +628,23 @@ def _flatten_part(value: Any) -> Any:
     Sessions of a council share its procedure, which is written once.
     """
     if isinstance(value, Procedure):
-        return _procedure_json(_Identity(value))
+        return _procedure_json(value)
     record = _flatten(value)
     _check_numbers(value, record)
     return record
 
 
-@lru_cache(maxsize=32)
-def _procedure_json(procedure: _Identity) -> orjson.Fragment:
-    return orjson.Fragment(orjson.dumps(to_plain(procedure.value)))
+_procedures: dict[int, tuple[Procedure, orjson.Fragment]] = {}
+"""By its id each of a few procedures, which thereby keeps its id, and its JSON."""
+
+
+def _procedure_json(procedure: Procedure) -> orjson.Fragment:
+    if (known := _procedures.get(id(procedure))) is None:  # another thread may clear them
+        if len(_procedures) >= MOST_PROCEDURES:
+            _procedures.clear()
+        known = procedure, orjson.Fragment(orjson.dumps(to_plain(procedure)))
+        _procedures[id(procedure)] = known
+    return known[1]
 
 
 def _check_numbers(value: Any, record: Mapping[str, Any]) -> None:

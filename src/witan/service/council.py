@@ -17,12 +17,11 @@ from witan.core.rules import RULES
 from witan.core.stats.learning import Lessons
 from witan.deliberation.calls import SessionContext
 from witan.deliberation.council import NO_SLOT, BaseCouncil, Slot
-from witan.deliberation.events import Event, SessionOpened
+from witan.deliberation.events import Event, Listener, SessionOpened
 from witan.deliberation.openings import Texts, plan_rejudgment
 from witan.deliberation.plan import TYPICAL, Lengths, Plan
 from witan.deliberation.ports import REFERENCE, Member, Message, Model, Price, SystemClock, Teacher
 from witan.deliberation.procedure import Procedure, ThrottlePolicy
-from witan.deliberation.record import Listener
 from witan.deliberation.retries import plan_retry
 from witan.deliberation.session import Session
 from witan.deliberation.throttle import Throttles

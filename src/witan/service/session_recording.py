@@ -18,18 +18,14 @@ from witan.deliberation.events import (
     BallotCast,
     Event,
     FruitlessResume,
+    Listener,
     SessionClosed,
     SessionOpened,
     SynthesisDone,
     SynthesisStarted,
 )
 from witan.deliberation.plan import TYPICAL, Lengths
-from witan.deliberation.record import (
-    GATHER_SECONDS,
-    UNSEEN_GATHER_SECONDS,
-    CallGuard,
-    Listener,
-)
+from witan.deliberation.record import GATHER_SECONDS, UNSEEN_GATHER_SECONDS, CallGuard
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, UnknownName, WitanError
 from witan.files.session_files import write_session

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from witan.deliberation import events as e
 from witan.deliberation.call_headers import TraceContext
 from witan.deliberation.ports import Expense, Seat, SystemClock
-from witan.deliberation.record import Listener, skip_past_events
 from witan.errors import MissingExtra
 from witan.version import __version__
 
@@ -83,10 +82,10 @@ class Spans:
         self._tracer = provider.get_tracer("witan", __version__)
         self._sessions: dict[object, _Session] = {}
 
-    def watch(self, session: object) -> Listener:
+    def watch(self, session: object) -> e.Listener:
         """Return a listener for one session, by its unique key."""
         span = self._sessions[session] = _Session(self._tracer)
-        return skip_past_events(span.hear, SystemClock().now())
+        return e.skip_past_events(span.hear, SystemClock().now())
 
     def end_session(self, session: object) -> None:
         """End the spans of an ended session."""

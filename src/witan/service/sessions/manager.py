@@ -13,13 +13,12 @@ import anyio
 from anyio.abc import TaskGroup
 
 from witan.deliberation.call_headers import HOPS, server_name
-from witan.deliberation.events import Event
+from witan.deliberation.events import Event, Listener
 from witan.deliberation.money import least_known
 from witan.deliberation.openings import own_question, plan_rejudgment
 from witan.deliberation.plan import TYPICAL, Lengths, Plan, WrittenAnswers, least_call_usd
 from witan.deliberation.ports import Message, SystemClock
 from witan.deliberation.procedure import Limits, with_ceiling
-from witan.deliberation.record import Listener
 from witan.deliberation.retries import plan_rest, plan_retry
 from witan.deliberation.session import Session
 from witan.errors import Busy, HistoryError, NothingToCount, UnknownName, WitanError

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import anyio
 
-from witan.deliberation.events import Event, SessionOpened
-from witan.deliberation.record import Listener
+from witan.deliberation.events import Event, Listener, SessionOpened
 from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, HistoryError, NothingToCount, UnknownName
 from witan.service.catalogue import redact

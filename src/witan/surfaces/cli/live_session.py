@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from witan.deliberation import events as e
-from witan.deliberation.record import Listener, event_to_json
+from witan.deliberation.record import event_to_json
 from witan.deliberation.session import Session
 from witan.errors import MissingExtra, WitanError
 from witan.files.session_files import write_session
@@ -171,7 +171,7 @@ class LiveSession:
         self._interrupt()
         self._stop()
 
-    def watch(self, _: RunningSession) -> Listener:
+    def watch(self, _: RunningSession) -> e.Listener:
         """Show every event of the session."""
         return self._show
 

@@ -9,7 +9,6 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from witan.deliberation import events as e
 from witan.deliberation.ports import SystemClock
-from witan.deliberation.record import Listener, skip_past_events
 from witan.service.sessions.running import RunningSession
 from witan.surfaces.http.door import FinishedRequest
 from witan.surfaces.terminal import JsonLine, TextLine
@@ -61,7 +60,7 @@ def _level(request: FinishedRequest) -> int:
 class SessionLog:
     """Log sessions when they open and when they end."""
 
-    def watch(self, running_session: RunningSession) -> Listener:
+    def watch(self, running_session: RunningSession) -> e.Listener:
         """Return a listener for one session."""
 
         def listen(event: e.Event) -> None:
@@ -78,7 +77,7 @@ class SessionLog:
                 }
                 _log.info("session closed", extra={"fields": closed})
 
-        return skip_past_events(listen, SystemClock().now())
+        return e.skip_past_events(listen, SystemClock().now())
 
     def end_session(self, running_session: RunningSession) -> None:
         """Log that a session was interrupted, or not recorded."""
@@ -173,7 +172,7 @@ class Metrics:
         self._requests.labels(method, route, str(request.status)).inc()
         self._request_seconds.labels(route).observe(request.seconds)
 
-    def watch(self, running_session: RunningSession) -> Listener:
+    def watch(self, running_session: RunningSession) -> e.Listener:
         """Count what happens in a session."""
         simulated = False
 
@@ -195,7 +194,7 @@ class Metrics:
                 case _:
                     pass
 
-        return skip_past_events(listen, SystemClock().now())
+        return e.skip_past_events(listen, SystemClock().now())
 
     def end_session(self, running_session: RunningSession) -> None:
         """Count a session that was interrupted."""

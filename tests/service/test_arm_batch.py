@@ -17,7 +17,7 @@ from witan.surfaces.report.batch import batch_report
 
 ROWS = [BatchRow(n, str(n), f"Why {n}?") for n in range(1, 8)]
 
-MANY = [BatchRow(n, str(n), f"Why {n}?") for n in range(1, 25)]
+MANY = [BatchRow(n, str(n), f"Why {n}?") for n in range(1, 17)]
 
 SIZE = re.compile(r"<<<ANSWER (\w+) \w+>>>\n.*?size (\d+)", re.DOTALL)
 
@@ -127,13 +127,13 @@ class TestBest:
         found = report.comparison
         again, _ = run(history, MANY)
 
-        assert report.statuses == {"complete": 24}
+        assert report.statuses == {"complete": 16}
         assert (found.choice, found.choosing) == ("other questions", len(choosing))
-        assert (found.questions, found.best) == (24 - len(choosing), {"ada": 24 - len(choosing)})
-        assert 5 <= len(choosing) <= 19
+        assert (found.questions, found.best) == (16 - len(choosing), {"ada": 16 - len(choosing)})
+        assert 5 <= len(choosing) <= 11
         assert {(tuple(each.arms), each.judgment) for each in choosing} == {(("council",), None)}
-        assert len([*history.sessions()]) == 24 + 2 * found.questions
-        assert (again.comparison, again.earlier) == (found, 24)
+        assert len([*history.sessions()]) == 16 + 2 * found.questions
+        assert (again.comparison, again.earlier) == (found, 16)
 
     def test_the_bill_has_no_controls_of_rows_that_choose(self, history):
         """Before and after."""
@@ -143,8 +143,8 @@ class TestBest:
         after = ArmBatch(council(), jury(), history, MANY, BatchOptions()).bill()
         n_measuring = report.comparison.questions
 
-        assert before.parts == {"council": 168, "self": 6 * n_measuring, "jury": 2 * n_measuring}
-        assert (after.calls, after.earlier) == (0, 24)
+        assert before.parts == {"council": 112, "self": 6 * n_measuring, "jury": 2 * n_measuring}
+        assert (after.calls, after.earlier) == (0, 16)
 
     def test_more_questions_change_no_choice(self, history):
         """The member whose controls are paid stays, though others lead now."""

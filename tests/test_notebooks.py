@@ -22,12 +22,12 @@ SHOWS = {
 }
 """A notebook to what one of its cells displays."""
 
-FAST = ("ask", "judge-texts")
-"""Notebooks that every run executes: each starts a kernel, some seconds on a busy machine."""
+FAST = "ask"
+"""The notebook that every run executes: each starts a kernel, some seconds on a busy machine."""
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in SHOWS]
+    "name", [pytest.param(name, marks=() if name == FAST else pytest.mark.slow) for name in SHOWS]
 )
 def test_a_notebook_runs_and_shows_its_results(name, tmp_path):
     """Every cell succeeds, in a folder of its own; results display their reports."""

@@ -9,7 +9,8 @@ import httpx2
 import pytest
 
 from pages import ROOT, blocks, same
-from served import serving_process
+from served import served, serving_process
+from services import councils, write_config
 
 PAGE = ROOT / "docs" / "http.md"
 
@@ -27,6 +28,13 @@ def address(tmp_path_factory):
     history = folder / "history.sqlite"
     with serving_process("--fast-demo", "--history", history, cwd=folder) as (url, _):
         yield url
+
+
+@pytest.fixture(scope="module")
+def address_of_thread(tmp_path_factory):
+    """The address of a server in a thread of this process."""
+    with served(councils(write_config(tmp_path_factory.mktemp("seats")))) as server:
+        yield server.url
 
 
 @pytest.fixture(scope="module")
@@ -91,10 +99,10 @@ class TestToken:
         assert [profile["name"] for profile in told["profiles"]] == ["", "demo"]
 
 
-def test_every_route_is_documented(address):
+def test_every_route_is_documented(address_of_thread):
     """The page, or the reference, names each route of the OpenAPI document."""
     text = "".join(page.read_text("utf-8") for page in (PAGE, PAGE.with_name("reference.md")))
-    document = httpx2.get(f"{address}/openapi.json", timeout=60).json()
+    document = httpx2.get(f"{address_of_thread}/openapi.json", timeout=60).json()
 
     for path in document["paths"]:
         if path.startswith("/api"):
@@ -102,10 +110,10 @@ def test_every_route_is_documented(address):
             assert plain in text or plain.replace("{session}", "NAME") in text, path
 
 
-def test_every_counter_and_span_is_documented(address):
+def test_every_counter_and_span_is_documented(address_of_thread):
     """The page about serving names each with its meaning."""
     text = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
-    counted = httpx2.get(f"{address}/metrics", timeout=60).text
+    counted = httpx2.get(f"{address_of_thread}/metrics", timeout=60).text
     names = [line.split()[2] for line in counted.splitlines() if line.startswith("# TYPE")]
 
     assert len(names) > 9

@@ -274,14 +274,14 @@ class TestFiles:
         assert session == "s1"
 
     def test_folder_stands_for_its_conversations_in_order(self, tmp_path):
-        """Only the .json files of a folder are read; a folder without any is refused."""
-        for name in ("b.json", "a.json", "notes.txt"):
+        """Its .json and .eval files are read; a folder without any is refused."""
+        for name in ("b.eval", "a.json", "notes.txt"):
             (tmp_path / name).write_text("{}")
         (tmp_path / "empty").mkdir()
 
         found = import_files(tmp_path)
 
-        assert found == (str(tmp_path / "a.json"), str(tmp_path / "b.json"))
+        assert found == (str(tmp_path / "a.json"), str(tmp_path / "b.eval"))
         assert import_files(tmp_path / "a.json") == (str(tmp_path / "a.json"),)
         with pytest.raises(BallotFileError, match="is an empty folder"):
             import_files(tmp_path / "empty")

@@ -712,7 +712,7 @@ _CHUNK = 1 << 20
 
 
 def import_files(path: str | Path) -> tuple[str, ...]:
-    """Return a file, or the files in a folder of conversations."""
+    """Return a file, or the files in a folder of conversations or logs."""
     folder = Path(path)
     if str(path) == "-" or not folder.is_dir():
         return (str(path),)
@@ -720,11 +720,13 @@ def import_files(path: str | Path) -> tuple[str, ...]:
         entries = sorted(folder.iterdir())
     except OSError as error:
         raise unreadable_file("be read", str(path), error) from error
-    files = tuple(str(one) for one in entries if one.suffix == ".json")
+    files = tuple(str(one) for one in entries if one.suffix in (".json", ".eval"))
     if not files:
-        problem = "is a folder without a .json file; give the files in it" if entries else (
-            "is an empty folder; give a file, or a folder with .json files"
-        )  # fmt: skip
+        problem = (
+            "is a folder without a .json or .eval file; give the files in it"
+            if entries
+            else "is an empty folder; give a file, or a folder with .json or .eval files"
+        )
         raise BallotFileError(str(path), problem)
     return files
 

@@ -94,8 +94,8 @@ def import_command(files: tuple[str, ...], config: Path | None, **options: Any) 
     """Take the sessions of FILE... into the history; - is standard input.
 
     Ballots in every format, battles, saved conversations and whole sessions are recognised by their
-    content, packed or not; a folder stands for the .json files in it. Of each file all comes in or
-    nothing, and the same file again changes nothing.
+    content, packed or not; a folder stands for the .json and .eval files in it. Of each file all
+    comes in or nothing, and the same file again changes nothing.
     """
     if files.count("-") > 1:
         raise click.UsageError("standard input, -, can be read only once")

@@ -1,6 +1,7 @@
 """The configuration: which source wins, what each value is traced to, what is refused."""
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import fields
@@ -16,6 +17,7 @@ from witan.deliberation.procedure import Limits, Procedure
 from witan.errors import ConfigError, UnknownName
 from witan.models.providers import PROVIDERS
 from witan.service.config.keys import NAME_TABLES, OPEN_TABLES
+from witan.service.config.serve import HistorySettings, ServeSettings
 from witan.service.config.tables import MemberTable, ProviderTable, TokenTable, fixed_keys
 from witan.service.procedure_options import build_procedure, procedure_of
 
@@ -225,6 +227,25 @@ class TestCompleteness:
             assert all(f"`{variable}`" in page for variable in provider.variables)
         for table in (MemberTable, ProviderTable, TokenTable):
             assert all(f"`{field}`" in page for field in table.model_fields)
+
+    def test_the_page_states_the_defaults(self):
+        """Each default in code on the page is that of a procedure, the server or the history."""
+        page = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text("utf-8")
+        procedure = Procedure()
+        tables = {
+            "limits": procedure.limits, "serve": ServeSettings(), "history": HistorySettings(),
+        }  # fmt: skip
+        stated = re.findall(r"^\| `([\w.]+)` \| `([\w.]+)`", page, flags=re.MULTILINE)
+
+        assert len(stated) > 35
+        for key, default in stated:
+            table, _, name = key.rpartition(".")
+            counting = procedure.counting
+            places = (tables.get(table, procedure), counting, counting.counting)
+            actual = next(getattr(each, name) for each in places if hasattr(each, name))
+            plain = getattr(actual, "name", actual)
+            shown = f"{plain:.15g}" if isinstance(plain, float) else str(plain)
+            assert shown.lower() == default, key
 
     def test_reading_waits_for_nothing_that_counts_or_calls(self):
         """A configuration is read without numpy, an HTTP client or a terminal library."""

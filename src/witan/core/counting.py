@@ -37,10 +37,10 @@ from witan.core.settings import Settings
 from witan.core.stats.additive import AdditiveFit, fit_grades, fit_ranks, fit_rows
 from witan.errors import TooLarge, UnsuitableBallots
 
-MATCHUP_CELLS = 1 << 22
-"""Cells of (C, C, S) counted at once; with `SESSIONS_AT_ONCE` it bounds memory."""
+MATCHUP_CELLS, BALLOT_CELLS = 1 << 22, 1 << 20
+"""Cells of (C, C, S) and of (R, C, S) counted at once, which bound memory."""
 
-SESSIONS_AT_ONCE = 512
+SESSIONS_AT_ONCE = 2048
 
 Fitted = tuple[AdditiveFit, int, Unit]
 """A fit of many sessions, which of them is meant, and what it was fitted on."""
@@ -55,8 +55,10 @@ def group_by_shape(electorates: Sequence[Electorate]) -> Iterator[NDArray[np.int
     for number, electorate in enumerate(electorates):
         shape = (len(electorate.votes), len(electorate.candidates), electorate.is_paired)
         shapes.setdefault(shape, []).append(number)
-    for (_, n_candidates, _), members in shapes.items():
-        step = min(SESSIONS_AT_ONCE, max(1, MATCHUP_CELLS // max(1, n_candidates) ** 2))
+    for (n_ballots, n_candidates, _), members in shapes.items():
+        fitting = BALLOT_CELLS // max(1, n_ballots * n_candidates)
+        fitting = min(fitting, MATCHUP_CELLS // max(1, n_candidates) ** 2)
+        step = min(SESSIONS_AT_ONCE, max(1, fitting))
         for start in range(0, len(members), step):
             yield np.array(members[start : start + step])
 

@@ -553,7 +553,7 @@ def _count(
     return rows.ballots, rows.entries
 
 
-BLOCK_SIZE = 500
+BLOCK_SIZE = 1_000
 """Number of sessions counted and written together."""
 
 _IMPORT_COLUMNS = ("digest", "path", "at_us", "n_sessions")

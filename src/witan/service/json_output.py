@@ -22,7 +22,6 @@ from typing import (
     get_type_hints,
     runtime_checkable,
 )
-from weakref import WeakKeyDictionary
 
 import orjson
 
@@ -303,14 +302,24 @@ def to_json(value: object) -> str:
 
 
 def _encode(value: object, option: int = 0) -> str:
+    return _escape(_dump(value, option))
+
+
+def _dump(value: object, option: int = 0) -> bytes:
     try:
-        json_text = orjson.dumps(value, _known_to_json, option).decode()
+        return orjson.dumps(value, _known_to_json, option)
     except TypeError:
         # An integer beyond 64 bits, a key that is no text, or half of a surrogate pair.
-        json_text = json.dumps(_to_plain(value), ensure_ascii=False, separators=_COMPACT)
-    if "utf" not in (sys.stdout.encoding or "ascii").lower():
-        json_text = json.dumps(json.loads(json_text), separators=_COMPACT)
-    return escape_json(json_text)
+        text = json.dumps(_to_plain(value), ensure_ascii=False, separators=_COMPACT)
+        return text.encode(errors="surrogatepass")
+
+
+def _escape(encoded: bytes) -> str:
+    """Decode JSON for standard output."""
+    text = encoded.decode(errors="surrogatepass")
+    if not text.isascii() and "utf" not in (sys.stdout.encoding or "ascii").lower():
+        text = json.dumps(json.loads(text), separators=_COMPACT)
+    return escape_json(text)
 
 
 _COMPACT = (",", ":")
@@ -332,17 +341,24 @@ def sessions_json(
     """
     has_output = False
     source = iter(columns)
-    texts: WeakKeyDictionary[Outcomes, list[str]] = WeakKeyDictionary()
+    texts: dict[Outcomes, dict[int, bytes]] = {}
     while block := list(islice(source, LINES_AT_ONCE)):
         lines = []
         for batch, column in block:
             if batch not in texts:
-                texts[batch] = list(map(_encode, batch_records(batch)))
-            lines.append(texts[batch][column])
-        yield (",\n" if has_output else _opening()) + ",\n".join(lines)
+                texts[batch] = dict(enumerate(map(_dump, batch_records(batch))))
+            lines.append(texts[batch].pop(column))
+            if not texts[batch]:
+                del texts[batch]
+        yield (",\n" if has_output else _opening()) + _escape_lines(lines)
         has_output = True
     ending = "\n]" if has_output else f"{_opening()}]"
     yield f"{ending}, {to_json(problems)[1:]}\n"
+
+
+def _escape_lines(lines: Sequence[bytes]) -> str:
+    together = b",\n".join(lines)
+    return _escape(together) if together.isascii() else ",\n".join(map(_escape, lines))
 
 
 LINES_AT_ONCE = 64

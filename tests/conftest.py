@@ -44,12 +44,15 @@ DEAR = {
 """What is dear to start or to install, and what the tests that need it have in their names."""
 
 LONG = (
-    "test_cached", "aimock", "test_telemetry", "test_faults_over_http", "test_history_",
-    "test_ask_over_http", "test_cli_ask", "test_cli_demo", "test_http_connections", "test_openai_",
-    "test_calls", "test_discretion", "test_tools", "test_axioms", "test_web_routes", "test_docs",
-    "test_entering", "test_tally", "test_left_out", "test_lake",
+    "spark", "test_browser_", "mcp/test_over_http", "aimock", "test_adaptive_limit",
+    "test_arm_batch", "test_cli_batch", "bridges/", "test_cached", "test_cli_process",
+    "test_cli_output", "test_telemetry", "test_discretion", "test_secrets", "test_faults_over_http",
+    "test_notebooks", "test_live_notebook", "test_history_", "test_ask_over_http", "test_cli_ask",
+    "test_cli_demo", "test_cli_ceiling", "test_cli_resume", "test_cli_losing", "test_cli_vote",
+    "test_http_connections", "test_openai_", "test_calls", "test_tools", "test_web_", "test_docs",
+    "pref_voting", "test_uncertainty", "test_left_out", "test_council", "test_estimation",
 )  # fmt: skip
-"""Files of ten seconds and more, those that wait first: the code is checked beside them."""
+"""Files of five seconds and more, those that wait first: the code is checked beside them."""
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -132,6 +132,7 @@ def known_answers(better):
     ]
 
 
+@pytest.mark.slow
 def test_weights_from_known_answers_hold_on_other_questions():
     """Learned on one half of LLMBar, they decide over a tenth more of the other half rightly."""
     cast, better = llmbar()
@@ -152,6 +153,7 @@ def test_weights_from_known_answers_hold_on_other_questions():
     assert weighted > equal + 0.1
 
 
+@pytest.mark.slow
 def test_judges_agree_more_often_than_they_are_right():
     """On LLMBar the judges agree with each other as often as stated, with known answers less."""
     cast, better = llmbar()

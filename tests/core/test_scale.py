@@ -387,9 +387,13 @@ class TestReviewersApart:
         "cast",
         [
             lambda n: Ballot("r", grades={"a": f"{n}" + "x" * 20_000, "b": 3}),
-            lambda n: Ballot("r", grades={"a": n / 7, "b": f"{n}x"}),
+            pytest.param(
+                lambda n: Ballot("r", grades={"a": n / 7, "b": f"{n}x"}), marks=pytest.mark.slow
+            ),
             lambda n: Ballot(f"r{n}", grades={"a": n % 10 + 1, "b": 7 * n % 10 + 1}),
-            lambda n: Ballot("r", grades={f"a{n}": n % 10 + 1}),
+            pytest.param(
+                lambda n: Ballot("r", grades={f"a{n}": n % 10 + 1}), marks=pytest.mark.slow
+            ),
         ],
         ids=["long texts", "many values", "many reviewers", "many candidates"],
     )

@@ -239,7 +239,9 @@ class TestAgain:
         assert len(lines(said.out)) == 7
         assert n_sessions(place) == (7, 0)
 
-    @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT])
+    @pytest.mark.parametrize(
+        "ending", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+    )
     def test_what_was_cut_off_goes_on(self, witan, tmp_path, place, ending):
         """After kill -9 or Ctrl-C: no row is lost, none is double, ballots that came in stay."""
         hangs = [{"contains": f"moraine {n}", "hang": True} for n in (3, 4, 5)]

@@ -46,8 +46,14 @@ def test_a_question_is_a_session_under_each_of_its_names(witan, tmp_path, column
     assert (first["model"], first["sessions"], first["wins"]) == ("A", 40, 36.0)
 
 
-@pytest.mark.parametrize("names", [ARENA, SIDES], ids=["arena", "sides"])
-@pytest.mark.parametrize("column", UNNAMED)
+@pytest.mark.parametrize(
+    ("column", "names"),
+    [
+        pytest.param(column, names, marks=() if n_column == n_names else pytest.mark.slow)
+        for n_column, column in enumerate(UNNAMED)
+        for n_names, names in enumerate([ARENA, SIDES])
+    ],
+)
 def test_all_battles_without_a_session_count(witan, tmp_path, column, names):
     """40 votes, 36 of them for A, under every command and from Python."""
     path = battles(tmp_path / "pairs.csv", column, names)

@@ -67,6 +67,7 @@ def until(check):
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_a_server_deletes_old_sessions(tmp_path, place, rescued_record):
     """At start, rescued records included, and after each session."""
     backdate(place, "old")

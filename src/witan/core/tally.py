@@ -209,11 +209,9 @@ def tally_electorates(
     counting: Sequence[Electorate],
     settings: Settings,
     on_unsuitable: OnUnsuitable | None = None,
-    only: AbstractSet[str] | None = None,
-    check_wanted: GoOn = forever,
 ) -> Iterator[Outcome]:
     """Count what `prepare` made ready; see `tally_sessions` for the rest."""
-    columns = count_electorates(counting, settings, on_unsuitable, only, check_wanted)
+    columns = count_electorates(counting, settings, on_unsuitable)
     return (batch[column] for batch, column in columns)
 
 

@@ -23,7 +23,7 @@ lists those applied. A history of a later version is left unchanged.
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from datetime import datetime
 from functools import partial
@@ -369,10 +369,10 @@ def probe_tables(database: Database) -> None:
         database.rows(f"SELECT COUNT(*) FROM (SELECT 1 FROM {table} LIMIT 1) AS probe")  # noqa: S608
 
 
-def _tables_after(steps: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """Return the tables after these migrations."""
+def _list_tables() -> tuple[str, ...]:
+    """List the tables after all migrations."""
     tables: dict[str, None] = {}
-    for statement in chain.from_iterable(steps):
+    for statement in chain.from_iterable(MIGRATIONS):
         if created := re.match(r"\s*CREATE TABLE (\w+)", statement):
             tables[created[1]] = None
         elif dropped := re.match(r"DROP TABLE (\w+)", statement):
@@ -380,7 +380,7 @@ def _tables_after(steps: Iterable[Sequence[str]]) -> tuple[str, ...]:
     return tuple(tables)
 
 
-_TABLES = _tables_after(MIGRATIONS)
+_TABLES = _list_tables()
 
 
 QUICK_CHECK_SECONDS = 0.1

@@ -28,12 +28,11 @@ _Doing = tuple[str, str, int]
 """A call: stage, seat, round."""
 
 
-def is_configured(environment: Mapping[str, str] | None = None) -> bool:
+def is_configured() -> bool:
     """Check for a configured and enabled destination of spans."""
-    known = os.environ if environment is None else environment
-    off = known.get("OTEL_SDK_DISABLED", "").lower() == "true"
-    none = known.get("OTEL_TRACES_EXPORTER", "").lower() == "none"
-    return not (off or none) and any(known.get(name) for name in ENDPOINTS)
+    off = os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true"
+    none = os.environ.get("OTEL_TRACES_EXPORTER", "").lower() == "none"
+    return not (off or none) and any(os.environ.get(name) for name in ENDPOINTS)
 
 
 class SpanExport:

@@ -204,9 +204,9 @@ def decimals(values: Iterable[float | None]) -> int:
     return 2 if largest < 100 else 1
 
 
-def count_noun(amount: int, noun: str, plural: str | None = None) -> str:
+def count_noun(amount: int, noun: str) -> str:
     """``1 ballot``, ``1,204 ballots``."""
-    return f"{amount:,} {noun if amount == 1 else plural or noun + 's'}"
+    return f"{amount:,} {noun if amount == 1 else noun + 's'}"
 
 
 def full_sentence(text: str) -> str:

@@ -604,7 +604,7 @@ def _lines(reviewers: Reviewers, gradings: Gradings, names: Names) -> tuple[Revi
 def _join_people(people: Reviewers, gradings: Gradings) -> ReviewerAudit | None:
     if not people.codes:
         return None
-    return replace(people.join_people(PEOPLE), criteria=gradings.of(people.codes))
+    return replace(people.join_people(), criteria=gradings.of(people.codes))
 
 
 def _panel(tables: AuditTables, names: Names, rng: np.random.Generator, level: float) -> PanelAudit:

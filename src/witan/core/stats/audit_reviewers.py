@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from witan.core.ballot import PEOPLE
 from witan.core.stats.audit_biases import (
     MIN_OTHERS,
     MIN_VOTES,
@@ -511,9 +512,9 @@ class Reviewers:
         """The line of one reviewer."""
         return self._line([code], name)
 
-    def join_people(self, name: str) -> ReviewerAudit:
+    def join_people(self) -> ReviewerAudit:
         """One line of all people, their votes put together."""
-        return self._line(self.codes, name)
+        return self._line(self.codes, PEOPLE)
 
     def _line(self, codes: list[int], name: str) -> ReviewerAudit:
         ballots = self._choose_rows(self._tables.ballots, codes)

@@ -62,7 +62,7 @@ class PanelDraws(NamedTuple):
 
 
 def sample_panel(
-    patterns: Patterns, counts: NDArray[np.intp], shared_error: float, draws: int, seed: int = SEED
+    patterns: Patterns, counts: NDArray[np.intp], shared_error: float, draws: int
 ) -> PanelDraws:
     r"""Sample pass rates and reviewers' accuracy from votes without known answers.
 
@@ -94,7 +94,7 @@ def sample_panel(
     Applied Statistics 28 (1979) 20–28. Joseph, Gyorkos and Coupal, "Bayesian estimation of disease
     prevalence …", American Journal of Epidemiology 141 (1995) 263–272, for the sampler.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(SEED)
     passes, fails = (patterns.votes == 1).astype(float), (patterns.votes == 0).astype(float)
     of_system = np.eye(int(patterns.system.max()) + 1)[patterns.system]
     texts = counts @ of_system

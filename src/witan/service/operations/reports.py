@@ -168,11 +168,11 @@ def leaderboard(service: ReportService, parameters: LeaderboardParameters) -> Le
 
 
 def scores_over_time(
-    service: ReportService, terms: Terms, parts: int = 8
+    service: ReportService, terms: Terms
 ) -> tuple[tuple[Window, Leaderboard | None], ...]:
-    """Rank models in equal periods of the sessions' time span."""
+    """Rank models in eight equal periods of the sessions' time span."""
     with service.source() as source:
-        return boards_over_time(source, terms, parts, aliases=service.aliases(source))
+        return boards_over_time(source, terms, 8, aliases=service.aliases(source))
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,9 +173,6 @@ TALLY: Any = record_type(
     "TallyBrief", Tally, ("sessions", "not_counted", "not_read"), sessions=tuple[OUTCOME, ...]
 )
 
-LEADERS: Any = record_type("LeadersBrief", Outcome, ("session", "leaders", "tied_for_best"))
-"""The leaders of a session, and whoever is too close to call."""
-
 
 @dataclass(frozen=True, slots=True)
 class ComparisonBrief:

@@ -310,7 +310,7 @@ CATCHES_ALL = {
     "deliberation/council.py",  # a session in a task of its own, raised to the reader of its events
     "history/writer.py",  # the thread that writes every session
     "surfaces/notebook.py",  # a notebook that takes no picture
-    "surfaces/web/maths.py",  # a formula that anybody may have written, and what reads it
+    "surfaces/web/markdown.py",  # a formula that anybody may have written, and what reads it
 }
 """A module to what runs within its one broad clause."""
 

@@ -128,7 +128,7 @@ def _result_markdown(result: object) -> str | None:
 
 
 def _result_frame(result: Any, library: Any) -> object:
-    return import_module("witan.surfaces.frames").make_frame(result.rows(), library)
+    return import_module("witan.surfaces.notebook").make_frame(result.rows(), library)
 
 
 def _live_view(work: str) -> Any:

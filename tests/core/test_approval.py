@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from witan.core.stats.approval import approval
+from witan.core.verdict import approval
 from witan.errors import InvalidParameter
 
 

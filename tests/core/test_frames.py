@@ -10,7 +10,7 @@ from witan import batches
 from witan.errors import InvalidParameter
 from witan.models import Line, ScriptedModel
 from witan.surfaces.cli.app import main
-from witan.surfaces.frames import flatten, make_frame
+from witan.surfaces.notebook import flatten, make_frame
 
 BALLOTS = [
     witan.Ballot("ada", grades={"x": 9, "y": 4}),
@@ -66,7 +66,7 @@ def test_the_reader_chooses_the_library(library):
 def test_an_imported_library_is_the_default():
     """With Arrow imported, the result is an Arrow table, though pandas is installed."""
     code = (
-        "import pyarrow; from witan.surfaces.frames import make_frame;"
+        "import pyarrow; from witan.surfaces.notebook import make_frame;"
         "print(type(make_frame([{'a': 1}])).__module__)"
     )
     output = subprocess.run(  # noqa: S603 - our own interpreter

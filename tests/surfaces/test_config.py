@@ -16,10 +16,10 @@ from witan.core.settings import Settings
 from witan.deliberation.procedure import Limits, Procedure
 from witan.errors import ConfigError, UnknownName
 from witan.models.providers import PROVIDERS
-from witan.service.config.keys import NAME_TABLES, OPEN_TABLES
 from witan.service.config.serve import HistorySettings, ServeSettings
 from witan.service.config.tables import MemberTable, ProviderTable, TokenTable, fixed_keys
 from witan.service.procedure_options import build_procedure, procedure_of
+from witan.service.settings import NAME_TABLES, OPEN_TABLES
 
 
 @pytest.mark.parametrize("name", ["MYKEY", "K2", "_KEY", "TEAM_KEY", "OPENAIKEYOFTHETEAM"])

@@ -10,8 +10,8 @@ from witan.errors import ConfigError
 from witan.models.providers import PROVIDERS
 from witan.service.doctor import SeatFinding
 from witan.service.text import Page
-from witan.surfaces.cli.doctor import doctor_command, write_seats
 from witan.surfaces.cli.options import Status
+from witan.surfaces.cli.setup import doctor_command, write_seats
 
 SCRIPT = '[[answer]]\ntext = "x"\n'
 

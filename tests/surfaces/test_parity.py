@@ -14,7 +14,7 @@ from pages import ROOT
 from witan.service.catalogue import CATALOGUE, find_operation
 from witan.surfaces import web
 from witan.surfaces.cli.app import cli
-from witan.surfaces.mcp import resources
+from witan.surfaces.mcp.server import TEMPLATES
 from witan.surfaces.mcp.tools import TOOLS
 
 PAGE = (ROOT / "docs/surfaces.md").read_text(encoding="utf-8")
@@ -107,7 +107,7 @@ def test_every_route_is_an_operation_or_named():
 
 def test_every_tool_does_an_operation():
     """And all but those with a reason have one; resources beside lists and reports are named."""
-    templates = {each.uri_template for each in resources.TEMPLATES}
+    templates = {each.uri_template for each in TEMPLATES}
 
     done = [
         each.name for tool in TOOLS.values() for each in (tool.operation, *tool.other_operations)

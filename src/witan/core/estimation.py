@@ -15,7 +15,6 @@ from witan.core.outcome import Interval
 from witan.core.profile import Electorate, Floats
 from witan.core.scale import NATIVE
 from witan.core.settings import Settings
-from witan.core.stats.approval import approval
 from witan.core.stats.dawid_skene import PanelDraws, sample_votes
 from witan.core.stats.measures import Count, Measure, MeasureUnit, lack_data
 from witan.core.stats.prediction_powered import (
@@ -26,7 +25,7 @@ from witan.core.stats.prediction_powered import (
     estimate_powered_means,
 )
 from witan.core.tally import prepare
-from witan.core.verdict import check_pass_mark
+from witan.core.verdict import approval, check_pass_mark
 from witan.errors import InvalidParameter, NothingToCount
 
 MOST_SYSTEMS = 50

@@ -1,12 +1,13 @@
-"""Make calls to models: attempts, retries, hedges and deadlines.
+"""Make calls to models, and counts: attempts, retries, hedges, deadlines, a queue.
 
 A `Caller` repeats each call of a session until a reply or a final failure. An `Attempt` is one
-request within its provider's limits, and a second one if the first stalls.
+request within its provider's limits, and a second one if the first stalls. Sessions that end
+together are counted in one block.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 from weakref import ref
@@ -16,9 +17,13 @@ import anyio.lowlevel
 import numpy as np
 from anyio.abc import TaskGroup
 
+from witan.core.ballot import Ballot
 from witan.core.escaping import is_blank
 from witan.core.gate import SafetyCheck
-from witan.deliberation.count_queue import CountQueue
+from witan.core.outcome import Outcome
+from witan.core.settings import AUTO, Settings
+from witan.core.stats.priors import MIN_HISTORY
+from witan.core.tally import tally_sessions
 from witan.deliberation.events import Event, FruitlessResume, SessionOpened
 from witan.deliberation.money import NO_USAGE, Purse, Reservation, check_bill
 from witan.deliberation.ports import (
@@ -41,7 +46,20 @@ from witan.deliberation.replies import ReasoningFilter, split_reasoning
 from witan.deliberation.session import Authorship
 from witan.deliberation.texts import masked_names
 from witan.deliberation.throttle import Throttle, Throttles
-from witan.errors import MissingExtra, MissingKey, ModelError, OverBudget, WitanError
+from witan.errors import (
+    MissingExtra,
+    MissingKey,
+    ModelError,
+    OverBudget,
+    UnsuitableBallots,
+    WitanError,
+)
+
+GATHER_SECONDS = 0.05
+"""Seconds within which sessions that end are counted together."""
+
+MOST_AT_ONCE = MIN_HISTORY - 1
+"""Most sessions counted together: too few to learn anything across them."""
 
 GATEWAY_TIMEOUTS = (408, 504, 524)
 """Statuses of a gateway that gave up; the model behind it may still be billed."""
@@ -51,6 +69,116 @@ MOST_WITHDRAWALS = 8
 
 LONGEST_WORDS = 300
 """Most characters quoted from a foreign exception."""
+
+RetryListener = Callable[[str, Stage, int, str, float], None]
+"""A callback for an attempt that is repeated or hedged.
+
+Its arguments are seat, stage, attempt, reason and the seconds until the next attempt.
+"""
+
+NO_MODEL_STATUSES = (401, 404, 405)
+"""Statuses for an unknown key, address or model; 403 may be a model's filter."""
+
+BACKOFF_SECONDS = 0.5
+"""Longest first wait; most interruptions of a provider end within a second."""
+
+LONGEST_BACKOFF_SECONDS = 20.0
+"""Longest wait of all; a call of two minutes has room for all of its attempts."""
+
+LONGEST_SECONDS = 60.0
+"""Longest wait in seconds for models to start up; a longer start counts as call time."""
+
+
+class _Count:
+    """One session to count, with its outcome or error."""
+
+    def __init__(self, ballots: Sequence[Ballot], settings: Settings) -> None:
+        self.ballots, self.settings = ballots, settings
+        self.outcome: Outcome | None = None
+        self.ready = anyio.Event()
+
+
+class CountQueue:
+    """Counter of a council's sessions.
+
+    A session of one candidate may wait a moment for others: its outcome is the same to the last
+    digit, alone or in a block. With several candidates it is not.
+    """
+
+    def __init__(self) -> None:
+        self._n_running = 0
+        self._queue: list[_Count] = []
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Mark a session as running for the block."""
+        self._n_running += 1
+        try:
+            yield
+        finally:
+            self._n_running -= 1
+
+    async def count(self, ballots: Sequence[Ballot], settings: Settings, *, wait: bool) -> Outcome:
+        """Count one session.
+
+        Parameters
+        ----------
+        wait
+            True if it may wait a moment for others, having one candidate.
+
+        Raises
+        ------
+        UnsuitableBallots
+            If its rule cannot count it.
+        """
+        # Undeclared scales are detected over all ballots that are counted together.
+        is_declared = all(ballot.scale is not None or not ballot.grades for ballot in ballots)
+        if not (wait and is_declared and self._n_running > 1 and settings.rule == AUTO):
+            return _count_alone(ballots, settings)
+        item = _Count(ballots, settings)
+        self._queue.append(item)
+        if len(self._queue) > 1:
+            await item.ready.wait()
+        else:
+            try:
+                await anyio.sleep(GATHER_SECONDS)
+            finally:  # the others are counted even if this session is cancelled
+                queue, self._queue = self._queue, []
+                try:
+                    _count_together(queue)
+                finally:
+                    for each in queue:
+                        each.ready.set()
+        return item.outcome or _count_alone(ballots, settings)
+
+
+def _count_alone(ballots: Sequence[Ballot], settings: Settings) -> Outcome:
+    [outcome] = tally_sessions(ballots, settings)
+    return outcome
+
+
+def _count_together(queue: Sequence[_Count]) -> None:
+    """Count sessions of equal settings in blocks, as far as possible."""
+    blocks: list[tuple[Settings, list[_Count]]] = []
+    for each in queue:
+        shared_settings = each.settings
+        if shared_settings.gates:
+            shared_settings = replace(shared_settings, gates={})
+        for settings, block in blocks:
+            if settings == shared_settings and len(block) < MOST_AT_ONCE:
+                block.append(each)
+                break
+        else:
+            blocks.append((shared_settings, [each]))
+    for settings, block in blocks:
+        gates = {name: gate for each in block for name, gate in each.settings.gates.items()}
+        ballots = [ballot for each in block for ballot in each.ballots]
+        errors: list[UnsuitableBallots] = []
+        gated_settings = replace(settings, gates=gates) if gates else settings
+        outcomes = [*tally_sessions(ballots, gated_settings, errors.append)]
+        if not errors and len(outcomes) == len(block):
+            for each, outcome in zip(block, outcomes, strict=True):
+                each.outcome = outcome
 
 
 @dataclass(slots=True, eq=False)
@@ -372,22 +500,6 @@ def _wrap_foreign_error(name: str, error: Exception) -> ModelError:
     return ModelError(name, problem, transient=isinstance(error, TimeoutError | ConnectionError))
 
 
-RetryListener = Callable[[str, Stage, int, str, float], None]
-"""A callback for an attempt that is repeated or hedged.
-
-Its arguments are seat, stage, attempt, reason and the seconds until the next attempt.
-"""
-
-NO_MODEL_STATUSES = (401, 404, 405)
-"""Statuses for an unknown key, address or model; 403 may be a model's filter."""
-
-BACKOFF_SECONDS = 0.5
-"""Longest first wait; most interruptions of a provider end within a second."""
-
-LONGEST_BACKOFF_SECONDS = 20.0
-"""Longest wait of all; a call of two minutes has room for all of its attempts."""
-
-
 @dataclass(frozen=True, slots=True)
 class CallResult:
     """A call's reply, and its cost in time and tokens.
@@ -651,10 +763,6 @@ class SessionContext:
         own_limit = member.options.max_tokens
         most = self.limits.max_tokens if own_limit is None else own_limit
         return Call(stage, messages, most, member.options, schema)
-
-
-LONGEST_SECONDS = 60.0
-"""Longest wait in seconds for models to start up; a longer start counts as call time."""
 
 
 class Preparation:

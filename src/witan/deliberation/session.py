@@ -10,11 +10,10 @@ from witan.core.gate import Gate
 from witan.core.outcome import Outcome, Standing, join_names
 from witan.core.rules import RULES
 from witan.core.settings import AUTO, SettingOptions, Settings
-from witan.core.stats.approval import Approval, approval
 from witan.core.stats.calibration import reliability_of
 from witan.core.stats.measures import Measure
 from witan.core.tally import tally_sessions
-from witan.core.verdict import Verdict, judge_texts
+from witan.core.verdict import Approval, Verdict, approval, judge_texts
 from witan.deliberation import events as e
 from witan.deliberation.costs import Cost, CostTally
 from witan.deliberation.events import SessionOpened

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "witan.deliberation.record": ("ImportCounts", "SessionImport"),
     "witan.history.database": ("Database", "LockWait"),
-    "witan.history.history": ("ForgetResult", "History"),
     "witan.history.location": ("default_location", "parse_location"),
+    "witan.history.history": ("ForgetResult", "History"),
     "witan.history.reading": ("HistorySummary", "PageCursor", "Search", "SessionSummary"),
     "witan.history.writer": ("Recording",),
 }

@@ -1,7 +1,7 @@
 """A scripted model for demonstrations and tests, ours and users'.
 
 Its replies come from no model. Without chance and clock, the same call always gets the same
-reply. ``docs/members.md`` describes scripts as TOML.
+reply. ``docs/members.md`` describes scripts as TOML. `demonstration` seats those of the package.
 """
 
 import json
@@ -9,17 +9,49 @@ import re
 import tomllib
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any, TypeGuard
 
 import anyio
 
-from witan.deliberation.ports import Call, Hear, Reply, Stage, Usage
+from witan.deliberation.ports import Call, Hear, Member, Price, Reply, Stage, Usage
 from witan.deliberation.prompts import read_fences
 from witan.errors import ConfigError, ModelError
 from witan.models.openai_replies import is_transient
+
+MIDDLING = 5
+"""Grade of an answer that the script does not mention."""
+
+BEST_PREFERRED, LEAST_PREFERRED = 9, 6
+"""Grades of the places in `prefers` without a stated grade."""
+
+OBEYED = 10
+
+NOTES = "Written by a script."
+
+_PLACEHOLDER = re.compile(r"\{([1-9][0-9]?)\}")
+
+_ORDER = re.compile(r"\brank\b[^.!?\n]*\bfirst\b", re.IGNORECASE)
+"""Words that a gullible reviewer takes for an order; no other reader of ours does."""
+
+Grade = float | Mapping[str, float]
+
+WORDS_A_PIECE = 3
+"""Words that arrive in one piece."""
+
+_WORD = re.compile(r"\s*\S+\s*")
+
+MEMBERS = ("aster", "birch", "cedar", "dogwood", "elder")
+
+ABSTAINER = "dogwood"
+"""The seat without a ballot in the degraded demonstration."""
+
+CHAIRMAN = "hazel"
+
+SEED = 20_261_121
+"""The demonstration shows the same session to everybody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,24 +204,6 @@ _FIELD_CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 }
 
 
-MIDDLING = 5
-"""Grade of an answer that the script does not mention."""
-
-BEST_PREFERRED, LEAST_PREFERRED = 9, 6
-"""Grades of the places in `prefers` without a stated grade."""
-
-OBEYED = 10
-
-NOTES = "Written by a script."
-
-_PLACEHOLDER = re.compile(r"\{([1-9][0-9]?)\}")
-
-_ORDER = re.compile(r"\brank\b[^.!?\n]*\bfirst\b", re.IGNORECASE)
-"""Words that a gullible reviewer takes for an order; no other reader of ours does."""
-
-Grade = float | Mapping[str, float]
-
-
 def cite(line: Line, call: Call) -> str:
     """Return the line's text, with labels of the answers containing its phrases."""
     assert line.text is not None  # noqa: S101 - checked by the caller
@@ -273,11 +287,6 @@ def _properties(schema: Mapping[str, Any] | None) -> Mapping[str, Any]:
 
 ScriptLine = str | Line | Callable[[Call], str]
 """A text, a line, or a function from a call to its text."""
-
-WORDS_A_PIECE = 3
-"""Words that arrive in one piece."""
-
-_WORD = re.compile(r"\s*\S+\s*")
 
 
 class ScriptedModel:
@@ -394,4 +403,58 @@ def _fits(entry: ScriptLine, call: Call) -> bool:
         not isinstance(entry, Line)
         or entry.contains is None
         or any(entry.contains in message.text for message in call.messages)
+    )
+
+
+SCRIPTS = Path(__file__).parent / "demo"
+
+
+@dataclass(frozen=True, slots=True)
+class Demonstration:
+    """Seats and question of the demonstration."""
+
+    question: str
+    members: tuple[Member, ...]
+    chairman: Member
+    seed: int
+
+
+def demonstration(*, fast: bool, degraded: bool = False) -> Demonstration:
+    """Seat the scripts of the demonstration.
+
+    Parameters
+    ----------
+    fast
+        Play the scripts without their pauses.
+    degraded
+        Seat a reviewer that never casts a ballot, so that the session ends degraded.
+    """
+    name_of_degraded = {ABSTAINER: f"{ABSTAINER}-degraded"} if degraded else {}
+    return Demonstration(
+        (SCRIPTS / "question.txt").read_text(encoding="utf-8").strip(),
+        tuple(_member(name, name_of_degraded.get(name, name), fast=fast) for name in MEMBERS),
+        _member(CHAIRMAN, CHAIRMAN, fast=fast),
+        SEED,
+    )
+
+
+def _member(name: str, script_name: str, *, fast: bool) -> Member:
+    path = SCRIPTS / f"{script_name}.toml"
+    script = read_script(path)
+    model = ScriptedModel.of(_remove_pauses(script) if fast else script, name)
+    return Member(name, model, f"script:{path}", "script", price=Price(0.0, 0.0), simulated=True)
+
+
+def _remove_pauses(script: Script) -> Script:
+    """Return the same script without its pauses."""
+
+    def hurry(lines: tuple[Line, ...]) -> tuple[Line, ...]:
+        return tuple(replace(line, seconds=0.0, tokens_per_second=None) for line in lines)
+
+    return replace(
+        script,
+        answer=hurry(script.answer),
+        review=hurry(script.review),
+        repair=hurry(script.repair),
+        synthesis=hurry(script.synthesis),
     )

@@ -738,8 +738,8 @@ def _conflict_error(options: Mapping[str, object]) -> InvalidParameter:
 
 def _config_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Return overrides shaped like the configuration: rule parameters in a table."""
-    from witan.service.config.keys import OPEN_TABLES
     from witan.service.config.tables import fixed_keys
+    from witan.service.settings import OPEN_TABLES
 
     settings = {key[-1] for key in (*fixed_keys(), *OPEN_TABLES)}
     parameters = {name for rule in RULES.values() for name in rule.parameters} - settings

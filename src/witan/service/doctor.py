@@ -32,13 +32,13 @@ from witan.models.seats import (
     price_of_seat,
 )
 from witan.service.config.configuration import Config, profile_config
-from witan.service.config.keys import SEATS, TOKENS, dotted_key, strip_profile
 from witan.service.config.layers import Setting
 from witan.service.config.serve import on_server, token_digests
 from witan.service.council import Council
 from witan.service.council_discovery import describe_search, find_council, lacks_price
 from witan.service.history_access import history_exists, history_place, open_history
 from witan.service.procedure_options import locate_error, procedure_of
+from witan.service.settings import SEATS, TOKENS, dotted_key, strip_profile
 from witan.service.trust import separation_sentence, shared_votes
 
 ANSWER_SECONDS = 3.0

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from witan.deliberation.procedure import Procedure
     from witan.deliberation.session import Session
     from witan.history import History
+    from witan.models.scripted import Demonstration
     from witan.service.config.configuration import Config
     from witan.service.council import Council
-    from witan.service.demonstration import Demonstration
     from witan.service.session_recording import SessionRecorder
     from witan.service.sessions.councils import CouncilProfile
 

@@ -172,8 +172,8 @@ def _at(config: "Config", name: str, problem: str, value: object = None) -> Conf
     result = [s for s in settings_with_name if s.value == value] or settings_with_name
     if not result:
         return ConfigError("the configuration", name, problem)
-    from witan.service.config.keys import dotted_key
     from witan.service.config.layers import as_option
+    from witan.service.settings import dotted_key
 
     common_key = result[0].key[: result[0].key.index(name) + 1]
     sources = ", ".join(dict.fromkeys(s.source for s in result))

@@ -1,6 +1,5 @@
-"""Settings of counts, juries and councils, each declared once for every surface."""
+"""Settings of counts, juries and councils, each declared once; their places."""
 
-# Loading these takes as long as a count: the help of a command does without.
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
@@ -16,7 +15,88 @@ if TYPE_CHECKING:
     from witan.core.settings import Settings
 
 
+Key = tuple[str, ...]
+"""The place of a value: ``("limits", "call_seconds")``."""
+
+OPEN_TABLES: tuple[Key, ...] = (
+    ("rule_parameters",),
+    ("rubric_weights",),
+    ("counting", "weights"),
+    ("counting", "reliability"),
+)
+"""Tables whose keys are names of one's own: parameters of a rule, criteria, reviewers."""
+
+NAME_TABLES: tuple[Key, ...] = (("aliases",), ("families",), ("price",))
+"""Tables whose keys are models, families or seats: too long for the name of a variable."""
+
+SEATS: tuple[Key, ...] = (("members",), ("jury",), ("chairmen",))
+"""Settings that are lists of seats."""
+
+PROFILES = "profiles"
+
+TOKENS: Key = ("serve", "tokens")
+
+PLAIN_TABLES = ("limits", "counting", "history", "serve")
+"""Tables of plain values."""
+
 COUNTING, TIES = "Counting", "Ties and intervals"
+
+Switch = bool | None
+
+Weights = Mapping[str, Annotated[float, Constraint(ge=0)]] | None
+
+RuleParameterValues = Annotated[
+    Mapping[str, Scalar] | None,
+    Doc(
+        "Set a parameter of the rule, such as variant=roster.",
+        COUNTING,
+        "NAME=VALUE",
+        option="param",
+        label="Parameters of the rule",
+    ),
+]
+
+AUTO = "auto"
+
+COUNTING_DEFAULTS: Mapping[str, Any] = MappingProxyType(
+    {
+        "rule": AUTO,
+        "recusal": "before",
+        "unranked": "skip",
+        "rubric": "general",
+        "kind": "all",
+        "flips": "yes",
+        "ties": "contrast",
+        "level": 0.95,
+        "threshold": 1.96,
+        "rho": "learn",
+        "prior": "public",
+    }
+)
+"""Values of settings that are not given."""
+
+IntervalLevel = Annotated[
+    float,
+    Constraint(gt=0, lt=1),
+    Doc("Confidence level of intervals.", COUNTING, label="Confidence level"),
+]
+
+DELIBERATION, LIMITS = "Deliberation", "Time and money"
+
+Seconds = Annotated[float | None, Constraint(gt=0)]
+
+
+def strip_profile(key: Key) -> Key:
+    """Return a key without its profile."""
+    return key[2:] if key[0] == PROFILES else key
+
+
+def dotted_key(key: Key) -> str:
+    """Return a key as it is written: ``limits.call_seconds``."""
+    return ".".join(key)
+
+
+# Loading these takes as long as a count: the help of a command does without.
 
 
 def _read_rubric(text: str) -> "Rubric":
@@ -69,45 +149,6 @@ ANSWERS = Parser(
     load=_load_answers,
 )
 
-Switch = bool | None
-Weights = Mapping[str, Annotated[float, Constraint(ge=0)]] | None
-
-RuleParameterValues = Annotated[
-    Mapping[str, Scalar] | None,
-    Doc(
-        "Set a parameter of the rule, such as variant=roster.",
-        COUNTING,
-        "NAME=VALUE",
-        option="param",
-        label="Parameters of the rule",
-    ),
-]
-
-AUTO = "auto"
-
-COUNTING_DEFAULTS: Mapping[str, Any] = MappingProxyType(
-    {
-        "rule": AUTO,
-        "recusal": "before",
-        "unranked": "skip",
-        "rubric": "general",
-        "kind": "all",
-        "flips": "yes",
-        "ties": "contrast",
-        "level": 0.95,
-        "threshold": 1.96,
-        "rho": "learn",
-        "prior": "public",
-    }
-)
-"""Values of settings that are not given."""
-
-
-IntervalLevel = Annotated[
-    float,
-    Constraint(gt=0, lt=1),
-    Doc("Confidence level of intervals.", COUNTING, label="Confidence level"),
-]
 
 RubricSetting = Annotated[
     object | None,
@@ -273,9 +314,6 @@ class BallotSettings(CountingSettings):
         return Settings.of(rule, **self.count_options())
 
 
-DELIBERATION, LIMITS = "Deliberation", "Time and money"
-
-
 def _read_schema(text: str | Mapping[str, Any]) -> str:
     return text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
 
@@ -287,8 +325,6 @@ SCHEMA = Parser(
     load=lambda path: Path(path).read_text("utf-8"),
     suffix=".json",
 )
-
-Seconds = Annotated[float | None, Constraint(gt=0)]
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ from witan.core.rules import RULES
 from witan.service.text import UNKNOWN, count_noun, list_text, number
 
 if TYPE_CHECKING:
-    from witan.core.stats.approval import Approval
     from witan.core.stats.separation import Separation
-    from witan.core.verdict import MeanGrade, Verdict
+    from witan.core.verdict import Approval, MeanGrade, Verdict
     from witan.deliberation.costs import Cost
     from witan.deliberation.events import Decided
     from witan.deliberation.ports import Member, Options

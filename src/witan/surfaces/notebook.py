@@ -1,13 +1,16 @@
-"""Show reports, session pages and running work in notebooks."""
+"""Results in notebooks, and as data frames; running work, live."""
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from functools import cache
 from html import escape
 from importlib import import_module
+from importlib.util import find_spec
 from time import monotonic
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 from uuid import uuid4
 
 import anyio
@@ -16,13 +19,14 @@ from rich.terminal_theme import DEFAULT_TERMINAL_THEME
 
 from witan.analytics.audits import AuditReport
 from witan.core.arms import ArmComparison
+from witan.core.display import Library
 from witan.core.estimation import Estimates
 from witan.core.outcome import Outcome
 from witan.core.stats.leaderboard import Leaderboard
 from witan.core.verdict import Verdict
 from witan.deliberation.events import Event
 from witan.deliberation.session import Session
-from witan.errors import MissingExtra
+from witan.errors import InvalidParameter, MissingExtra
 from witan.service.batch import BatchReport, Progress
 from witan.surfaces.cli.panel import Panel
 from witan.surfaces.live_board import Board
@@ -30,6 +34,8 @@ from witan.surfaces.report import has_report, report_of
 from witan.surfaces.report.batch import progress_text
 from witan.surfaces.report.text import report_markdown
 from witan.surfaces.terminal import console, style_line
+
+LIBRARIES: tuple[str, ...] = get_args(Library)
 
 REFRESH_SECONDS = 0.25
 """Between two pictures of work under way."""
@@ -41,6 +47,75 @@ _PAGES = (
 
 SIZE = (100, 10_000)
 """Columns and lines of a picture; no notebook says how wide it is, and any length fits."""
+
+
+def make_frame(rows: Iterable[Mapping[str, Any]], library: Library | None = None) -> Any:
+    """Make a data frame of rows; library and errors as of `FrameSource.frame`."""
+    if library is not None and library not in LIBRARIES:
+        raise InvalidParameter("library", library, " or ".join(LIBRARIES))
+    name = library or _find_library()
+    try:
+        module = import_module(name)
+    except ImportError as error:
+        raise InvalidParameter("library", name, f"installed: pip install {name}") from error
+    columns = _columns([flatten(row) for row in rows])
+    if name == "pyarrow":
+        return module.table(columns)
+    return module.DataFrame(columns)
+
+
+def _find_library() -> str:
+    imported_libraries = [name for name in LIBRARIES if name in sys.modules]
+    installed = (name for name in LIBRARIES if find_spec(name) is not None)
+    return next(iter(imported_libraries), None) or next(installed, LIBRARIES[0])
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [row.get(name) for row in rows] for name in names}
+
+
+def flatten(row: object, prefix: str = "") -> dict[str, Any]:
+    """Flatten nested fields into columns ``outer_inner``, and names into text.
+
+    The level of an interval, and tuples of anything but names, are left out. A class stands for a
+    record that is missing: its columns are None. So columns do not depend on what is known.
+    """
+    flat: dict[str, Any] = {}
+    for name, value in _members(row):
+        column = f"{prefix}{name}"
+        if isinstance(value, tuple | list):
+            if all(isinstance(each, str) for each in value):
+                flat[column] = ", ".join(value)
+        elif isinstance(value, Mapping) or is_dataclass(value):
+            flat |= flatten(value, f"{column}_" if name else prefix)
+        elif name != "level":
+            flat[column] = value
+    return flat
+
+
+def _members(row: object) -> Iterator[tuple[str, Any]]:
+    if isinstance(row, Mapping):
+        yield from row.items()
+    elif isinstance(row, type):
+        yield from _empty_record(row).items()
+    elif is_dataclass(row):
+        kind: Any = type(row)
+        empty = _empty_record(kind)
+        for each in fields(row):
+            value = getattr(row, each.name)
+            yield each.name, empty.get(each.name) if value is None else value
+
+
+@cache
+def _empty_record(kind: type) -> dict[str, Any]:
+    """Return the columns of a missing record, nested ones by class."""
+    columns = {}
+    for name, hint in get_type_hints(kind).items():
+        kinds = (get_origin(hint), hint, *get_args(hint))
+        if hint == tuple[str, ...] or kinds[0] not in (tuple, Mapping):
+            columns[name] = next((each for each in kinds if is_dataclass(each)), None)
+    return columns
 
 
 def result_markdown(result: object) -> str | None:

@@ -9,8 +9,8 @@ from browsers import AXE, NEEDS
 from services import until
 from witan.errors import WitanError
 from witan.history.ballots import prepare_paper
+from witan.models.scripted import demonstration
 from witan.service.config.configuration import DEMO
-from witan.service.demonstration import demonstration
 from witan.service.operations.ask import JudgeRequest, QuestionRequest
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

@@ -10,7 +10,7 @@ from sessions import Story
 from witan.deliberation import events as e
 from witan.deliberation.session import Session
 from witan.surfaces.web.live import LivePage
-from witan.surfaces.web.maths import ELEMENTS
+from witan.surfaces.web.markdown import ELEMENTS
 from witan.surfaces.web.rendering import export_html, render_live, render_session
 
 ATTACKS = {

@@ -20,8 +20,8 @@ from services import councils, write_config
 from witan.core.ballot import Ballot
 from witan.deliberation.session import Session
 from witan.history import History, SessionImport
+from witan.models.scripted import SEED, demonstration
 from witan.service.config.serve import ServeSettings, TokenSettings
-from witan.service.demonstration import SEED, demonstration
 from witan.service.operations.ask import QuestionRequest
 from witan.surfaces.http.door import COOKIE
 

@@ -29,15 +29,6 @@ from witan.models.seats import (
     parse_seat,
     unknown_seat_problem,
 )
-from witan.service.config.keys import (
-    OPEN_TABLES,
-    PROFILES,
-    SEATS,
-    TOKENS,
-    Key,
-    dotted_key,
-    strip_profile,
-)
 from witan.service.config.layers import (
     COMMAND_LINE,
     CONFIG_VARIABLE,
@@ -55,6 +46,15 @@ from witan.service.config.serve import (
     forbidden_to_found_files,
     history_settings,
     serve_settings,
+)
+from witan.service.settings import (
+    OPEN_TABLES,
+    PROFILES,
+    SEATS,
+    TOKENS,
+    Key,
+    dotted_key,
+    strip_profile,
 )
 
 if TYPE_CHECKING:
@@ -356,7 +356,7 @@ def settings_of(settings: Iterable[Setting], name: str) -> tuple[Setting, ...]:
 
 def _demonstration() -> tuple[Setting, ...]:
     """Seat the scripts of the demonstration."""
-    from witan.service.demonstration import CHAIRMAN, MEMBERS, SCRIPTS
+    from witan.models.scripted import CHAIRMAN, MEMBERS, SCRIPTS
 
     members, [chairman] = (
         [{"seat": f"script:{SCRIPTS / name}.toml", "price": [0, 0]} for name in names]

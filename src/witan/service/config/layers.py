@@ -15,7 +15,8 @@ from typing import Any
 from witan.deliberation.call_headers import VIA_VARIABLE
 from witan.errors import ConfigError, UnknownName, UnknownOption
 from witan.models.providers import PROVIDERS
-from witan.service.config.keys import (
+from witan.service.parameters import parameters_of, scalar_of
+from witan.service.settings import (
     OPEN_TABLES,
     PROFILES,
     SEATS,
@@ -24,7 +25,6 @@ from witan.service.config.keys import (
     dotted_key,
     strip_profile,
 )
-from witan.service.parameters import parameters_of, scalar_of
 
 PREFIX = "WITAN_"
 

@@ -12,8 +12,8 @@ from witan.errors import ConfigError
 from witan.history.location import parse_location
 from witan.models.providers import is_loopback
 from witan.models.seats import check_url
-from witan.service.config.keys import TOKENS, dotted_key
 from witan.service.config.layers import COMMAND_LINE, TOKEN_VARIABLE, Setting
+from witan.service.settings import TOKENS, dotted_key
 
 SHORTEST = 16
 """Characters that a token has at least: a shorter one could be guessed."""

@@ -25,18 +25,20 @@ from pydantic_core import PydanticCustomError
 
 from witan.deliberation.ports import Effort
 from witan.errors import ConfigError, UnknownName
-from witan.service.config.keys import (
+from witan.service.parameters import Parameter, Parameters, parameters_of
+from witan.service.settings import (
     NAME_TABLES,
     OPEN_TABLES,
     PLAIN_TABLES,
     PROFILES,
     TOKENS,
+    CouncilSettings,
+    CountingSettings,
     Key,
+    LimitSettings,
     dotted_key,
     strip_profile,
 )
-from witan.service.parameters import Parameter, Parameters, parameters_of
-from witan.service.settings import CouncilSettings, CountingSettings, LimitSettings
 
 _VARIABLE = re.compile(r"(?!(?=.*[0-9])[A-Z0-9]{16,}$)[A-Z_][A-Z0-9_]*")
 """A name in capitals; sixteen or more of them with digits and no underscore are rather a key."""

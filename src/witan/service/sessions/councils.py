@@ -1,11 +1,13 @@
-"""Councils of a service: the configured ones, and the demonstration."""
+"""Councils of a service, by profile and by name; the demonstration."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.openings import make_seat
@@ -14,15 +16,24 @@ from witan.deliberation.procedure import Procedure, with_ceiling
 from witan.deliberation.session import Session
 from witan.errors import InvalidParameter, NoCouncil, TooLarge, UnknownName, WitanError
 from witan.history import History
+from witan.models.scripted import demonstration
 from witan.models.seats import SeatSpec
 from witan.service.catalogue import redacts
 from witan.service.config.configuration import DEMO, Config
 from witan.service.council import Council, seat_council
-from witan.service.demonstration import demonstration
 from witan.service.operations.ask import CouncilRequest, JuryRequest
 from witan.service.procedure_options import procedure_of
 from witan.service.redaction import redact_refusal, redact_seats, redact_words
 from witan.service.text import list_text
+
+if TYPE_CHECKING:
+    from witan.service.procedure_options import CouncilOptions
+
+
+NAME = "witan"
+
+BEST = f"{NAME}/best"
+"""The configured council, with its best answer as the final answer."""
 
 MOST_PROCEDURES = 256
 """Combinations of options whose procedure is cached."""
@@ -47,9 +58,73 @@ MOST: Mapping[str, float] = MappingProxyType(
 MOST_CHARACTERS = 50_000
 """Characters of all options together, as JSON: they are cached."""
 
-
 Configure: TypeAlias = Callable[[str, Mapping[str, Any]], Config]
 """Returns a profile's configuration with a request's overrides; errors name their source."""
+
+
+@dataclass(frozen=True, slots=True)
+class CouncilModel:
+    """A council under the name of a model.
+
+    Parameters
+    ----------
+    options
+        Settings implied by the name.
+    """
+
+    name: str
+    profile: str
+    options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def name_councils(profiles: Iterable[str]) -> list[CouncilModel]:
+    """Name the configured council, its mode ``best``, and the profiles."""
+    return [
+        CouncilModel(NAME, ""),
+        CouncilModel(BEST, "", MappingProxyType({"mode": "best"})),
+        *(CouncilModel(f"{NAME}/{name}", name) for name in profiles if name),
+    ]
+
+
+def council_names() -> list[str]:
+    """List councils for `seat_by_name`: ``witan``, ``witan/best``, ``witan/PROFILE``.
+
+    Raises
+    ------
+    ConfigError
+        If the configuration cannot be read.
+    """
+    return [each.name for each in _read_councils()]
+
+
+def seat_by_name(name: str, **options: Unpack["CouncilOptions"]) -> "Council":
+    """Seat the council of a name.
+
+    Parameters
+    ----------
+    name
+        One of `council_names`.
+    **options
+        As of `Council.from_config`; they override those of the name.
+
+    Raises
+    ------
+    UnknownName
+        If there is no council of this name.
+    """
+    councils = {each.name: each for each in _read_councils()}
+    if name not in councils:
+        raise UnknownName("council", name, councils)
+    from witan.service.council import Council
+
+    settings: dict[str, Any] = {**councils[name].options, **options}
+    return Council.from_config(**{"profile": councils[name].profile, **settings})
+
+
+def _read_councils() -> list[CouncilModel]:
+    from witan.service.config.configuration import DEMO, load_config
+
+    return name_councils([*load_config(os.environ, Path.cwd()).profiles, DEMO])
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,9 +47,10 @@ MODULES: Mapping[str, str] = MappingProxyType(
             ("tally", "compare", "calibrate", "estimate", "explain", "recount"), "tally"
         ),
         **dict.fromkeys(("show", "forget"), "sessions"),
-        **{name: name for name in ("batch", "export", "init", "doctor", "serve", "vote")},
+        **dict.fromkeys(("init", "doctor"), "setup"),
+        **dict.fromkeys(("export", "import"), "files"),
+        **{name: name for name in ("batch", "serve", "vote")},
         "mcp": "serve",
-        "import": "import_",
     }
 )
 """The module beside this one that makes a command; of others `reports` does."""

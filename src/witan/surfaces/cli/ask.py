@@ -646,7 +646,7 @@ def demo_command(fast: bool, degraded: bool, **options: Any) -> int:
     output = SessionOutput.of(options, mark="simulated | ")
 
     def prepare(live: "LiveSession") -> SessionStart:
-        from witan.service.demonstration import demonstration
+        from witan.models.scripted import demonstration
 
         shown = demonstration(fast=fast, degraded=degraded)
         request = QuestionRequest(question=shown.question, seed=shown.seed)

@@ -37,7 +37,7 @@ from witan.surfaces.report.text import report_text
 from witan.surfaces.terminal import echo, say
 
 if TYPE_CHECKING:
-    from witan.service.demonstration import Demonstration
+    from witan.models.scripted import Demonstration
     from witan.surfaces.cli.session import Say, SessionOutput, SessionStart
 
 NO_PRICES: Mapping[str, Any] = MappingProxyType({})

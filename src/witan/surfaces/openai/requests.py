@@ -25,7 +25,6 @@ from typing_extensions import TypedDict
 from witan.deliberation.ports import Message, Seat
 from witan.deliberation.replies import check_schema
 from witan.errors import ConfigError, InvalidParameter, UnknownName
-from witan.service.council_names import CouncilModel
 from witan.service.operations.ask import (
     Category,
     CouncilRequest,
@@ -35,7 +34,7 @@ from witan.service.operations.ask import (
     Turn,
 )
 from witan.service.parameters import Doc, fault_place, fault_words
-from witan.service.sessions.councils import CouncilProfile
+from witan.service.sessions.councils import CouncilModel, CouncilProfile
 from witan.service.settings import CouncilSettings
 from witan.service.stored_sessions import Name, Text
 

@@ -14,8 +14,7 @@ from witan.deliberation.session import Session
 from witan.errors import UnknownName
 from witan.service.catalogue import redact
 from witan.service.config.configuration import DEMO
-from witan.service.council_names import NAME, CouncilModel, name_councils
-from witan.service.sessions.councils import CouncilProfile
+from witan.service.sessions.councils import NAME, CouncilModel, CouncilProfile, name_councils
 from witan.service.sessions.manager import Service
 from witan.service.sessions.running import RunningSession
 from witan.service.stored_sessions import check_continued

@@ -13,6 +13,7 @@ from witan.service.batch import BatchBill, BatchReport, Progress
 from witan.service.batch_votes import PeopleEstimate
 from witan.service.text import count_noun, full_sentence, list_text, number
 from witan.service.trust import cost_sum_text, duration_text
+from witan.surfaces.report.calibration import estimate_blocks, mean_sentence
 from witan.surfaces.report.document import (
     Block,
     Cell,
@@ -25,7 +26,6 @@ from witan.surfaces.report.document import (
     measure_cell,
     table_of,
 )
-from witan.surfaces.report.estimates import estimate_blocks, mean_sentence
 
 
 def batch_report(result: BatchReport) -> Report:

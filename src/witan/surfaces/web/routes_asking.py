@@ -20,9 +20,9 @@ from witan.errors import (
     WitanError,
 )
 from witan.history import Search
+from witan.models.scripted import demonstration
 from witan.service.catalogue import redact
 from witan.service.config.configuration import DEMO
-from witan.service.demonstration import demonstration
 from witan.service.operations import plan as planning
 from witan.service.operations.ask import (
     JudgeRequest,

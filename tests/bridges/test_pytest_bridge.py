@@ -21,6 +21,10 @@ OPTIONS = (
 """Plugins of other packages take two seconds to import."""
 
 
+MODULE = "test_only_judged"
+"""Name of the module of these tests; no test file of this project has it."""
+
+
 @pytest.fixture
 def write(tmp_path, monkeypatch):
     """Write tests of these bodies, with a jury that likes moraines, and go where they are."""
@@ -34,7 +38,7 @@ def write(tmp_path, monkeypatch):
         lines = [f"JURY = {jury!r}"]
         for number, body in enumerate(bodies):
             lines += [f"def test_{number}(assert_judged):", *(f"    {x}" for x in body.split("\n"))]
-        (tmp_path / "test_text.py").write_text("\n".join(lines), encoding="utf-8")
+        (tmp_path / f"{MODULE}.py").write_text("\n".join(lines), encoding="utf-8")
 
     return write_tests
 
@@ -46,8 +50,8 @@ def run(write, capsys):
     def run_pytest(*bodies, options=()):
         write(*bodies)
         capsys.readouterr()
+        sys.modules.pop(MODULE, None)
         status = pytest.main([*OPTIONS, *options])
-        sys.modules.pop("test_text", None)
         return status, capsys.readouterr().out
 
     return run_pytest
@@ -97,8 +101,8 @@ class TestDecisions:
 
         assert done.stderr == ""
         for number, words in enumerate(cases.values()):
-            status = f"FAILED test_text.py::test_{number} - {words}" if words else None
-            assert (status or f"PASSED test_text.py::test_{number}\n") in done.stdout
+            status = f"FAILED test_only_judged.py::test_{number} - {words}" if words else None
+            assert (status or f"PASSED test_only_judged.py::test_{number}\n") in done.stdout
 
     def test_the_message_has_the_table_and_the_line_of_the_test(self, run):
         """Each criterion with its interval, and nothing of the plugin's own lines."""
@@ -106,7 +110,7 @@ class TestDecisions:
 
         assert "accuracy" in said
         assert "3.0 (" in said
-        assert "test_text.py:3: AssertionError" in said
+        assert "test_only_judged.py:3: AssertionError" in said
         assert "pytest_plugin.py" not in said
 
     def test_it_judges_inside_a_running_event_loop(self, run):

@@ -49,8 +49,6 @@ from witan.errors import UnsuitableBallots
 
 NOBODY: frozenset[int] = frozenset()
 
-NATIVE_GRADES = frozenset(range(1, 11))
-
 PLAIN = {int, float, str, type(None)}
 """Types of a grade that is no mapping from criteria."""
 
@@ -234,10 +232,13 @@ def _criteria(
 
 def _read_cell(cell: Mapping[str, Any], scale: Scale) -> dict[str, float | None]:
     """Read the grades of one candidate by criterion."""
-    grades = cell.values()
-    if scale.is_native and {*map(type, grades)} == {int} and {*grades} <= NATIVE_GRADES:
-        return dict(zip(cell, map(float, grades), strict=True))  # as nearly every reviewer gives
-    return {criterion: read_grade(value, scale.of(criterion)) for criterion, value in cell.items()}
+    native = scale.is_native
+    return {
+        criterion: float(value)
+        if native and type(value) is int and 1 <= value <= 10  # as nearly every reviewer gives
+        else read_grade(value, scale.of(criterion))
+        for criterion, value in cell.items()
+    }
 
 
 class Block:

@@ -215,3 +215,80 @@ def test_axe_finds_no_accessibility_problem(window, places, theme):
     forgive(here)
 
     assert {name: held for name, held in found.items() if held} == {}
+
+
+def states_of_forms(page):
+    """Walk through what forms answer, and yield the name of each state."""
+    page.get_by_label("Question", exact=True).fill("Is it so?")
+    page.get_by_role("button", name="What would it cost?").click()
+    expect(page.get_by_role("status", name="What it would cost")).to_be_visible()
+    yield "planned"
+    page.get_by_label("Cost ceiling in US dollars").fill("much")
+    page.get_by_role("button", name="Ask the council").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    yield "refused"
+    for path, button in COUNTING.items():
+        page.goto(path)
+        page.locator("#ballots").fill(BALLOTS)
+        page.get_by_role("button", name=button).click()
+        page.get_by_text("Other ballots or settings").wait_for()
+        yield path
+    page.goto("/tally")
+    page.locator("#ballots").fill("hello there")
+    page.get_by_role("button", name="Count them").click()
+    expect(page.get_by_role("alert")).to_contain_text("the text is not recognised as ballots;")
+    yield "unread"
+
+
+COUNTING = {
+    "/tally": "Count them",
+    "/compare": "Compare the rules",
+    "/explain": "Explain it",
+}
+
+BALLOTS = "reviewer,candidate,grade\n" + "".join(
+    f"{reviewer},{candidate},{(3 * at + 2 * of + at * of) % 9 + 1}\n"
+    for at, reviewer in enumerate("rstu")
+    for of, candidate in enumerate("abcd")
+)
+
+
+@pytest.mark.skipif(not AXE, reason="TEST_AXE names no axe.min.js of axe-core")
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_axe_finds_no_problem_in_what_forms_answer(window, at_desk, width, theme):
+    """Costs, refusals and counts, everything in them opened."""
+    size = {"width": width, "height": 900}
+    here = window(viewport=size, color_scheme=theme, bypass_csp=True, base_url=at_desk.url)
+    page = here.open("/")
+    found = {}
+    for state in states_of_forms(page):
+        page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+        here.shoot(f"form-{state.strip('/')}-{width}-{theme}")
+        assert page.evaluate("document.documentElement.scrollWidth") == width, state
+        found[state] = here.violations()
+    forgive(here)
+
+    assert {state: held for state, held in found.items() if held} == {}
+
+
+@pytest.mark.skipif(not AXE, reason="TEST_AXE names no axe.min.js of axe-core")
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_axe_finds_no_problem_in_a_session_with_everything_open(window, places, width, theme):
+    """Key figures, sliders that were moved, tables, and the form that deletes."""
+    size = {"width": width, "height": 900}
+    here = window(viewport=size, color_scheme=theme, bypass_csp=True)
+    found = {}
+    for name in ("session", "degraded", "failed", "stopped", "judged", "judged-several"):
+        page = here.open(places[name])
+        page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+        if name == "session":
+            page.get_by_role("slider").first.focus()
+            page.keyboard.press("End")
+            expect(page.locator(".recounted")).to_contain_text("× 3")
+        here.shoot(f"open-{name}-{width}-{theme}")
+        assert page.evaluate("document.documentElement.scrollWidth") == width, name
+        found[name] = here.violations()
+
+    assert {name: held for name, held in found.items() if held} == {}

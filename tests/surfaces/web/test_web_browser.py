@@ -113,6 +113,33 @@ class TestWatching:
         assert server.connections[0] == (None, f"{seq}-{server.stream.mark}")
         assert all(last is not None for last, _ in server.connections[1:])
 
+    def test_a_page_goes_on_after_back_reload_and_sleep(self, page, server):
+        """What came meanwhile is there, once, and what follows arrives."""
+        story = opening("ada", "bob", "cyd")
+        server.tell(*story)
+        page.goto(f"{server.url}/sessions/s1?reveal=1")
+        lifecycle = page.context.new_cdp_session(page)
+        seq = len(story.events)
+
+        def sleep():
+            lifecycle.send("Page.setWebLifecycleState", {"state": "frozen"})
+            page.wait_for_timeout(500)
+            server.cut.set()
+            lifecycle.send("Page.setWebLifecycleState", {"state": "active"})
+
+        def back():
+            page.goto("about:blank")
+            page.go_back()
+
+        for n, leave in enumerate((back, page.reload, sleep)):
+            server.tell(e.AnswerDelta(seq=seq + 2 * n + 1, at=BEGAN, seat="ada", text=f"{2 * n} "))
+            leave()
+            text = f"{2 * n + 1} "
+            server.tell(e.AnswerDelta(seq=seq + 2 * n + 2, at=BEGAN, seat="ada", text=text))
+            expect(page.locator("#lane-0-text")).to_contain_text(text.strip())
+
+        assert page.locator("#lane-0-text").text_content().split() == [*"012345"]
+
     def test_elapsed_seconds_are_counted(self, page, server):
         """They advance between two patches."""
         story = opening("ada", "bob")

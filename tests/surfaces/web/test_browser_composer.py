@@ -21,8 +21,10 @@ def test_the_form_fits_on_one_screen(window, width, height, theme):
     page = here.open("/")
     here.shoot(f"composer-{width}-{theme}")
     last = page.locator(".advanced > summary").bounding_box()
+    fields = [page.locator(f"#{name}").bounding_box()["y"] for name in ("rule", "max_cost_usd")]
 
     assert last["y"] + last["height"] <= height
+    assert abs(fields[0] - fields[1]) <= 1
     page.get_by_text("Advanced", exact=True).click()
     here.shoot(f"composer-advanced-{width}-{theme}")
     form = page.locator("form", has=page.locator(".advanced")).bounding_box()

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cached_property, lru_cache
-from itertools import chain, compress, repeat
+from itertools import chain, combinations, compress, repeat
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from witan.core.outcome import (
     join_names,
 )
 from witan.core.placing import effective_ballots, vote_levels
-from witan.core.profile import Floats, Vote, pair_mask
+from witan.core.profile import Floats, Vote, pair_indices, pair_mask
 from witan.core.rules import RULES, Rule
 from witan.core.sequential import look_level
 from witan.core.stats.agreement import (
@@ -403,11 +403,9 @@ class Outcomes:
     @cached_property
     def close_pairs(self) -> list[tuple[tuple[str, str], ...]]:
         """Their names, session by session."""
-        pairs: list[list[tuple[str, str]]] = [[] for _ in range(len(self))]
-        for s, i, j in np.argwhere(self.close_mask.transpose(2, 0, 1)).tolist():
-            names = self.names[s]
-            pairs[s].append((names[i], names[j]))
-        return list(map(tuple, pairs))
+        flags = self.close_mask[pair_indices(len(self.seats))].T.tolist()
+        pairs = zip(self.names, flags, strict=True)
+        return [tuple(compress(combinations(names, 2), close)) for names, close in pairs]
 
     @cached_property
     def agreement(self) -> list[float | None]:

@@ -28,7 +28,10 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
     our own styles pass, and only to a terminal. A name that stands in the text should have gone
     through `clean` before, so that it stays on its line.
     """
-    click.echo(_printable(text, sys.stderr if err else sys.stdout), err=err, nl=nl)
+    stream = sys.stderr if err else sys.stdout
+    # Elsewhere than on a terminal no style is left for `click` to look for.
+    color = None if stream.isatty() else True
+    click.echo(_printable(text, stream), err=err, nl=nl, color=color)
 
 
 def say(text: str) -> None:

@@ -73,7 +73,7 @@ def grade_session(habits, rng, name):
     return session(name, *ballots)
 
 
-def council(habits, seed, n=200):
+def council(habits, seed, n=100):
     """The audit of this many sessions."""
     rng = np.random.default_rng(seed)
     return audit_of([grade_session(habits, rng, f"question {seed} {k}") for k in range(n)])

@@ -115,6 +115,17 @@ def test_a_check_of_probabilities_is_drawn_with_its_diagonal(window, tmp_path, w
     expect(page.locator(".tip")).to_contain_text("interval")
 
 
+def test_cost_is_logarithmic_with_the_line_of_the_best(leaderboard):
+    """Below a headline of one line."""
+    heading = leaderboard.get_by_role("heading", name="Cost against quality")
+    drawing = leaderboard.locator("section", has=heading).locator("svg:visible")
+    expect(drawing).to_contain_text("logarithmic")
+    expect(drawing.locator(".front")).not_to_have_count(0)
+    line = "each => each.clientHeight / parseFloat(getComputedStyle(each).lineHeight)"
+
+    assert leaderboard.locator("h1").evaluate(line) < 1.5
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 def test_letters_of_a_chart_can_be_read(window, width):
     """On a phone a chart is drawn anew, not shrunk; nothing hangs over its box."""

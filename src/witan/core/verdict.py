@@ -1,10 +1,9 @@
 """A jury's verdict on texts, and shares of approval, with their certainty."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import isnan, nan, sqrt
+from math import exp, fsum, isnan, lgamma, log, nan, sqrt
 from typing import Any, Literal
 
 import numpy as np
@@ -23,7 +22,7 @@ from witan.core.stats.uncertainty import MIN_DF
 from witan.core.tally import interpret_ballots, put_on_scale
 from witan.errors import InvalidParameter, UnknownName
 
-PRIOR = 0.5
+APPROVAL_PRIOR = 0.5
 """Jeffreys' prior: half an approval and half a rejection before the first vote."""
 
 Decision = Literal["passed", "failed", "too close to call"]
@@ -106,7 +105,7 @@ def approval(votes: Sequence[bool | None], level: float = 0.95) -> Approval:
 def _share(approve: int, reject: int, level: float) -> Interval:
     """Jeffreys' interval of the approving share."""
     tail = (1 - level) / 2
-    a, b = approve + PRIOR, reject + PRIOR
+    a, b = approve + APPROVAL_PRIOR, reject + APPROVAL_PRIOR
     low = beta_quantile(tail, a, b) if approve else 0.0
     high = beta_quantile(1 - tail, a, b) if reject else 1.0
     return Interval(low, high, level)
@@ -116,18 +115,20 @@ def _repeat(approve: int, reject: int) -> float:
     """P(as many other votes have the same majority), by the beta-binomial distribution."""
     same, other = max(approve, reject), min(approve, reject)
     n = same + other
-    start = _log_beta(same + PRIOR, other + PRIOR) + math.log(n + 1)
-    return math.fsum(
+    start = _log_beta(same + APPROVAL_PRIOR, other + APPROVAL_PRIOR) + log(n + 1)
+    return fsum(
         # C(n, j) is 1 / ((n + 1)·B(j + 1, n − j + 1)).
-        math.exp(
-            _log_beta(j + same + PRIOR, n - j + other + PRIOR) - _log_beta(j + 1, n - j + 1) - start
+        exp(
+            _log_beta(j + same + APPROVAL_PRIOR, n - j + other + APPROVAL_PRIOR)
+            - _log_beta(j + 1, n - j + 1)
+            - start
         )
         for j in range(n // 2 + 1, n + 1)
     )
 
 
 def _log_beta(a: float, b: float) -> float:
-    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+    return lgamma(a) + lgamma(b) - lgamma(a + b)
 
 
 @dataclass(frozen=True, slots=True)

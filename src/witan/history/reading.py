@@ -493,14 +493,20 @@ def find(database: Database, search: Search) -> list[SessionSummary]:
         sql, params = sql + " LIMIT :limit", {**params, "limit": search.limit}
     with database.snapshot():
         rows = database.rows(sql, params)
-        best = _best(database, {row[0]: row[6] for row in rows})
+        leaders = _leaders(database, {row[0]: row[6] for row in rows})
+        best = {session: codes[0] for session, codes in leaders.items() if len(codes) == 1}
         seats = _seats(database, best)
         model_names = read_names(database, sorted(set(best.values())))
         is_running = {
             row[0]: row[2] == "interrupted" and database.is_running(row[12]) for row in rows
         }
     return [
-        _line(row, model_names.get(best.get(row[0], -1)), seats.get(row[0]), is_running[row[0]])
+        _line(
+            row if row[0] in leaders else (*row[:6], None, *row[7:]),
+            model_names.get(best.get(row[0], -1)),
+            seats.get(row[0]),
+            is_running[row[0]],
+        )
         for row in rows
     ]
 
@@ -541,8 +547,8 @@ def _line(
     )
 
 
-def _best(database: Database, rules: dict[str, str | None]) -> dict[str, int]:
-    """Map sessions to their leader's code, by models' ballots or else people's."""
+def _leaders(database: Database, rules: dict[str, str | None]) -> dict[str, list[int]]:
+    """Map counted sessions to their leaders' codes, by models' ballots or else people's."""
     best: dict[str, list[int]] = {}
     for sessions in blocks(sorted(rules), BLOCK_SIZE):
         placeholders, params = in_list(sessions)
@@ -560,7 +566,7 @@ def _best(database: Database, rules: dict[str, str | None]) -> dict[str, int]:
             ]
             top = max((row[4] for row in rows_of_rule), default=None)
             best[session] = [row[3] for row in rows_of_rule if row[4] == top]
-    return {session: codes[0] for session, codes in best.items() if len(codes) == 1}
+    return best
 
 
 def _seats(database: Database, best: dict[str, int]) -> dict[str, str]:

@@ -22,6 +22,7 @@ from typing import (
     get_type_hints,
     runtime_checkable,
 )
+from weakref import WeakKeyDictionary
 
 import orjson
 
@@ -341,15 +342,13 @@ def sessions_json(
     """
     has_output = False
     source = iter(columns)
-    texts: dict[Outcomes, dict[int, bytes]] = {}
+    texts: WeakKeyDictionary[Outcomes, dict[int, bytes]] = WeakKeyDictionary()
     while block := list(islice(source, LINES_AT_ONCE)):
         lines = []
         for batch, column in block:
             if batch not in texts:
                 texts[batch] = dict(enumerate(map(_dump, batch_records(batch))))
             lines.append(texts[batch].pop(column))
-            if not texts[batch]:
-                del texts[batch]
         yield (",\n" if has_output else _opening()) + _escape_lines(lines)
         has_output = True
     ending = "\n]" if has_output else f"{_opening()}]"

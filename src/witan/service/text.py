@@ -216,7 +216,7 @@ def full_sentence(text: str) -> str:
 
 def end_sentence(text: str) -> str:
     """End a text with a full stop, unless it has an end."""
-    return text if text.endswith((".", "?", "…")) else f"{text}."
+    return text if text.rstrip("'\"”’").endswith((".", "?", "!", "…")) else f"{text}."
 
 
 def list_text(names: Sequence[str], *, most: int = MANY_NAMES) -> str:

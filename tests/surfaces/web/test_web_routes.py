@@ -145,6 +145,17 @@ class TestAsking:
         assert said.lower() not in root.one(role="alert").text.lower()
         assert root.one("textarea", id="question").text == fields["question"].strip()
 
+    def test_a_fault_without_a_field_is_said_above_the_form(self, browser):
+        """Whatever the form has fields for; a text's fault stands at its own field."""
+        files = page(browser.post("/judge", data={"text_1": "It is.", "files": "x"}), 422)
+        long = {"text_1": "It is.", "text_2": "x" * 2_000_001}
+        second = page(browser.post("/judge", data=long), 422)
+
+        assert "files cannot be 'x'" in files.one(role="alert").text
+        assert "Check" not in files.one(role="alert").text
+        assert second.one("a", href="#text_2").text == "Text 2"
+        assert "2,000,000 characters" in second.one(id="about-text_2").text
+
     def test_text_that_cannot_be_stored_is_refused(self, browser):
         """A character that no database holds."""
         root = page(browser.post("/sessions", data={"question": "So\0?"}), 422)

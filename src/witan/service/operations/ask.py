@@ -212,9 +212,6 @@ NewSessionRequest: TypeAlias = QuestionRequest | JudgeRequest | RejudgeRequest |
 StartRequest: TypeAlias = NewSessionRequest | ResumeRequest
 
 
-# Loading these takes longer than a command has until its view is drawn.
-
-
 @operation("ask", post="/sessions", tag="sessions", kind="session", changes=True)
 async def ask(service: ClientService, request: QuestionRequest) -> "RunningSession":
     """Ask several models, which then review each other's answers blind.

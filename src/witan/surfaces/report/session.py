@@ -129,9 +129,7 @@ def outcome_text(line: SessionSummary, *, with_names: bool) -> str:
     sure = "" if line.p_best is None else f"{chance_percent(line.p_best)} likely to be best"
     leader = line.leader_seat or line.leader
     if leader is None:
-        if sure:
-            return f"Several lead, the likeliest {sure}"
-        return "" if line.has_events else "No single leader"  # a text judged alone leads nobody
+        return f"Several lead, the likeliest {sure}" if sure else "No single leader"
     if with_names or not line.has_events:
         return f"{leader} leads{f', {sure}' * bool(sure)}"
     return f"The leader is {sure}" if sure else "One answer leads"

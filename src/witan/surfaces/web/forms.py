@@ -167,13 +167,16 @@ class FilledForm:
     values
         Field to text; that of boxes has a line for each that is ticked.
     problem
-        Why it is refused; empty: it is not.
+        Why it is refused, as one text; empty: it is not.
+    elsewhere
+        The part of it that is about none of its fields.
     faults, labels
         Field to what is wrong with it, and to its label.
     """
 
     values: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
+    elsewhere: str = ""
     faults: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     status: int = 200

@@ -1,6 +1,6 @@
 """Pages that start sessions, judgments among them, and say what they would cost."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import anyio
@@ -32,6 +32,8 @@ from witan.service.operations.ask import (
     RetryRequest,
 )
 from witan.service.parameters import (
+    Parameters,
+    fault_place,
     fault_words,
     parameters_of,
     parse_texts,
@@ -68,12 +70,20 @@ SIMULATED = Choice(DEMO, "the demonstration: scripts answer, whatever is asked")
 FIELDS = tuple(each.name for each in parameters_of(QuestionRequest))
 """Every field of the form that asks."""
 
-KNOWN_FIELDS = {
-    each.name: each.label
-    for request in (JudgeRequest, QuestionRequest)
-    for each in parameters_of(request)
-} | {"text_1": "Text 1"}
-"""Every field of the forms that ask and judge, and its label."""
+TEXTS = ("text_1", "text_2", "text_3")
+"""Fields of the texts to judge; empty ones are none."""
+
+
+def _labels(declaration: type[Parameters], *without: str) -> dict[str, str]:
+    return {e.name: e.label for e in parameters_of(declaration) if e.name not in without}
+
+
+ASK_LABELS = _labels(QuestionRequest)
+JUDGE_LABELS = _labels(JudgeRequest, "texts", "files") | {
+    name: name.replace("_", " ").capitalize() for name in TEXTS
+}
+JURY_LABELS = _labels(RejudgeRequest, "session")
+"""Fields of each form, and their labels."""
 
 BY_HAND = ("files", "conversation")
 """Fields that are no text of a parameter."""
@@ -88,7 +98,7 @@ ROLES = ("system", "user", "assistant")
 AT_A_FIELD = (ConfigError, InvalidParameter, TooLarge, UnknownName, ValidationError)
 """Those of a request on a session, whose other errors have a page of their own."""
 
-_FIELD_OF = {"session": "parent", "seat": "members", "texts": "text_1"}
+_FIELD_OF = {"session": "parent", "seat": "members", "texts": TEXTS[0]}
 """Kind of name in an error, or parameter, to the field of the form."""
 
 
@@ -113,7 +123,7 @@ async def plan(request: Request, service: ServiceOf, client: ClientOf) -> Respon
             planning.Planner(service, client), read_question(form)
         )
     except REFUSED as error:
-        return await _form(request, service, refuse_form(request, form.values, error))
+        return await _form(request, service, refuse_form(request, form.values, error, ASK_LABELS))
     report = plan_report(session_plan)
     if form.contents:
         note = Note("The estimate includes the files; choose them again before you ask.", "hint")
@@ -129,7 +139,7 @@ async def estimate(request: Request, service: ServiceOf, client: ClientOf) -> Re
         question = read_question(form)
         planned = await planning.plan.handler(planning.Planner(service, client), question)
     except REFUSED as error:
-        refused = refuse_form(request, {}, error)
+        refused = refuse_form(request, {}, error, ASK_LABELS)
         return PlainTextResponse(refused.problem, refused.status, UNKEPT)
     return PlainTextResponse(clean(estimate_text(planned)), headers=UNKEPT)
 
@@ -146,7 +156,7 @@ async def ask(
     try:
         running_session = await service.start(read_question(form), client, hops)
     except REFUSED as error:
-        return await _form(request, service, refuse_form(request, form.values, error))
+        return await _form(request, service, refuse_form(request, form.values, error, ASK_LABELS))
     return redirect(site_of(request), "sessions", running_session.id)
 
 
@@ -258,7 +268,9 @@ async def rejudge(
         parameters = read_rejudging(form, session_id)
         running_session = await service.start(parameters, client, hops)
     except AT_A_FIELD as error:
-        return _jury_page(request, session_id, refuse_form(request, form.values, error))
+        return _jury_page(
+            request, session_id, refuse_form(request, form.values, error, JURY_LABELS)
+        )
     return redirect(site_of(request), "sessions", running_session.id)
 
 
@@ -295,7 +307,9 @@ async def plan_rejudge(
             planning.Planner(service, client), read_rejudging(form, session_id)
         )
     except AT_A_FIELD as error:
-        return _jury_page(request, session_id, refuse_form(request, form.values, error))
+        return _jury_page(
+            request, session_id, refuse_form(request, form.values, error, JURY_LABELS)
+        )
     return _jury_page(request, session_id, FilledForm(form.values), plan_report(planned))
 
 
@@ -358,46 +372,60 @@ def _turns(text: str) -> list[dict[str, str]]:
 
 
 def refuse_form(
-    request: Request, values: Mapping[str, str], error: WitanError | ValidationError
+    request: Request,
+    values: Mapping[str, str],
+    error: WitanError | ValidationError,
+    labels: Mapping[str, str],
 ) -> FilledForm:
-    """Return the filled-in form with what is wrong with it."""
+    """Return the filled-in form with what is wrong with it.
+
+    Parameters
+    ----------
+    labels
+        Of the fields of the form; what is wrong with no field of it is said above it.
+    """
     if isinstance(error, ValidationError):
         wrong = [
-            (_find_field(each["loc"]), fault_words(each["type"], each["msg"], each.get("ctx")))
+            (each["loc"], fault_words(each["type"], each["msg"], each.get("ctx")))
             for each in error.errors()
         ]
-        labels = [(KNOWN_FIELDS.get(name, ""), words) for name, words in wrong]
-        problem = "; ".join(f"{label}: {words}" if label else words for label, words in labels)
-        faults = {name: clean(full_sentence(words)) for name, words in reversed(wrong) if name}
-        return _refused(values, problem, faults, 422)
-    words = word_error(request, error)
-    name = _field_of(error, values)
-    fault = words
-    if isinstance(error, InvalidParameter):
-        fault = words.removeprefix(f"{error.name} ")
-    elif isinstance(error, ConfigError):
-        fault = words.removeprefix(f"{error.source}: {error.key} ")
-    faults = {name: clean(full_sentence(fault))} if name else {}
-    return _refused(values, words, faults, status_of(error))
+        placed = [
+            (_find_field(place, labels), f"{fault_place(place)}: {words}", words)
+            for place, words in wrong
+        ]
+        status = 422
+    else:
+        words = word_error(request, error)
+        fault = words
+        if isinstance(error, InvalidParameter):
+            fault = words.removeprefix(f"{error.name} ")
+        elif isinstance(error, ConfigError):
+            fault = words.removeprefix(f"{error.source}: {error.key} ")
+        placed, status = [(_field_of(error, values, labels), words, fault)], status_of(error)
+    faults: dict[str, str] = {}
+    for name, _, fault in placed:
+        if name:
+            faults.setdefault(name, clean(full_sentence(fault.removeprefix(f"{name} "))))
+    named = (f"{labels[name]}: {fault}" if name else words for name, words, fault in placed)
+    problem = clean("; ".join(named) if status == 422 else placed[0][1])
+    elsewhere = clean("; ".join(words for name, words, _ in placed if not name))
+    return FilledForm(values, problem, elsewhere, faults, {n: labels[n] for n in faults}, status)
 
 
-def _refused(
-    values: Mapping[str, str], problem: str, faults: Mapping[str, str], status: int
-) -> FilledForm:
-    """Return a refused form, whose faults stand at fields that it has."""
-    faults = {_FIELD_OF.get(name, name): words for name, words in faults.items()}
-    labels = {name: KNOWN_FIELDS[name] for name in faults}
-    return FilledForm(values, clean(problem), faults, labels, status)
+def _find_field(place: Sequence[int | str], labels: Mapping[str, str]) -> str:
+    """Find the field of a parameter's place, such as the second of the texts."""
+    if place[:1] == ("texts",) and len(place) > 1:
+        name = str(place[1]).replace(" ", "_")
+        if name in labels:
+            return name
+    names = (_FIELD_OF.get(str(each), str(each)) for each in place)
+    return next((name for name in names if name in labels), "")
 
 
-def _find_field(place: Iterable[int | str]) -> str:
-    return next((str(each) for each in place if each in KNOWN_FIELDS), "")
-
-
-def _field_of(error: WitanError, values: Mapping[str, str]) -> str:
+def _field_of(error: WitanError, values: Mapping[str, str], labels: Mapping[str, str]) -> str:
     """Find the field that an error is about; empty: none of them."""
     if isinstance(error, ConfigError):
-        return _find_field(error.key.replace("[", ".").split("."))
+        return _find_field(error.key.replace("[", ".").split("."), labels)
     if isinstance(error, UnknownName):
         name = _FIELD_OF.get(error.kind, error.kind)
         is_chairman = error.kind == "seat" and error.name == values.get("chairman", "").strip()
@@ -406,11 +434,8 @@ def _field_of(error: WitanError, values: Mapping[str, str]) -> str:
             name = "jury"
     else:
         name = error.name if isinstance(error, InvalidParameter) else ""
-    return name if name in KNOWN_FIELDS else ""
+    return _find_field((name,), labels)
 
-
-TEXTS = ("text_1", "text_2", "text_3")
-"""Fields of the texts; empty ones are none."""
 
 ABOUT_TEXTS = ("question", "reference", "pass_mark", "expected", "category")
 """Parameters of what is judged, in the order of the form."""
@@ -447,7 +472,7 @@ async def judge(request: Request, service: ServiceOf, client: ClientOf, hops: Ho
     try:
         running_session = await service.start(read_judgment(form), client, hops)
     except REFUSED as error:
-        return _judge_page(request, refuse_form(request, form.values, error))
+        return _judge_page(request, refuse_form(request, form.values, error, JUDGE_LABELS))
     return redirect(site_of(request), "sessions", running_session.id)
 
 
@@ -460,7 +485,7 @@ async def plan_judge(request: Request, service: ServiceOf, client: ClientOf) -> 
             planning.Planner(service, client), read_judgment(form)
         )
     except REFUSED as error:
-        return _judge_page(request, refuse_form(request, form.values, error))
+        return _judge_page(request, refuse_form(request, form.values, error, JUDGE_LABELS))
     return _judge_page(request, FilledForm(form.values), plan_report(planned))
 
 

@@ -38,15 +38,18 @@ function restoreDraft() {
 }
 
 // What is wrong with a field is said beneath it, once, until one changes it.
-function isRefused() {
-  return composer.querySelector("[aria-invalid]") !== null;
+function isSaid(words) {
+  const text = words.toLowerCase();
+  const notes = [...composer.querySelectorAll(".note")];
+  return notes.some((each) => text.includes(each.textContent.toLowerCase().replace(/\.$/, "")));
 }
 
 function forgetFault({ target }) {
-  const field = target.closest("[aria-invalid]");
-  if (!field) return;
-  field.removeAttribute("aria-invalid");
-  document.querySelector(`#about-${field.id} .note`)?.remove();
+  const about = target.closest("[aria-invalid]")?.getAttribute("aria-describedby");
+  if (!about) return;
+  for (const each of composer.querySelectorAll(`[aria-describedby="${about}"]`))
+    each.removeAttribute("aria-invalid");
+  document.querySelector(`#${about} .note`)?.remove();
 }
 
 let pause = null;
@@ -67,7 +70,8 @@ async function estimate() {
     const response = await fetch(composer.dataset.estimate, { method: "POST", body, signal });
     if (response.status === TOO_MANY) pause = setTimeout(estimate, REFUSED_MS);
     else if (response.headers.get("Content-Type")?.startsWith("text/plain")) {
-      const words = isRefused() && !response.ok ? "" : await response.text();
+      const told = await response.text();
+      const words = !response.ok && isSaid(told) ? "" : told;
       if (line.textContent !== words) line.textContent = words;
       line.classList.toggle("note", !response.ok);
     }

@@ -121,7 +121,8 @@ class AuditReport(NotebookDisplay, FrameSource):
     panel
         All models together; null in a report on one reviewer or criterion.
     calibration
-        How often panels this sure of a pair agreed with people; None likewise.
+        How often panels this sure of a pair agreed with people; null in a report on one
+        reviewer or criterion.
     concerns
         Reviewer to the measures that stand out, if any.
     only

@@ -54,9 +54,9 @@ class CorrectedMean:
     corrected
         The jury's mean, corrected by people's votes; no value where these are too few.
     jury
-        The jury's own.
+        The jury's mean, uncorrected.
     people
-        People's alone.
+        The mean of people's votes alone.
     slope
         λ, the weight of the jury's differences; 0: they tell nothing.
     """
@@ -194,9 +194,11 @@ class Estimates(NotebookDisplay, FrameSource):
     questions
         Different questions; an unknown one counts as its own.
     cluster
-        What the intervals are clustered by.
+        What the intervals are clustered by: ``session`` if there are fewer than five questions, or
+        as many as sessions; else ``question``.
     systems
-        By quantity, best first; before them all together, if graded.
+        For each quantity, the systems, best first. Of grades and pass rates a line of all systems
+        together precedes them.
     differences
         Of every two systems, the better first.
     panel

@@ -118,7 +118,8 @@ class CalibrationCurve:
     log_score, log_floor
         Mean −ln of the expected probability of what was found; and of giving all the same.
     brier, brier_floor
-        Mean squared distance, likewise.
+        Mean squared distance of the expected probability from what was found; and of giving all
+        the same.
     """
 
     tenths: tuple[Tenth, ...]
@@ -177,8 +178,8 @@ class CalibrationCheck(NotebookDisplay):
         Reviewer to its share of pairs decided as by people, a tie counting half; empty against
         reviewers.
     weights
-        Reviewer to weight, for other sessions; empty likewise, or if nobody judged fifty pairs that
-        people decided.
+        Reviewer to weight, for other sessions; empty against reviewers, or if nobody judged fifty
+        pairs that people decided.
     """
 
     against: Against

@@ -179,7 +179,7 @@ class Effort:
     cost_usd, costed
         Mean cost of an answer, over how many with a known cost.
     seconds, timed
-        Mean time of an answer, likewise.
+        Mean time of an answer, over how many with a known time.
     """
 
     answers: int = 0

@@ -204,8 +204,9 @@ class PersonalRecord(VoteRecord):
     latest
         The latest votes compared, at most 50, last first, without their differences.
     not_blind, simulated, waiting, without_panel
-        Votes not compared: not known to be blind; on simulated sessions; on sessions not closed; on
-        sessions without a panel's ranking.
+        Votes not compared: not known to be blind (cast by names, again after the reveal, after
+        ballots or ranking of the panel were seen, or from a data set); on simulated sessions; on
+        sessions not closed; on sessions without a panel's ranking.
     uncounted
         Closed session to why the vote on it cannot be counted.
     """

@@ -22,6 +22,11 @@ from witan.service.procedure_options import build_procedure, procedure_of
 from witan.service.settings import NAME_TABLES, OPEN_TABLES
 
 
+def variable_of(key: str) -> str:
+    """The variable of a setting as the page states it: `WITAN_` and the key, with one exception."""
+    return "WITAN_HISTORY" if key == "history.url" else f"WITAN_{key.upper().replace('.', '_')}"
+
+
 @pytest.mark.parametrize("name", ["MYKEY", "K2", "_KEY", "TEAM_KEY", "OPENAIKEYOFTHETEAM"])
 def test_a_variable_is_any_name_in_capitals(place, name):
     """Capitals, digits and underscores name the variable of a key."""
@@ -154,28 +159,28 @@ class TestCompleteness:
     def test_every_setting_reaches_the_procedure(self, place):
         """A value that is not the default, set under its variable, is the procedure's."""
         values = {
-            "MODE": "consensus", "RULE": "schulze", "RUBRIC": "coding", "RUBRIC_SCORING": "false",
-            "HOLISTIC": "true", "SYNTHESIS": "yes", "JSON_SCHEMA": "{}",
-            "SELF_REVIEW": "1", "MIRRORED": "on",
-            "REVIEW_ROUNDS": "2", "DEBATE_ROUNDS": "1", "SPEND": "until_decided",
-            "SAFETY": "true", "SAFETY_CAP": "1.5", "ENOUGH": "3", "QUORUM": "3",
-            "LIMITS_CALL_SECONDS": "1", "LIMITS_STAGE_SECONDS": "2", "LIMITS_SESSION_SECONDS": "3",
-            "LIMITS_GRACE_SECONDS": "4", "LIMITS_ATTEMPTS": "5", "LIMITS_HEDGE_SECONDS": "6",
-            "LIMITS_MAX_TOKENS": "7", "LIMITS_MAX_COST_USD": "8", "LIMITS_MAX_CALLS": "9",
-            "COUNTING_RECUSAL": "off", "COUNTING_UNRANKED": "last",
-            "COUNTING_TIES": "intervals", "COUNTING_LEVEL": "0.9",
-            "COUNTING_THRESHOLD": "2", "COUNTING_TIE_BREAK": "none", "COUNTING_RHO": "0.2",
-            "COUNTING_FLIPS": "false", "HISTORY": "h.sqlite", "HISTORY_KEEP_DAYS": "9",
-            "HISTORY_ENABLED": "false", "COUNTING_PRIOR": "none", "SERVE_HOST": "::1",
-            "SERVE_PORT": "80", "SERVE_MAX_SESSIONS": "1", "SERVE_MAX_STREAMS": "2",
-            "SERVE_BODY_BYTES": "3", "SERVE_PER_MINUTE": "4", "SERVE_HEARTBEAT_SECONDS": "5",
-            "SERVE_GRACE_SECONDS": "6", "SERVE_ALLOWED_HOSTS": "council.example",
-            "SERVE_PUBLIC_URL": "https://council.example", "SERVE_TRUSTED_PROXIES": "10.0.0.1",
-            "SERVE_LOG": "json", "SERVE_MAX_CONNECTIONS": "7", "SERVE_HEADER_SECONDS": "8",
-            "SERVE_BODY_SECONDS": "9", "SERVE_IDLE_SECONDS": "10", "SERVE_SEND_SECONDS": "11",
-            "SERVE_NARRATION": "true",
+            "mode": "consensus", "rule": "schulze", "rubric": "coding", "rubric_scoring": "false",
+            "holistic": "true", "synthesis": "yes", "json_schema": "{}",
+            "self_review": "1", "mirrored": "on",
+            "review_rounds": "2", "debate_rounds": "1", "spend": "until_decided",
+            "safety": "true", "safety_cap": "1.5", "enough": "3", "quorum": "3",
+            "limits.call_seconds": "1", "limits.stage_seconds": "2", "limits.session_seconds": "3",
+            "limits.grace_seconds": "4", "limits.attempts": "5", "limits.hedge_seconds": "6",
+            "limits.max_tokens": "7", "limits.max_cost_usd": "8", "limits.max_calls": "9",
+            "counting.recusal": "off", "counting.unranked": "last",
+            "counting.ties": "intervals", "counting.level": "0.9",
+            "counting.threshold": "2", "counting.tie_break": "none", "counting.rho": "0.2",
+            "counting.flips": "false", "history.url": "h.sqlite", "history.keep_days": "9",
+            "history.enabled": "false", "counting.prior": "none", "serve.host": "::1",
+            "serve.port": "80", "serve.max_sessions": "1", "serve.max_streams": "2",
+            "serve.body_bytes": "3", "serve.per_minute": "4", "serve.heartbeat_seconds": "5",
+            "serve.grace_seconds": "6", "serve.allowed_hosts": "council.example",
+            "serve.public_url": "https://council.example", "serve.trusted_proxies": "10.0.0.1",
+            "serve.log": "json", "serve.max_connections": "7", "serve.header_seconds": "8",
+            "serve.body_seconds": "9", "serve.idle_seconds": "10", "serve.send_seconds": "11",
+            "serve.narration": "true",
         }  # fmt: skip
-        config = place.load(**{f"WITAN_{name}": value for name, value in values.items()})
+        config = place.load(**{variable_of(key): value for key, value in values.items()})
 
         procedure, default = procedure_of(config), Procedure()
 
@@ -190,6 +195,13 @@ class TestCompleteness:
         assert procedure.counting.counting.recusal == "off"
         # Pairs exclude grades, a second round and stopping early.
         assert procedure_of(place.load(WITAN_PAIRS="3")).pairs == 3
+
+    @pytest.mark.parametrize("key", ["members", "jury", "chairmen", "chairman"])
+    def test_every_seat_is_set_under_its_variable(self, place, key):
+        """Members, jury and chairmen are read from the variables of their keys."""
+        config = place.load(**{variable_of(key): "script:a"})
+
+        assert list(config.origins.values()) == [variable_of(key)]
 
     def test_providers_are_throttled_by_file_and_by_variable(self, place):
         """Calls at once and per minute are set per provider, from any source."""

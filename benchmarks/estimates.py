@@ -10,6 +10,9 @@ one, drawn so that a stated share passes.
 ``--questions FILE`` checks intervals of pass rates where questions have several rows, on real
 grades (columns ``prompt_id``, ``judge``, ``candidate``, ``score``): of a few questions drawn, rows
 of the judge that grades most; the truth is the rate of all other questions.
+
+``--clusters`` checks panels without people's votes on simulated questions with several texts, whose
+chances to pass correlate within a question.
 """
 
 import argparse
@@ -18,12 +21,14 @@ import gzip
 import importlib
 import sys
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 from harness import Row, show
 
-from witan.core.estimation import SHARED_ERROR, infer_share
+from witan.core.ballot import Ballot
+from witan.core.estimation import SHARED_ERROR, estimate, infer_share
 from witan.core.stats.dawid_skene import sample_votes
 from witan.core.stats.prediction_powered import estimate_powered_means
 
@@ -38,6 +43,12 @@ SIZES = ((5, 2), (5, 8), (10, 4), (20, 8), (60, 4))
 
 DRAWN = 150
 """Samples of questions for each of these and each pass mark."""
+
+CLUSTERS = ((10, 8), (20, 4), (60, 2))
+"""Simulated questions, and texts of each."""
+
+SIMULATED, CORRELATION = 60, 0.5
+"""Panels for each of these, and the correlation of two texts of a question."""
 
 Bounds = np.ndarray
 """Low and high ends, shape (2, REPEATS)."""
@@ -219,12 +230,54 @@ def check_questions(path: str) -> bool:
     return all(row.met for row in rows)
 
 
+def cast(seed: int, n_questions: int, n_texts: int, n_reviewers: int, rate: float) -> list[Ballot]:
+    """Cast ballots of reviewers who are right in .7 to .9, each on all texts."""
+    rng = np.random.default_rng(seed)
+    ratio = 1 / CORRELATION - 1
+    chances = rng.beta(rate * ratio, (1 - rate) * ratio, n_questions).repeat(n_texts)
+    passes = rng.random(len(chances)) < chances
+    right = rng.uniform(0.7, 0.9, (2, n_reviewers))[passes.astype(int)]
+    votes = (rng.random(right.shape) < right) == passes[:, np.newaxis]
+    return [
+        Ballot(f"r{at}", grades={"x": 9 if vote else 2}, session=str(text), question=question)
+        for text, row in enumerate(votes.tolist())
+        for question in [f"Why {text // n_texts}?"]
+        for at, vote in enumerate(row)
+    ]
+
+
+def check_clusters() -> bool:
+    """Print how often intervals of panels cover where texts of a question resemble each other."""
+    rows = []
+    for n_questions, n_texts in CLUSTERS:
+        for n_reviewers, rate in product((3, 5), (0.5, 0.9)):
+            hits, widths = [], []
+            for seed in range(SIMULATED):
+                ballots = cast(seed, n_questions, n_texts, n_reviewers, rate)
+                panel = estimate(ballots, pass_mark=6).panel
+                for one in panel.rates if panel else ():
+                    found = (one.independent.interval, one.shared.interval)
+                    ends = [end for end in found if end is not None]
+                    hits.append([end.low <= rate <= end.high for end in ends])
+                    widths.append([end.high - end.low for end in ends])
+            (alone, shared), (narrow, wide) = np.mean(hits, axis=0), np.mean(widths, axis=0)
+            name = f"{n_questions} questions of {n_texts}, {n_reviewers} reviewers, rate {rate:.1f}"
+            figure = f"{alone:.2f}, {narrow:.2f} wide; shared error {shared:.2f}, {wide:.2f}"
+            rows.append(Row(name, figure, "≥ .90", bool(alone >= 0.9)))
+            print(name, figure, file=sys.stderr, flush=True)
+    show(f"95% intervals of panels, texts of a question correlate by {CORRELATION}", rows)
+    return all(row.met for row in rows)
+
+
 def main() -> int:
     """Print the table; return 1 if the coverage is below .91 anywhere."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", help="real pairs with known answers, as CSV")
     parser.add_argument("--questions", help="real grades of several rows to a question, as CSV")
+    parser.add_argument("--clusters", action="store_true", help="simulated panels of questions")
     options = parser.parse_args()
+    if options.clusters:
+        return 0 if check_clusters() else 1
     if options.questions:
         return 0 if check_questions(options.questions) else 1
     if options.pairs:

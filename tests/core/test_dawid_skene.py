@@ -94,6 +94,18 @@ def test_texts_of_one_question_are_a_cluster():
     assert 1.2 * plain < clustered < 2 * plain
 
 
+def test_questions_of_one_text_widen_nothing():
+    """Sixty texts of sixty questions are as sure as sixty that stand alone."""
+    ballots = panel_of_questions(np.random.default_rng(3), 60, 1)
+    apart = [replace(each, question="") for each in ballots]
+
+    rates = [estimate(each, pass_mark=6).panel.rates[0] for each in (ballots, apart)]
+
+    for asked, alone in zip(*[(rate.independent, rate.shared) for rate in rates], strict=True):
+        assert asked.interval.low == pytest.approx(alone.interval.low, abs=0.01)
+        assert asked.interval.high == pytest.approx(alone.interval.high, abs=0.01)
+
+
 def test_texts_of_few_questions_have_no_estimate():
     """Forty texts of four questions are too few."""
     panel = estimate(panel_of_questions(np.random.default_rng(1), 4, 10), pass_mark=6).panel

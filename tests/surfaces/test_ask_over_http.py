@@ -356,7 +356,7 @@ class TestInterrupt:
             stderr=subprocess.PIPE,
             text=True,
         ) as process:
-            told = (line for line in process.stdout if f'"event": "{event}"' in line)
+            told = (line for line in process.stdout if f'"event":"{event}"' in line)
             assert len(list(islice(told, count))) == count
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=60)

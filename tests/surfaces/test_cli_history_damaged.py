@@ -56,7 +56,7 @@ def test_a_file_with_damaged_pages_is_not_written_to(full):
 def test_the_suggested_commands_rescue_readable_sessions(full, witan, tmp_path, monkeypatch):
     """All but the damaged one are exported and imported into a new history."""
     monkeypatch.chdir(tmp_path)
-    flip_text(full, b'{"event": "answer_done"')
+    flip_text(full, b'{"event":"answer_done"')
     reader = witan("sessions", "--history", full)
     doctor = witan("doctor", "--history", full)
     export, again = re.findall(r"witan (export .*?|import .*?)(?:,|$)", doctor.out, re.MULTILINE)
@@ -121,7 +121,7 @@ def test_no_question_is_asked_with_a_damaged_history(full, witan, tmp_path, monk
     assert "is damaged" in said.err
 
 
-@pytest.mark.parametrize("words", [b'{"event": "answer_done"', b'"ballot_cast", "seq"'])
+@pytest.mark.parametrize("words", [b'{"event":"answer_done"', b'"ballot_cast","seq"'])
 def test_an_invalid_text_is_damage(full, words):
     """Readers and a check report it; the remedy is not a retry."""
     flip_text(full, words)
@@ -136,7 +136,7 @@ def test_an_invalid_text_is_damage(full, words):
 def test_invalid_json_is_damage(full):
     """With its location."""
     data = full.read_bytes()
-    at = data.index(b'{"event": "answer_done"')
+    at = data.index(b'{"event":"answer_done"')
     full.write_bytes(data[:at] + b"x" + data[at + 1 :])
     with History.open(full) as history:
         with pytest.raises(HistoryError, match=r"damaged.* event \d+"):
@@ -147,7 +147,7 @@ def test_invalid_json_is_damage(full):
 
 def test_damage_stops_all_writing(full):
     """A connection that read a damaged text refuses to write."""
-    flip_text(full, b'{"event": "answer_done"')
+    flip_text(full, b'{"event":"answer_done"')
     with History.open(full) as history:
         with pytest.raises(HistoryError):
             list(history.sessions())

@@ -100,7 +100,8 @@ class TestPage:
         assert reply.status_code == 422
         assert "the moraine" in reply.text
         assert page.one("input", id="pass_mark").attrs["aria-invalid"] == "true"
-        assert page.one(role="alert").text.startswith("Lowest passing grade: must be a number")
+        assert page.one("a", href="#pass_mark").text == "Lowest passing grade"
+        assert page.one(id="about-pass_mark").text.startswith("Must be a number")
 
     def test_one_text_shows_grades_in_place_of_ranks(self, client):
         """A rank among one says nothing; the form is filled in to judge again."""

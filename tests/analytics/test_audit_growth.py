@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from time import process_time
 
 import numpy as np
+import pytest
 
 from witan.analytics.audits import audit
 from witan.core.ballot import Ballot
@@ -34,6 +35,7 @@ def wide_session(n_candidates: int) -> SessionImport:
     )
 
 
+@pytest.mark.slow
 def test_cost_grows_with_the_square_of_the_candidates(tmp_path):
     """Twice the candidates are four times the pairs, and at most five times the CPU time."""
     places = {}

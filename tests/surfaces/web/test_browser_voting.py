@@ -76,6 +76,7 @@ class TestPairs:
         assert [len(group) for group in vote_of(at_desk, session, "zoe").groups] == [1, 1, 1]
         assert vote_of(at_desk, session, "zoe").notes is None
 
+    @pytest.mark.slow
     def test_keys_choose_and_going_back_undoes(self, window, session):
         """Enter says equal, arrows say which is better; Enter on a link follows the link."""
         page = window().open(f"/sessions/{session}/vote?as=kim")
@@ -89,6 +90,7 @@ class TestPairs:
         press(page, "Enter")
         expect(page).to_have_url(re.compile("pair=A%3CB#pair$"))
 
+    @pytest.mark.slow
     def test_a_skipped_pair_decides_nothing(self, window, session):
         """Who skips all of them gives places instead."""
         page = window().open(f"/sessions/{session}/vote?as=kim")
@@ -98,6 +100,7 @@ class TestPairs:
         expect(page.locator(".ranked")).to_contain_text("skipped every pair")
         expect(page.get_by_label("Place of A")).to_have_value("")
 
+    @pytest.mark.slow
     def test_pairs_are_a_form_without_scripts(self, window, session, at_desk):
         """Every choice is a button that sends the form, and keys are not promised."""
         page = window(java_script_enabled=False).open(f"/sessions/{session}/vote?as=pen&seen=1")
@@ -110,6 +113,7 @@ class TestPairs:
         assert len(vote_of(at_desk, session, "pen").groups) == 2
         assert "after the page of the session was seen" in vote_of(at_desk, session, "pen").notes
 
+    @pytest.mark.slow
     def test_a_phone_shows_both_answers_and_the_choice_at_once(self, window, session):
         """After the first pair without scrolling."""
         here = window(**PHONE)
@@ -135,6 +139,7 @@ class TestPairs:
 class TestComparison:
     """The person's ranking beside the panel's, after the vote."""
 
+    @pytest.mark.slow
     def test_it_says_where_the_two_differ_and_what_was_clear(self, window, session):
         """In pairs, whose authors are named now."""
         here = window()
@@ -178,6 +183,7 @@ class TestWhileBallotsArrive:
         page.get_by_role("link", name="Watch the council").click()
         expect(page.locator("#ballots")).to_be_visible()
 
+    @pytest.mark.slow
     def test_the_vote_is_compared_once_the_session_ends(self, window, at_desk):
         """The page that waits follows by itself."""
         here = window()
@@ -193,6 +199,7 @@ class TestWhileBallotsArrive:
 
         assert len(vote_of(at_desk, running.id, "ann").groups) == 3
 
+    @pytest.mark.slow
     def test_who_is_early_waits_for_the_answers(self, window, at_desk):
         """Without a script, too."""
         portal, service = at_desk.server.portal, at_desk.server.service
@@ -232,6 +239,7 @@ class TestRecord:
             vote = Ballot("una", groups, session=session, kind="human", notes=note)
             at_desk.history.vote(session, [vote])
 
+    @pytest.mark.slow
     @pytest.mark.usefixtures("voted")
     def test_it_says_how_often_person_and_panel_agree_and_on_what_that_rests(self, window):
         """With intervals, over time, and what was left out."""
@@ -263,6 +271,7 @@ class TestRecord:
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert latest.evaluate("box => box.scrollWidth <= box.clientWidth")
 
+    @pytest.mark.slow
     def test_the_way_there_is_on_the_history_and_after_a_vote(self, window, session):
         """Who has no name yet is asked for one; who has no vote is told so."""
         page = window().open("/history")

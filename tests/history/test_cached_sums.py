@@ -107,6 +107,20 @@ class TestReading:
         assert rest
         assert {key: changed[key] for key in rest} == {key: before[key] for key in rest}
 
+    def test_sums_read_during_a_write_are_stored_without_what_changed(self, place):
+        """A server whose sessions never pause would else sum all rows for every leaderboard."""
+        draw = Random(6)  # noqa: S311
+        with History.open(place) as history, History.open(place) as other:
+            if history.journal == "truncate":
+                pytest.skip("a reader blocks writers")
+            add(history, draw, 30, days=3)
+            source = HistorySource(history)
+            with source.moment():
+                source.sums(ALWAYS).table(BallotSums)
+                other.add([imported(draw, "s", START)], "f", "d")
+            assert stored_sums(history)
+            assert_same(history)
+
     def test_audit_uses_the_cache(self, history):
         """With the rows deleted, the numbers would be the same."""
         add(history, Random(1), 20)  # noqa: S311

@@ -384,7 +384,7 @@ class _Moment:
         self, database: Database, first: int = -_SPAN_OFFSET, last: int = _SPAN_OFFSET
     ) -> None:
         self._database = database
-        self.new_results: list[tuple[int, str, bytes]] = []
+        self.new_results: list[tuple[int, str, _Packed]] = []
         self._replaced_by_day = defaultdict[int, list[tuple[int, str]]](list)
         self._bucket_states: dict[int, Mapping[int, int]] = {}
         states = {
@@ -459,7 +459,7 @@ class CachedEngine(SqlEngine):
             state, part = stored_parts.get(span, ("", None))
             if part is None or state != moment.states[span]:
                 part = self._update(query, category, span, part)
-                moment.new_results.append((span, digest, part.compress()))
+                moment.new_results.append((span, digest, part))
             parts.append(part)
         # In a fixed order, so that sums are the same to the last bit whatever was cached.
         return _join([part.columns for part in parts])
@@ -522,22 +522,29 @@ def _read_stored(
 
 
 def _store(database: Database, moment: _Moment) -> None:
-    """Store results, except those of spans changed meanwhile."""
+    """Store results, without the buckets changed meanwhile: they may have lost a session."""
     columns = ("span", "query", "state", "body")
     sql = "DELETE FROM cached_sums WHERE query = :query AND span = :span"
+    bodies = [part.compress() for _, _, part in moment.new_results]
     with suppress(HistoryError), database.transaction(wait=WAIT_SECONDS):
         lock_cached_sums(database)
         spans = [span for span, *_ in moment.new_results]
-        current_states = _Moment(database, min(spans), max(spans)).states
-        rows = [
-            (span, query, moment.states[span], body)
-            for span, query, body in moment.new_results
-            if current_states.get(span) == moment.states[span]
-        ]
-        for span, query, *_ in rows:
+        current = _Moment(database, min(spans), max(spans))
+        rows = []
+        for (span, query, part), body in zip(moment.new_results, bodies, strict=True):
+            state = moment.states[span]
+            if current.states.get(span) != state:
+                unchanged = part.select(current.bucket_states(span))
+                if not unchanged.states:
+                    continue
+                state, body = _INCOMPLETE, unchanged.compress()  # noqa: PLW2901
+            rows.append((span, query, state, body))
             database.execute(sql, {"query": query, "span": span})
         database.insert("cached_sums", columns, rows)
 
+
+_INCOMPLETE = ""
+"""State of a span whose result lacks buckets: that of no sessions."""
 
 _LENGTHS = struct.Struct("<III")
 

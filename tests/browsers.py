@@ -97,6 +97,11 @@ class Watched:
 
     def violations(self) -> list[str]:
         """What axe has to say of the page; the context has to be one that bypasses its policy."""
-        self.page.evaluate(Path(AXE).read_text(encoding="utf-8"))
-        found = self.page.evaluate("axe.run()")
-        return [f"{v['id']}: {v['nodes'][0]['html']}" for v in found["violations"]]
+        return violations_of(self.page)
+
+
+def violations_of(page: Any) -> list[str]:
+    """What axe has to say of a page."""
+    page.evaluate(Path(AXE).read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run()")
+    return [f"{v['id']}: {v['nodes'][0]['html']}" for v in found["violations"]]

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from browsers import NEEDS
+from browsers import AXE, NEEDS, violations_of
 from desks import write_desk
 from recorded import WITAN
 from served import free_port, serving_process
@@ -305,6 +305,36 @@ def test_a_page_without_a_first_connection_asks_to_sign_in(signed_in):
     page.reload()
     expect(page.locator("#connection")).to_be_visible()
     restart_signed_out(place, page)
+
+
+@pytest.mark.skipif(not AXE, reason="TEST_AXE names no axe.min.js of axe-core")
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_axe_finds_no_problem_around_a_lost_connection(chrome, tmp_path, width, theme):
+    """The page that signs in, the lost connection, and the interrupted session."""
+    size = {"width": width, "height": 900}
+    opened = chrome.new_context(bypass_csp=True, color_scheme=theme, viewport=size)
+    opened.set_default_timeout(SECONDS)
+    found = {}
+    more = '[serve.tokens.team]\nkey = "TEAM_TOKEN"\n'
+    with started(tmp_path, more, TEAM_TOKEN=TOKEN) as place:
+        page = opened.new_page()
+        page.goto(place.url)
+        found["sign in"] = violations_of(page)
+        sign_in(page)
+        ask(page)
+        place.kill()
+        shows_loss(page)
+        found["lost"] = violations_of(page)
+        place.start(TEAM_TOKEN=TOKEN)
+        expect(page.get_by_label("Token")).to_be_visible(timeout=SECONDS)
+        found["signed out"] = violations_of(page)
+        sign_in(page)
+        shows_interrupted(page)
+        found["interrupted"] = violations_of(page)
+    opened.close()
+
+    assert {name: held for name, held in found.items() if held} == {}
 
 
 @pytest.mark.slow

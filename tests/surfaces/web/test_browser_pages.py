@@ -292,3 +292,23 @@ def test_axe_finds_no_problem_in_a_session_with_everything_open(window, places, 
         found[name] = here.violations()
 
     assert {name: held for name, held in found.items() if held} == {}
+
+
+@pytest.mark.skipif(not AXE, reason="TEST_AXE names no axe.min.js of axe-core")
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_axe_finds_no_problem_in_plans_of_a_session(window, places, width, theme):
+    """What asking failed seats again would cost, and another jury."""
+    size = {"width": width, "height": 900}
+    here = window(viewport=size, color_scheme=theme, bypass_csp=True)
+    found = {}
+    for plan in ("retry", "rejudge"):
+        page = here.open(places["degraded"])
+        page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+        page.locator(f'button[formaction$="/{plan}/plan"]').first.click()
+        page.wait_for_url(f"**/{plan}/plan")
+        here.shoot(f"plan-{plan}-{width}-{theme}")
+        assert page.evaluate("document.documentElement.scrollWidth") == width, plan
+        found[plan] = here.violations()
+
+    assert {plan: held for plan, held in found.items() if held} == {}

@@ -543,7 +543,7 @@ def read_texts(
 
     parsed_values = parse_texts(declaration, texts)
     try:
-        return adapter_of(declaration).validate_python({**parsed_values, **(values or {})})  # type: ignore[no-any-return]
+        return validate_parameters(declaration, {**parsed_values, **(values or {})})
     except ValidationError as error:
         [fault, *_] = error.errors(include_url=False)
         name = str(fault["loc"][0])

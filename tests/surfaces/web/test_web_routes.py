@@ -748,6 +748,10 @@ class TestVoting:
 class TestReports:
     """Pages over all sessions."""
 
+    def test_a_place_in_the_history_that_is_none_is_refused(self, browser):
+        """An address that was cut, say."""
+        assert "'zz'" in page(browser.get("/history?after=zz"), 422).one(role="alert").text
+
     def test_sessions_are_found_by_words(self, browser):
         """And by status, category, time and simulation."""
         rows = session_rows(page(browser.get("/history?text=which+tree")))

@@ -390,8 +390,8 @@ class TestThrottling:
         for first in range(len(at)):
             for later in range(first, len(at)):
                 due = (later - first - 4) * 0.2
-                assert at[later] - at[first] > due - 0.1  # the first may have been late
-        assert at[4] - at[0] < 0.2
+                assert at[later] - at[first] > due - 0.3  # the first may have been late
+        assert at[4] - at[0] < 0.6
 
     async def test_a_provider_that_asks_to_wait_is_left_alone(self, server):
         """After a 429 with Retry-After none of the members there is called until then."""

@@ -1,4 +1,4 @@
-"""``witan rejudge``, black box: stored answers before another jury; both sessions stay."""
+"""``witan rejudge``, black box: stored answers reviewed by another jury; both sessions stay."""
 
 import json
 

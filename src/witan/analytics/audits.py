@@ -169,7 +169,7 @@ class AuditReport(NotebookDisplay, FrameSource):
         raise UnknownName("reviewer", reviewer, [line.reviewer for line in self.lines])
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
-        """Yield lines, or graders on the requested criterion, as rows of a data frame."""
+        """Yield rows of a data frame: lines, or graders on the requested criterion."""
         if self.criterion is None:
             for line in self.lines:
                 yield _measure_columns(line)

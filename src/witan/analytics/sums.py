@@ -106,7 +106,7 @@ def _add_up(rows: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
 
 
 def _narrow_key(key: NDArray[Any]) -> NDArray[Any]:
-    """Number a key's values in order, in 16 bits if they suffice: sorted in linear time."""
+    """Number a key's values in order, in 16 bits if they suffice."""
     most = np.iinfo(np.uint16).max
     low, high = (int(key.min()), int(key.max())) if len(key) else (0, 0)
     if high - low <= most:
@@ -522,7 +522,7 @@ def _read_stored(
 
 
 def _store(database: Database, moment: _Moment) -> None:
-    """Store results, without the buckets changed meanwhile: they may have lost a session."""
+    """Store results without the buckets that changed meanwhile."""
     columns = ("span", "query", "state", "body")
     sql = "DELETE FROM cached_sums WHERE query = :query AND span = :span"
     bodies = [part.compress() for _, _, part in moment.new_results]
@@ -553,7 +553,7 @@ _FORMAT = 3
 
 
 class _Packed(NamedTuple):
-    """Columns in the narrowest types that contain their numbers, in the order of buckets.
+    """Return columns in their narrowest types, in the order of buckets.
 
     Parameters
     ----------
@@ -565,7 +565,7 @@ class _Packed(NamedTuple):
     columns: Columns
 
     def compress(self) -> bytes:
-        """Return the bytes to store: lengths, names and types in JSON, states, columns."""
+        """Encode a span: lengths, names and types in JSON, states, columns."""
         head = json.dumps({name: column.dtype.str for name, column in self.columns.items()})
         states = np.array([*self.states.items()], "<i8").tobytes()
         lengths = _LENGTHS.pack(len(head), len(states), len(self.columns["bucket"]))

@@ -92,7 +92,7 @@ class WitanModel(_NamedCouncil, llm.Model):
         response: Any,
         conversation: Any,  # noqa: ARG002 - llm's
     ) -> Iterator[StreamEvent]:
-        """Put the prompt to the council."""
+        """Send the prompt to the council."""
         return iterate(lambda: self._reply(prompt, response, stream=stream))
 
 
@@ -106,7 +106,7 @@ class AsyncWitanModel(_NamedCouncil, llm.AsyncModel):
         response: Any,
         conversation: Any,  # noqa: ARG002 - llm's
     ) -> AsyncGenerator[StreamEvent, None]:
-        """Put the prompt to the council."""
+        """Send the prompt to the council."""
         async for event in self._reply(prompt, response, stream=stream):
             yield event
 

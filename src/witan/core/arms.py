@@ -255,7 +255,7 @@ def _words(text: str) -> list[str]:
 
 
 def check_reference(reference: str) -> str:
-    """Say why a right answer cannot be matched; "" if it can."""
+    """Explain why a right answer cannot be matched; "" if it can."""
     n_words = len(_words(reference))
     if not n_words:
         return "has no word"
@@ -264,7 +264,7 @@ def check_reference(reference: str) -> str:
 
 
 def matches_reference(text: str, reference: str) -> bool:
-    """True if a text contains the words of a right answer, in their order and together.
+    """True if a text contains the words of a right answer together.
 
     References
     ----------
@@ -286,7 +286,7 @@ def reference_ballot(texts: Mapping[Arm, str], reference: str) -> Ballot:
 def vote_ballot(
     texts: Mapping[Arm, str], person: str, winner: str, kind: Kind = "human"
 ) -> Ballot | None:
-    """Rank the text that a person prefers before the others; None: it has no such arm."""
+    """Rank the text that a person prefers first; None: no such arm."""
     preferred = {text for arm, text in texts.items() if winner in (arm, TIE)}
     if not preferred:
         return None
@@ -301,7 +301,7 @@ TIE = "tie"
 
 
 def check_references(references: Mapping[int, str | None]) -> None:
-    """Refuse right answers by row if there is none, or one that cannot be matched."""
+    """Refuse rows without a right answer, or with an unmatchable one."""
     if all(reference is None for reference in references.values()):
         expected = "jury or votes: no row has a right answer in the field reference"
         raise InvalidParameter("measure", "references", expected)
@@ -326,7 +326,7 @@ def measure_ballots(
     reference: str | None,
     votes: Mapping[str, object],
 ) -> tuple[Ballot, ...]:
-    """Read a right answer or votes as ballots; beside a jury those of people."""
+    """Read a right answer or people's votes as ballots."""
     if measure == "references":
         return () if reference is None else (reference_ballot(texts, reference),)
     kind: Kind = "human" if measure == "jury" else "model"
@@ -694,7 +694,7 @@ def _conclude(measure: Measure, margin: float) -> Conclusion:
 
 
 def _sentence(line: ArmDifference, margin: float, table: _Table) -> str:
-    """Say what is known of a difference, its price and on what."""
+    """Describe a difference, its price and its subject."""
     first, second = table.name(line.first), table.name(line.second)
     if line.first == "self":
         second = "its one answer"
@@ -726,7 +726,7 @@ def _sentence(line: ArmDifference, margin: float, table: _Table) -> str:
 
 
 def _unknown(line: ArmDifference, measure: Measure, questions: str) -> str:
-    """Say why a difference has no interval."""
+    """Explain why a difference has no interval."""
     if measure.value is None:
         return f"{questions} {'is' if line.questions == 1 else 'are'} too few"
     if line.n_rows == 1:

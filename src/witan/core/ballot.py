@@ -192,7 +192,7 @@ def one_opinion_each(
 
 
 def are_battles(session: str, ballots: Sequence[Ballot]) -> bool:
-    """Tell comparisons of different answers: no session, and some pair judged again.
+    """True if comparisons are of different answers: a pair is judged again.
 
     A reviewer says once in a session which of two answers in one order it prefers. Comparisons
     that name no session and repeat one are of answers to different questions.

@@ -1,4 +1,4 @@
-"""Ballots as records, field to value, and as columns of grades; read strictly, written exactly."""
+"""Ballots as records and as columns of grades."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

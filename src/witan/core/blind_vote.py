@@ -49,7 +49,7 @@ def paper_code(session: str, sheet: Sheet) -> str:
 
 
 def ranks_names(text: str, sheet: Sheet, names: Mapping[str, str]) -> bool:
-    """Tell whether a ranking is by candidates' names and not by labels.
+    """True if a ranking is by candidates' names, not labels.
 
     One known name is enough, unless something in the ranking reads like a label.
     """
@@ -407,16 +407,19 @@ def vote_record(votes: Sequence[ComparedVote], *, level: float = 0.95) -> VoteRe
     )
 
 
-def _all_pairs(found: Agreement) -> tuple[int, int]:
-    return found.pairs_alike, found.pairs_decided
+def _all_pairs(agreement: Agreement) -> tuple[int, int]:
+    return agreement.pairs_alike, agreement.pairs_decided
 
 
-def _clear(found: Agreement) -> tuple[int, int]:
-    return found.clear_alike, found.clear_decided
+def _clear(agreement: Agreement) -> tuple[int, int]:
+    return agreement.clear_alike, agreement.clear_decided
 
 
-def _close(found: Agreement) -> tuple[int, int]:
-    return found.pairs_alike - found.clear_alike, found.pairs_decided - found.clear_decided
+def _close(agreement: Agreement) -> tuple[int, int]:
+    return (
+        agreement.pairs_alike - agreement.clear_alike,
+        agreement.pairs_decided - agreement.clear_decided,
+    )
 
 
 def _share(

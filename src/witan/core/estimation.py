@@ -328,7 +328,7 @@ def _cluster(
 
 
 def number_questions(questions: Sequence[str]) -> NDArray[np.intp]:
-    """Number the questions of rows from 0 up; an empty one is unlike any other."""
+    """Number the questions of rows; each empty one gets its own number."""
     numbers: dict[str | int, int] = {}
     return np.array(
         [
@@ -342,7 +342,7 @@ def number_questions(questions: Sequence[str]) -> NDArray[np.intp]:
 def infer_share(
     passes: Sequence[bool], questions: Sequence[str], level: float
 ) -> tuple[Interval | None, Cluster]:
-    """Infer the share of passing texts from rows, clustered by question as `estimate` does.
+    """Infer the share of passing texts, clustered by question.
 
     Returns
     -------
@@ -380,7 +380,7 @@ def _estimate_panel(
     number = {name: at for at, name in enumerate(systems)}
     of_text: list[int] = []
     rows: list[Floats] = []
-    asked: list[int] = []
+    questions: list[int] = []
     for one, question in zip(everyone, by_question.tolist(), strict=True):
         places = np.array([column[vote.reviewer] for vote in one.votes], dtype=np.intp)
         passes = _values(one, "pass rate", pass_mark)
@@ -390,15 +390,15 @@ def _estimate_panel(
             if name in number and np.count_nonzero(~np.isnan(row)) >= MIN_REVIEWERS:
                 rows.append(row)
                 of_text.append(number[name])
-                asked.append(question)
+                questions.append(question)
     if len(rows) < MIN_TEXTS:
         few = f"{len(rows)} texts have grades of {MIN_REVIEWERS} reviewers; {MIN_TEXTS} are needed"
         return PanelEstimate(SHARED_ERROR, (), (), few)
-    if (n_questions := len({*asked})) < MIN_CLUSTERS:
+    if (n_questions := len({*questions})) < MIN_CLUSTERS:
         noun = "question" if n_questions == 1 else "questions"
         few = f"the {len(rows)} texts are of {n_questions} {noun}; {MIN_CLUSTERS} are needed"
         return PanelEstimate(SHARED_ERROR, (), (), few)
-    system, votes, clusters = np.array(of_text), np.array(rows), np.array(asked)
+    system, votes, clusters = np.array(of_text), np.array(rows), np.array(questions)
     alone = sample_votes(system, votes, 0.0)
     shared = sample_votes(system, votes, SHARED_ERROR)
     if alone is None or shared is None:
@@ -453,7 +453,7 @@ def _clustered_spread(
 def _panel_measures(
     fits: Sequence[tuple[Floats, float]], counts: tuple[int, int], level: float
 ) -> tuple[Measure, Measure]:
-    """Measure the rate with independent and with shared errors, by draws and their spread.
+    """Draw the rate under independent and under shared errors.
 
     The interval of the latter spans both. Few questions have none.
     """
@@ -469,7 +469,7 @@ def _panel_measures(
 
 
 def _posterior_measure(draws: Floats, n: int, of: str, spread: float, level: float) -> Measure:
-    """Measure by draws of a share; their spread about the median is widened in logits."""
+    """Summarise draws of a share, widened in logits about their median."""
     cuts = np.quantile(draws, [(1 - level) / 2, 0.5, (1 + level) / 2])
     low, middle, high = np.log(cuts) - np.log1p(-cuts)
     low, high = (1 / (1 + np.exp(-middle - spread * (end - middle))) for end in (low, high))
@@ -478,7 +478,7 @@ def _posterior_measure(draws: Floats, n: int, of: str, spread: float, level: flo
 
 
 def are_graded(everyone: Sequence[Electorate]) -> bool:
-    """Tell whether every voting kind of reviewer gave grades."""
+    """True if every voting kind of reviewer gave grades."""
     voted: set[str] = set()
     graded: set[str] = set()
     for electorate in everyone:

@@ -411,7 +411,7 @@ class _Group:
         return len(self.numbers)
 
     def can_spare(self, size: int) -> bool:
-        """Tell whether the sessions can spare this many."""
+        """True if the sessions can spare this many."""
         return self.n_reviewers >= size + (MIN_OTHERS if self.people is None else 0)
 
     def draw(self, size: int, draws: int, rng: np.random.Generator) -> Iterator[_Draw]:

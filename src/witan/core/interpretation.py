@@ -251,9 +251,9 @@ class _PlainSession:
 
     def given_grades(self) -> Iterator[Iterable[float]]:
         """Grades by candidate of each ballot as they were given; NaN: none."""
-        given = itemgetter(*self.candidates)
+        take_grades = itemgetter(*self.candidates)
         try:
-            return iter([*map(given, self.grades)])
+            return iter([*map(take_grades, self.grades)])
         except KeyError:
             return (map(one.get, self.candidates, repeat(nan)) for one in self.grades)
 

@@ -460,8 +460,8 @@ class Outcomes:
         """
         inference, electorates = self.inference, self.count.electorates
         rho_setting, n = self.settings.rho, len(self)
-        given = isinstance(rho_setting, float | int)
-        rhos = [rho_setting] * n if given else per_session(inference.rho)
+        is_set = isinstance(rho_setting, float | int)
+        rhos = [rho_setting] * n if is_set else per_session(inference.rho)
         flips, exact = self._flips()
         fell = self.fallbacks.tolist()
         flat = f"{self.why}; every ballot is flat, so borda scores are shown"

@@ -1,4 +1,4 @@
-"""Votes of a session as rows, and ballots of millions as arrays, sessions last.
+"""Ballots of a session as rows, of millions as arrays.
 
 Sessions last, so that every pass of a rule runs over contiguous sessions. Ranks are held as
 *places*, twice the rank, so that the mean rank of tied candidates is a whole number; they fit one

@@ -233,7 +233,7 @@ def overall(rubric: Rubric, grades: Mapping[str, float]) -> Overall:
 
 @lru_cache(maxsize=64)
 def weigher(rubric: Rubric) -> Callable[[tuple[tuple[str, Any], ...]], float | None]:
-    """Return a function from a candidate's numbers by criterion to its overall grade.
+    """Return the function from grades by criterion to the overall grade.
 
     It remembers: a session is read for its outcome, its verdict and its rows. It gives None where
     there is something to warn of.

@@ -529,7 +529,7 @@ def _may_be_smaller(numbers: _Numbers, larger: _Numbers, scale: Range) -> bool:
 
 
 def _is_unlikely(mine: Mapping[str, _Grades], high: Mapping[str, _Grades], size: int) -> bool:
-    """Tell whether one reviewer's grades within this size are improbable."""
+    """True if one reviewer's grades within this size are improbable."""
     shared_reviewers = [name for name in mine if name in high]
     if len(shared_reviewers) < FEWEST_CANDIDATES:
         return False
@@ -565,7 +565,7 @@ def _split_criteria(criteria: Mapping[str, _Criterion]) -> _Parts:
 
 
 def recognise_scales(ballots: Iterable[Ballot]) -> list[Ballot]:
-    """Put undeclared ballots on their recognised scale.
+    """Convert undeclared ballots to their recognised scale.
 
     Raises
     ------
@@ -585,7 +585,7 @@ def recognise_scales(ballots: Iterable[Ballot]) -> list[Ballot]:
 
 
 def put_on_scale(ballot: Ballot, scales: Scales) -> Ballot:
-    """Put a ballot with undeclared grades on its reviewer's scale."""
+    """Convert a ballot with undeclared grades to its reviewer's scale."""
     if not ballot.grades or ballot.scale is not None:
         return ballot
     if scales.is_native:

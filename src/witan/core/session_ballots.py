@@ -1,4 +1,4 @@
-"""Ballots of sessions, as cast and as counted, and the entries that a count leaves.
+"""Ballots of sessions as cast and as counted.
 
 As cast they have one's own candidate and every comparison by itself, untouched by the safety gate:
 an audit asks about these. `interpret` makes the counted ones under the settings.
@@ -388,7 +388,7 @@ class GradedBlock:
 
     @cached_property
     def left_out(self) -> NDArray[np.bool_]:
-        """The own candidates without a grade, which stand on no row, shape (S, R, C)."""
+        """Own candidates without a grade, shape (S, R, C)."""
         return np.asarray(self.own & np.isnan(self.grades))
 
     @property
@@ -398,7 +398,7 @@ class GradedBlock:
 
     @cached_property
     def shares(self) -> Floats:
-        """The share of its rivals below each candidate, shape (S, R, C); NaN: not ranked.
+        """Share of rivals below each candidate, shape (S, R, C); NaN: unranked.
 
         With p twice its rank among n ranked candidates, a share is (2n − p) / (2n − 2): n and p are
         of the others alone, for a candidate that is not own.

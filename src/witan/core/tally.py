@@ -117,7 +117,7 @@ def tally_columns(
 
 
 def put_on_scale(ballots: Iterable[Ballot], settings: Settings) -> Sequence[Ballot]:
-    """Put ballots on the settings' scale, or on their recognised one.
+    """Convert ballots to the settings' scale, or to their recognised one.
 
     Raises
     ------
@@ -352,9 +352,9 @@ def _count(
         try:
             one = profile.take(slice(column, column + 1))
             yield count_under(one, [electorate]), [column]
-        except UnsuitableBallots as found:
+        except UnsuitableBallots as error:
             session_name = electorate.session
-            on_unsuitable(UnsuitableBallots(found.rule, found.problem, found.remedy, session_name))
+            on_unsuitable(UnsuitableBallots(error.rule, error.problem, error.remedy, session_name))
 
 
 def _tasks(

@@ -117,7 +117,7 @@ async def learn_lessons(
 async def apply_history(
     opening: SessionOpened, teacher: Teacher | Lessons | None, cache: LessonCache | None = None
 ) -> SessionOpened:
-    """Put learned values into the opening, for identical recounts.
+    """Store learned values in the opening, for identical recounts.
 
     Nothing is learned from this session's parent, nor from others that judge the same answers.
     """

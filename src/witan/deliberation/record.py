@@ -1,4 +1,4 @@
-"""Number and store the events of a session, and write and read them as JSON.
+"""Number, store, write and read the events of a session.
 
 If a journal stores the session, an event is shown once it is durable. Each round of waiting covers
 all events since the last one and all calls about to be made. Events that do not become durable in
@@ -139,7 +139,7 @@ class CallGuard(Protocol):
 
 @lru_cache(maxsize=64)
 def _roles(kind: type) -> tuple[bool, bool]:
-    """Tell if listeners of a class are journals, and guards of calls.
+    """Return whether listeners of a class are journals, and guards.
 
     Checking a protocol takes longer than recording an event.
     """
@@ -648,14 +648,14 @@ def _procedure_json(procedure: Procedure) -> orjson.Fragment:
 
 
 def _check_numbers(value: Any, record: Mapping[str, Any]) -> None:
-    """Raise an error if a number of a dataclass, but of one within it, is infinite."""
+    """Refuse infinite numbers in a dataclass, nested ones aside."""
     kind: Any = type(value)
     _check_finite([record[name] for name in _numeric_fields(kind)])
 
 
 @cache
 def _numeric_fields(kind: Any) -> tuple[str, ...]:
-    """Return the fields of a dataclass that may contain an infinity outside of dataclasses."""
+    """Return the fields of a dataclass that may hold an infinity."""
     if not is_dataclass(kind):
         return ()
     hints = get_type_hints(kind)
@@ -700,7 +700,7 @@ def _flattener(kind: Any) -> Callable[[Any], Any]:
 
 
 def _drop_scale(ballot: dict[str, Any]) -> dict[str, Any]:
-    """Drop the scale 1-10 from the fields of a ballot, as `drop_native` does."""
+    """Drop the scale 1-10 from a ballot's fields, like `drop_native`."""
     if ballot["scale"] is not None and ballot["scale"].is_native:
         ballot["scale"] = None
     return ballot

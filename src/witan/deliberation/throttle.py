@@ -175,7 +175,7 @@ class Throttle:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """Hold a slot for one call, first come, first served."""
+        """Hold a slot for one call, in order of arrival."""
         await self._take_slot()
         number = self._limit.number
         try:

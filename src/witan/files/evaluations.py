@@ -48,7 +48,7 @@ def merge_graded(ballots: Iterable[Ballot]) -> list[Ballot]:
 
 
 def _merge(first: Ballot, second: Ballot) -> Ballot | None:
-    """Merge two ballots; None: they grade the same candidate, or on unknown scales."""
+    """Merge two ballots; None: same candidate, or unknown scales."""
     if not first.grades.keys().isdisjoint(second.grades):
         return None
     if first.scale == second.scale:
@@ -259,7 +259,7 @@ def _is_simulated(score: object) -> bool:
 
 
 def _jury_metadata(score: object) -> Mapping[str, Any]:
-    """Return the metadata of a score by a jury of ours; of others nothing."""
+    """Return the metadata of a score, if a jury of ours gave it."""
     metadata = score.get("metadata") if isinstance(score, dict) else None
     by_juror = metadata.get(JUROR_GRADES) if isinstance(metadata, dict) else None
     return metadata if isinstance(metadata, dict) and isinstance(by_juror, dict) else {}

@@ -712,7 +712,7 @@ _CHUNK = 1 << 20
 
 
 def import_files(path: str | Path) -> tuple[str, ...]:
-    """Return a file, or the files in a folder of conversations or logs."""
+    """List a file, or the files in a folder."""
     folder = Path(path)
     if str(path) == "-" or not folder.is_dir():
         return (str(path),)

@@ -303,7 +303,7 @@ def _too_few(session: "SessionImport", answers: int) -> tuple[str, Remedy]:
 
 
 def reserved_use(person: str) -> str | None:
-    """Say for whom a name is reserved; None: for nobody."""
+    """Describe for whom a name is reserved; None: for nobody."""
     if is_unnamed(person):
         return "people without a name in files"
     return "all people together in audits" if person.casefold() == PEOPLE else None
@@ -407,7 +407,7 @@ def vote(
 
 
 def _seats(database: Database, session: str) -> set[str]:
-    """Return the names of a council, jury included; empty: its ballots were imported."""
+    """Return a council's names, jury included; empty if imported."""
     match read_events(database, session)[:1]:
         case [SessionOpened() as opening]:
             return {each.name for each in (*opening.seats, *opening.jury, *opening.chairmen)}
@@ -468,7 +468,7 @@ def insert_waiting_votes(database: Database, session: str, votes: Sequence[Ballo
 
 
 def _delete_waiting_votes(database: Database, session: str, voters: Collection[str]) -> None:
-    """Delete people's ballots on the whole of a session; those on pairs stay."""
+    """Delete people's ballots on a whole session, not on pairs."""
     sql = (
         "DELETE FROM waiting_votes WHERE session = :session AND reviewer = :reviewer AND number = 0"
     )

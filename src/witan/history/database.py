@@ -173,7 +173,7 @@ class Database(ABC):
             yield
 
     def beat(self) -> float | None:
-        """Tell other machines that this process lives, if that is due.
+        """Send this process's heartbeat, if it is due.
 
         Returns
         -------
@@ -183,7 +183,7 @@ class Database(ABC):
         return None
 
     def end_beats(self) -> None:  # noqa: B027 - a file has none
-        """Tell other machines that this process records no more, unless it does."""
+        """Delete this process's heartbeat, unless it still records."""
 
     def find_process(self, holder: str) -> str | None:
         """Name the other process that records a holder's session, if any."""

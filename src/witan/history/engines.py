@@ -291,7 +291,7 @@ class SqliteDatabase(Database):
 
     @contextmanager
     def _busy_timeout(self, seconds: float) -> Iterator[None]:
-        """Have statements of the block wait so long for locks."""
+        """Set the lock timeout for statements of the block."""
         usual, self._busy_seconds = self._busy_seconds, seconds
         self._set_timeout(seconds)
         try:
@@ -607,7 +607,7 @@ class PostgresDatabase(Database):
             return self._pulse.due_at - now
 
     def end_beats(self) -> None:
-        """Delete this process's heartbeat if it records nothing, and those of others long gone."""
+        """Delete this process's heartbeat if idle, and others' if long gone."""
         with self._pulse.lock:
             if is_recording():
                 return

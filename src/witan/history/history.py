@@ -377,12 +377,12 @@ class History:
 
     def statuses(self, sessions: Sequence[str]) -> dict[str, str]:
         """Return the status of each of these sessions that exists."""
-        found: dict[str, str] = {}
+        statuses: dict[str, str] = {}
         for block in blocks(sessions, 1_000):
             placeholders, params = in_list(block)
             sql = f"SELECT session, status FROM sessions WHERE session IN {placeholders}"  # noqa: S608
-            found |= dict(self.database.rows(sql, params))
-        return found
+            statuses |= dict(self.database.rows(sql, params))
+        return statuses
 
     def sessions(self, size: int = 200) -> Iterator[Session]:
         """Yield every council session by name, reading a few at a time."""

@@ -93,7 +93,7 @@ def stored_ballots(database: Database, session: str) -> list[Ballot]:
 
 
 def waiting_votes(database: Database, session: str) -> list[Ballot]:
-    """Read people's ballots on an open session, or that could not be counted."""
+    """Read people's ballots that wait, or could not be counted."""
     sql = "SELECT body FROM waiting_votes WHERE session = :session ORDER BY reviewer, number"
     return [parse_ballot(body) for (body,) in database.rows(sql, {"session": session})]
 
@@ -548,7 +548,7 @@ def _line(
 
 
 def _leaders(database: Database, rules: dict[str, str | None]) -> dict[str, list[int]]:
-    """Map counted sessions to their leaders' codes, by models' ballots or else people's."""
+    """Map counted sessions to the codes of their leaders."""
     best: dict[str, list[int]] = {}
     for sessions in blocks(sorted(rules), BLOCK_SIZE):
         placeholders, params = in_list(sessions)

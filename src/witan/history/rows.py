@@ -120,7 +120,7 @@ _GRADE = lru_cache(maxsize=1 << 14)(_json_number)
 
 
 def _graded_lists(block: GradedBlock) -> list[tuple[Any, ...]]:
-    """Seat left out or −1, flatness, own seats, shares and grades of each ballot of a block."""
+    """Return the columns of the rows of a block's ballots."""
     tables: tuple[NDArray[Any], ...] = (block.own, block.shares, block.grades, block.left_out)
     own, shares, grades, left_out = (cells.reshape(-1, cells.shape[2]) for cells in tables)
     ranked = ~np.isnan(shares)
@@ -132,7 +132,7 @@ def _graded_lists(block: GradedBlock) -> list[tuple[Any, ...]]:
 
 
 def _json_lists(cells: NDArray[Any], left_out: NDArray[np.bool_]) -> list[str]:
-    """A row of numbers as `_json_list` each, without what is left out, one cell at most."""
+    """Encode each row of numbers, less one cell, as a JSON list."""
     shortened = left_out.any(axis=1)
     texts = np.full(len(cells), "", dtype=object)
     for rows in (~shortened, shortened):
@@ -289,7 +289,7 @@ class Rows:
             )
 
     def _texts_without(self, seat: int, entries: GradedEntries) -> tuple[str, str, str]:
-        """Models, places and lengths on a ballot without a seat; −1: with all."""
+        """Return a ballot's models, places and lengths without one seat."""
         end = len(entries.models) if seat < 0 else seat
         models = entries.models[:end] + entries.models[end + 1 :]
         chars = entries.chars[:end] + entries.chars[end + 1 :]

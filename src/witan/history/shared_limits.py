@@ -209,7 +209,7 @@ class BatchCeiling:
         return None, bool(holders)
 
     def settle(self, session: str, cost: Amount) -> None:
-        """Put all that a session cost in the place of its reservation.
+        """Replace a session's reservation by all that it cost.
 
         It counts once, however often it is settled. The reservation of another process that lives
         is left to it.
@@ -222,7 +222,7 @@ class BatchCeiling:
             self._write(session, process, reserved, spent.at_least(cost))
 
     def _free(self, session: str) -> Amount:
-        """Put what the history says of a session in its reservation's place."""
+        """Replace a session's reservation by what the history says."""
         process, _, spent = self._read(session)
         if self._history.has_record(session):
             spent = spent.at_least(self._history.session(session).cost.most)

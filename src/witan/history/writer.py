@@ -317,7 +317,7 @@ class Writer:
         unmark_recording(holder)
 
     def notify(self, loop: Any, call: Callable[[], object]) -> None:
-        """Call a function on an event loop once the current queue is processed."""
+        """Call a function on an event loop after the current queue."""
         with self._starting:
             if not self._is_closing:
                 self._queue.put(_Notice(loop, call))
@@ -406,7 +406,7 @@ class Writer:
         return dismissals
 
     def _gather(self, queue: SessionQueue) -> None:
-        """Wait a moment for events of other sessions, if several are under way."""
+        """Wait a moment for events of other running sessions."""
         if self._latest is not None and self._latest is not queue:
             time.sleep(GATHER_SECONDS)
         self._latest = queue
@@ -435,7 +435,7 @@ class Writer:
         return database
 
     def _beat(self, database: Database | None) -> None:
-        """Send a heartbeat while sessions are recorded; the next one follows a failed one soon."""
+        """Send heartbeats while sessions are recorded; retry a failed one soon."""
         self._next_beat = None
         if database is not None and is_recording():
             self._next_beat = LOCK_CHECK_SECONDS

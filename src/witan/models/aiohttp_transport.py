@@ -253,7 +253,7 @@ def _check_headers(headers: _Headers) -> None:
 
 
 def _word_failure(error: Exception) -> httpx2.TransportError:
-    """Word a missing response as `httpx2` does, without the query."""
+    """Describe a missing response as `httpx2` does, without the query."""
     match error:
         case aiohttp.ConnectionTimeoutError():
             return httpx2.ConnectTimeout("")
@@ -279,7 +279,7 @@ def _broken_off(error: Exception, response: aiohttp.ClientResponse) -> Exception
 
 
 def _not_http(problem: str) -> httpx2.RemoteProtocolError:
-    """Word a protocol error of the server, without what it sent."""
+    """Describe a protocol error of the server, without what it sent."""
     clause = _CLAUSE.split(problem)[0]
     return httpx2.RemoteProtocolError(f"the server sent something that is not HTTP ({clause})")
 

@@ -631,7 +631,7 @@ class OpenAICompatible:
         return ModelError(self._name, problem, refusal.status)
 
     def _problem(self, status: int, location: str | None) -> str:
-        """Word a status, before the server's own message."""
+        """Describe a status, before the server's own message."""
         if 300 <= status < 400:
             new_address = self._endpoint.redact((location or "another address").partition("?")[0])
             return f"redirects to {new_address} ({status}), which is not followed"

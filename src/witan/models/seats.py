@@ -230,7 +230,7 @@ def find_price(spec: SeatSpec, rates: Mapping[str, Rate]) -> Price | None:
 
 
 def unknown_seat_problem(name: str, seats: Iterable[str]) -> str:
-    """Word an unknown chairman, given by name."""
+    """Describe an unknown chairman, given by name."""
     return f"is neither a seat nor a name: {UnknownName('member', name, seats)}"
 
 

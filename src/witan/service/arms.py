@@ -1,4 +1,4 @@
-"""Run a data set through a council and its controls, and measure them.
+"""Run a data set through a council and its controls.
 
 The council answers each row, and its best member's answer is taken from the same session. Then that
 member answers, and judges its own answers, in as many calls as the council makes, and the best is
@@ -309,7 +309,7 @@ class ArmBatch:
                 )
 
     def _check_measure(self) -> None:
-        """Refuse a jury too many or too few, and references that cannot be matched."""
+        """Check that an arm comparison has exactly one usable measure."""
         measure = self.arms.measure
         if (self.jury is None) == (measure == "jury"):
             expected = "a jury" if measure == "jury" else f"None: arms are held to {measure} alone"
@@ -320,7 +320,7 @@ class ArmBatch:
             check_votes(self._votes, self.arms.arms)
 
     def bill(self) -> ArmBill:
-        """Say what is still to be asked, and what it costs.
+        """Report the calls still to make and their cost.
 
         Where the best member is not known yet, the dearest stands for it.
         """
@@ -528,14 +528,14 @@ class ArmBatch:
         """List earlier runs' controls and judgments, for any best member."""
         rows = [*self._read_rows().values()] if rows is None else rows
         everyone = [member.name for member in self.council.members]
-        found: dict[str, Session] = {}
+        earlier: dict[str, Session] = {}
         for name in everyone if self.arms.best is None else [self.arms.best]:
             chosen = [replace(row, answers={**row.answers}) for row in rows]
             for row in chosen:
                 self._take_best(row, name)
             for _, *sessions in self._find_stored(chosen):
-                found |= {session.id: session for session in sessions if session is not None}
-        return [*found.values()]
+                earlier |= {session.id: session for session in sessions if session is not None}
+        return [*earlier.values()]
 
     def _find_stored(
         self, rows: Sequence[_Row]

@@ -161,7 +161,7 @@ class RowResults(list[RowResult], FrameSource):
     """The results of rows in the order in which they end: ``batch.run(results.append)``."""
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
-        """Yield a row of a data frame for each, with the grade that the verdict is about."""
+        """Yield a row of a data frame for each result."""
         for each in self:
             own = {name: getattr(each, name) for name in RowResult.__slots__ if name != "verdict"}
             yield own | {
@@ -171,7 +171,7 @@ class RowResults(list[RowResult], FrameSource):
 
 
 def _deciding_grade(verdict: Verdict | None) -> MeanGrade | None:
-    """Return the overall grade of the text that a verdict is about, else of the best."""
+    """Return the overall grade of the judged text, else the best's."""
     if verdict is None:
         return None
     best, *_ = (text for text in verdict.texts if verdict.text in (None, text.text))
@@ -310,20 +310,20 @@ def read_batch_rows(
     seen: dict[str, None] = {}
     for line, row in rows:
         seen |= dict.fromkeys(row)
-        found = _texts(row, of, texts, path, line)
+        judged = _texts(row, of, texts, path, line)
         question = _text(row, of[QUESTION], path, line)
-        if question is None and not found:
-            asked = [of[QUESTION], *(texts or (of[TEXT],))]
-            problem = f"has no {' or '.join(asked)}"
+        if question is None and not judged:
+            fields = [of[QUESTION], *(texts or (of[TEXT],))]
+            problem = f"has no {' or '.join(fields)}"
             remedy = f"name its columns: --column {QUESTION}=NAME; JSON, CSV and Parquet are read"
             raise BallotFileError(path, problem, line, remedy)
-        if tasks and bool(tasks[0].texts) != bool(found):
+        if tasks and bool(tasks[0].texts) != bool(judged):
             raise BallotFileError(path, "has no text to judge, or only some rows have one", line)
         more = {key: _text(row, of[key], path, line) for key in (ID, CATEGORY, RIGHT)}
-        task = BatchRow(line, more[ID], question, found, more[RIGHT], more[CATEGORY])
-        if len(found) > 1:  # beside one text it is what others call the right answer
+        task = BatchRow(line, more[ID], question, judged, more[RIGHT], more[CATEGORY])
+        if len(judged) > 1:  # beside one text it is what others call the right answer
             task = replace(task, expected=_text(row, of[EXPECTED], path, line))
-        if votes := read_votes(row.get(of[VOTES]), found, (path, of[VOTES], line)):
+        if votes := read_votes(row.get(of[VOTES]), judged, (path, of[VOTES], line)):
             task = replace(task, votes=votes)
         tasks.append(task)
     for name in (*columns.values(), *texts):
@@ -337,8 +337,8 @@ def _texts(
     row: Mapping[str, Any], of: Mapping[str, str], texts: Sequence[str], path: str, line: int
 ) -> dict[str, str]:
     if texts:
-        found = {name: _text(row, name, path, line) for name in texts}
-        return {name: text for name, text in found.items() if text is not None}
+        named = {name: _text(row, name, path, line) for name in texts}
+        return {name: text for name, text in named.items() if text is not None}
     several = row.get(of["texts"])
     if isinstance(several, list):
         several = {f"text {number}": text for number, text in enumerate(several, start=1)}
@@ -369,10 +369,10 @@ def session_names(tasks: Sequence[BatchRow], procedure: str) -> list[str]:
     names = []
     for task in tasks:
         reference = task.reference if task.texts else None  # nobody who answers sees it
-        asked = [task.question, dict(task.texts), reference, task.category, task.id]
-        asked += [dict(task.sources)] if task.sources else []
-        asked += [] if task.expected is None else [task.expected]
-        words = json.dumps([asked, procedure], sort_keys=True)
+        content = [task.question, dict(task.texts), reference, task.category, task.id]
+        content += [dict(task.sources)] if task.sources else []
+        content += [] if task.expected is None else [task.expected]
+        words = json.dumps([content, procedure], sort_keys=True)
         key = blake2s(words.encode(errors="replace"), digest_size=10).hexdigest()
         seen[key] += 1
         names.append(f"batch-{key}" if seen[key] == 1 else f"batch-{key}-{seen[key]}")
@@ -458,7 +458,7 @@ class Batch:
         return self.council.plan(task.question or "", files=task.sources)
 
     def bill(self) -> BatchBill:
-        """Say what is still to be asked, and what it costs."""
+        """Report the calls still to make and their cost."""
         stored = {name: self._find(name) for name in self.names}
         there = [session for session in stored.values() if session is not None]
         closed = {session.id for session in there if session.status != "interrupted"}
@@ -786,7 +786,7 @@ def result_of(task: BatchRow, session: Session) -> RowResult:
 
 
 def _reasons(session: Session) -> Iterator[str]:
-    """Say why seats of an open session gave nothing.
+    """Explain why seats of an open session gave nothing.
 
     A closed session lacks just that.
     """

@@ -100,7 +100,7 @@ Votes = dict[str, PersonVote]
 
 
 def _name_problem(person: str) -> str | None:
-    """Say why nobody can vote under a name."""
+    """Explain why nobody can vote under a name."""
     if not person.strip():
         return "is by a person without a name"
     whom = reserved_use(person)
@@ -239,7 +239,7 @@ def count_votes(
 
 
 def name_questions(tasks: Iterable["BatchRow"]) -> list[str]:
-    """Name each row's question by its text and files, if any; rows of one name vary together."""
+    """Name each row's question by its text and files."""
     asked = [((task.question or "").strip(), sorted(task.sources.items())) for task in tasks]
     return [json.dumps([text, *files]) if text or files else "" for text, files in asked]
 
@@ -282,7 +282,7 @@ def _is_same(earlier: Ballot | None, vote: Ballot) -> bool:
 
 
 def _is_own(earlier: Ballot | None) -> bool:
-    """True if a person cast a ballot that came with no data set."""
+    """True if a person voted apart from the data set."""
     return earlier is not None and earlier.notes != NOTE
 
 

@@ -56,7 +56,7 @@ CATALOGUE: Mapping[str, CatalogueRow] = MappingProxyType(
         for row in (
             CatalogueRow("ask", "Ask several models, which review each other blind.", "ask"),
             CatalogueRow("plan", "Estimate the cost of a question, without a call.", "plan"),
-            CatalogueRow("judge", "Have texts judged: which pass, which is best.", "ask"),
+            CatalogueRow("judge", "Judge texts with a jury: which pass, which is best.", "ask"),
             CatalogueRow(
                 "plan_judge", "Estimate the cost of a judgment, without a call.", "plan", "judge"
             ),
@@ -68,7 +68,7 @@ CATALOGUE: Mapping[str, CatalogueRow] = MappingProxyType(
             CatalogueRow(
                 "plan_retry", "Estimate the cost of a retry, without a call.", "plan", "retry"
             ),
-            CatalogueRow("rejudge", "Put a session's answers before another jury.", "ask"),
+            CatalogueRow("rejudge", "Review a session's answers again with another jury.", "ask"),
             CatalogueRow(
                 "plan_rejudge",
                 "Estimate the cost of another jury, without a call.",
@@ -182,7 +182,7 @@ def public(result: C) -> C:
 
     Its values contain no path, command, URL or prompt of the server.
     """
-    _REDACTORS[result] = lambda found: found
+    _REDACTORS[result] = lambda value: value
     return result
 
 

@@ -71,7 +71,7 @@ class Parameters:
 
 
 def copy_field(each: Field[Any]) -> Any:
-    """Return a field with the default of another, for a dataclass made from it."""
+    """Copy a dataclass field with its default."""
     if each.default_factory is not MISSING:
         return dataclass_field(default_factory=each.default_factory)
     return dataclass_field() if each.default is MISSING else dataclass_field(default=each.default)

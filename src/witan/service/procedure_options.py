@@ -64,7 +64,7 @@ class CouncilOptions(CountOptions, total=False):
 
 
 def build_procedure(options: Mapping[str, Any]) -> Procedure:
-    """Put a procedure together.
+    """Assemble a procedure.
 
     Parameters
     ----------

@@ -299,7 +299,7 @@ def _redact_model(models: Mapping[str, str], model: str | None) -> str | None:
 
 
 def public_error(error: BaseException) -> str:
-    """Word an error for clients, without places of the server."""
+    """Describe an error for clients, without places of the server."""
     match error:
         case HistoryConflict():
             return redact_words(f"{error.problem}; {error.remedy}")

@@ -303,7 +303,7 @@ class _Cluster:
         return self._thread.submit(self._run, assignment, rows, self._group, self._is_cancelled)
 
     def cancel(self, job: "Future[list[RowResult | WitanError]]") -> None:
-        """Stop the job and wait: its workers end, and their sessions stay open.
+        """Stop the job and wait for its workers; their sessions stay open.
 
         Other jobs of the caller's Spark go on.
         """
@@ -334,7 +334,7 @@ class _Cluster:
             tasks = context.parallelize(rows, n_tasks).mapPartitions(partial(run_task, assignment))
             if is_cancelled.is_set():
                 return []
-            found: list[RowResult | WitanError] = tasks.collect()
+            results: list[RowResult | WitanError] = tasks.collect()
         except spark_errors() as error:
             problem = f"ended the job: {_find_cause(error)}"
             remedy = "remove the cause, then run the same batch again to continue"
@@ -344,7 +344,7 @@ class _Cluster:
                     " Python there in PYSPARK_PYTHON"
                 )
             raise HistoryError("Spark", problem, remedy) from error
-        return found
+        return results
 
 
 def _count_tasks(n_rows: int, n_cores: int, concurrency: int) -> int:
@@ -358,8 +358,8 @@ def _count_tasks(n_rows: int, n_cores: int, concurrency: int) -> int:
 
 def _find_cause(error: Exception) -> str:
     """Find a worker's exception in Spark's report, or why it was lost."""
-    found = (raised[1] for pattern in _RAISED if (raised := pattern.search(str(error))))
-    return next(found, explain_spark_error(error))
+    causes = (raised[1] for pattern in _RAISED if (raised := pattern.search(str(error))))
+    return next(causes, explain_spark_error(error))
 
 
 def run_task(

@@ -188,7 +188,7 @@ def _circumstances(session: "Session") -> Iterator[str]:
 
 
 def leaders_text(leaders: Sequence[str]) -> str:
-    """Say who leads, by name."""
+    """Report the leaders by name."""
     if not leaders:
         return "nobody leads"
     return f"{list_text(leaders)} {'share the lead' if len(leaders) > 1 else 'leads'}"
@@ -260,7 +260,7 @@ def verdict_sentence(verdict: "Verdict") -> str:
 
 
 def rankings_text(session: "Session") -> Iterator[str]:
-    """Put the ranking before another jury judged beside the jury's own."""
+    """Show the earlier ranking beside this jury's own."""
     orders = {
         moment: " > ".join(list_text(group) for group in ranking)
         for moment, ranking in session.rankings.items()

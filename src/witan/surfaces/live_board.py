@@ -79,12 +79,12 @@ def answer_facts(answer: "e.AnswerDone | Answer", flags: Sequence[str] = ()) -> 
 
 
 def gate_text(flags: Sequence[str]) -> str:
-    """Word the flags of the safety gate."""
+    """Describe the flags of the safety gate."""
     return f"fails the safety gate: {', '.join(flags)}"
 
 
 def reversal_text(event: e.BallotCast) -> str:
-    """Word how a ballot changed with the order of its sheet."""
+    """Describe how a ballot changed with the order of its sheet."""
     pairs = count_noun(event.compared, "pair")
     return f"judged {event.flipped} of {pairs} differently on the mirrored sheet"
 
@@ -527,7 +527,7 @@ def _round_text(round_: int) -> str:
 
 
 def _lead(outcome: Outcome) -> str:
-    """Word the lead: its size, and its probability."""
+    """Describe the lead: its size, and its probability."""
     line = outcome.standings[0]
     if len(outcome.leaders) > 1:
         return leaders_text(outcome.leaders)

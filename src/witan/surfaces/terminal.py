@@ -35,7 +35,7 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
 
 
 def say(text: str) -> None:
-    """Write a line on the work to standard error, its control characters escaped."""
+    """Write a line to standard error, its control characters escaped."""
     echo(clean(text), err=True)
 
 

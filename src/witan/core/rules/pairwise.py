@@ -272,8 +272,8 @@ def _closure(links: NDArray[np.bool_]) -> NDArray[np.bool_]:
     The diagonal marks cycles.
     """
     chained = links.copy()
-    for via in range(links.shape[0]):
-        chained |= chained[:, via, np.newaxis] & chained[np.newaxis, via]
+    for middle in range(links.shape[0]):
+        chained |= chained[:, middle, np.newaxis] & chained[np.newaxis, middle]
     return chained
 
 
@@ -327,8 +327,8 @@ def _stack(
             b = a + length
             direct = flat[rows[a] + columns[b]]
             width = direct.copy()
-            for via in range(a + 1, b):
-                np.maximum(width, np.minimum(widest[a, via], widest[via, b]), out=width)
+            for middle in range(a + 1, b):
+                np.maximum(width, np.minimum(widest[a, middle], widest[middle, b]), out=width)
             widest[a, b] = width
             stacked &= width >= -direct
     return stacked

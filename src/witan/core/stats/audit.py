@@ -455,7 +455,7 @@ def _find_concerns(line: ReviewerAudit) -> Iterator[Concern]:
 
 
 def concern_of(check: Check, measure: Measure) -> str | None:
-    """Word the concern about a measure; None: it is fine, or unknown."""
+    """Describe the concern about a measure; None: it is fine, or unknown."""
     if measure.value is None or measure.interval is None:
         return None
     return _CONCERNS[check.wish](check, measure.interval.low, measure.interval.high)

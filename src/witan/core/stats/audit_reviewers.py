@@ -1,4 +1,4 @@
-"""One line of an audit: a reviewer's measures and grades, or all people's."""
+"""One line of an audit: measures and grades of one reviewer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace

@@ -155,7 +155,7 @@ def quality_ratios(n_candidates: int = MEDIAN_CANDIDATES) -> Floats:
 
 @lru_cache(maxsize=64)
 def rank_ratios(n_candidates: int) -> Floats:
-    """Square midpoints of the prior of quality over noise in ranks; see `RANK_RATIO`."""
+    """Square midpoints of the prior of quality over noise in ranks."""
     return _ratios(RANK_RATIO, RANK_POWER, RANK_SPREAD, n_candidates)
 
 

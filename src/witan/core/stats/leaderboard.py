@@ -85,7 +85,7 @@ class Window:
         return Window(since - min(length, room), since, self.category)
 
     def __str__(self) -> str:
-        """Word the window for a sentence: ``from … in the category 'coding'``."""
+        """Describe the window for a sentence: ``from … in the category 'coding'``."""
         parts = [
             f"{word} {time.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
             for word, time in (("from", self.since), ("until", self.until))

@@ -221,7 +221,7 @@ class Measure:
         return self.n >= self.needed
 
     def columns(self, name: str) -> dict[str, float | int | None]:
-        """Return value, ends of the interval and count as columns of a data frame."""
+        """Return value, interval and count as columns of a data frame."""
         interval = self.interval
         return {
             name: self.value,
@@ -248,7 +248,7 @@ def lack_data(count: Count, unit: MeasureUnit) -> Measure:
 
 
 def count_text(n: int, of: str) -> str:
-    """Word a count: the plural, or the singular for one."""
+    """Describe a count: the plural, or the singular for one."""
     noun = re.sub(r"s\b", "", of, count=1) if n == 1 else of
     return f"{n} {noun}"
 

@@ -136,7 +136,7 @@ def estimate_powered_means(
 
 
 def design_effects(values: Floats, rows: NDArray[np.intp]) -> Floats:
-    """Divide variances of means by clusters by those of rows taken alone, at least 1.
+    """Return the design effect of clusters on means, at least 1.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def _mean_of(
 def _variances(
     values: Floats, present: Mask, rows: NDArray[np.intp]
 ) -> tuple[Floats, Floats, Floats]:
-    """Compute variances of means by clusters and by rows alone, and the clusters' sizes."""
+    """Compute variances of means by clusters and by rows."""
     apart = np.where(present, values - _mean(values, present), 0.0)
     sizes = _sum_by(rows, present.astype(np.float64))
     n, k = present.sum(axis=0), (sizes > 0).sum(axis=0)
@@ -270,7 +270,7 @@ def _count_copies(sizes: Floats) -> Floats:
 
 
 def _design_effect(share: Floats, sizes: Floats, variance: Floats, alone: Floats) -> Floats:
-    """Compute the mean of D and C of `_count_votes`, of which D weighs w."""
+    """Compute the mean of C and D of `_count_votes`, D weighted w."""
     copies, varies = _count_copies(sizes), alone > NO_SPREAD
     effect = np.where(varies, np.maximum(variance / np.where(varies, alone, 1.0), 1.0), copies)
     weight = (sizes > 0).sum(axis=0) * np.minimum(share, 1 - share)

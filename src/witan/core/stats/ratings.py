@@ -443,7 +443,7 @@ def rate(
 
 
 def _session_warnings(n_sessions: int | None, n_models: int, *, cluster: bool) -> list[str]:
-    """Say where the errors allow too little, or nothing, for sessions."""
+    """Describe where the errors allow too little, or nothing, for sessions."""
     if n_sessions is None:
         unknown = (
             "without sessions, comparisons are taken as independent and errors may be too small"
@@ -535,7 +535,7 @@ def _sum_by_bucket(bucket: Codes, first: Codes, second: Codes, pull: Array, n_mo
 
 
 def _warnings(n_buckets: int, n_models: int) -> list[str]:
-    """Say where the errors rest on little."""
+    """Describe where the errors rest on little."""
     if n_buckets == 1:
         return ["all comparisons fall into one group of sessions: how ratings vary is unknown"]
     if n_buckets <= n_models:

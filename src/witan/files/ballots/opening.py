@@ -240,7 +240,7 @@ def _open_file(name: str) -> BinaryIO:
 
 
 def unreadable_file(do: str, path: str, error: BaseException) -> BallotFileError:
-    """Word an operating system's or unpacker's error, with a remedy."""
+    """Describe an operating system's or unpacker's error, with a remedy."""
     if isinstance(error, FileNotFoundError):
         problem = "does not exist; check the path"
     elif isinstance(error, IsADirectoryError):

@@ -358,7 +358,7 @@ def _flatten(table: BaseModel, above: Key = ()) -> Iterator[tuple[Key, Any]]:
 
 
 def _refusal(error: ValidationError, source: str) -> ConfigError:
-    """Word the first fault with its key, without repeating the whole value."""
+    """Describe the first fault with its key, without repeating the whole value."""
     first = error.errors(include_url=False)[0]
     place, kind, value = first["loc"], first["type"], first["input"]
     key = _write_key(place)

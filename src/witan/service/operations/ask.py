@@ -265,7 +265,7 @@ async def retry(service: ClientService, request: RetryRequest) -> "RunningSessio
     "rejudge", post="/sessions/{session}/rejudge", tag="sessions", kind="session", changes=True
 )
 async def rejudge(service: ClientService, request: RejudgeRequest) -> "RunningSession":
-    """Put a session's stored answers before another jury, in a new session.
+    """Review a session's stored answers again, with another jury.
 
     The jury answers nothing itself. The new session names the other as its parent, which stays as
     it was.

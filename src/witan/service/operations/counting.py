@@ -1,4 +1,4 @@
-"""Count given ballots: under one rule, step by step, or under every rule."""
+"""Count ballots under one rule, step by step, or under every rule."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

@@ -71,7 +71,7 @@ def join_logs(paths: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _is_log(path: str) -> bool:
-    """Check for a log of Inspect; report an unreadable file when it is read."""
+    """True if a file is a log of Inspect."""
     with suppress(WitanError), open_source(path) as source:
         content = content_of(source, None, {})
         return content is not None and content.format == "inspect"

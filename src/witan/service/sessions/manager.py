@@ -205,7 +205,7 @@ def retry_job(councils: Seating, session: Session, request: RetryRequest) -> Ses
 def rejudge_job(
     councils: Seating, session: Session, request: CouncilRequest, hops: tuple[str, ...]
 ) -> SessionJob:
-    """Put a session's stored answers before another jury, in a new session."""
+    """Review a session's stored answers again, with another jury."""
 
     async def run(council: "Council", listener: Listener, _: SessionReservation) -> Session:
         return await council.rejudge(session, seed=request.seed, listener=listener)
@@ -218,7 +218,7 @@ def rejudge_job(
 
 
 def judge_job(councils: Seating, request: JudgeRequest, hops: tuple[str, ...]) -> SessionJob:
-    """Put texts before a jury."""
+    """Have a jury judge texts."""
     question = own_question(request.texts) if request.question is None else request.question
 
     async def run(council: "Council", listener: Listener, _: SessionReservation) -> Session:
@@ -369,7 +369,7 @@ class Service:
         return self._registry.get(session)
 
     async def plan(self, request: NewSessionRequest) -> tuple[Plan, Limits]:
-        """Plan the calls of a request without a call; return its limits as well."""
+        """Plan the calls of a request and their limits, calling nothing."""
         if isinstance(request, RetryRequest):  # its record alone suffices, whoever is seated here
             record = await self.record_at_rest(request.session)
             procedure = with_ceiling(

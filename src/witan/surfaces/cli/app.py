@@ -233,7 +233,7 @@ def _is_misspelt(error: click.ClickException) -> bool:
 
 
 def _cannot_write(error: OSError) -> int:
-    """Say what the system said, and drop what cannot be written anyway."""
+    """Report the system's error, and drop unwritten output."""
     is_stream = error.filename is None and error.errno in WRITE_ERRORS
     what = "standard output cannot be written" if is_stream else "the system refused"
     file_text = f" {error.filename}" if error.filename else ""

@@ -186,8 +186,8 @@ class Body:
             from witan.core.scale_recognition import rescale
 
             one = self._read_stored(path)
-            asked = [replace(b, question=b.question or one.question or None) for b in one.ballots]
-            cast = asked if self.scale is None else rescale(asked, self.scale)
+            ballots = [replace(b, question=b.question or one.question or None) for b in one.ballots]
+            cast = ballots if self.scale is None else rescale(ballots, self.scale)
             return map(mark_simulated, cast) if one.simulated else cast
         from witan.files.ballots import ProblemReport, read_parts
 

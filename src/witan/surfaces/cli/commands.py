@@ -160,7 +160,7 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
 
 
 def print_result(result: object, *, as_json: bool, err: bool = False) -> None:
-    """Print a result: as one line of JSON, or as its report; `err`: on standard error."""
+    """Print a result as one line of JSON or as its report."""
     if as_json:
         from witan.service.json_output import to_json
 

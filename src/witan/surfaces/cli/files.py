@@ -188,7 +188,7 @@ class _Tally:
         self.by_people += result.added.by_people
 
     def sentence(self) -> str:
-        """Say what is new, and what is not."""
+        """Describe what is new, and what is not."""
         if not self.sessions + self.already + self.ballots:
             return f"{self.name}: nothing imported"
         if not self.sessions + self.ballots:
@@ -253,9 +253,9 @@ class _Importer:
 
         tally = _Tally("standard input" if name == "-" else name)
         self._at = tally.name
-        found = self._call_and_report(tally, lambda: import_files(name)) or ()
-        for paths in join_logs(found):
-            self._take(tally, paths)
+        paths = self._call_and_report(tally, lambda: import_files(name)) or ()
+        for logs in join_logs(paths):
+            self._take(tally, logs)
         self.done.append(tally)
         if tally.files and not self.quiet:
             echo(clean(tally.sentence()))
@@ -264,7 +264,7 @@ class _Importer:
         self._say_unread(tally)
 
     def broken_off(self) -> str:
-        """Say which files came in before the interruption."""
+        """Describe which files came in before the interruption."""
         words = ["interrupted"]
         if self._n_files:
             words.append(f"{count_noun(self._n_files, 'file')} imported")

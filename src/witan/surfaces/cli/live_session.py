@@ -201,7 +201,7 @@ class LiveSession:
         return self._plays_script
 
     def _wait(self, sentence: str) -> None:
-        """Say at the end what is waited for."""
+        """Report what the end waits for."""
         with suppress(OSError):  # the terminal may be what is gone
             self._close_panel()
             self.voice.end_line()
@@ -270,7 +270,7 @@ class LiveSession:
         return status or (Status.NOT_KEPT if self.recorder.problem else Status.ANSWERED)
 
     def _report_record(self, session: Session) -> None:
-        """Say what became of the record in the history."""
+        """Describe what became of the record in the history."""
         if self.recorder.problem is not None:
             echo(self._unkept_text(self.recorder.problem), err=True)
         elif self.place is not None and self.recorder.events and self._on_terminal():

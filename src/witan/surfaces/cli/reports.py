@@ -125,7 +125,7 @@ class _Reports:
         return self.config.aliases
 
     def note(self, text: str) -> None:
-        """Say it on standard error."""
+        """Write it to standard error."""
         echo(text, err=True)
 
 

@@ -129,7 +129,7 @@ async def _serve_http(
 
 
 def _welcome(service: "Service", settings: "ServeSettings", say: "Say") -> None:
-    """Say where it is served, who sits, and where sessions are kept."""
+    """Print the addresses, the members, and where sessions are stored."""
     council = service.profiles[""]
     say(f"witan serves at {settings.public_url or settings.url} (Ctrl-C stops it)")
     mcp = f" · MCP {settings.url}/mcp" if find_spec("mcp") is not None else ""

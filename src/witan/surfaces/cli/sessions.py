@@ -176,7 +176,7 @@ class _SessionsBefore(LocalSessions):
 
 
 def _confirm(sessions: Sequence[str], place: "History") -> None:
-    """Have the user confirm; without a terminal, refuse."""
+    """Ask the user to confirm; without a terminal, refuse."""
     n = count_noun(len(sessions), "session")
     if not sys.stdin.isatty():
         name_text = f" ({clean(sessions[0])})" if len(sessions) == 1 else ""

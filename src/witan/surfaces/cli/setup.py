@@ -302,7 +302,7 @@ class _Dialogue:
         return line.strip() or default
 
     def say(self, text: str) -> None:
-        """Say something that helps with the next question."""
+        """Print a hint for the next question."""
         if not self._silent:
             say(text)
 

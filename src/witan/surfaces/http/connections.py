@@ -157,7 +157,7 @@ class ServerConnections:
         return False
 
     def remove(self, connection: "Connection") -> None:
-        """Let a connection go that is closed."""
+        """Forget a closed connection."""
         for group in (self._open, self._surplus, self._silent, self._behind):
             group.pop(connection, None)
 
@@ -210,7 +210,7 @@ class ServerConnections:
             self._closed[reason] += 1
 
     async def watch(self) -> None:
-        """Hold every connection to its deadline, again and again."""
+        """Enforce every connection's deadline, at intervals."""
         try:
             while True:
                 self._spare.acquire()
@@ -360,7 +360,7 @@ class Connection(HttpToolsProtocol):
             self._all.await_client(self)
 
     def send_400_response(self, msg: str) -> None:
-        """Say that this is no request."""
+        """Answer that this is no request."""
         self._refuse(400, "invalid", msg)
 
     def abort(self) -> None:
@@ -443,7 +443,7 @@ class Connection(HttpToolsProtocol):
         return self.cycle
 
     def _leave(self) -> None:
-        """Have what answers this connection hear that its client is gone."""
+        """Notify the handler of this connection that its client left."""
         if self._last_cycle is not None and not self._last_cycle.response_complete:
             self._last_cycle.disconnected = True
             self._last_cycle.message_event.set()

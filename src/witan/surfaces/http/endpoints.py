@@ -77,7 +77,7 @@ def reply(value: object, headers: Mapping[str, str] | None = None) -> Response:
 
 
 async def run_while_connected(request: Request, work: Callable[[], Awaitable[T]]) -> T:
-    """Do some work for a client; cancel it and raise where the client disconnects.
+    """Do some work for a client; cancel it if the client disconnects.
 
     The body of the request has to be read before.
     """

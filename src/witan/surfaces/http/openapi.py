@@ -216,7 +216,7 @@ _, _OF_EVENTS = field_docs(SeatEvent.__doc__ or "")
 
 
 def _simplify(schema: Any) -> None:
-    """Say in simpler terms what generators of clients misread.
+    """Simplify what generators of clients misread.
 
     Fields of any name are numbers of rules. Names that must match a pattern are described apart
     from the type of what they name. An empty list is no default of a field that takes text, too.

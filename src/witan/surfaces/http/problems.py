@@ -187,7 +187,7 @@ async def respond_to_error(request: Request, error: Exception) -> Response:
 
 
 def word_error(request: Request, error: Exception) -> str:
-    """Word an error for clients; log what they may not see."""
+    """Describe an error for clients; log what they may not see."""
     words = public_error(error)
     if words != str(error):
         fields = {"request": request.scope.get("request"), "problem": str(error)}
@@ -224,7 +224,7 @@ async def respond_to_refused(request: Request, error: Exception) -> Response:
 def _word_route_error(
     request: Request, status: int, detail: str, headers: Mapping[str, str]
 ) -> str:
-    """Word an unknown path or method, and where to look."""
+    """Describe an unknown path or method, and where to look."""
     path, look = shown_path(request.scope["path"]), "GET /openapi.json lists every operation"
     if status == 404:
         has_parts = path.startswith(SESSIONS) and "/" in path.removeprefix(SESSIONS)

@@ -362,7 +362,7 @@ def _limit_arenas() -> None:
 
 
 def _say_room(server: Server, settings: ServeSettings, say: Say) -> None:
-    """Say why fewer connections are accepted than configured."""
+    """Explain why fewer connections are accepted than configured."""
     most = server.open_connections.most
     if most < settings.max_connections:
         say(
@@ -400,7 +400,7 @@ async def _serve_until_signal(
 
 
 def _broken_off(under_way: Sequence[RunningSession], option: str | None) -> Iterator[str]:
-    """Word what became of sessions that did not end."""
+    """Describe what became of sessions that did not end."""
     lost_sessions = [
         running_session.id for running_session in under_way if running_session.stream.is_interrupted
     ]

@@ -433,7 +433,7 @@ def _result(reply: ToolReply) -> types.CallToolResult:
 
 
 def _refusal(error: WitanError) -> str:
-    """Word an error for the client; log what that leaves out."""
+    """Describe an error for the client; log what that leaves out."""
     words = public_error(error)
     if words != str(error):
         _log.info("refused", extra={"fields": {"problem": str(error)}})

@@ -188,7 +188,7 @@ def completion(running_session: RunningSession, model: str, form: ReplyForm) -> 
 
 
 def finish_reason(session: Session) -> FinishReason:
-    """Say whether the text is whole."""
+    """Return whether the text ended or was cut."""
     return "length" if session.is_cut else "stop"
 
 

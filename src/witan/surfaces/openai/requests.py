@@ -646,7 +646,7 @@ class ResponseBody(CouncilCallBody):
     def continue_conversation(
         self, before: Sequence[Message], question: QuestionRequest
     ) -> QuestionRequest:
-        """Put the conversation of the previous response before the question's own."""
+        """Prepend the conversation of the previous response."""
         earlier = [Turn(message.role, message.text) for message in before]
         own = [*question.conversation]
         if self.instructions:

@@ -137,7 +137,7 @@ COMPLETION: Responses = {
 async def complete(
     request: Request, body: ChatBody, service: ServiceOf, client: ClientOf, hops: Hops
 ) -> Response:
-    """Put the last message of the user to the council.
+    """Ask the council the last message of the user.
 
     Streamed, what the council does comes as `reasoning_content`, then the final answer as it is
     written. A client that disconnects early interrupts the session.
@@ -196,7 +196,7 @@ ResponseName = Annotated[
 async def respond(
     request: Request, body: ResponseBody, service: ServiceOf, client: ClientOf, hops: Hops
 ) -> Response:
-    """Put the last message of the input to the council.
+    """Ask the council the last message of the input.
 
     Streamed, what the council does comes as the summary of a reasoning item, then the final answer
     as it is written. A client that disconnects early interrupts the session.
@@ -390,7 +390,7 @@ class _StreamResponse(Response):
 
 
 def find_model(service: Service, name: str) -> CouncilModel:
-    """Find the council of this name; one that cannot be asked says why once it is."""
+    """Find the council of this name."""
     models = {each.name: each for each in name_councils(service.profiles)}
     if name not in models:
         raise UnknownName("model", name, [each.name for each in _askable(service)])

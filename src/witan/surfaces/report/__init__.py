@@ -54,5 +54,5 @@ def report_of(result: object) -> Report:
 
 
 def has_report(kind: type) -> bool:
-    """Tell whether a report can be written of results of a type."""
+    """True if results of this type have a report."""
     return kind.__name__ in _WRITERS

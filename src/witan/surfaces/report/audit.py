@@ -74,7 +74,7 @@ class Word:
         return value
 
     def stands_out(self, line: Measured) -> bool:
-        """Tell whether a measure differs from the ideal beyond noise."""
+        """True if a measure differs from the ideal beyond noise."""
         check = _CHECKED.get(self.measure)
         if check is None or not isinstance(line, ReviewerAudit | GradingAudit):
             return False
@@ -187,7 +187,7 @@ Measures = Sequence[tuple[Audited, ReviewerAudit | GradingAudit]]
 
 
 def audit_title(reviewer: str | None, criterion: str | None) -> str:
-    """Word the title of an audit by reviewer and criterion."""
+    """Describe the title of an audit by reviewer and criterion."""
     if criterion:
         return (
             f"How {reviewer} grades {criterion}"
@@ -463,7 +463,7 @@ def _interval(measure: Measure) -> str:
 
 
 def _basis(measure: Measure) -> str:
-    """Say what a measure rests on, or why it has no value."""
+    """Describe what a measure rests on, or why it has no value."""
     if measure.value is None and measure.why is not None:
         return measure.why
     return f"{measure.n:,} {measure.of}"
@@ -502,7 +502,7 @@ def _measure_list(
 
 
 def _criteria(report: AuditReport, panel: PanelAudit) -> Table:
-    """Put criteria side by side, the overall grade among them."""
+    """Place criteria side by side, the overall grade among them."""
     names = [
         Cell("overall")
         if line.criterion is None

@@ -154,7 +154,7 @@ def _cells(
 
 
 def _shade(rank: int, n_ranks: int, grade: float | None) -> int:
-    """Shade a cell by its grade, if it has one, else by its rank."""
+    """Shade a cell by its grade, or without one by its rank."""
     if grade is not None:
         return 1 + SHADES - max(1, ceil(SHADES * grade / HIGHEST))
     return 1 + 4 * (rank - 1) // max(n_ranks - 1, 1) if rank else 0

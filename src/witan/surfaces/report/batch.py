@@ -1,4 +1,4 @@
-"""Write the progress, bill and report of a batch, and the comparison of its arms."""
+"""Progress, bill and report of a batch and of its arms."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -108,7 +108,7 @@ def _people(people: PeopleEstimate | None) -> Iterator[Block]:
 
 
 def _gaps(result: ArmBatchReport) -> Iterator[Block]:
-    """Say which rows are not compared, and why."""
+    """Describe which rows are not compared, and why."""
     if result.unfinished:
         rows = count_noun(result.unfinished, "row")
         yield Note(
@@ -160,7 +160,7 @@ BAR_WIDTH = 24
 
 
 def ceiling_text(bill: BatchBill) -> str:
-    """Say which ceiling to raise for the rest of a batch, and how far."""
+    """Advise which ceiling to raise for the rest of a batch."""
     parts = []
     calls = bill.made_calls + bill.calls
     if bill.max_calls is not None and calls > bill.max_calls:

@@ -73,7 +73,7 @@ def estimate_blocks(estimates: Estimates) -> Iterator[Block]:
 
 
 def mean_sentence(estimate: SystemEstimate) -> str:
-    """Say one mean: corrected, by the jury alone, by people alone."""
+    """Describe one mean: corrected, by the jury, by people."""
     mean = estimate.mean
     return (
         f"the {estimate.quantity} is {_text(mean.corrected)}; the jury alone says "
@@ -112,7 +112,7 @@ def _estimates_finding(estimates: Estimates) -> str:
 
 
 def _lead(estimates: Estimates, best: SystemEstimate, lines: Sequence[SystemEstimate]) -> str:
-    """Say how far the first is above the second."""
+    """Describe how far the first is above the second."""
     for each in estimates.differences:
         pair = (each.first, each.second, each.quantity)
         if len(lines) > 1 and pair == (best.system, lines[1].system, best.quantity):
@@ -244,7 +244,7 @@ def _text(measure: Measure) -> str:
 
 
 def _cluster_sentence(estimates: Estimates) -> str:
-    """Say what the intervals take to vary together."""
+    """Describe what the intervals take to vary together."""
     questions = count_noun(estimates.questions, "question")
     if estimates.cluster == "question":
         return f"Intervals are clustered by question: {questions}."
@@ -324,7 +324,7 @@ def _among(check: CalibrationCheck) -> str:
 
 
 def _compared_text(check: CalibrationCheck, panel: PanelCheck) -> str:
-    """Say how many a panel was compared with."""
+    """Describe how many a panel was compared with."""
     if check.against == "truth":
         return ""
     noun = ("other", "others") if check.against == "reviewers" else ("person", "people")
@@ -368,7 +368,7 @@ def _finding(check: CalibrationCheck) -> str:
 
 
 def _verdict(curve: CalibrationCurve, subject: str) -> str:
-    """Say whether found and expected differ more than chance."""
+    """Describe whether found and expected differ more than chance."""
     gap = curve.gap
     if gap.value is None or gap.interval is None:
         return f"{count_noun(gap.n, 'session')} cannot show how often {subject} are right"

@@ -82,7 +82,7 @@ def _finding(comparison: Comparison) -> str:
 
 
 def _one_finding(outcomes: Sequence[Outcome]) -> str:
-    """Say who leads under how many rules, and clearly under how many."""
+    """Describe who leads under how many rules, and clearly under how many."""
     leads = Counter(each.leaders for each in outcomes).most_common()
     clear = Counter(each.leaders for each in outcomes if each.clear_leader is not None)
     parts = []
@@ -160,7 +160,7 @@ def _rank(outcome: Outcome, name: str) -> str:
 
 
 def _steadiness(comparison: Comparison) -> Iterator[Block]:
-    """Say how often each rule has a clear leader, and how stably."""
+    """Describe how often each rule has a clear leader, and how stably."""
     if not comparison.rules:
         return
     leads = [comparison.leads[rule] for rule in comparison.rules]

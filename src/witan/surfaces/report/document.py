@@ -167,7 +167,7 @@ def bracket(interval: "Interval | None", write: Callable[[float], str]) -> str:
 
 
 def measure_cell(measure: "Measure", few: str, write: Callable[[float], str]) -> Cell:
-    """Make the cell of a measure with its interval, or of why there is too little data."""
+    """Make the cell of a measure: its interval, or what is missing."""
     if measure.value is None:
         return Cell(None, basis=measure.why or "", short=few)
     return Cell(write(measure.value), interval=bracket(measure.interval, write))

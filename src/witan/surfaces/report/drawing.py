@@ -244,7 +244,7 @@ def draw_chart(
 
 
 def _frame(body: _Body, headline: str, about: str) -> _Body:
-    """Put the headline, and what the chart is of, above it."""
+    """Draw the headline and the subject above the chart."""
     width, top, parts = max(body.width, 440), PADDING + 8.0, []
     for words, ink, size, most in ((headline, "ink", 16, HEADLINE), (about, "quiet", 12, 8)):
         for line in _wrap(words, int(width / (0.61 * size)), most):
@@ -643,7 +643,7 @@ def _overlap(one: _Rect, other: _Rect) -> bool:
 
 
 def _column_of_names(scatter: Scatter, rise: Scale, x: float, tall: float) -> list[_Label]:
-    """Put all names in a column beside the plot."""
+    """Draw all names in a column beside the plot."""
     heights = [rise(point.dot.value) for point in scatter.points]
     order = sorted(range(len(heights)), key=lambda at: (heights[at], scatter.points[at].name))
     spread = _spread([heights[at] for at in order], 24 + LABEL / 2, 24 + tall)

@@ -265,7 +265,7 @@ def _axis(board: Leaderboard, lines: Sequence[LeaderboardLine], arrow: str = "")
 
 
 def _describe_basis(board: Leaderboard) -> tuple[str, ...]:
-    """Say what any chart of a leaderboard depends on."""
+    """Describe what any chart of a leaderboard depends on."""
     ballot_text = "ballots of models" if board.terms.kind == "model" else "ballots of people"
     return (f"rule {board.terms.rule}", ballot_text, str(board.terms.window))
 

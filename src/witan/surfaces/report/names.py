@@ -41,7 +41,7 @@ class CandidateNames:
         return name
 
     def sentence(self, sentence: str) -> str:
-        """Word a sentence in which names may stand."""
+        """Replace the names in a sentence."""
         return sentence
 
     def order_outcome(self, outcome: Outcome) -> Outcome:

@@ -1,4 +1,4 @@
-"""The reports of an outcome and of a verdict: ranking, agreement, abstentions, grades."""
+"""Reports of an outcome and of a verdict."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -82,7 +82,7 @@ def outcome_blocks(outcome: Outcome, names: CandidateNames) -> Iterator[Block]:
 
 
 def order_note(outcome: Outcome, names: CandidateNames) -> Iterator[Note]:
-    """Say how steady reviewers were when their sheets were turned round."""
+    """Describe how steady reviewers were when their sheets were turned round."""
     if outcome.order_kept:
         both = [f"{name} {n_alike} of {n}" for name, (n_alike, n) in outcome.order_kept.items()]
         text = f"Pairs judged the same in both orders (a flip counts as a tie): {list_text(both)}."
@@ -257,7 +257,7 @@ def _condorcet_sentences(outcome: Outcome, names: CandidateNames) -> Iterator[st
 
 
 def _dissents(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
-    """Say which reviewers place whom above the leader."""
+    """Describe which reviewers place whom above the leader."""
     if len(outcome.leaders) != 1:
         return
     leader, dissents = outcome.leaders[0], []
@@ -353,7 +353,7 @@ def grade_blocks(verdict: Verdict, names: CandidateNames) -> Iterator[Block]:
 
 
 def _severity_sentence(verdict: Verdict, severity: Severity, names: CandidateNames) -> str:
-    """Say by how much whose grades are corrected."""
+    """Describe by how much whose grades are corrected."""
     offset_by_reviewer = dict(zip(severity.reviewers, severity.offsets, strict=True))
     corrections = [
         f"{names.name(name)} {-offset_by_reviewer[name]:+z.1f}".replace("-", "−")

@@ -1,4 +1,4 @@
-"""The report of a session, or of imported ballots: verdict, ranking, ballots, answers."""
+"""Reports of a session and of imported ballots."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -136,7 +136,7 @@ def outcome_text(line: SessionSummary, *, with_names: bool) -> str:
 
 
 def cost_of(line: SessionSummary) -> str:
-    """Word the cost of a session; empty: it is unknown."""
+    """Describe the cost of a session; empty: it is unknown."""
     return "" if line.cost_usd is None else cost_text(Cost(*(line.cost_usd,) * 3))
 
 
@@ -479,7 +479,7 @@ def final_answer(
 
 
 def _best(session: Session, final: Synthesis) -> str:
-    """Say which answers stand for the final one that no chairman wrote."""
+    """Describe which answers stand for the final one that no chairman wrote."""
     if len(final.labels) < 2:
         return "the answer ranked best"
     if session.outcome is None:
@@ -540,7 +540,7 @@ def _seats(session: Session, names: SeatNames) -> Iterator[Block]:
 
 
 def recount_text(recount: RecountView, names: SeatNames) -> str:
-    """Say how ballots are counted again."""
+    """Describe how ballots are counted again."""
     weights = list_text(
         [f"{names.name(seat)} × {recount.weights[seat]:g}" for seat in names.order(recount.weights)]
     )

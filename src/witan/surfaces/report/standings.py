@@ -60,7 +60,7 @@ def standings_chart(
 
 
 def _circumstances(outcome: Outcome) -> Iterator[str]:
-    """Say what any chart of one outcome depends on."""
+    """Describe what any chart of one outcome depends on."""
     if outcome.session:
         yield f"session {outcome.session}"
     abstention_text = f" ({count_noun(outcome.n_abstentions, 'abstention')})" * (

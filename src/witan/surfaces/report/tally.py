@@ -1,4 +1,4 @@
-"""Write the reports of a tally, shorter for more sessions, and of an explanation."""
+"""Reports of a tally, shorter for more sessions, and of an explanation."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass

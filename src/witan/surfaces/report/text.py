@@ -1,4 +1,4 @@
-"""Reports as text, for a terminal or a pipe, and as Markdown, for notebooks and agents.
+"""Render reports as text and as Markdown.
 
 Tables of a text fit the page: names give up their middle first, then the columns needed least are
 dropped.

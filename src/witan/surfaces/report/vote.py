@@ -63,10 +63,10 @@ STILL_OPEN = "The session is not over: what the panel makes of the answers follo
 
 def _comparison(result: VoteResult) -> Iterator[Block]:
     """Yield both rankings, what the agreement rests on, and the differences."""
-    answers, panel, found = result.answers, result.panel, result.agreement
+    answers, panel, agreement = result.answers, result.panel, result.agreement
     yield Heading("Your vote" if result.is_open else "You and the panel", "panel")
-    if found is not None and found.pairs_decided:
-        yield Sentence(_clear_text(found))
+    if agreement is not None and agreement.pairs_decided:
+        yield Sentence(_clear_text(agreement))
     if panel is not None:
         ballots = count_noun(panel.n_ballots, "ballot")
         yield Sentence(f"The panel ({ballots}, by {panel.rule}): {panel.interpretation}")
@@ -84,10 +84,10 @@ def _comparison(result: VoteResult) -> Iterator[Block]:
             ),
         ],
     )
-    if found is not None and found.differences:
+    if agreement is not None and agreement.differences:
         yield Heading("Where you differ", "differences")
-        clear = [each for each in found.differences if each.is_clear]
-        close = [each for each in found.differences if not each.is_clear]
+        clear = [each for each in agreement.differences if each.is_clear]
+        close = [each for each in agreement.differences if not each.is_clear]
         titles = ("Clear to the panel", clear), ("Too close to call for the panel", close)
         yield Sides(tuple((title, tuple(_differences(each))) for title, each in titles if each))
 
@@ -96,21 +96,23 @@ MOST_DIFFERENCES = 8
 """Pairs of each kind that are listed."""
 
 
-def _differences(found: Sequence[Difference]) -> Iterator[str]:
-    for each in found[:MOST_DIFFERENCES]:
+def _differences(differences: Sequence[Difference]) -> Iterator[str]:
+    for each in differences[:MOST_DIFFERENCES]:
         yield f"You place {each.above} above {each.below}, the panel {each.below} above"
-    if (n_more := len(found) - MOST_DIFFERENCES) > 0:
+    if (n_more := len(differences) - MOST_DIFFERENCES) > 0:
         yield f"And {count_noun(n_more, 'more pair')}"
 
 
-def _clear_text(found: Agreement) -> str:
-    """Say how many of the pairs were clear to the panel."""
-    n_close = found.pairs_decided - found.clear_decided
-    close = f"{found.pairs_alike - found.clear_alike} of {n_close:,} that are too close to call"
-    if not found.clear_decided:
+def _clear_text(agreement: Agreement) -> str:
+    """Describe how many of the pairs were clear to the panel."""
+    n_close = agreement.pairs_decided - agreement.clear_decided
+    close = (
+        f"{agreement.pairs_alike - agreement.clear_alike} of {n_close:,} that are too close to call"
+    )
+    if not agreement.clear_decided:
         return "The panel finds all of these pairs too close to call."
-    clear = f"You agree on {found.clear_alike} of {count_noun(found.clear_decided, 'pair')}"
-    verb = "is" if found.clear_decided == 1 else "are"
+    clear = f"You agree on {agreement.clear_alike} of {count_noun(agreement.clear_decided, 'pair')}"
+    verb = "is" if agreement.clear_decided == 1 else "are"
     clear = f"{clear} that {verb} clear to the panel"
     return f"{clear}, and on {close}." if n_close else f"{clear}."
 
@@ -121,7 +123,7 @@ def _author(answer: RevealedAnswer) -> str:
 
 
 def agreement_text(agreement: Agreement | None) -> str:
-    """Say how a person's ranking and the panel's agree."""
+    """Describe how a person's ranking and the panel's agree."""
     if agreement is None or agreement.same_best is None:
         return "The panel has no ranking to compare yours with."
     best = "the same answer" if agreement.same_best else "different answers"
@@ -143,12 +145,12 @@ def votes_report(record: PersonalRecord) -> Report:
 
 
 def _record_finding(record: PersonalRecord) -> str:
-    found = record.agreement
-    if found.value is None:
+    agreement = record.agreement
+    if agreement.value is None:
         return f"There is no vote by {record.reviewer} to compare with a panel."
     votes = count_noun(record.votes, "vote")
-    pairs = f"{percent(found.value)} of {count_noun(found.n, 'pair')}"
-    within = f" ({percent_range(found.interval)})" if found.interval else ""
+    pairs = f"{percent(agreement.value)} of {count_noun(agreement.n, 'pair')}"
+    within = f" ({percent_range(agreement.interval)})" if agreement.interval else ""
     return f"{record.reviewer} and the panels agree on {pairs}{within}, over {votes}."
 
 
@@ -264,7 +266,7 @@ def _share_text(share: Measure) -> str:
 
 
 def _latest(record: PersonalRecord) -> Table:
-    found = [each.agreement for each in record.latest]
+    agreements = [each.agreement for each in record.latest]
     questions = [
         Cell(
             question_beginning(each.question) or each.session,
@@ -277,12 +279,15 @@ def _latest(record: PersonalRecord) -> Table:
         [
             (Column("question", "left", fit="fold", heads=True), questions),
             (Column("asked", "left"), [f"{each.at:%Y-%m-%d}" for each in record.latest]),
-            (Column("all pairs"), [_ratio(each.pairs_alike, each.pairs_decided) for each in found]),
+            (
+                Column("all pairs"),
+                [_ratio(each.pairs_alike, each.pairs_decided) for each in agreements],
+            ),
             (
                 Column("clear pairs"),
-                [_ratio(each.clear_alike, each.clear_decided) for each in found],
+                [_ratio(each.clear_alike, each.clear_decided) for each in agreements],
             ),
-            (Column("same best", "left"), [_SAME_BEST[each.same_best] for each in found]),
+            (Column("same best", "left"), [_SAME_BEST[each.same_best] for each in agreements]),
         ],
     )
 

@@ -206,7 +206,7 @@ BLANK = FilledForm()
 
 
 def query_texts(request: Request, operation: Operation[Any, Any], *others: str) -> dict[str, str]:
-    """Return the texts of an operation's parameters in an address; refuse others but `others`."""
+    """Read an operation's parameters from an address; refuse unknown ones."""
     names = [each.name for each in parameters_of(operation.parameters)]
     check_parameters(request, [*names, *others], ())
     return {name: request.query_params.get(name, "") for name in names}

@@ -149,7 +149,7 @@ _RANGE = re.compile(r"(?<=\d )\([^() ]+ to [^() ]+\)$")
 
 
 def _mark_range(text: str) -> Markup | str:
-    """Mark the interval of a number, which takes a line of its own on phones."""
+    """Mark the interval of a number, for a line break on phones."""
     if (found := _RANGE.search(text)) is None:
         return text
     number, interval = to_html(text[: found.start()]), to_html(found[0])

@@ -1,4 +1,4 @@
-"""Pages that start sessions, judgments among them, and say what they would cost."""
+"""Pages that start sessions and estimate what they cost."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -278,7 +278,7 @@ async def rejudge(
 async def plan_retry(
     request: Request, session: str, service: ServiceOf, client: ClientOf
 ) -> Response:
-    """Say what asking seats that failed once more would cost at most."""
+    """Describe what asking seats that failed once more would cost at most."""
     form = await read_form(request)
     record = await service.session(session)
     planned = await planning.plan_retry.handler(
@@ -299,7 +299,7 @@ async def plan_retry(
 async def plan_rejudge(
     request: Request, session: str, service: ServiceOf, client: ClientOf
 ) -> Response:
-    """Say what another jury would cost at most."""
+    """Describe what another jury would cost at most."""
     form = await read_form(request)
     session_id = await service.resolve_session(session)
     try:
@@ -413,7 +413,7 @@ def refuse_form(
 
 
 def _find_field(place: Sequence[int | str], labels: Mapping[str, str]) -> str:
-    """Find the field of a parameter's place, such as the second of the texts."""
+    """Find the field of a parameter's item, such as the second text."""
     if place[:1] == ("texts",) and len(place) > 1:
         name = str(place[1]).replace(" ", "_")
         if name in labels:

@@ -123,7 +123,7 @@ async def history_page(
 
 
 def _word(request: Request, error: WitanError, fields: Iterable[Field]) -> str:
-    """Word an error for a page, whose form calls a parameter by its label."""
+    """Describe an error for a page, by the labels of its form."""
     words = word_error(request, error)
     label = next((f.label for f in fields if words.startswith(f"{f.name} ")), "")
     return clean(f"{label} {words.partition(' ')[2]}" if label else words)
@@ -220,7 +220,7 @@ async def votes_page(
 def _read_parameters(
     operation: Operation[Any, Any], service: Service, client: Client, query: Mapping[str, str]
 ) -> Any:
-    """Read the parameters of a report on the history, if there is one."""
+    """Read the parameters of a report on the history."""
     _ = ServedSessions(service, client).history
     return read_query(operation, query)
 

@@ -1,4 +1,4 @@
-"""The page of a session: its report, its conversation, and the controls beside it."""
+"""The page of a session: report, conversation and controls."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

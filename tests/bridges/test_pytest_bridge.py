@@ -113,6 +113,14 @@ class TestDecisions:
         assert "test_only_judged.py:3: AssertionError" in said
         assert "pytest_plugin.py" not in said
 
+    def test_a_named_session_is_read_again(self, run, tmp_path):
+        """The name is the session's, which is stored as any other."""
+        body = GOOD.replace("jury=JURY", 'jury=JURY, name="terminal moraine"')
+        body += '.id == "terminal moraine"'
+
+        assert [run(f"assert {body}")[0] for _ in range(2)] == [0, 0]
+        assert len(stored(tmp_path)) == 1
+
     def test_it_judges_inside_a_running_event_loop(self, run):
         """As a test of asynchronous code has one."""
         status, said = run(

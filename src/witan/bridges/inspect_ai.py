@@ -1,7 +1,7 @@
 """For Inspect: a jury as a scorer, a council as a solver."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from inspect_ai.model import ModelOutput
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
@@ -12,6 +12,9 @@ from witan.bridges.replies import final_answer, judge_output, session_facts
 from witan.files import mean_grades, verdict_facts
 from witan.reports import judgment_text, verdict_sentence
 
+if TYPE_CHECKING:
+    from witan.councils import AskOptions
+
 
 @scorer(metrics={"*": [mean(), stderr()]})
 def witan_jury(
@@ -19,7 +22,7 @@ def witan_jury(
     *,
     pass_mark: float | None = None,
     use_target: bool = True,
-    **options: Any,
+    **options: Unpack["AskOptions"],
 ) -> Scorer:
     """Score a sample's output by a jury's mean grades.
 
@@ -66,7 +69,9 @@ def witan_jury(
 
 @solver
 def witan_council(
-    members: Sequence[Any] | None = None, chairman: Any = None, **options: Any
+    members: Sequence[Any] | None = None,
+    chairman: Any = None,
+    **options: Unpack["AskOptions"],
 ) -> Solver:
     """Answer a sample's question by a council's final answer.
 
@@ -80,6 +85,7 @@ def witan_council(
     NothingToCount
         If the council gives no final answer.
     """
+    settings: dict[str, Any] = {**options}
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:  # noqa: ARG001 - Inspect's
         *before, last = state.messages
@@ -89,9 +95,9 @@ def witan_council(
             if message.role != "tool"
         ]
         if members is None:
-            council = witan.Council.from_config(chairman=chairman, **options)
+            council = witan.Council.from_config(chairman=chairman, **settings)
         else:
-            council = witan.Council(members, chairman, **options)
+            council = witan.Council(members, chairman, **settings)
         async with council:
             session = await council.ask(last.text, conversation=conversation)
         state.output = ModelOutput.from_content("witan", final_answer(session))

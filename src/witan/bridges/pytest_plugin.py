@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 from uuid import uuid4
 
 import pytest
@@ -15,6 +15,7 @@ from witan.bridges.replies import accepts, seat_jury
 
 if TYPE_CHECKING:
     from witan import Council, Session
+    from witan.councils import JudgeOptions
 
 FOLDER = "witan"
 """Folder of the sessions in pytest's cache."""
@@ -39,7 +40,7 @@ class JudgedAssertion:
         pass_mark: float | None = None,
         jury: Sequence[Any] | None = None,
         allow_too_close: bool = False,
-        **options: Any,
+        **options: Unpack["JudgeOptions"],
     ) -> "Session":
         """Return the judging session, new or cached; fail on its verdict.
 
@@ -56,7 +57,7 @@ class JudgedAssertion:
         if pass_mark is None and (isinstance(text, str) or len(text) == 1):
             expected = "a grade from 1 to 10; a single text needs a pass mark"
             raise witan.errors.InvalidParameter("pass_mark", pass_mark, expected)
-        options_with_mark = {**options, "pass_mark": pass_mark}
+        options_with_mark: dict[str, Any] = {**options, "pass_mark": pass_mark}
         file = self._find_file(text, jury, options_with_mark)
         session = _read_session(file)
         if session is None:
@@ -75,7 +76,8 @@ class JudgedAssertion:
             return None
         of_judge = ("question", "reference", "pass_mark", "expected", "files", "seed", "category")
         seating = {name: each for name, each in options.items() if name not in of_judge}
-        seating.pop("listener", None)
+        for apart in ("listener", "name"):  # neither changes the judgment
+            seating.pop(apart, None)
         judging_options = sorted((name, options[name]) for name in of_judge if name in options)
         everything = repr(
             (witan.__version__, text, judging_options, *_describe(seat_jury(jury, seating)))

@@ -203,6 +203,19 @@ class AskOptions(CouncilOptions, total=False):
     progress: bool
 
 
+class JudgeOptions(AskOptions, total=False):
+    """Keywords of `judge`, besides the jury and the pass mark."""
+
+    question: str | None
+    reference: str | None
+    expected: str | None
+    files: Mapping[str, str]
+    seed: int | None
+    category: str | None
+    name: str | None
+    listener: Listener | None
+
+
 class Council(BaseCouncil):
     """Members, chairmen, and their procedure.
 

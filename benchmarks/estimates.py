@@ -28,8 +28,7 @@ import numpy as np
 from harness import Row, show
 
 from witan.core.ballot import Ballot
-from witan.core.estimation import SHARED_ERROR, estimate, infer_share
-from witan.core.stats.dawid_skene import sample_votes
+from witan.core.estimation import SHARED_ERROR, estimate, infer_share, sample_votes
 from witan.core.stats.prediction_powered import estimate_powered_means
 
 TEXTS, LABELLED, REPEATS, ACCURACY = 500, 50, 200, 0.9

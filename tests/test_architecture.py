@@ -165,7 +165,7 @@ GATES = {
         "witan.surfaces.cli.app",  # opens closed streams, escapes what they cannot encode
         "witan.surfaces.http.observers",  # hands standard error to the formatters of the log
         "witan.surfaces.mcp.server",  # standard output carries the protocol, which is JSON
-        "witan.files.ballots.writing",  # standard output stands for a file
+        "witan.files.ballots",  # standard output stands for a file
     },
     "logging": {"witan.surfaces.terminal", "witan.surfaces.http.observers"},
     "csv": {"witan.files.ballots.columns"},

@@ -22,7 +22,7 @@ import witan.stats
 from pages import ROOT, Workspace, anchors, blocks, links, pages, prose
 from sizes import declared_and_found, history, ways_to_tell
 from witan import RULES, Settings
-from witan.core.ballot_records import FIELDS
+from witan.core.ballot import FIELDS
 from witan.files import FORMATS
 from witan.files.ballots.columns import ALIASES
 from witan.rules import Axiom

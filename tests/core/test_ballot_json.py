@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from witan.core.ballot import Ballot
-from witan.core.ballot_records import to_json, to_record
+from witan.core.ballot import Ballot, to_json, to_record
 from witan.core.scale import Scale
 
 GRADED = Ballot('ä "b"\\', grades={"a\n": 3, "é\u2028": 10}, session="s\t1")

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from witan.core.ballot import Ballot
-from witan.core.estimation import estimate
-from witan.core.stats.dawid_skene import Patterns, sample_panel, sample_votes
+from witan.core.estimation import Patterns, estimate, sample_panel, sample_votes
 
 REPEATS = 150
 

@@ -7,7 +7,7 @@ from inspect import signature
 
 import pytest
 
-from witan.core.slots import set_by_slots
+from witan.core.display import set_by_slots
 
 
 @dataclass(frozen=True, slots=True)

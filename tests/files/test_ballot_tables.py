@@ -8,8 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from witan.core.ballot import Ballot
-from witan.core.ballot_records import BallotTable
+from witan.core.ballot import Ballot, BallotTable
 from witan.core.scale import Scale
 from witan.errors import BallotFileError
 from witan.files.ballots import LineProblem, ProblemReport, read_ballots, read_parts

@@ -1,18 +1,23 @@
-"""Ballots exactly as cast, and the reduction to one opinion per reviewer."""
+"""Ballots exactly as cast: as records, columns of grades, single opinions.
 
+Records are read strictly and written exactly.
+"""
+
+import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from datetime import datetime
-from itertools import chain
-from operator import attrgetter
-from typing import Literal
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from itertools import chain, groupby
+from math import inf, isfinite, isinf, isnan
+from operator import attrgetter, itemgetter
+from typing import Any, Literal, overload
 
-from witan.core.display import brief, list_names
-from witan.core.scale import Scale
-from witan.core.slots import set_by_slots
-from witan.errors import InvalidBallot
+from witan.core.display import brief, list_names, set_by_slots
+from witan.core.scale import NUMBER_TYPES, Scale
+from witan.errors import InvalidBallot, InvalidParameter, Remedy, UnknownName
 
 Groups = tuple[tuple[str, ...], ...]
 """A weak order over candidates: groups, best first; a group is tied."""
@@ -229,3 +234,531 @@ def _merge_orders(opinions: list[Ballot]) -> tuple[Ballot, bool | None]:
         return first, True
     level = (tuple(sorted(shown_pair(first))),)
     return replace(first, groups=level), False
+
+
+class BallotTable(Sequence[Ballot]):
+    """Ballots of models with plain numbers for candidates and nothing else.
+
+    Parameters
+    ----------
+    sessions, reviewers
+        Of each ballot.
+    grades
+        Of each ballot, candidate to grade; none is empty.
+    scale
+        Of all grades; None: not known yet.
+    ends
+        The lowest and the highest grade; None: not known yet.
+    """
+
+    __slots__ = ("ends", "grades", "reviewers", "scale", "sessions")
+
+    def __init__(
+        self,
+        sessions: Sequence[str],
+        reviewers: Sequence[str],
+        grades: Sequence[dict[str, float]],
+        scale: Scale | None = None,
+        ends: tuple[float, float] | None = None,
+    ) -> None:
+        self.sessions, self.reviewers, self.grades = sessions, reviewers, grades
+        self.scale, self.ends = scale, ends
+
+    def __len__(self) -> int:
+        return len(self.sessions)
+
+    def __iter__(self) -> Iterator[Ballot]:
+        for session, reviewer, grades in zip(
+            self.sessions, self.reviewers, self.grades, strict=True
+        ):
+            yield Ballot(reviewer, (), grades, session, scale=self.scale)
+
+    @overload
+    def __getitem__(self, index: int) -> Ballot: ...
+    @overload
+    def __getitem__(self, index: slice) -> "BallotTable": ...
+    def __getitem__(self, index: int | slice) -> "Ballot | BallotTable":
+        if isinstance(index, slice):
+            columns = (self.sessions[index], self.reviewers[index], self.grades[index])
+            return BallotTable(*columns, self.scale)
+        grades, session = self.grades[index], self.sessions[index]
+        return Ballot(self.reviewers[index], (), grades, session, scale=self.scale)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+    def put_on(self, scale: Scale) -> "BallotTable":
+        """The same ballots, their grades on this scale."""
+        return BallotTable(self.sessions, self.reviewers, self.grades, scale, self.ends)
+
+    def range(self) -> tuple[float, float]:
+        """The lowest and the highest grade."""
+        if self.ends is not None:
+            return self.ends
+        numbers = list(chain.from_iterable(map(dict.values, self.grades)))
+        return min(numbers), max(numbers)
+
+    def by_session(self) -> dict[str, "BallotTable"]:
+        """The ballots of each session, in the order of first ballots."""
+        rows: dict[str, list[int]] = {}
+        for row, session in enumerate(self.sessions):
+            rows.setdefault(session, []).append(row)
+        return {session: self._take(chosen) for session, chosen in rows.items()}
+
+    def _take(self, rows: Sequence[int]) -> "BallotTable":
+        if rows[-1] - rows[0] + 1 == len(rows):
+            return self[rows[0] : rows[-1] + 1]
+        return BallotTable(
+            [self.sessions[row] for row in rows],
+            [self.reviewers[row] for row in rows],
+            [self.grades[row] for row in rows],
+            self.scale,
+        )
+
+
+class Unreadable(ValueError):
+    """An unreadable field; the file's reader adds path and line.
+
+    Parameters
+    ----------
+    is_read
+        It can, in a way that has to be told of.
+    """
+
+    def __init__(
+        self, field: str | None, problem: str, *, is_read: bool = False, remedy: Remedy | str = ""
+    ) -> None:
+        self.field, self.problem, self.is_read, self.remedy = field, problem, is_read, remedy
+        super().__init__(field, problem)
+
+
+MOST = 2**31 - 1
+"""The largest length, or place on a sheet, that every table holds."""
+
+KINDS = {"model": "model", "llm": "model", "human": "human", "person": "human"}
+"""Kinds of reviewers, by the words that files use for them."""
+
+
+def kind_of(value: object) -> str:
+    """Name the kind of a value in JSON's words."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f"the text {value[:40]!r}"
+    if isinstance(value, int | float):
+        return f"the number {value:.15g}" if isinstance(value, float) else f"the number {value}"
+    if isinstance(value, Mapping):
+        return "a map"
+    return "a list" if isinstance(value, list | tuple) else f"a {type(value).__name__}"
+
+
+def name(field: str, value: object) -> str:
+    """A name without the white space around it."""
+    if type(value) is not str:
+        raise Unreadable(field, f"is {kind_of(value)}; expected a name as text")
+    stripped = value.strip()
+    if not stripped:
+        raise Unreadable(field, "is an empty name; expected at least one character")
+    return stripped
+
+
+def weight(value: object) -> float:
+    """A ballot's weight."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Unreadable("weight", f"is {kind_of(value)}; expected a number of 0 or more")
+    if isinstance(value, float) and (isnan(value) or isinf(value)):
+        raise Unreadable(
+            "weight", f"is {value}, which is no JSON number; expected a finite number of 0 or more"
+        )
+    if value < 0:
+        raise Unreadable("weight", f"is {value}, below zero; expected a number of 0 or more")
+    try:
+        return float(value)
+    except OverflowError:
+        raise Unreadable("weight", "is too large; expected a finite number of 0 or more") from None
+
+
+def moment(value: object) -> datetime:
+    """A time with its zone."""
+    expected = "expected a time such as 2025-01-31T09:30:00Z (RFC 3339)"
+    value_or_time = value
+    if isinstance(value, str):
+        try:
+            value_or_time = datetime.fromisoformat(value.strip().upper())
+        except ValueError:
+            raise Unreadable("at", f"is {value[:40]!r}; {expected}") from None
+    if not isinstance(value_or_time, datetime):
+        raise Unreadable("at", f"is {kind_of(value)}; {expected}")
+    if value_or_time.tzinfo is None:
+        raise Unreadable("at", f"has no time zone; {expected}")
+    return check_years("at", value_or_time)
+
+
+def check_years(field: str, at: datetime) -> datetime:
+    """Return a time within years 1 to 9999 in every time zone."""
+    try:
+        for day in (-1, 1):
+            (at + timedelta(days=day)).astimezone(UTC)
+    except (OverflowError, ValueError):
+        problem = f"is {at.isoformat()}; expected a time in the years 1 to 9999 of every zone"
+        raise Unreadable(field, problem) from None
+    return at
+
+
+def length(field: str, value: object) -> int:
+    """Length of an answer in characters."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST:
+        raise Unreadable(field, f"is {kind_of(value)}; expected a length from 0 to {MOST:,}")
+    return value
+
+
+def session_name(field: str, value: str) -> str:
+    """Strip a session's name; refuse one too long for a history."""
+    stripped = value.strip()
+    if "\0" in stripped or not _is_text(stripped):
+        problem = f"is {stripped[:40]!r}; expected a name without characters that are no text"
+        raise Unreadable(field, problem)
+    return stripped
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def group_by_rank(ranked: Iterable[tuple[str, float]]) -> Groups:
+    """Groups from ranks, smallest first; equal ranks tie, in file order."""
+    ordered = sorted(ranked, key=itemgetter(1))
+    return tuple(
+        tuple(candidate for candidate, _ in group)
+        for _, group in groupby(ordered, key=itemgetter(1))
+    )
+
+
+def _names(field: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple):
+        raise Unreadable(field, f"is {kind_of(value)}; expected a list of names")
+    return tuple([name(field, each) for each in value])
+
+
+def _session(value: object) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _digits(value)  # ids are often numbers
+    return session_name("session", _text("session", value))
+
+
+def _digits(value: int) -> str:
+    try:
+        return str(value)
+    except ValueError:
+        raise Unreadable("session", "is a number of too many digits; expected a name") from None
+
+
+def _text(field: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise Unreadable(field, f"is {kind_of(value)}; expected text")
+    return value
+
+
+def _flag(field: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise Unreadable(field, f"is {kind_of(value)}; expected true or false")
+    return value
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, str) and value.strip().casefold() in KINDS:
+        return KINDS[value.strip().casefold()]
+    raise Unreadable("kind", f"is {kind_of(value)}; expected 'model' or 'human'")
+
+
+def _read_ranking(value: object) -> Groups:
+    if isinstance(value, Mapping):
+        return group_by_rank(
+            (name("ranking", candidate), rank_of(candidate, rank))
+            for candidate, rank in value.items()
+            if rank is not None
+        )
+    if not isinstance(value, list | tuple):
+        raise Unreadable(
+            "ranking", f"is {kind_of(value)}; expected a list of names, best first, or a map"
+        )
+    return tuple([_group(place) for place in value])
+
+
+def _group(place: object) -> tuple[str, ...]:
+    if type(place) is str and place:
+        stripped = place.strip()
+        if stripped:
+            return (stripped,)
+    if not isinstance(place, list | tuple):
+        return (name("ranking", place),)
+    if not place:
+        raise Unreadable("ranking", "has an empty group; expected the names that are tied")
+    return _names("ranking", place)
+
+
+def rank_of(candidate: str, rank: object) -> float:
+    """A candidate's rank, as a number from 1 up."""
+    if isinstance(rank, bool) or not isinstance(rank, int | float):
+        raise Unreadable(
+            "ranking", f"has {kind_of(rank)} for {candidate!r}; expected a rank from 1 up"
+        )
+    if not 1 <= rank < inf:
+        raise Unreadable("ranking", f"has rank {rank} for {candidate!r}; expected 1 or more")
+    return rank
+
+
+def _grades(value: object) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise Unreadable("grades", f"is {kind_of(value)}; expected a map from candidate to grade")
+    if NUMBER_TYPES.issuperset(map(type, value.values())):  # as nearly all grades are
+        return dict(zip(_grade_names(tuple(value)), value.values(), strict=True))
+    grades: dict[str, Any] = {}
+    for candidate, grade in value.items():
+        if isinstance(grade, Mapping):
+            grades[name("grades", candidate)] = {
+                name("grades", criterion): _grade(candidate, one, "a grade")
+                for criterion, one in grade.items()
+            }
+        else:
+            wanted = "a grade, or a map from criterion to grade"
+            grades[name("grades", candidate)] = _grade(candidate, grade, wanted)
+    return grades
+
+
+@lru_cache(maxsize=1024)
+def _grade_names(candidates: tuple[object, ...]) -> tuple[str, ...]:
+    """Clean names; the ballots of a session name the same candidates."""
+    return tuple(name("grades", candidate) for candidate in candidates)
+
+
+def _grade(candidate: str, grade: Any, number: str) -> Any:
+    if grade is None:
+        return ""
+    if isinstance(grade, int | float | str):  # true and false are grades of pass-fail
+        return grade
+    raise Unreadable("grades", f"has {kind_of(grade)} for {candidate!r}; expected {number}")
+
+
+def _positions(value: object) -> dict[str, int]:
+    if not isinstance(value, Mapping):
+        raise Unreadable("positions", f"is {kind_of(value)}; expected a map to whole numbers")
+    return {
+        name("positions", c): position(c, place) for c, place in value.items() if place is not None
+    }
+
+
+def position(candidate: str, place: object) -> int:
+    """A candidate's place on the sheet, 1 for the first."""
+    if isinstance(place, bool) or not isinstance(place, int) or not 1 <= place <= MOST:
+        raise Unreadable(
+            "positions",
+            f"has {kind_of(place)} for {candidate!r}; expected a whole number from 1 up",
+        )
+    return place
+
+
+def _authors(value: object) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise Unreadable("authors", f"is {kind_of(value)}; expected a map from candidate to author")
+    return {
+        name("authors", candidate): name("authors", author)
+        for candidate, author in value.items()
+        if author is not None
+    }
+
+
+def scale_of(value: object) -> Scale:
+    """Read the scale declared by a field or cell."""
+    try:
+        return Scale.of_record(value)
+    except InvalidParameter as error:
+        raise Unreadable("scale", f"is {kind_of(value)}; expected {error.expected}") from None
+
+
+def scale_record(ballot: Ballot) -> str | dict[str, str] | None:
+    """Return the scale to declare beside a ballot's grades, if any."""
+    return None if ballot.scale is None or not ballot.grades else ballot.scale.record()
+
+
+_READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "reviewer": ("reviewer", lambda value: name("reviewer", value)),
+    "ranking": ("groups", _read_ranking),
+    "grades": ("grades", _grades),
+    "session": ("session", _session),
+    "abstained": ("abstained", lambda value: _flag("abstained", value)),
+    "reason": ("reason", lambda value: _text("reason", value)),
+    "candidates": ("candidates", lambda value: _names("candidates", value)),
+    "authors": ("authors", _authors),
+    "positions": ("positions", _positions),
+    "weight": ("weight", weight),
+    "category": ("category", lambda value: _text("category", value)),
+    "at": ("at", moment),
+    "kind": ("kind", _kind),
+    "question": ("question", lambda value: _text("question", value)),
+    "notes": ("notes", lambda value: _text("notes", value)),
+    "paired": ("paired", lambda value: _flag("paired", value)),
+    "scale": ("scale", scale_of),
+}
+
+FIELDS = tuple(_READERS)
+"""The fields of a record, in the order in which they are written."""
+
+
+def read_record(record: Mapping[str, Any]) -> Ballot:
+    """Read a record as a ballot; unknown fields and nulls are ignored."""
+    values: dict[str, Any] = {"grades": {}}
+    for key, value in record.items():
+        reader = _READERS.get(key)
+        if reader is not None and value is not None:
+            values[reader[0]] = reader[1](value)
+    if "reviewer" not in values:
+        raise Unreadable("reviewer", f"is missing; {_written_fields(record)} who cast the ballot")
+    if "groups" not in values and not values["grades"]:
+        _suspect_a_typing_error(record)
+    return Ballot(**values)
+
+
+def _written_fields(record: Mapping[str, Any]) -> str:
+    names = ", ".join(list(record)[:8])
+    return f"the record has {names}; expected" if names else "the record is empty; expected"
+
+
+def _suspect_a_typing_error(record: Mapping[str, Any]) -> None:
+    """Refuse a voteless ballot if a misspelt field may hold its vote."""
+    for key in record:
+        if key not in _READERS:
+            unknown = UnknownName("field", key, ("ranking", "grades", "abstained"))
+            if unknown.nearest is not None:
+                raise Unreadable(key, f"is unknown{unknown.suggestion}")
+
+
+def to_record(ballot: Ballot, *, declares: bool = False) -> dict[str, Any]:
+    """The record of a ballot, without what it leaves at its default.
+
+    With `declares`, it names the scale of its grades, 1-10 included: whoever reads the record
+    elsewhere need not recognise it. In a history and in whole sessions, 1-10 is what goes unsaid.
+    """
+    unsaid = ballot.scale is not None and ballot.scale.is_plain and not declares
+    scale = None if unsaid else scale_record(ballot)
+    plain: dict[str, Any] = {"session": ballot.session} if ballot.session else {}
+    plain["reviewer"] = ballot.reviewer
+    if ballot.groups:
+        plain["ranking"] = [g[0] if len(g) == 1 else list(g) for g in ballot.groups]
+    if ballot.grades:
+        plain["grades"] = _writable_grades(ballot.grades)
+    if scale is None and _OTHER_FIELDS(ballot) == _DEFAULTS:
+        return plain
+    plain |= {
+        "abstained": ballot.abstained or None,
+        "reason": ballot.reason,
+        "candidates": None if ballot.candidates is None else list(ballot.candidates),
+        "authors": None if ballot.authors is None else dict(ballot.authors),
+        "positions": None if ballot.positions is None else dict(ballot.positions),
+        "weight": None if ballot.weight == 1.0 else ballot.weight,
+        "category": ballot.category,
+        "at": None if ballot.at is None else ballot.at.isoformat(),
+        "kind": None if ballot.kind == "model" else ballot.kind,
+        "question": ballot.question,
+        "notes": ballot.notes,
+        "paired": ballot.paired or None,
+        "scale": scale,
+    }
+    return {field: value for field, value in plain.items() if value is not None}
+
+
+def to_json(ballot: Ballot) -> str:
+    """Write a ballot's record as JSON.
+
+    A ballot with nothing but grades takes half the time.
+    """
+    grades, scale = ballot.grades, ballot.scale
+    only_grades = not ballot.groups and _OTHER_FIELDS(ballot) == _DEFAULTS
+    whole = {int} == set(map(type, grades.values())) and {str} == set(map(type, grades))
+    if not (only_grades and whole and (scale is None or scale.is_plain)):
+        return json.dumps(to_record(ballot))
+    return _graded_json(ballot.session, ballot.reviewer, grades)
+
+
+def bodies(ballots: Sequence[Ballot]) -> Iterator[str]:
+    """`to_json` of each ballot; those of a table without making them."""
+    if isinstance(ballots, BallotTable) and (ballots.scale is None or ballots.scale.is_plain):
+        return map(_graded_json, ballots.sessions, ballots.reviewers, ballots.grades)
+    return map(to_json, ballots)
+
+
+def _graded_json(session: str, reviewer: str, grades: Mapping[str, Any]) -> str:
+    start = f'"session": {_quote(session)}, ' if session else ""
+    cells = _cell_template(tuple(grades)) % tuple(grades.values())
+    return f'{{{start}"reviewer": {_quote(reviewer)}, "grades": {{{cells}}}}}'
+
+
+@lru_cache(maxsize=4096)
+def _cell_template(candidates: tuple[str, ...]) -> str:
+    """Make a format for the grades of these candidates.
+
+    Python's repr of a finite number is JSON.
+    """
+    return ", ".join(
+        [f"{_quote(candidate)}: ".replace("%", "%%") + "%r" for candidate in candidates]
+    )
+
+
+@lru_cache(maxsize=4096)
+def _quote(text: str) -> str:
+    return json.dumps(text)
+
+
+_OTHER_FIELDS = attrgetter(
+    *("abstained", "reason", "candidates", "authors", "positions", "weight", "category", "at"),
+    *("kind", "question", "notes", "paired"),
+)
+_DEFAULTS = (False, None, None, None, None, 1.0, None, None, "model", None, None, False)
+
+
+def _writable_grades(grades: Mapping[str, Any]) -> dict[str, Any]:
+    if {int, str}.issuperset(map(type, grades.values())):
+        return dict(grades)
+    return {
+        c: _writable_grades(g) if isinstance(g, Mapping) else _writable(g)
+        for c, g in grades.items()
+    }
+
+
+def _writable(grade: Any) -> Any:
+    return json.dumps(grade) if isinstance(grade, float) and not isfinite(grade) else grade
+
+
+_MARK = "simulated"
+
+
+def mark_simulated(ballot: Ballot) -> Ballot:
+    """Mark a ballot as one of a simulated session, in its notes."""
+    return replace(ballot, notes=_MARK if ballot.notes is None else f"{_MARK}; {ballot.notes}")
+
+
+def is_simulated(ballot: Ballot) -> bool:
+    """True for ballots of simulated sessions."""
+    return ballot.notes is not None and (
+        ballot.notes == _MARK or ballot.notes.startswith(f"{_MARK}; ")
+    )
+
+
+def unmark_simulated(ballot: Ballot) -> tuple[Ballot, bool]:
+    """Return the ballot without the mark, and its presence."""
+    if not is_simulated(ballot):
+        return ballot, False
+    rest = (ballot.notes or "").removeprefix(_MARK).removeprefix("; ")
+    return replace(ballot, notes=rest or None), True

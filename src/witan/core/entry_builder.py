@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.ballot import Ballot, Kind
-from witan.core.ballot_records import BallotTable
+from witan.core.ballot import Ballot, BallotTable, Kind
 from witan.core.counting import Fitted, fits_of, group_by_shape, score, stack
 from witan.core.outcome import Outcome, Unit
 from witan.core.outcome_builder import per_session, to_double

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot
 from witan.core.counting import BatchCount, count, stack
-from witan.core.display import NotebookDisplay, percent
+from witan.core.display import Cell, NotebookDisplay, Step, percent
 from witan.core.inference import fit_parts
 from witan.core.outcome import MIN_VOTES, Outcome
 from witan.core.profile import Electorate, Floats, matchups
@@ -22,7 +22,6 @@ from witan.core.settings import AUTO, Settings
 from witan.core.stats.additive import SCALE_DF
 from witan.core.stats.distributions import t_cdf
 from witan.core.stats.learning import learn_weights
-from witan.core.steps import Cell, Step
 from witan.core.tally import prepare, put_on_scale, tally_electorates
 from witan.errors import MissingParameter, NothingToCount, UnknownName, UnsuitableBallots
 

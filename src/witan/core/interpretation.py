@@ -17,8 +17,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.ballot import Ballot, Groups, Kind, one_opinion_each
-from witan.core.ballot_records import BallotTable
+from witan.core.ballot import Ballot, BallotTable, Groups, Kind, one_opinion_each
+from witan.core.display import changes_line, set_by_slots
 from witan.core.gate import Gate
 from witan.core.profile import MAX_CANDIDATES, BlockVotes, Electorate, Floats, Vote, VoteBlock
 from witan.core.rubric import RUBRICS, Rubric, overall, trips, weigher
@@ -35,7 +35,6 @@ from witan.core.scale import (
     is_empty,
     may_be_typing_error,
 )
-from witan.core.slots import changes_line, set_by_slots
 from witan.errors import InvalidParameter, TooLarge
 
 NOTHING_LEFT = "nothing is left on the ballot after recusal"

@@ -6,9 +6,8 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Any, Literal
 
-from witan.core.display import FrameSource, NotebookDisplay, brief, list_names
+from witan.core.display import FrameSource, NotebookDisplay, brief, list_names, set_by_slots
 from witan.core.scale import Scale
-from witan.core.slots import set_by_slots
 from witan.errors import InvalidParameter
 
 LEAST = 1e-9

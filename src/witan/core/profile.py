@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.ballot import Groups, Kind
+from witan.core.display import set_by_slots
 from witan.core.scale import Scale
-from witan.core.slots import set_by_slots
 from witan.errors import InvalidParameter, TooLarge
 
 Row = TypeVar("Row")

@@ -8,9 +8,8 @@ from math import fsum, isfinite
 from types import MappingProxyType
 from typing import Any
 
-from witan.core.display import brief
+from witan.core.display import brief, set_by_slots
 from witan.core.scale import HIGHEST, HOLISTIC, LOWEST, Scale
-from witan.core.slots import set_by_slots
 from witan.errors import InvalidRubric, UnknownName
 
 BANDS = ((9, 10), (7, 8), (5, 6), (3, 4), (1, 2))

@@ -9,8 +9,7 @@ from types import MappingProxyType
 from typing import cast
 from zlib import crc32
 
-from witan.core.ballot import Ballot
-from witan.core.ballot_records import BallotTable
+from witan.core.ballot import Ballot, BallotTable
 from witan.core.scale import (
     FAILED,
     HOLISTIC,

@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.ballot import Ballot, Kind, are_battles, shown_pair
-from witan.core.ballot_records import BallotTable
+from witan.core.ballot import Ballot, BallotTable, Kind, are_battles, shown_pair
+from witan.core.display import set_by_slots
 from witan.core.interpretation import NOTHING_LEFT, authors_of, interpret, plain_blocks
 from witan.core.outcome import Outcome, Unit
 from witan.core.profile import Electorate, Floats, LazyRows, Vote, VoteBlock
 from witan.core.settings import Settings
-from witan.core.slots import set_by_slots
 
 BUCKETS = 256
 """Groups that sessions fall into by the checksum of their name; errors are clustered by them."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypedDict, Unpack
 
+from witan.core.display import changes_line
 from witan.core.gate import Gate
 from witan.core.interpretation import Counting, Recusal, Unranked
 from witan.core.outcome import Prior, TiesRule, check_level
@@ -11,7 +12,6 @@ from witan.core.placing import TieBreak
 from witan.core.rubric import Rubric
 from witan.core.rules import RULES
 from witan.core.scale import Scale
-from witan.core.slots import changes_line
 from witan.core.stats.priors import Severity
 from witan.errors import InvalidParameter, UnknownOption
 

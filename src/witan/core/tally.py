@@ -10,8 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.ballot import Ballot
-from witan.core.ballot_records import BallotTable
+from witan.core.ballot import Ballot, BallotTable
 from witan.core.counting import (
     BatchCount,
     Fitted,

@@ -7,12 +7,12 @@ from itertools import combinations
 from typing import Any, Literal, get_args
 
 from witan.core.ballot import Ballot
+from witan.core.display import changes_line
 from witan.core.rubric import Rubric
 from witan.core.rules import RULES
 from witan.core.scale import Scale
 from witan.core.sequential import FEWEST_VOTES, plan_looks
 from witan.core.settings import AUTO, Settings
-from witan.core.slots import changes_line
 from witan.core.tally import tally_sessions
 from witan.deliberation.replies import check_schema
 from witan.errors import InvalidParameter, NothingToCount, UnsuitableBallots

@@ -35,10 +35,10 @@ import anyio
 import orjson
 
 from witan.core.ballot import Ballot
+from witan.core.display import set_by_slots
 from witan.core.escaping import escape_json
 from witan.core.scale_recognition import drop_native
 from witan.core.session_ballots import AnswerEntry, Entries
-from witan.core.slots import set_by_slots
 from witan.deliberation.events import (
     EVENTS,
     AnswerDelta,

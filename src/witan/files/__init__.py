@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from witan.files.ballots import LineProblem as LineProblem
     from witan.files.ballots import read_ballots as read_ballots
     from witan.files.ballots import write_ballots as write_ballots
-    from witan.files.evaluation_logs import mean_grades as mean_grades
-    from witan.files.evaluation_logs import share_of_scale as share_of_scale
-    from witan.files.evaluation_logs import verdict_facts as verdict_facts
+    from witan.files.exports import mean_grades as mean_grades
+    from witan.files.exports import share_of_scale as share_of_scale
+    from witan.files.exports import verdict_facts as verdict_facts
     from witan.files.rubric_toml import load_rubric as load_rubric
     from witan.files.rubric_toml import rubric_to_toml as rubric_to_toml
 
 _HOMES = {
     "witan.files.ballots": ("FORMATS", "LineProblem", "read_ballots", "write_ballots"),
-    "witan.files.evaluation_logs": ("mean_grades", "share_of_scale", "verdict_facts"),
+    "witan.files.exports": ("mean_grades", "share_of_scale", "verdict_facts"),
     "witan.files.rubric_toml": ("load_rubric", "rubric_to_toml"),
 }
 

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
-from witan.core.ballot import Ballot
-from witan.core.ballot_records import KINDS, Unreadable, check_years, moment, session_name, weight
+from witan.core.ballot import KINDS, Ballot, Unreadable, check_years, moment, session_name, weight
 from witan.deliberation.record import SessionImport
 from witan.errors import BallotFileError, Remedy, Way
 from witan.files.ballots.columns import ALIASES, Cell, Header, fold_name

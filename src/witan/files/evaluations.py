@@ -9,8 +9,7 @@ from itertools import chain, count
 from string import ascii_uppercase
 from typing import Any
 
-from witan.core.ballot import Ballot, Grade
-from witan.core.ballot_records import Unreadable, check_years, session_name
+from witan.core.ballot import Ballot, Grade, Unreadable, check_years, session_name
 from witan.core.blinding import Sheet
 from witan.core.scale import HOLISTIC, Scale, read_grade
 from witan.core.scale_recognition import NATIVE_SCALE

@@ -17,9 +17,9 @@ from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import IO, Any, cast
 
-from witan.core.ballot import Ballot
-from witan.core.ballot_records import (
+from witan.core.ballot import (
     MOST,
+    Ballot,
     BallotTable,
     Unreadable,
     check_years,

@@ -10,8 +10,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from witan.core.ballot import PEOPLE, Ballot, Groups, is_unnamed
-from witan.core.ballot_records import BallotTable, Unreadable, bodies
+from witan.core.ballot import PEOPLE, Ballot, BallotTable, Groups, Unreadable, bodies, is_unnamed
 from witan.core.blind_vote import (
     Agreement,
     agreement,

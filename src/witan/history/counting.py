@@ -16,10 +16,10 @@ from operator import add, attrgetter
 from typing import NamedTuple
 
 from witan.core.ballot import Ballot
+from witan.core.display import set_by_slots
 from witan.core.entry_builder import entries_of, entries_of_many
 from witan.core.session_ballots import AnswerEntry, Entries, SessionBallots
 from witan.core.settings import AUTO, Settings
-from witan.core.slots import set_by_slots
 from witan.deliberation import events as e
 from witan.deliberation.learning import model_of
 from witan.deliberation.ports import Expense, Seat

@@ -9,8 +9,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from witan.core.ballot import Ballot
-from witan.core.ballot_records import read_record
+from witan.core.ballot import Ballot, read_record
 from witan.core.scale_recognition import declare_native
 from witan.core.session_ballots import AnswerEntry, ModelNames, SessionBallots
 from witan.deliberation.record import SessionImport

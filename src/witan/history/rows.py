@@ -16,8 +16,8 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from witan.core.ballot import Ballot
-from witan.core.ballot_records import bodies
+from witan.core.ballot import Ballot, bodies
+from witan.core.display import set_by_slots
 from witan.core.session_ballots import (
     AnswerEntry,
     BallotEntry,
@@ -27,7 +27,6 @@ from witan.core.session_ballots import (
     SessionEntry,
     StandingEntry,
 )
-from witan.core.slots import set_by_slots
 from witan.deliberation.events import Event, SessionOpened
 from witan.deliberation.record import event_from_json, event_to_json
 from witan.deliberation.session import Session

@@ -13,7 +13,7 @@ from math import isfinite, isnan
 from operator import itemgetter
 from typing import IO, Any
 
-from witan.core.ballot_records import KINDS, Unreadable, moment, name, scale_of, weight
+from witan.core.ballot import KINDS, Unreadable, moment, name, scale_of, weight
 from witan.core.escaping import STEERING
 from witan.core.scale import Scale
 from witan.errors import BallotFileError, InvalidParameter, Remedy, UnknownName, Way

@@ -9,8 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from witan.core.ballot import Ballot, Groups
-from witan.core.ballot_records import BallotTable, Unreadable
+from witan.core.ballot import Ballot, BallotTable, Groups, Unreadable
 from witan.core.scale import Scale
 from witan.errors import BallotFileError, InvalidParameter, Remedy, UnknownName, Way
 from witan.files.ballots.columns import (

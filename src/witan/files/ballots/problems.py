@@ -8,8 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import IO, Generic, TypeVar
 
-from witan.core.ballot import Ballot
-from witan.core.ballot_records import BallotTable, Unreadable, kind_of
+from witan.core.ballot import Ballot, BallotTable, Unreadable, kind_of
 from witan.core.scale import HOLISTIC, Scale, grade_on, is_empty, may_be_typing_error
 from witan.core.scale_recognition import NATIVE_SCALE, GradeEvidence, Scales, put_on_scale
 from witan.errors import BallotFileError, Remedy, UnclearScale

@@ -12,9 +12,9 @@ from typing import IO, Any, cast
 
 import orjson
 
-from witan.core.ballot import Ballot
-from witan.core.ballot_records import (
+from witan.core.ballot import (
     FIELDS,
+    Ballot,
     BallotTable,
     Unreadable,
     read_record,

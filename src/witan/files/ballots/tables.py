@@ -9,8 +9,15 @@ from operator import itemgetter
 from sys import intern
 from typing import Any
 
-from witan.core.ballot import Ballot, Groups
-from witan.core.ballot_records import Unreadable, group_by_rank, name, position, scale_record
+from witan.core.ballot import (
+    Ballot,
+    Groups,
+    Unreadable,
+    group_by_rank,
+    name,
+    position,
+    scale_record,
+)
 from witan.core.scale import Scale, read_grade
 from witan.errors import BallotFileError, Remedy, Way
 from witan.files.ballots.columns import (

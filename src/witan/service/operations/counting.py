@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+from witan.core.display import Step
 from witan.core.outcome import Leads
-from witan.core.steps import Step
 from witan.errors import InvalidParameter, MissingParameter, UnknownName, UnsuitableBallots
 from witan.service.ballots import SECTION, BallotParameters, Unread
 from witan.service.catalogue import operation, public

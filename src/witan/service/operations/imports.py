@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from witan.core.ballot_records import BallotTable
+from witan.core.ballot import BallotTable
 from witan.core.scale import Scale
 from witan.deliberation.record import ImportCounts, SessionImport
 from witan.errors import WitanError

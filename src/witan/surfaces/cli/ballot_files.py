@@ -21,8 +21,7 @@ from witan.surfaces.cli.options import PROBLEMS_SHOWN, Status, section, strict_o
 from witan.surfaces.terminal import console, echo, say, style_line
 
 if TYPE_CHECKING:
-    from witan.core.ballot import Ballot
-    from witan.core.ballot_records import BallotTable
+    from witan.core.ballot import Ballot, BallotTable
     from witan.core.rubric import Rubric
     from witan.core.scale import Scale
     from witan.core.settings import Settings
@@ -98,8 +97,7 @@ class Body:
         """Go on; who waits no more interrupts the process."""
 
     def _read_files(self) -> Iterator["Ballot | BallotTable"]:
-        from witan.core.ballot import Ballot
-        from witan.core.ballot_records import is_simulated
+        from witan.core.ballot import Ballot, is_simulated
 
         with ExitStack() as stack:
             watch = _Watch(stack)
@@ -182,7 +180,7 @@ class Body:
 
     def _read_file(self, path: str) -> Iterable["Ballot | BallotTable"]:
         if not self._is_file(path):
-            from witan.core.ballot_records import mark_simulated
+            from witan.core.ballot import mark_simulated
             from witan.core.scale_recognition import rescale
 
             one = self._read_stored(path)

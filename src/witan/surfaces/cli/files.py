@@ -517,7 +517,7 @@ def _writer(
         return kind, partial(write_session_ballots, format=format_, on_skip=on_skip)
     if kind == "battles":
         return kind, partial(write_battles, on_skip=on_skip)
-    from witan.files.evaluation_logs import write_inspect_logs, write_promptfoo_results
+    from witan.files.exports import write_inspect_logs, write_promptfoo_results
     from witan.service.trust import verdict_sentence
 
     write = write_inspect_logs if kind == "inspect" else write_promptfoo_results

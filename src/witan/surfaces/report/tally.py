@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from witan.core.display import Cell, Step
 from witan.core.explanation import Explanation
 from witan.core.outcome import Outcome
 from witan.core.scale import Scale
-from witan.core.steps import Cell, Step
 from witan.service.ballots import Unread
 from witan.service.operations.counting import OutcomeExplanation, Tally
 from witan.service.text import UNKNOWN, count_noun, list_text, number

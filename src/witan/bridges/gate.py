@@ -271,7 +271,6 @@ def _decide(session: "Session", level: float) -> tuple[str, str]:
 
 
 def _pull_request(environment: Mapping[str, str]) -> dict[str, Any]:
-    """Return the job's pull request, or an empty mapping."""
     path = environment.get("GITHUB_EVENT_PATH", "")
     event: dict[str, Any] = json.loads(Path(path).read_text("utf-8")) if path else {}
     return event.get("pull_request") or {}
@@ -352,7 +351,6 @@ class PullRequest:
 
 
 def _fields(value: object) -> Mapping[str, Any]:
-    """Return an object's fields, or none of another value."""
     return value if isinstance(value, dict) else {}
 
 
@@ -446,7 +444,6 @@ def main(paths: tuple[str, ...], **options: Any) -> None:
 
 
 def _run(paths: tuple[str, ...], options: Mapping[str, Any], environment: Mapping[str, str]) -> int:
-    """Judge the change, publish the result and return the exit status."""
     if len(options["name"].splitlines()) != 1 or "-->" in options["name"]:
         raise click.UsageError("--name is one line, without -->")
     commits = find_range(options["base"], environment, staged=options["staged"])
@@ -476,7 +473,6 @@ def _run(paths: tuple[str, ...], options: Mapping[str, Any], environment: Mappin
 
 
 def _absolute_place(history: str) -> str:
-    """Resolve the place of a history against the working directory."""
     scheme = "sqlite:///" if history.startswith("sqlite:///") else ""
     place = history.removeprefix(scheme)
     return history if "://" in place else f"{scheme}{Path(place).expanduser().absolute()}"

@@ -25,7 +25,6 @@ EXCLUDED_OPTIONS = ("json_schema", "rubric_weights", "weights", "reliability", "
 
 
 def _make_options() -> type[llm.Options]:
-    """Make plugin options from the settings of a council."""
     hints = get_type_hints(CouncilSettings, include_extras=True)
     shared_options: dict[str, Any] = {
         each.name: (hints[each.name], None)

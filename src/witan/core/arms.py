@@ -694,7 +694,6 @@ def _conclude(measure: Measure, margin: float) -> Conclusion:
 
 
 def _sentence(line: ArmDifference, margin: float, table: _Table) -> str:
-    """Describe a difference, its price and its subject."""
     first, second = table.name(line.first), table.name(line.second)
     if line.first == "self":
         second = "its one answer"
@@ -726,7 +725,6 @@ def _sentence(line: ArmDifference, margin: float, table: _Table) -> str:
 
 
 def _unknown(line: ArmDifference, measure: Measure, questions: str) -> str:
-    """Explain why a difference has no interval."""
     if measure.value is None:
         return f"{questions} {'is' if line.questions == 1 else 'are'} too few"
     if line.n_rows == 1:

@@ -158,7 +158,6 @@ class _QuotaMatching:
         return [self.assignment[row] for row in range(len(self.choices))]
 
     def _find_row(self, at: int, visited_rows: set[int]) -> bool:
-        """Take a free row, or one from a candidate with another choice."""
         for row, choices in enumerate(self.choices):
             if at not in choices or row in visited_rows or self.assignment.get(row) == at:
                 continue
@@ -169,7 +168,6 @@ class _QuotaMatching:
         return False
 
     def _find_candidate(self, row: int, most: Sequence[int], visited_rows: set[int]) -> bool:
-        """Take a candidate below its quota or with a spare row."""
         for at in self.choices[row]:
             if at in visited_rows:
                 continue

@@ -118,7 +118,6 @@ def _stacks(
     rules: Collection[str],
     names: AbstractSet[str],
 ) -> Iterator[tuple[Profile, list[Electorate]]]:
-    """Stack the wanted sessions, those of one shape together."""
     learned_weights = None
     if "weighted_borda" in rules and settings.reliability is None:
         learned_weights = learn_weights(everyone)
@@ -282,7 +281,6 @@ class _Counts:
 
 
 def _mean(taus: Floats) -> float | None:
-    """Mean over the sessions in which τ is defined."""
     known = taus[~np.isnan(taus)]
     return float(known.mean()) if len(known) else None
 

@@ -226,7 +226,6 @@ def _min_votes(race: _Race) -> int | None:
 def _place(
     electorates: Sequence[Electorate], rule: str, settings: Settings, min_votes: int = MIN_VOTES
 ) -> tuple[Placing, bool]:
-    """Places in sessions of one shape, and their independence of seat order."""
     rule_entry = RULES[rule]
     reliability = settings.reliability
     profile = stack(

@@ -346,7 +346,6 @@ class Block:
         return per_session(to_double(np.where(counts, z, z.dtype.type(nan))))
 
     def _score_rows(self, rule: str) -> list[list[Number] | None]:
-        """The scores of every session under a rule, from outcomes if present."""
         if rule not in self._scores:
             self._scores[rule] = self._count_scores(RULES[rule])
         return self._scores[rule]
@@ -367,7 +366,6 @@ class Block:
         return scores
 
     def _countable(self, rule: Rule, columns: NDArray[np.intp]) -> Iterator["_Part"]:
-        """Score all sessions at once; after an error, each one alone."""
         settings = self.settings
         parameters = settings.parameters if settings.rule == rule.name else {}
         if not len(columns):
@@ -562,7 +560,6 @@ class _Counting:
         return halves
 
     def _count(self, halves: Sequence[_Half]) -> None:
-        """Count sessions of one shape."""
         electorates = [half.electorate for half in halves]
         by_name = self.settings.reliability
         reliability = None if by_name is None else [by_name] * len(halves)
@@ -578,7 +575,6 @@ class _Counting:
             self._agree([halves[column] for column in models], _part(profile, models))
 
     def _agree(self, halves: Sequence[_Half], profile: Profile) -> None:
-        """Set the models' agreement and noise."""
         if any(self.casts[half.number].outcome is None for half in halves):  # which says it too
             for half, agreement in zip(halves, _agreements(halves, profile), strict=True):
                 half.kendall_w = agreement
@@ -594,7 +590,6 @@ class _Counting:
             half.noise = noise
 
     def _entries(self, number: int, halves: Sequence[_Half]) -> Entries:
-        """The rows of one session."""
         session_ballots, model_names = self.casts[number], self.named[number]
         length_by_seat = {
             answer.seat: answer.chars
@@ -623,7 +618,6 @@ class _Counting:
 def _in_order(
     rows: Mapping[Kind, Sequence[BallotEntry]], ballots: Sequence[Ballot]
 ) -> Sequence[BallotEntry]:
-    """Rows of both kinds in the order of the ballots."""
     if len(rows) == 1:
         [of_kind] = rows.values()
         return of_kind if isinstance(of_kind, GradedEntries) else tuple(of_kind)
@@ -645,7 +639,6 @@ def _part(profile: Profile, columns: Sequence[int]) -> Profile:
 
 
 def _session_entry(ballots: SessionBallots, models: _Half | None) -> SessionEntry:
-    """The row of the session itself, with its models' agreement and noise."""
     agreement = kendall_w = noise = None
     if models is not None:
         kendall_w, noise = models.kendall_w, models.noise
@@ -663,7 +656,6 @@ def _session_entry(ballots: SessionBallots, models: _Half | None) -> SessionEntr
 
 
 def _agreement(outcome: Outcome) -> float | None:
-    """Highest P(best) among the leaders."""
     leads = [line.p_best for line in outcome.standings if line.rank == 1 and line.votes > 0]
     return max((p for p in leads if p is not None), default=None)
 
@@ -715,7 +707,6 @@ def noise_of(fits: Sequence[Fitted]) -> list[Noise | None]:
 
 
 def _batch_noise(fit: AdditiveFit, unit: Unit) -> list[Noise | None]:
-    """The noise of every session of a batch."""
     usable = (fit.df >= 1) & (fit.residual_variance > 0)
     variance = np.where(usable, fit.residual_variance, 0.0)
     present = (fit.components >= 0).sum(axis=1)[fit.pattern]

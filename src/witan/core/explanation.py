@@ -541,7 +541,6 @@ def _prepare(
 
 
 def _explain_recount(electorate: Electorate, settings: Settings, outcome: Outcome) -> BatchCount:
-    """The same count once more, with its arrays kept."""
     reliability = None if settings.reliability is None else [settings.reliability]
     profile = stack([electorate], reliability=reliability)
     return count(outcome.rule, profile, [electorate], replace(settings, flips=False))
@@ -564,7 +563,6 @@ def _steps(ballots: Sequence[Ballot], count: BatchCount, outcome: Outcome) -> It
 
 
 def _explain_ballots(ballots: Sequence[Ballot]) -> Step:
-    """Every ballot as it came."""
     graded = any(ballot.grades for ballot in ballots)
     rows: list[tuple[Cell, ...]] = []
     for ballot in ballots:
@@ -589,7 +587,6 @@ def _grades_text(grades: Mapping[str, Any]) -> str:
 
 
 def _explain_counted(ballots: Sequence[Ballot], electorate: Electorate, settings: Settings) -> Step:
-    """The counted rankings, and all changes on the way to them."""
     weights = settings.weights
     rows = tuple(
         (vote.reviewer, ranking_text(vote.groups), vote.weight * weights.get(vote.reviewer, 1.0))
@@ -609,7 +606,6 @@ def _explain_counted(ballots: Sequence[Ballot], electorate: Electorate, settings
 
 
 def _recusals(ballots: Sequence[Ballot], recusal: str) -> Iterator[str]:
-    """Candidates removed from each ballot as the reviewer's own."""
     recusal_text = {"before": "before places are counted", "after": "after places are counted"}
     pairs = set()
     for ballot in ballots:
@@ -643,7 +639,6 @@ def _ceilings(ballots: Sequence[Ballot], rubric: Rubric) -> Iterator[str]:
 
 
 def _explain_input(count: BatchCount, outcome: Outcome) -> Step:
-    """The rule's input table: ranks, or grades if it reads them."""
     electorate, profile = count.electorates[0], count.profile
     header = ("reviewer", *electorate.candidates)
     if RULES[outcome.rule].needs == "grades":

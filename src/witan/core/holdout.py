@@ -622,7 +622,6 @@ def _add(
     settings: Settings,
     sums: "_Sums",
 ) -> None:
-    """Add the fitted panels' claims and the others' votes."""
     fit = evidence.fit
     n_candidates = len(fit.effects)
     prior = prior_of(settings.prior, evidence.unit, n_candidates, is_paired=evidence.paired)
@@ -656,7 +655,6 @@ def _sides_of(others: AdditiveFit, first: Rows, second: Rows) -> Floats:
 def _add_pairs(
     numbers: Rows, stated_p: Floats, expected: Floats, outcomes: Floats, sums: "_ClaimSums"
 ) -> None:
-    """Add pairs on the side of the likelier candidate."""
     known = ~(np.isnan(stated_p) | np.isnan(outcomes))
     p, q, hit = stated_p[known], expected[known], outcomes[known]
     hit = np.where(np.abs(p - 0.5) <= EQUAL, 0.5, hit)

@@ -371,7 +371,6 @@ def _count_highest(draws: Floats, eligible: NDArray[np.bool_]) -> NDArray[np.int
 
 
 def _normalise(shares: Floats) -> Floats:
-    """Turn counts of points into shares of all; 0: none."""
     whole: Floats = shares / np.maximum(shares.sum(axis=0), 1.0)
     return whole
 

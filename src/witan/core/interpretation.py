@@ -708,7 +708,6 @@ class _Reader:
         mismatch: bool,
         omitted: Sequence[str],
     ) -> Vote | str | None:
-        """Recuse, then count places."""
         own = self._own_candidates(ballot)
         if ballot.paired and own.intersection(sheet):
             return None
@@ -749,13 +748,11 @@ class _Reader:
 
 
 def _has_unreadable_grade(ballot: Ballot, name: str) -> bool:
-    """Test for an unreadable grade beside readable ones."""
     grades = _grades_by_criterion(ballot, name)
     return not all(_is_graded(ballot, grades, criterion) for criterion in grades)
 
 
 def _has_grade(ballot: Ballot, name: str) -> bool:
-    """Test for a readable grade on any criterion of a ballot."""
     grades = _grades_by_criterion(ballot, name)
     return any(_is_graded(ballot, grades, criterion) for criterion in grades)
 
@@ -766,7 +763,6 @@ def _grades_by_criterion(ballot: Ballot, name: str) -> Mapping[str, float | str]
 
 
 def _is_graded(ballot: Ballot, grades: Mapping[str, float | str], criterion: str) -> bool:
-    """Find a readable grade on this criterion."""
     within = NATIVE if ballot.scale is None else ballot.scale.of(criterion)
     return grade_on(within, grades.get(criterion)) is not None
 

@@ -101,7 +101,6 @@ def to_double(values: NDArray[Any]) -> Floats:
 
 
 def _integers_where_whole(values: NDArray[Any]) -> NDArray[Any]:
-    """Whole numbers as integers, the others as they are."""
     if values.dtype.kind != "f":
         return values
     whole = (values == np.rint(values)) & (np.abs(values) < 1 << 53)
@@ -258,14 +257,12 @@ class Outcomes:
         return list(zip(names, *flat, self._flags(), self._line_details(flat[1]), strict=True))
 
     def _flags(self) -> Iterable[tuple[str, ...]]:
-        """Flags of the safety gate of all lines."""
         if not self.gate_failures.any():
             return repeat((), self.seats.size)
         pairs = zip(self.names, self.count.electorates, strict=True)
         return [electorate.failed.get(name, ()) for names, electorate in pairs for name in names]
 
     def _line_details(self, scores: Sequence[float | None]) -> Iterable[Mapping[str, Any]]:
-        """Numbers of the rule of all lines."""
         columns = {
             name: chain.from_iterable(values) for name, values in self.rule_numbers[0].items()
         }
@@ -500,7 +497,6 @@ class Outcomes:
         }
 
     def _findings(self) -> dict[str, Sequence[Any]]:
-        """The findings of each session, with its cycles and warnings."""
         n, electorates = len(self), self.count.electorates
         disputes: list[tuple[str, ...]] = [()] * n
         cycles: list[tuple[tuple[str, ...], ...]] = [()] * n
@@ -669,13 +665,11 @@ def _bands(grades: Floats) -> NDArray[Any]:
 
 
 def _informing_ballots(batch: Outcomes, column: int) -> list[Vote]:
-    """The ballots informing the rule."""
     votes = batch.count.electorates[column].votes
     return list(compress(votes, batch.informing[column]))
 
 
 def _details(batch: Outcomes, column: int) -> dict[str, Any]:
-    """The rule's numbers of the session, and the number of people."""
     electorate = batch.count.electorates[column]
     details = {name: values[column] for name, values in batch.rule_numbers[1].items()}
     if "human" in electorate.kinds:
@@ -741,7 +735,6 @@ def _worth(
 
 
 def _idle_reviewers(batch: Outcomes, column: int) -> tuple[str, ...]:
-    """Reviewers with ballots, none of them informing the rule."""
     effective = {vote.reviewer for vote in _informing_ballots(batch, column)}
     votes = batch.count.electorates[column].votes
     effective_reviewers = dict.fromkeys(vote.reviewer for vote in votes if vote.weight > 0)
@@ -761,7 +754,6 @@ def _disputed_pairs(rule: Rule, names: Sequence[str], against: Flags) -> Iterato
 def _warnings(
     batch: Outcomes, column: int, idle: Sequence[str], against: Flags | None
 ) -> Iterator[str]:
-    """Warnings to read before believing the standings."""
     electorate = batch.count.electorates[column]
     if not batch.inference.is_connected[column]:
         yield (

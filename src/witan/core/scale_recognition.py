@@ -425,7 +425,6 @@ def _scale_of(criteria: dict[str, _Criterion], name: str) -> _Criterion:
 
 
 def _scale(criteria: Mapping[str, _Criterion]) -> Scale:
-    """The scale of all these grades together."""
     parts = _split_criteria(criteria)
     whole: Range | None = None
     others: tuple[Range, ...] = ()
@@ -641,7 +640,6 @@ def _stands_alone(numbers: _Numbers) -> bool:
 
 
 def _choose_range(numbers: _Numbers, criterion: str | None) -> tuple[Range, tuple[Range, ...]]:
-    """The range of these numbers, and alternatives."""
     low, high = numbers.low, numbers.high
     if low >= 0 and high <= 1:
         return UNIT, () if numbers.fractions or low < 1 else (FIVE, NATIVE)

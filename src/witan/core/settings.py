@@ -161,7 +161,6 @@ class Settings:
 
 
 def _check_known(kind: type[Settings], rule: str, options: Mapping[str, Any]) -> None:
-    """Refuse keywords unknown as settings and as rule parameters."""
     own = set() if rule == AUTO else set(RULES[rule].parameters)
     settings = {f.name for f in (*fields(kind), *fields(Counting))}
     for name in sorted(options.keys() - own):
@@ -177,7 +176,6 @@ def _scale(scale: object) -> Scale | None:
 
 
 def _numbers(settings: Settings) -> None:
-    """Refuse a non-number before any comparison."""
     for name in ("level", "threshold"):
         value = getattr(settings, name)
         if isinstance(value, bool) or not isinstance(value, int | float):

@@ -340,7 +340,6 @@ def _count(
     shared: SharedWork,
     on_unsuitable: OnUnsuitable | None,
 ) -> Iterator[tuple[BatchCount, Sequence[int]]]:
-    """Count all at once; after an error, each session alone."""
     try:
         yield count_under(profile, electorates, known_fits=shared.fits), range(len(electorates))
         return
@@ -414,7 +413,6 @@ def _unsuitable(electorate: Electorate, rule: str) -> UnsuitableBallots | None:
 
 
 def _over_time(everyone: Sequence[Electorate], settings: Settings) -> Outcomes:
-    """One outcome over all sessions in time order, or in given order."""
     is_timed = all(electorate.at is not None for electorate in everyone)
     if is_timed:
         everyone = sorted(everyone, key=lambda member: member.at or datetime.min)

@@ -103,7 +103,6 @@ def approval(votes: Sequence[bool | None], level: float = 0.95) -> Approval:
 
 @lru_cache(maxsize=256)
 def _share(approve: int, reject: int, level: float) -> Interval:
-    """Jeffreys' interval of the approving share."""
     tail = (1 - level) / 2
     a, b = approve + APPROVAL_PRIOR, reject + APPROVAL_PRIOR
     low = beta_quantile(tail, a, b) if approve else 0.0

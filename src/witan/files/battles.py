@@ -231,7 +231,6 @@ def _is_person(record: Mapping[str, Any], judge: str) -> bool:
 
 
 def _outcome(record: Mapping[str, Any], first: str, second: str) -> tuple[str, bool]:
-    """Return the outcome, and whether both answers are rated bad."""
     if "winner_model_a" in record:
         flags = ("winner_model_a", "winner_model_b", "winner_tie")
         winner_flags = [str(record.get(flag)).casefold() in ("1", "1.0", "true") for flag in flags]
@@ -299,7 +298,6 @@ def _conversations(record: Mapping[str, Any]) -> tuple[_Conversation, _Conversat
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    """Return texts of a list, a JSON list, or one text."""
     parsed_value = _parse_json(value)
     if isinstance(parsed_value, list):
         return tuple(text for text in parsed_value if isinstance(text, str))
@@ -327,7 +325,6 @@ def _content(value: object) -> str:
 
 
 def _parse_json(text: object) -> object:
-    """Parse a list that a table stores as JSON text."""
     if isinstance(text, str) and text[:1] in ("[", "{"):
         try:
             value: object = json.loads(text)

@@ -138,7 +138,6 @@ class _Failures:
 
 
 def _results(record: Mapping[str, Any]) -> list[Any]:
-    """Return the results of a file, a summary, or a line."""
     results = record.get("results", [record])
     if isinstance(results, dict):
         results = results.get("results")
@@ -189,7 +188,6 @@ def _piece_of_result(
 
 
 def _test(one: Mapping[str, Any]) -> int:
-    """Return the number of the test, from 1."""
     number = one.get("testIdx")
     if isinstance(number, bool) or not isinstance(number, int):
         raise Unreadable("testIdx", "is missing; expected the number of the test")
@@ -197,7 +195,6 @@ def _test(one: Mapping[str, Any]) -> int:
 
 
 def _prompt(one: Mapping[str, Any]) -> str:
-    """Return a result's prompt: its label, text or number, from 1."""
     number = one.get("promptIdx")
     label = one.get("prompt")
     text = label.get("label") if isinstance(label, dict) else None
@@ -233,14 +230,12 @@ def _assertions(one: Mapping[str, Any]) -> tuple[Reviews, Reviews]:
 
 
 def _components(one: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the results of a result's assertions."""
     grading = one.get("gradingResult")
     parts = grading.get("componentResults") if isinstance(grading, dict) else None
     return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
 
 
 def _free_name(name: str, names: Collection[str]) -> str:
-    """Return the name, numbered if another reviewer has it."""
     numbered = (name, *(f"{name}-{number}" for number in range(2, len(names) + 2)))
     return next(each for each in numbered if each not in names)
 
@@ -265,7 +260,6 @@ def _jury_metadata(score: object) -> Mapping[str, Any]:
 
 
 def _named_scores(one: Mapping[str, Any], grade: float) -> Grade | dict[str, Grade]:
-    """Return the named scores as criteria, with the holistic grade."""
     by_metric = one.get("namedScores")
     grade_by_metric = by_metric.items() if isinstance(by_metric, dict) else ()
     scores = {
@@ -277,7 +271,6 @@ def _named_scores(one: Mapping[str, Any], grade: float) -> Grade | dict[str, Gra
 
 
 def _assertion(value: object) -> str:
-    """Return the grader of an assertion: metric, model, or type."""
     if not isinstance(value, dict):
         return "assertion"
     for field in ("metric", "provider", "type"):
@@ -388,7 +381,6 @@ def _input(values: object) -> str:
 
 
 def _completion(output: object) -> str | None:
-    """Return the model's answer."""
     values = output if isinstance(output, dict) else {}
     if isinstance(values.get("completion"), str):
         return str(values["completion"])

@@ -560,7 +560,6 @@ def write_promptfoo_results(
 
 
 def _prompt(provider: str, results: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Describe a column of promptfoo's table."""
     own = [each for each in results if each["provider"]["id"] == provider]
     n_passed = sum(each["success"] for each in own)
     costs = [each["cost"] for each in own if "cost" in each]

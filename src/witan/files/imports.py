@@ -103,7 +103,6 @@ def _read_line(line: str) -> SessionImport:
 
 
 def _council_session(line: str, record: Mapping[str, Any]) -> SessionImport:
-    """Return a council session from its events."""
     session = session_from_json(line)
     session_name("session", session.id)
     check_years("at", session.opening.at)
@@ -160,7 +159,6 @@ def _imported_session(record: Mapping[str, Any]) -> SessionImport:
 
 
 def _order_count(pair: list[Any]) -> tuple[int, int]:
-    """Return the numbers of consistent pairs, and of pairs."""
     if len(pair) != 2 or not all(_is_whole(n) for n in pair) or pair[0] > pair[1]:
         raise Unreadable(
             "kept", f"contains {pair!r}; expected the number of pairs judged alike, and of pairs"
@@ -169,7 +167,6 @@ def _order_count(pair: list[Any]) -> tuple[int, int]:
 
 
 def _read_usage(records: object) -> tuple[AnswerEntry, ...]:
-    """Return the usage of answers; missing numbers are unknown."""
     if not isinstance(records, list) or not all(isinstance(one, dict) for one in records):
         raise Unreadable("took", "is not a list of answers' usage")
     return tuple(_answer(one) for one in records)

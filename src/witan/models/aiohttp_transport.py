@@ -267,7 +267,6 @@ def _word_failure(error: Exception) -> httpx2.TransportError:
 
 
 def _broken_off(error: Exception, response: aiohttp.ClientResponse) -> Exception:
-    """Explain why a body is incomplete."""
     if isinstance(error, HttpProcessingError):
         return _not_http(error.message)
     if not isinstance(error, aiohttp.ClientPayloadError):
@@ -285,7 +284,6 @@ def _not_http(problem: str) -> httpx2.RemoteProtocolError:
 
 
 def _system_error(error: Exception) -> Exception | None:
-    """Return the system's words for a failed connection."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return error.certificate_error
     return error.os_error if isinstance(error, aiohttp.ClientConnectorError) else None

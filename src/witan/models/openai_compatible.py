@@ -129,7 +129,6 @@ def broken_connection(error: httpx2.HTTPError, url: str) -> Failure:
 
 
 def _reason(error: BaseException) -> tuple[str, bool]:
-    """Return the reason of a failed connection, from the underlying system error."""
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return f"its certificate is not trusted ({cause.verify_message})", False
@@ -349,7 +348,6 @@ class Dialect:
         )
 
     def _fields(self, call: Call) -> dict[Field, dict[str, Any]]:
-        """Yield request fields beside model and messages, with their body values."""
         limit: Field = self.limit
         if limit in self.refused_fields:
             limit = "max_completion_tokens" if limit == "max_tokens" else "max_tokens"
@@ -622,7 +620,6 @@ class OpenAICompatible:
         return _Refusal(status, complaint, error)
 
     def _unsupported_error(self, call: Call, field: Field, refusal: _Refusal) -> ModelError:
-        """Return the error of a call with an unsupported option or limit."""
         if not field.startswith("max_") or not refusal.complaint.of_value:
             return refusal.error
         words = self._endpoint.redact(refusal.complaint.words).rstrip(".")
@@ -631,7 +628,6 @@ class OpenAICompatible:
         return ModelError(self._name, problem, refusal.status)
 
     def _problem(self, status: int, location: str | None) -> str:
-        """Describe a status, before the server's own message."""
         if 300 <= status < 400:
             new_address = self._endpoint.redact((location or "another address").partition("?")[0])
             return f"redirects to {new_address} ({status}), which is not followed"
@@ -659,7 +655,6 @@ async def _read_body(reply: HttpReply, reading: CompletionReader) -> None:
 
 
 async def _read_beginning(reply: HttpReply) -> bytes:
-    """Read the beginning of the body, enough for an error."""
     body = b""
     with suppress(httpx2.HTTPError):  # the status is enough
         async for piece in reply:

@@ -243,7 +243,6 @@ class CompletionReader:
             raise self._error("broke off in the middle of its JSON", transient=True) from error
 
     def _take(self, completion: object) -> None:
-        """Read a completion, or the part of one in an event."""
         if isinstance(completion, list) and completion:
             completion = completion[0]
         if not isinstance(completion, dict):
@@ -283,7 +282,6 @@ class CompletionReader:
             self._undelivered_pieces.append(content)
 
     def _flush_text(self) -> None:
-        """Pass on a piece of the body as one piece of text."""
         if self._undelivered_pieces:
             text = "".join(self._undelivered_pieces)
             self._undelivered_pieces.clear()
@@ -343,7 +341,6 @@ def _ignore_reasoning() -> None:
 
 
 def _reply(text: str, usage: Mapping[str, Any], *, cut: bool) -> Reply:
-    """Make a reply from a text and the server's usage."""
     cost, problems = read_cost(usage.get("cost"))
     bill_is_ignored = bool(problems)
     input_tokens, input_problem = read_tokens(usage.get("prompt_tokens"), "read")

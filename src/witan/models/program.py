@@ -101,7 +101,6 @@ class Program:
 
     @asynccontextmanager
     async def _run_process(self) -> AsyncIterator[Process]:
-        """Run the process in its own group; kill all of it afterwards."""
         try:
             process = await anyio.open_process(
                 self.argv,

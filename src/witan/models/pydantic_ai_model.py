@@ -413,7 +413,6 @@ def _require_package(name: str, provider: str) -> None:
 
 
 def _load(provider: str) -> None:
-    """Import the library, and the provider's own package."""
     with _IMPORTING:
         from pydantic_ai import direct, output, tools  # noqa: F401 - for its users
         from pydantic_ai.providers import infer_provider_class
@@ -431,7 +430,6 @@ def _rungs(model: "Model") -> Sequence[Rung]:
 
 
 def _refuses_form(error: Exception) -> bool:
-    """Return true if another output method may avoid the error."""
     from pydantic_ai import exceptions as ai
 
     if isinstance(error, ai.ModelContextWindowExceededError | ai.ModelQuotaExceededError):

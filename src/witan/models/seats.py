@@ -95,7 +95,6 @@ class SeatSpec:
 
 
 def _split_name(text: str) -> tuple[str, str]:
-    """Split a seat at its optional name."""
     match = _NAMED_SEAT.fullmatch(text)
     return (match[1], match[2].strip()) if match else ("", text.strip())
 
@@ -155,7 +154,6 @@ def check_url(url: str) -> str | None:
 
 
 def _parse_url_seat(source: str) -> SeatSpec:
-    """Parse a model on any OpenAI-compatible server."""
     url, _, model = source.partition("#")
     if problem := check_url(url):
         address = repr(url) if "@" not in url and "?" not in url else "the address"
@@ -419,7 +417,6 @@ def _model(
 
 
 def _key(spec: SeatSpec, environment: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """Return the variable of a seat's key and the key, if needed."""
     variables = key_variables(spec)
     if not variables:
         return None, None

@@ -351,7 +351,6 @@ def _unranked_seats(below: NDArray[np.unsignedinteger[Any]]) -> np.unsignedinteg
 
 
 def _has_tie(below: NDArray[np.unsignedinteger[Any]]) -> bool:
-    """True if some ballot places two candidates equal."""
     unranked = _unranked_seats(below)
     return any(
         bool(((below[:, i] == below[:, j]) & (below[:, i] != unranked)).any())

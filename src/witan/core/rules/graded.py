@@ -270,7 +270,6 @@ def _keep_two_votes(votes: NDArray[Any]) -> NDArray[Any]:
 def _standardise(
     grades: NDArray[Any], weights: Floats | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Score, error and varied ballots, for any grades and weights."""
     values, present = _to_floats(grades)
     size = np.maximum(present.sum(axis=1, keepdims=True), 1)
     z = np.where(present, values - values.sum(axis=1, keepdims=True) / size, 0.0)

@@ -147,7 +147,6 @@ class _Results:
 
 
 def _follow(costs: _Costs, results: _Results) -> None:
-    """Average places over all optimal rankings, in batches of sessions."""
     from witan.core.rules.kemeny_search import optima_of, place_sums
 
     n_candidates, n_sessions = results.score.shape
@@ -162,7 +161,6 @@ def _follow(costs: _Costs, results: _Results) -> None:
 def _follow_few(
     costs: _Costs, results: _Results, has_votes: NDArray[np.bool_], sessions: NDArray[np.intp]
 ) -> None:
-    """Average over voted candidates alone if they are few enough."""
     seats = voted_first(has_votes[:, sessions])
     few = _Costs(
         costs.wins[seats[:, np.newaxis], seats, sessions],
@@ -197,7 +195,6 @@ def _choose(costs: _Costs, results: _Results, profile: Profile, sessions: NDArra
 
 
 def _choose_alone(costs: _Costs, results: _Results, target: NDArray[np.bool_], s: int) -> None:
-    """Rank one session of many candidates."""
     from witan.core.rules.kemeny_search import cost, rank_session
 
     over = costs.wins[..., s]
@@ -210,7 +207,6 @@ def _choose_alone(costs: _Costs, results: _Results, target: NDArray[np.bool_], s
 
 
 def _batches(n_candidates: int, n_sessions: int) -> Iterator[slice]:
-    """Slices of sessions with tables inside the cache."""
     step = max(1, CELLS // (n_candidates << n_candidates))
     for start in range(0, n_sessions, step):
         yield slice(start, min(start + step, n_sessions))

@@ -737,7 +737,6 @@ def _level(order: Index, other: Index, goals: Goals) -> bool:
 
 
 def _movable(order: Index, goals: Goals) -> bool:
-    """True if some candidate can move and every goal stays level."""
     free = ~np.eye(len(order), dtype=np.bool_)
     for pair_costs, slack in goals:
         free &= np.abs(gains(pair_costs, order)) <= slack

@@ -375,6 +375,5 @@ def _bit_type(n_candidates: int) -> np.dtype[Any]:
 
 
 def _has(sets: NDArray[Any], member: Any) -> NDArray[np.bool_]:
-    """Find the sets with the member's bit."""
     member_bits: NDArray[np.bool_] = (sets >> member & 1).astype(np.bool_)
     return member_bits

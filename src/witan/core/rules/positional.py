@@ -285,7 +285,6 @@ def mean_rank(profile: Profile) -> Scores:
 
 
 def _borda(profile: Profile, variant: BordaVariant, weights: Floats | None) -> Scores:
-    """Count any variant of Borda under the given ballot weights."""
     present = presence(profile.places)
     last, longest = _lengths(profile, present, variant)
     one_last, one_longest = _common(last), _common(longest)
@@ -326,7 +325,6 @@ def _common(lengths: Lengths) -> int:
 
 
 def _counter(largest: int) -> type[np.uint8 | np.int16 | np.int64]:
-    """Smallest type sufficient for the count."""
     if largest < 1 << 8:
         return np.uint8
     return np.int16 if largest < 1 << 15 else np.int64

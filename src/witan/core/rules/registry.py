@@ -169,7 +169,6 @@ class Rule:
 
 
 def _gather(n_sessions: int, parts: Iterator[tuple[slice, Scores]]) -> Scores:
-    """Write the scores of each block into arrays for all sessions."""
     where, first = next(parts)
     if where.stop == n_sessions:
         return first

@@ -344,7 +344,6 @@ class Gradings:
         return Count(n, "ballots with two grades or more", MIN_BALLOTS)
 
     def _correlate_within(self, part: _Part, count_column: str, *names: str) -> Measure:
-        """Correlate values centred within ballots."""
         count = Count(
             getattr(self._table, count_column)[part.own_rows].sum(),
             _SUBJECT_OF_COUNT[count_column],

@@ -183,7 +183,6 @@ def _replace(codes: Codes, values: list[int], dtype: type[np.signedinteger[Any]]
 
 
 def _encode_outcomes(column: Column) -> Codes:
-    """Codes of outcomes."""
     numbers = _whole_numbers(column)
     if numbers is not None and len(numbers) and numbers.min() >= 0 and numbers.max() <= SECOND:
         return numbers.astype(np.int8)
@@ -197,7 +196,6 @@ def _encode_outcomes(column: Column) -> Codes:
 
 
 def _encode_sessions(column: Column) -> NDArray[np.int32]:
-    """Codes of sessions; whole numbers in a dense range stay."""
     numbers = _whole_numbers(column)
     if numbers is None:
         codes, _ = _number("session", column)
@@ -260,7 +258,6 @@ def _number_arrow(name: str, column: Any) -> tuple[Codes, list[Any]]:
 
 
 def _look_up(name: str, column: Column, index: Index) -> Codes:
-    """Look up each cell's number in the index, extending it as needed."""
     try:
         # Bytes are filled twice as fast as an array, but hold the first 256 numbers only.
         return np.frombuffer(bytearray(map(index.__getitem__, column)), dtype=np.uint8)

@@ -325,7 +325,6 @@ def _ratings(matchups: MatchupSums, names: Names, terms: Terms) -> Ratings | Non
 
 
 def _efforts(answers: AnswerSums | None, place: Counts, n_models: int) -> tuple[Effort, ...]:
-    """Add up the cost and time of each model's answers."""
     if answers is None:
         return (Effort(),) * n_models
 
@@ -353,7 +352,6 @@ def _efforts(answers: AnswerSums | None, place: Counts, n_models: int) -> tuple[
 
 
 def _order_by_rating(board: ModelSums) -> tuple[Array, Flags]:
-    """Ratings in board order, and pairs ahead of each other."""
     n_models = len(board.models)
     key, ahead = np.full(n_models, np.nan), np.zeros((n_models, n_models), dtype=np.bool_)
     if board.ratings is not None:
@@ -390,7 +388,6 @@ def _groups(board: ModelSums, may: Flags) -> Counts:
 
 
 def _round_noise(key: Array) -> Array:
-    """Round away summation noise."""
     # Never finer than the unit itself: numbers that are all but 0 differ by dust alone.
     rounded: Array = np.round(key / np.fmax.reduce(np.abs(key), initial=1.0), DIGITS)
     return rounded
@@ -576,7 +573,6 @@ def _confidence(coverage: float | None, n_sessions: int) -> Confidence:
 
 
 def _rank_interval(order: Order, row: int) -> tuple[int | None, int | None]:
-    """Best and worst rank of a model within noise."""
     if order.clear_leads is None:
         return None, None
     above = int(order.clear_leads[order.rows, row].sum())
@@ -585,7 +581,6 @@ def _rank_interval(order: Order, row: int) -> tuple[int | None, int | None]:
 
 
 def _tied_with_next(order: Order, row: int) -> bool | None:
-    """True if noise explains the difference to the next of its group."""
     if order.clear_leads is None:
         return None
     place = int(np.flatnonzero(order.rows == row)[0])
@@ -609,7 +604,6 @@ def _contenders(board: ModelSums, order: Order) -> tuple[str, ...]:
 def _rating_of_row(
     board: ModelSums, row: int
 ) -> tuple[float | None, float | None, Interval | None]:
-    """A model's rating, error and interval."""
     ratings, place = board.ratings, int(board.rating_rows[row])
     if ratings is None or place < 0:
         return None, None, None
@@ -659,7 +653,6 @@ def _is_beyond_noise(line: LeaderboardLine, before: LeaderboardLine, level: floa
 
 
 def _p_beats(board: ModelSums, rows: list[int]) -> tuple[tuple[float | None, ...], ...]:
-    """P(one model is stronger than another), in line order."""
     if board.ratings is None:
         return ((None,) * len(rows),) * len(rows)
     known = board.rating_rows[rows]
@@ -669,7 +662,6 @@ def _p_beats(board: ModelSums, rows: list[int]) -> tuple[tuple[float | None, ...
 
 
 def _warnings(board: ModelSums, terms: Terms) -> list[str]:
-    """Warnings about the scores and the ratings."""
     warnings = [
         f"{model} had one and the same score in all {int(n)} sessions: its error is unknown"
         for model, n, constant in zip(

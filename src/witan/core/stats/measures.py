@@ -141,7 +141,6 @@ def _of_sides(
     statistic: Callable[[Array], Array],
     sides: Sequence[Side],
 ) -> JackknifeEstimate:
-    """A scalar estimate with the degrees of freedom of its sides."""
     if fewest_buckets(sums, sides) < MIN_BUCKETS:
         return whole._replace(std_error=np.full_like(whole.std_error, np.nan))
     total = sums.sum(axis=0, keepdims=True)
@@ -176,7 +175,6 @@ def _buckets_with_data(sums: Array, shape: tuple[int, ...]) -> NDArray[np.bool_]
 
 
 def _conclude(estimate: Array, left_out: Array, has_data: NDArray[np.bool_]) -> JackknifeEstimate:
-    """Spread of the delete-one estimates."""
     n = has_data.sum(axis=0)
     divisor = np.maximum(n, 1)
     centre = np.where(has_data, left_out, 0.0).sum(axis=0) / divisor

@@ -278,7 +278,6 @@ def _design_effect(share: Floats, sizes: Floats, variance: Floats, alone: Floats
 
 
 def _share_interval(share: Floats, votes: Floats, level: float) -> tuple[Floats, Floats]:
-    """Compute Jeffreys' interval of so many votes."""
     ends = np.full((2, *share.shape), np.nan)
     for at in np.flatnonzero(~np.isnan(share)).tolist():
         p, m = float(share[at]), float(votes[at])

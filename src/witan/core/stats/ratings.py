@@ -296,7 +296,6 @@ def conclude(
 
 
 def _student(clusters: Clusters | None, level: float) -> tuple[float, float]:
-    """Return degrees of freedom and an interval's half-width in errors."""
     degrees = math.inf if clusters is None else clusters.n - 1.0
     return degrees, t_quantile(0.5 + level / 2, degrees) if degrees > 0 else math.nan
 
@@ -336,7 +335,6 @@ def _list_few(names: Sequence[str], kind: str) -> str:
 
 
 def _group_warnings(fit: Fit) -> list[str]:
-    """Warn about unconnected models."""
     warnings = []
     if not fit.counts.present.all():
         warnings.append(f"{fit.name_models(~fit.counts.present)} met nobody and cannot be rated")
@@ -443,7 +441,6 @@ def rate(
 
 
 def _session_warnings(n_sessions: int | None, n_models: int, *, cluster: bool) -> list[str]:
-    """Describe where the errors allow too little, or nothing, for sessions."""
     if n_sessions is None:
         unknown = (
             "without sessions, comparisons are taken as independent and errors may be too small"
@@ -535,7 +532,6 @@ def _sum_by_bucket(bucket: Codes, first: Codes, second: Codes, pull: Array, n_mo
 
 
 def _warnings(n_buckets: int, n_models: int) -> list[str]:
-    """Describe where the errors rest on little."""
     if n_buckets == 1:
         return ["all comparisons fall into one group of sessions: how ratings vary is unknown"]
     if n_buckets <= n_models:

@@ -107,7 +107,6 @@ def unknown_table(path: str, names: Sequence[str], columns: Mapping[str, str]) -
 
 
 def _unread_columns(header: Header, shape: str) -> list[str]:
-    """Return the columns of no known field or criterion."""
     criteria, criteria_are_guessed = header.criteria()
     places_read = header.places(ALIASES) | _session_places(header, shape)
     places_read |= set() if criteria_are_guessed else {place for _, place in criteria}
@@ -189,7 +188,6 @@ def table_format(
 
 
 def _unknown_texts(header: Header, sample: Sequence[Sequence[str]]) -> bool:
-    """Find a text column of no known field, perhaps the judge."""
     places = header.places(ALIASES)
     return any(
         name and place not in places and _is_text(place, sample)
@@ -231,7 +229,6 @@ def _json_format(source: OpenedFile, first: str, columns: Mapping[str, str]) -> 
 
 
 def _object(line: str) -> Mapping[str, Any]:
-    """Return the JSON object on a line, or an empty one."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
@@ -265,7 +262,6 @@ def _is_promptfoo(record: Mapping[str, Any]) -> bool:
 
 
 def _prefers(header: Header) -> bool:
-    """True if there are columns of chosen and of rejected answers."""
     return any(
         header.place(name) is not None
         and header.place(name.replace("chosen", "rejected")) is not None

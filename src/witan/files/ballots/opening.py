@@ -291,7 +291,6 @@ def _buffer(chunks: Iterator[bytes]) -> BinaryIO:
 
 
 def _binary(stream: IO[Any]) -> BinaryIO:
-    """Return the binary stream of a text stream, or encode its text."""
     below = getattr(stream, "buffer", stream)
     if isinstance(below, io.TextIOBase):
         return _buffer(text.encode() for text in iter(lambda: below.read(_CHUNK), ""))
@@ -314,7 +313,6 @@ def _unpack(path: str, stream: BinaryIO) -> BinaryIO:
 
 
 def _to_utf8(path: str, stream: BinaryIO) -> BinaryIO:
-    """Convert UTF-16 with a byte order mark to UTF-8."""
     encoding = _UTF16.get(cast("io.BufferedReader", stream).peek(2)[:2])
     if encoding is None:
         return stream
@@ -451,7 +449,6 @@ def _tap(source: OpenedFile, on_object: Callable[[dict[str, Any]], None]) -> Ite
 
 
 def _values(source: OpenedFile) -> Iterator[object]:
-    """Yield the values of a document, each as soon as complete."""
     parts: list[str] = []
     size, n_open, n_passed = 0, 0, 0
     for part in _text_pieces(source):
@@ -511,7 +508,6 @@ def _parse_rest(text: str, path: str, n_lines: int) -> Iterator[object]:
 
 
 def _complete(text: str) -> Iterator[tuple[object, int]]:
-    """Yield each complete object or array in a text, and its end."""
     start = _skip(text, 0)
     while start < len(text) and text[start] == "{":
         try:

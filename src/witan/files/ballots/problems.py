@@ -249,7 +249,6 @@ def scale_parts(
 
 
 def _scales_in_file(evidence: GradeEvidence, path: str) -> Scales:
-    """Return the scales of a file."""
     try:
         return evidence.scales()
     except UnclearScale as error:
@@ -258,7 +257,6 @@ def _scales_in_file(evidence: GradeEvidence, path: str) -> Scales:
 
 
 def _set_scale(ballot: Ballot, scale: Scale | None, default_scale: Scales | None) -> Ballot:
-    """Return the ballot with this scale, its own, or the default."""
     if not ballot.grades:
         return ballot if ballot.scale is None else replace(ballot, scale=None)
     if scale is not None:

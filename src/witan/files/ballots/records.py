@@ -141,7 +141,6 @@ def _not_json(reason: str) -> Unreadable:
 
 
 def _is_text(record: dict[str, Any]) -> bool:
-    """True if all text inside can be written as UTF-8."""
     try:
         json.dumps(record, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -359,7 +358,6 @@ def _to_record(row: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, 
 
 
 def _drop_nulls(grades: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields with values; the others belong to other rows."""
     return {
         key: _drop_nulls(grade) if isinstance(grade, dict) else grade
         for key, grade in grades.items()
@@ -432,7 +430,6 @@ def _row(ballot: Ballot) -> dict[str, Any]:
 
 
 def _grade(candidate: str, criterion: str | None, grade: Any) -> dict[str, Any]:
-    """Return one grade: a number, or text if not a valid number."""
     place = {"candidate": candidate, "criterion": criterion}
     if isinstance(grade, int | float) and not isinstance(grade, bool) and isfinite(grade):
         return place | {"grade": float(grade)}

@@ -436,7 +436,6 @@ class _PairReader:
 
 
 def _outcome(text: str, first: str, second: str) -> str:
-    """Return the outcome from a word or from the winner's name."""
     outcome = OUTCOMES.get(fold_name(text))
     position_word = {first: "first", second: "second"}.get(text)
     if outcome and position_word and outcome != position_word:
@@ -564,7 +563,6 @@ def _complete(
     stem: str,
     report: ProblemReport,
 ) -> Rows:
-    """Add missing session and reviewer columns to a long table."""
     header.require("candidate")
     session = _sessions(header, stem)
     added_columns = [name for name in ("session", "reviewer") if name not in header]
@@ -577,7 +575,6 @@ def _complete(
 
 
 def _sessions(header: Header, stem: str, *, rowwise: bool = False) -> Namer:
-    """Return a function to name a row's session."""
     if "session" in header:
         cell = header.cell("session")
         return lambda row, _: cell(row)
@@ -639,7 +636,6 @@ def _melt(
     rows: Iterator[tuple[int, list[str]]],
     report: ProblemReport,
 ) -> Rows:
-    """Convert a wide table to one row per grade."""
     header, per_judge = form.header, form.column_owner == "judge"
     if per_judge:
         header.require("candidate")

@@ -101,7 +101,7 @@ CATALOGUE: Mapping[str, CatalogueRow] = MappingProxyType(
             CatalogueRow(
                 "explain", "Show step by step why the leader leads.", "counting", tool=False
             ),
-            CatalogueRow("recount", "Count a stored session again, without a call.", "recount"),
+            CatalogueRow("recount", "Count a stored session again, without a call.", "sessions"),
             CatalogueRow("rules", "List the rules and when to use them.", "rules"),
             CatalogueRow("rubrics", "List the rubrics, or show one.", "rules"),
             CatalogueRow("profiles", "List the councils that can be asked.", "profiles"),

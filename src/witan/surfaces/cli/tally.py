@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         OutcomeExplanation,
         RuleComparison,
     )
-    from witan.service.operations.recount import RecountResult
+    from witan.service.operations.sessions import RecountResult
 
 
 NOTES = """Several files are one body of ballots; - is standard input. All that `witan import` reads
@@ -376,7 +376,7 @@ def explain_command() -> click.Command:
 
 def recount_command() -> click.Command:
     """Make the command ``witan recount``."""
-    from witan.service.operations.recount import recount
+    from witan.service.operations.sessions import recount
 
     return value_command(
         recount,

@@ -10,9 +10,8 @@ from witan.deliberation.events import SeatEvent
 from witan.deliberation.session import State
 from witan.service.json_output import field_docs
 from witan.service.session_records import StreamedEvent
-from witan.surfaces.http.problems import TITLES, Problem
-from witan.surfaces.openai.chat import CompletionChunk
-from witan.surfaces.openai.errors import OpenAIError, error_object
+from witan.surfaces.http.problems import TITLES, OpenAIError, Problem, error_object
+from witan.surfaces.openai.replies import CompletionChunk
 from witan.surfaces.openai.responses import ResponseEvent
 
 Responses: TypeAlias = dict[int | str, dict[str, Any]]

@@ -18,13 +18,16 @@ from witan.service.sessions.running import RunningSession
 from witan.service.sessions.spending import LOCAL
 from witan.service.sessions.stream import StreamMessage, resume_point
 from witan.surfaces.http.endpoints import (
+    AFTER,
     ServiceOf,
     add_session_route,
     add_value_route,
     api_router,
+    event_frame,
+    frames,
     reply,
+    stream_response,
 )
-from witan.surfaces.http.events import AFTER, event_frame, frames, stream_response
 from witan.surfaces.http.observers import MEDIA_TYPE
 from witan.surfaces.http.openapi import (
     Responses,

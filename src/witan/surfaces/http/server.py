@@ -36,7 +36,7 @@ from witan.service.worker_pool import cancel_counting
 from witan.surfaces.http import routes
 from witan.surfaces.http.connections import MOST_SURPLUS, Connection, ServerConnections
 from witan.surfaces.http.door import Clients, Door, FinishedRequest
-from witan.surfaces.http.events import Streams
+from witan.surfaces.http.endpoints import Streams
 from witan.surfaces.http.observers import Metrics, log_request
 from witan.surfaces.http.openapi import complete_document
 from witan.surfaces.http.problems import respond_to_error, respond_to_invalid, respond_to_refused

@@ -23,14 +23,22 @@ from witan.surfaces.http.endpoints import (
     ClientOf,
     Hops,
     ServiceOf,
+    check_room,
+    frames,
     reply,
     run_while_connected,
+    stream_admitted,
 )
-from witan.surfaces.http.events import check_room, frames, stream_admitted
 from witan.surfaces.http.openapi import Responses, event_stream, openai_error_responses
-from witan.surfaces.openai.chat import ChatFrames, Completion, completion
-from witan.surfaces.openai.errors import openai_problem
-from witan.surfaces.openai.replies import ReplyForm, refusal, trust_headers
+from witan.surfaces.http.problems import openai_problem
+from witan.surfaces.openai.replies import (
+    ChatFrames,
+    Completion,
+    ReplyForm,
+    completion,
+    refusal,
+    trust_headers,
+)
 from witan.surfaces.openai.requests import (
     MESSAGE_ID,
     RESPONSE_ID,

@@ -35,7 +35,7 @@ from witan.surfaces.report.document import (
 from witan.surfaces.report.names import BY_NAME, CandidateNames
 
 if TYPE_CHECKING:
-    from witan.service.operations.recount import RecountResult
+    from witan.service.operations.sessions import RecountResult
 
 DISSENTS = 8
 """Reviewers that have a sentence each; of more, their number is said."""

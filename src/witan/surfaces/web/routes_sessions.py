@@ -17,8 +17,12 @@ from witan.errors import HistoryConflict, InvalidBallot, InvalidParameter, Unkno
 from witan.history.ballots import HumanVote, Paper, check_code
 from witan.service.catalogue import redact
 from witan.service.dispatch import ServedSessions, dispatch, keep_typed
-from witan.service.operations.recount import RecountParameters, recount
-from witan.service.operations.sessions import ForgetParameters, ShowParameters
+from witan.service.operations.sessions import (
+    ForgetParameters,
+    RecountParameters,
+    ShowParameters,
+    recount,
+)
 from witan.service.operations.sessions import forget as forget_session
 from witan.service.operations.sessions import show as show_session
 from witan.service.operations.voting import cast_vote, check_unvoted, paper_for, reveal_paper
@@ -28,8 +32,7 @@ from witan.service.sessions.manager import Service
 from witan.service.sessions.running import RunningSession
 from witan.service.sessions.spending import LOCAL
 from witan.service.stored_sessions import SessionStore
-from witan.surfaces.http.endpoints import ClientOf, ServiceOf
-from witan.surfaces.http.events import AFTER, stream_response
+from witan.surfaces.http.endpoints import AFTER, ClientOf, ServiceOf, stream_response
 from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.report.names import find_seat
 from witan.surfaces.report.session import RecountView

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from witan.surfaces.mcp.clients import CLIENTS
+from witan.surfaces.cli.serve import CLIENTS
 
 TABLES = {"codex": "mcp_servers", "vscode": "servers", "zed": "context_servers"}
 

@@ -60,9 +60,8 @@ if TYPE_CHECKING:
     from witan.service.config.configuration import Config
     from witan.service.config.serve import ServeSettings
     from witan.service.council import Council
-    from witan.service.local_councils import LocalCouncils
     from witan.service.operations.reports import HistoryReports
-    from witan.service.sessions.councils import CouncilProfile, Councils
+    from witan.service.sessions.councils import CouncilProfile, Councils, LocalCouncils
 
 
 Seating: TypeAlias = "Councils | LocalCouncils"

@@ -49,8 +49,9 @@ MODULES: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("show", "forget"), "sessions"),
         **dict.fromkeys(("init", "doctor"), "setup"),
         **dict.fromkeys(("export", "import"), "files"),
-        **{name: name for name in ("batch", "serve", "vote")},
-        "mcp": "serve",
+        "batch": "batch",
+        "vote": "vote",
+        **dict.fromkeys(("serve", "mcp"), "serve"),
     }
 )
 """The module beside this one that makes a command; of others `reports` does."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import click
 
-from witan.service.local_councils import LocalCouncils, ignore_note
 from witan.service.operations.ask import JudgeRequest
 from witan.service.parameters import Parameters, parameters_of
 from witan.service.text import list_text
@@ -135,7 +134,7 @@ def make_arm_batch(  # noqa: PLR0917 - the last by name
     tasks: "Sequence[BatchRow]",
     chosen: "BatchOptions",
     options: Mapping[str, Any],
-    say: Callable[[str], None] = ignore_note,
+    say: Callable[[str], None] = lambda _: None,
     *,
     sessions: Sequence[str] | None = None,
     **more: Any,
@@ -150,6 +149,8 @@ def make_arm_batch(  # noqa: PLR0917 - the last by name
 
 
 def _seat_jury(history: Any, options: Mapping[str, Any], say: Callable[[str], None]) -> "Council":
+    from witan.service.sessions.councils import LocalCouncils
+
     names = _judge_names(options["judges"])
     prices = {name: price for name, price in options["prices"] if name in names}
     councils = LocalCouncils(
@@ -225,8 +226,10 @@ def compare_answer(
     if session.text is None or session.status == "interrupted":
         echo("there is no final answer to compare with others", err=True)
         return True
+    from witan.service.sessions.councils import LocalCouncils
+
     with ExitStack() as stack:
-        place = open_record(options, ignore_note)
+        place = open_record(options, lambda _: None)
         history = None if place is None else stack.enter_context(place.history)
         councils = LocalCouncils(options["config"], council_prices(options), history=history)
         batch = batch_of_one(request, councils.council(request), options, history, session.id)

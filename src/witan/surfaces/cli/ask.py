@@ -59,9 +59,9 @@ if TYPE_CHECKING:
     from witan.history import History
     from witan.service.council import Council
     from witan.service.history_access import RecordingPlace
-    from witan.service.local_councils import LocalCouncils
     from witan.service.operations.ask import Turn
     from witan.service.operations.plan import PlanSummary
+    from witan.service.sessions.councils import LocalCouncils
     from witan.surfaces.cli.live_session import LiveSession
 
 
@@ -322,7 +322,7 @@ def _planned_councils(
     options: Mapping[str, Any], history: "History | None" = None
 ) -> "LocalCouncils":
     """Make councils for planning, without keys."""
-    from witan.service.local_councils import LocalCouncils
+    from witan.service.sessions.councils import LocalCouncils
 
     return LocalCouncils(
         options["config"],

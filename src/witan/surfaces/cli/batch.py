@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from witan.service.arms import ArmBatch
     from witan.service.batch import Batch, BatchRow, Progress, RowResult
     from witan.service.council import Council
-    from witan.service.local_councils import LocalCouncils
+    from witan.service.sessions.councils import LocalCouncils
 
 OF_A_ROW = (
     "question",
@@ -305,7 +305,7 @@ def _make_batch(
 ) -> "Batch | ArmBatch":
     """Seat the council, and with arms their jury; make the batch."""
     from witan.service.batch import Batch, BatchOptions
-    from witan.service.local_councils import LocalCouncils
+    from witan.service.sessions.councils import LocalCouncils
 
     has_arms = wants_arms(options)
     if has_arms and tasks[0].texts:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from witan.errors import InvalidParameter, Remedy, Way, WitanError
-from witan.service.ballots import BallotFormat
+from witan.service.ballots import SECTION, BallotFormat
 from witan.service.catalogue import CATALOGUE, Operation, find_operation
 from witan.service.parameters import (
     Parameter,
@@ -33,6 +33,7 @@ from witan.surfaces.cli.options import (
     json_option,
     section,
     stack_options,
+    strict_option,
 )
 from witan.surfaces.terminal import echo
 
@@ -340,3 +341,7 @@ def _type(parameter: Parameter) -> Any:
             max_open="lt" in bounds,
         )
     return click.types.convert_type(parameter.kind)
+
+
+format_options = section(SECTION, parameter_options(BallotFormat), strict_option)
+"""Options of how the ballots of files are read."""

@@ -19,8 +19,8 @@ from witan.errors import MissingExtra, WitanError
 from witan.files.session_files import write_session
 from witan.models.seats import describe_risk
 from witan.service.history_access import RecordingPlace
-from witan.service.local_councils import LocalCouncils
 from witan.service.session_recording import SessionRecorder
+from witan.service.sessions.councils import LocalCouncils
 from witan.service.sessions.manager import Service
 from witan.service.sessions.running import RunningSession
 from witan.service.sessions.spending import LOCAL

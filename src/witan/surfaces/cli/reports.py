@@ -11,8 +11,7 @@ import click
 
 from witan.service.catalogue import find_operation
 from witan.service.history_access import load_history_config
-from witan.surfaces.cli.ballot_files import format_options
-from witan.surfaces.cli.commands import Open, value_command
+from witan.surfaces.cli.commands import Open, format_options, value_command
 from witan.surfaces.cli.options import (
     Decorator,
     config_option,
@@ -68,7 +67,6 @@ def open_source(options: Mapping[str, Any]) -> "Iterator[tuple[Source, Config]]"
     if engine is not None and lake is None:
         raise click.UsageError("--engine sums a lake: name its folder with --lake")
     from witan.analytics.sources import HistorySource, open_lake
-    from witan.service.history_access import load_history_config
     from witan.surfaces.cli.stored_sessions import open_history
 
     config = load_history_config(options["config"], options["history"])
@@ -91,7 +89,7 @@ def _of_files(options: Mapping[str, Any], config: "Config") -> "Iterator[Source]
 
     from witan.analytics.sources import HistorySource
     from witan.history import History
-    from witan.surfaces.cli.ballot_files import Body
+    from witan.surfaces.cli.tally import Body
 
     body = Body(options)
     with (

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from witan.deliberation.session import Session
     from witan.service.catalogue import Operation
     from witan.service.history_access import RecordingPlace
-    from witan.service.local_councils import LocalCouncils
     from witan.service.operations.ask import Turn
     from witan.service.parameters import Parameters
+    from witan.service.sessions.councils import LocalCouncils
     from witan.surfaces.cli.live_session import LiveSession
     from witan.surfaces.cli.panel import Panel
 

@@ -79,7 +79,7 @@ class CouncilReply(TypedDict):
     missing: Sequence[str]
     trust: str
     leaders: Sequence[str]
-    outcome: OutcomeSummary | None  # type: ignore[valid-type]
+    outcome: OutcomeSummary | None
     chairman: str | None
     labels: Mapping[str, str]
     approved: bool | None

@@ -17,9 +17,8 @@ from starlette.routing import Route
 
 from witan.deliberation import events as e
 from witan.service.sessions.stream import Stream
-from witan.surfaces.web.assets import ASSETS, asset
 from witan.surfaces.web.live import Feed, LivePage, follow_live
-from witan.surfaces.web.rendering import PAGE_POLICY, render_live
+from witan.surfaces.web.rendering import ASSETS, PAGE_POLICY, asset, render_live
 
 
 class LiveServer:

@@ -105,7 +105,7 @@ class TestContainer:
                 tmp_path / "witan/bin/python",
                 "-c",
                 "import opentelemetry.sdk, psycopg, mcp\nfrom witan.surfaces.http import server\n"
-                "from witan.surfaces.web import assets\nimport witan\nprint(witan.__file__)",
+                "from witan.surfaces.web import rendering\nimport witan\nprint(witan.__file__)",
             ],
             cwd=tmp_path / "wheels",
             env=environment,

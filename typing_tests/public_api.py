@@ -106,7 +106,7 @@ def read(session: Session) -> None:
     assert_type(session.recount("schulze", without=["ada"]), Outcome)
     assert_type(session.conversation, tuple[Message, ...])
     assert_type(witan.session_from_json(witan.session_to_json(session, indent=2)), Session)
-    assert_type(witan.session_to_html(session, votes=session.ballots), str)
+    assert_type(witan.session_to_html(session), str)
     assert_type(
         [witan.events.event_from_json(witan.events.event_to_json(e)) for e in session.events],
         list[Event],

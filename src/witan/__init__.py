@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from witan.service.council import Council as Council
     from witan.service.council import ask as ask
     from witan.service.council import judge as judge
-    from witan.surfaces.session_pages import session_to_html as session_to_html
+    from witan.surfaces.report import session_to_html as session_to_html
 
 _HOMES = {
     "witan.analytics.audits": ("audit", "AuditReport"),
@@ -91,7 +91,7 @@ _HOMES = {
     "witan.files.ballots": ("read_ballots", "write_ballots"),
     "witan.history": ("History",),
     "witan.service.council": ("ask", "judge", "Council"),
-    "witan.surfaces.session_pages": ("session_to_html",),
+    "witan.surfaces.report": ("session_to_html",),
 }
 
 _SUBJECTS = (

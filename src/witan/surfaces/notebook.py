@@ -129,7 +129,7 @@ def result_html(result: object) -> str | None:
     Its styles stay inside, and nothing in it runs. None for what Markdown shows, and where the
     library that writes pages is missing.
     """
-    from witan.surfaces.session_pages import report_to_html, session_to_html
+    from witan.surfaces.report import report_to_html, session_to_html
 
     try:
         if isinstance(result, Session):

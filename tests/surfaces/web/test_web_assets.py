@@ -12,9 +12,8 @@ import pytest
 from sessions import Story
 from witan.deliberation.session import Session
 from witan.errors import UnknownName
-from witan.surfaces.web.assets import ASSETS, asset, asset_href
 from witan.surfaces.web.live import LivePage
-from witan.surfaces.web.rendering import render_live, render_session
+from witan.surfaces.web.rendering import ASSETS, asset, asset_href, render_live, render_session
 
 WEB = Path(str(files("witan.surfaces.web")))
 

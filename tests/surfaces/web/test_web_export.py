@@ -8,7 +8,7 @@ from markup import parsed
 from sessions import Story
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
-from witan.surfaces.web.assets import style_source
+from witan.surfaces.web.rendering import style_source
 
 
 @pytest.fixture

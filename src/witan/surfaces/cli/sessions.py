@@ -74,7 +74,7 @@ def show_command(
     with open_named_sessions(options) as store:
         result = operation.handler(store, ShowParameters(session))
         if html is not None:
-            from witan.surfaces.session_pages import session_to_html
+            from witan.surfaces.report import session_to_html
 
             write_whole(session_to_html(result).encode(), html)
         elif events:

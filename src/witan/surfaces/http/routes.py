@@ -37,8 +37,7 @@ from witan.surfaces.http.openapi import (
     problem_responses,
     text_response,
 )
-from witan.surfaces.web.assets import style_source, styles
-from witan.surfaces.web.rendering import export_html
+from witan.surfaces.web.rendering import export_html, style_source, styles
 from witan.surfaces.web.responses import CompressedResponse
 from witan.version import __version__
 

@@ -44,8 +44,8 @@ from witan.service.sessions.running import contain_errors
 from witan.service.sessions.spending import LOCAL
 from witan.surfaces.mcp.replies import address
 from witan.surfaces.mcp.tools import TOOLS, ToolCall, ToolReply, describe_faults, list_tools
+from witan.surfaces.report import session_to_html
 from witan.surfaces.report.session import origin_text, question_beginning
-from witan.surfaces.session_pages import session_to_html
 from witan.version import __version__
 
 JSON, HTML = "application/json", "text/html"

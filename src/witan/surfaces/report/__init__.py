@@ -1,10 +1,17 @@
-"""Write each result as one report for all surfaces."""
+"""Write each result as one report for all surfaces, and as a page of its own."""
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
+from witan.errors import MissingExtra
 from witan.surfaces.report.document import Report
 
-__all__ = ["Report", "has_report", "report_of"]
+if TYPE_CHECKING:
+    from witan.deliberation.session import Session
+    from witan.service.session_records import CouncilSession, ImportedSession
+
+
+__all__ = ["Report", "has_report", "report_of", "report_to_html", "session_to_html"]
 
 _WRITERS = {
     "ArmBatchReport": "batch.batch_report",
@@ -56,3 +63,30 @@ def report_of(result: object) -> Report:
 def has_report(kind: type) -> bool:
     """True if results of this type have a report."""
     return kind.__name__ in _WRITERS
+
+
+def session_to_html(session: "Session | CouncilSession | ImportedSession") -> str:
+    """Write a page with its own styles, no script, nothing fetched.
+
+    Raises
+    ------
+    MissingExtra
+        If what writes pages is not installed.
+    """
+    try:
+        from witan.surfaces.web.rendering import export_html
+    except ModuleNotFoundError as error:
+        raise MissingExtra("a page of a session", "serve") from error
+    from witan.deliberation.session import Session
+    from witan.service.session_records import CouncilSession
+
+    return export_html(CouncilSession(session) if isinstance(session, Session) else session)
+
+
+def report_to_html(report: Report) -> str:
+    """Write a report as such a page; errors as there."""
+    try:
+        from witan.surfaces.web.rendering import export_report_html
+    except ModuleNotFoundError as error:
+        raise MissingExtra("a page of a report", "serve") from error
+    return export_report_html(report)

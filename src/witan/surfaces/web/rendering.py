@@ -1,10 +1,13 @@
 """Views as HTML: pages, files, and parts of live pages."""
 
+import hashlib
 import re
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date
 from functools import lru_cache
+from importlib.resources import files
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote, urlencode
@@ -13,6 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup
 
 from witan.deliberation.session import Session
+from witan.errors import UnknownName
 from witan.history import SessionSummary
 from witan.service.catalogue import redact
 from witan.service.operations.ask import QuestionRequest
@@ -27,7 +31,6 @@ from witan.surfaces.report.session import (
     question_beginning,
     readable_question,
 )
-from witan.surfaces.web.assets import STYLES, asset_href, style_source, styles
 from witan.surfaces.web.escaping import exact_html, finalize, to_html, trusted_html
 from witan.surfaces.web.forms import BLANK, FilledForm, council_sections, form_fields
 from witan.surfaces.web.markdown import render_html
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from witan.service.sessions.councils import CouncilProfile
     from witan.surfaces.report.session import RecountView
     from witan.surfaces.web.live import LivePage
+
 
 PAGE_POLICY = (
     "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
@@ -513,3 +517,57 @@ def _summarize(running_session: RunningSession) -> SessionSummary:
         relation=opened.relation,
         has_events=False,
     )
+
+
+STYLES = (
+    "base.css",
+    "text.css",
+    "session.css",
+    "figures.css",
+    "charts.css",
+    "reports.css",
+    "composer.css",
+)
+"""In the order in which they are read."""
+
+SCRIPTS = (
+    "page.js",
+    "session.js",
+    "charts.js",
+    "text.js",
+    "composer.js",
+    "htmx.min.js",
+    "hx-sse.min.js",
+)
+
+ASSETS = {
+    **dict.fromkeys(STYLES, "text/css; charset=utf-8"),
+    **dict.fromkeys(SCRIPTS, "text/javascript; charset=utf-8"),
+    "icon.svg": "image/svg+xml",
+}
+"""Every file that a browser may ask for, and its media type."""
+
+
+@lru_cache(maxsize=32)
+def asset(name: str) -> bytes:
+    """Return the bytes of an asset."""
+    if name not in ASSETS:
+        raise UnknownName("asset", name, sorted(ASSETS))
+    return files(__package__).joinpath("assets", name).read_bytes()
+
+
+@lru_cache(maxsize=32)
+def asset_href(name: str, base: str = "") -> str:
+    """Return the address of an asset, which names its content."""
+    return f"{base}/assets/{name}?v={hashlib.sha256(asset(name)).hexdigest()[:12]}"
+
+
+@lru_cache(maxsize=1)
+def styles() -> str:
+    """Join all styles, for a page that stands alone."""
+    return "\n".join(asset(name).decode() for name in STYLES)
+
+
+def style_source(text: str) -> str:
+    """Return the source of this style for a content security policy."""
+    return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

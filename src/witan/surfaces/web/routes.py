@@ -8,9 +8,8 @@ from starlette.responses import RedirectResponse, Response
 from witan.errors import UnknownName
 from witan.surfaces.http.door import COOKIE, Clients
 from witan.surfaces.web import routes_asking, routes_reports, routes_sessions
-from witan.surfaces.web.assets import ASSETS, asset
 from witan.surfaces.web.forms import read_form
-from witan.surfaces.web.rendering import render
+from witan.surfaces.web.rendering import ASSETS, asset, render
 from witan.surfaces.web.responses import (
     CompressedResponse,
     HtmlPage,

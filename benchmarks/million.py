@@ -234,10 +234,12 @@ def calibrated_with_contrasts(profile: Profile) -> tuple[Scores, NDArray[np.bool
     apart = np.empty((len(pairs), n_sessions), dtype=np.bool_)
     for where, block in profile.blocks():
         fit = fit_grades(block)
+        factors = fit.variance_factors()
         score[:, where], error[:, where] = fit.effects, fit.std_errors()
         enough = t_quantile(0.975, float(fit.df[0]))  # nobody abstains: one freedom for all
         for line, (i, j) in enumerate(pairs):
-            difference, uncertain = fit.contrasts(i, j)
+            difference = fit.effects[i] - fit.effects[j]
+            uncertain = np.sqrt(fit.residual_variance * factors[fit.pattern, i, j])
             np.greater(np.abs(difference), enough * uncertain, out=apart[line, where])
     return Scores(score, error), apart
 

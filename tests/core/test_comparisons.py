@@ -102,8 +102,8 @@ class TestEncoding:
         assert got.session is not None
         assert [words[got.session.tolist().index(s)] for s in got.session] == words
 
-    def test_names_in_one_hash_slot_stay_distinct(self):
-        """More names than hash slots are all distinguished."""
+    def test_thousands_of_names_stay_distinct(self):
+        """Twenty thousand names in columns of fixed width are all distinguished."""
         names = np.array([f"provider/model-{k}" for k in range(20_000)])
         rng = np.random.default_rng(11)
         first = np.concatenate([np.arange(20_000), rng.integers(0, 20_000, 30_000)])

@@ -311,7 +311,9 @@ class TestPower:
         )
         fit = fit_rows(profile.grades)
 
-        difference, error = fit.contrasts(0, 2)
+        difference = fit.effects[0] - fit.effects[2]
+        factors = fit.variance_factors()[fit.pattern, 0, 2]
+        error = np.sqrt(fit.residual_variance * factors)
         reach = t_quantile(0.975, float(fit.df[0])) * error
         covered = (np.abs(difference - 1.0) <= reach).mean()
 

@@ -17,8 +17,7 @@ from witan.core.profile import Electorate, Floats, Profile
 from witan.core.rules import RULES
 from witan.core.settings import AUTO, Settings
 from witan.core.stats.agreement import kendall_taus
-from witan.core.stats.learning import learn_weights
-from witan.core.tally import SharedWork, Task, count_task, prepare
+from witan.core.tally import SharedWork, Task, count_task, prepare, reliability_by_session
 from witan.errors import InvalidParameter, NothingToCount, UnknownName, UnsuitableBallots
 
 
@@ -118,20 +117,13 @@ def _stacks(
     rules: Collection[str],
     names: AbstractSet[str],
 ) -> Iterator[tuple[Profile, list[Electorate]]]:
-    learned_weights = None
-    if "weighted_borda" in rules and settings.reliability is None:
-        learned_weights = learn_weights(everyone)
-    if settings.reliability is not None:
-        learned_weights = [settings.reliability] * len(everyone)
-    places = [at for at, electorate in enumerate(everyone) if electorate.session in names]
-    everyone = [everyone[at] for at in places]
-    learned_weights = None if learned_weights is None else [learned_weights[at] for at in places]
-    for numbers in group_by_shape(everyone):
-        stacked_electorates = [everyone[number] for number in numbers]
-        weights = (
-            None if learned_weights is None else [learned_weights[number] for number in numbers]
-        )
-        yield stack(stacked_electorates, reliability=weights), stacked_electorates
+    reliability = reliability_by_session(everyone, settings, rules)
+    places = np.array([at for at, one in enumerate(everyone) if one.session in names])
+    for members in group_by_shape([everyone[at] for at in places]):
+        numbers = places[members].tolist()
+        stacked = [everyone[number] for number in numbers]
+        weights = None if reliability is None else [reliability[number] for number in numbers]
+        yield stack(stacked, reliability=weights), stacked
 
 
 class SessionOutcomes(Mapping[str, Outcome]):

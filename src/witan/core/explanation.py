@@ -21,8 +21,7 @@ from witan.core.scale import Scale, read_grade
 from witan.core.settings import AUTO, Settings
 from witan.core.stats.additive import SCALE_DF
 from witan.core.stats.distributions import t_cdf
-from witan.core.stats.learning import learn_weights
-from witan.core.tally import prepare, put_on_scale, tally_electorates
+from witan.core.tally import prepare, put_on_scale, reliability_by_session, tally_electorates
 from witan.errors import MissingParameter, NothingToCount, UnknownName, UnsuitableBallots
 
 MATRIX_LIMIT = 25
@@ -252,18 +251,14 @@ def explain_calibrated(session: ExplainedSession) -> Iterator[Step]:
     )
 
 
-def _matchup_step(session: ExplainedSession) -> Step:
-    counts = matchups(session.profile)
-    over = counts.wins[:, :, 0]
+def _matchups(session: ExplainedSession) -> Iterator[Step]:
+    if len(session.names) > MATRIX_LIMIT:
+        return
+    over = matchups(session.profile).wins[:, :, 0]
     cells = [[f"{over[i, j]:g}–{over[j, i]:g}" for j in range(len(over))] for i in range(len(over))]
     ballots = "weight of the ballots" if session.weighs else "ballots"
     words = f"Each cell: {ballots} that place the row above the column, and the reverse."
-    return session.matrix("Head to head", [words], cells)
-
-
-def _matchups(session: ExplainedSession) -> Iterator[Step]:
-    if len(session.names) <= MATRIX_LIMIT:
-        yield _matchup_step(session)
+    yield session.matrix("Head to head", [words], cells)
 
 
 def tournament(session: ExplainedSession) -> Iterator[Step]:
@@ -427,20 +422,6 @@ def _scores(session: ExplainedSession) -> tuple[tuple[Cell, ...], ...]:
     )
 
 
-def hand_count(count: BatchCount, top: Sequence[int]) -> Iterator[Step]:
-    """Tables of the rule's arithmetic for one session.
-
-    Parameters
-    ----------
-    count
-        One session.
-    top : sequence of int
-        The seats of the first two lines (one, where there is one candidate).
-    """
-    table = ExplainedSession(count, list(top))
-    yield from _ARITHMETIC.get(count.rule.name, show_scores)(table)
-
-
 _ARITHMETIC: dict[str, Callable[[ExplainedSession], Iterator[Step]]] = {
     "borda": borda,
     "weighted_borda": weighted_borda,
@@ -535,8 +516,8 @@ def _prepare(
     )
     if at is None:
         raise NothingToCount(f"session {name!r} has no ballot of the kind {settings.kind!r}")
-    if settings.rule == "weighted_borda" and settings.reliability is None:
-        settings = replace(settings, reliability=learn_weights(electorates)[at])
+    if reliability := reliability_by_session(electorates, settings, (settings.rule,)):
+        settings = replace(settings, reliability=reliability[at])
     return electorates[at], settings
 
 
@@ -555,7 +536,7 @@ def _steps(ballots: Sequence[Ballot], count: BatchCount, outcome: Outcome) -> It
     seats = {name: seat for seat, name in enumerate(electorate.candidates)}
     top = [seats[line.candidate] for line in outcome.standings[:2]]
     yield _explain_input(count, outcome)
-    yield from hand_count(count, top)
+    yield from _ARITHMETIC.get(count.rule.name, show_scores)(ExplainedSession(count, top))
     yield _standings(outcome)
     if len(top) == 2:
         yield _difference(count, outcome, top)
@@ -718,12 +699,10 @@ def _intervals(count: BatchCount, outcome: Outcome) -> Step:
     threshold = count.settings.threshold
     rows: list[tuple[Cell, ...]] = []
     for line in outcome.standings[:2]:
-        reach = None if line.std_error is None else threshold * line.std_error
-        known = line.score is not None and reach is not None
-        low = line.score - reach if known and line.score is not None and reach is not None else None
-        high = (
-            line.score + reach if known and line.score is not None and reach is not None else None
-        )
+        low = high = None
+        if line.score is not None and line.std_error is not None:
+            reach = threshold * line.std_error
+            low, high = line.score - reach, line.score + reach
         rows.append((line.candidate, line.score, line.std_error, low, high))
     tied = outcome.standings[0].tied_with_next
     words = f"Score ∓ {threshold:g} errors: the two {'overlap' if tied else 'do not overlap'}."
@@ -743,5 +722,4 @@ def _flips(outcome: Outcome) -> str:
         return "The first place is shared, so there is no lead to end."
     ballots = "1 ballot" if n == 1 else f"{n} ballots"
     most = "" if outcome.flip_is_exact else "At most "
-    start = f"{most}{ballots}"
-    return f"{start}, removed or reversed, would end the lead of {outcome.leaders[0]}."
+    return f"{most}{ballots}, removed or reversed, would end the lead of {outcome.leaders[0]}."

@@ -225,21 +225,24 @@ def count_electorates(
     if _needs_history(settings):
         yield _over_time(counting, settings), 0
         return
-    learned_weights = None
-    if settings.rule == "weighted_borda" and settings.reliability is None:
-        learned_weights = learn_weights(counting)
+    reliability = reliability_by_session(counting, settings, (settings.rule,))
     if only is not None:
-        wanted = [
-            number for number, electorate in enumerate(counting) if electorate.session in only
-        ]
-        counting = [counting[number] for number in wanted]
-        learned_weights = (
-            None if learned_weights is None else [learned_weights[number] for number in wanted]
-        )
+        wanted = [at for at, electorate in enumerate(counting) if electorate.session in only]
+        counting = [counting[at] for at in wanted]
+        reliability = None if reliability is None else [reliability[at] for at in wanted]
     for start in range(0, len(counting), SESSIONS_AT_ONCE):
         part = slice(start, start + SESSIONS_AT_ONCE)
-        weights = learned_weights[part] if learned_weights is not None else None
+        weights = None if reliability is None else reliability[part]
         yield from _count_in_order(counting[part], settings, weights, on_unsuitable, check_wanted)
+
+
+def reliability_by_session(
+    electorates: Sequence[Electorate], settings: Settings, rules: Collection[str]
+) -> Sequence[Mapping[str, float]] | None:
+    """Weights of reviewers in each session: given, or learned where a rule reads them."""
+    if settings.reliability is not None:
+        return [settings.reliability] * len(electorates)
+    return learn_weights(electorates) if "weighted_borda" in rules else None
 
 
 def _needs_history(settings: Settings) -> bool:
@@ -358,16 +361,12 @@ def _count(
 def _tasks(
     everyone: Sequence[Electorate],
     settings: Settings,
-    learned: Sequence[Mapping[str, float]] | None,
+    reliability: Sequence[Mapping[str, float]] | None,
 ) -> Iterator[Task]:
     """Group sessions by shape, in blocks, and choose a rule for each."""
     for numbers in group_by_shape(everyone):
         chosen = [everyone[number] for number in numbers]
-        weights: list[Mapping[str, float]] | None = None
-        if settings.reliability is not None:
-            weights = [settings.reliability] * len(chosen)
-        elif learned is not None:
-            weights = [learned[number] for number in numbers]
+        weights = None if reliability is None else [reliability[number] for number in numbers]
         profile = stack(chosen, reliability=weights)
         yield from _group_by_rule(settings, numbers, profile)
 

@@ -98,16 +98,6 @@ class AdditiveFit:
         comparable = component[:, :, np.newaxis] == component[:, np.newaxis]
         return np.where(comparable & (component >= 0)[:, np.newaxis], factors, np.nan)
 
-    def contrasts(self, i: int, j: int) -> tuple[Floats, Floats]:
-        """effect[i] − effect[j] and its standard error, shape (S,) each."""
-        inverse, component = self.inverses, self.components
-        factor = inverse[:, i, i] + inverse[:, j, j] - 2 * inverse[:, i, j]
-        factor = np.where(
-            (component[:, i] == component[:, j]) & (component[:, i] >= 0), factor, np.nan
-        )
-        error = np.sqrt(self.residual_variance * factor[self.pattern])
-        return self.effects[i] - self.effects[j], error
-
     def std_errors(self) -> Floats:
         """Standard error of centred effects, (C, S); NaN without residual freedom."""
         own = np.diagonal(self.inverses, axis1=1, axis2=2)

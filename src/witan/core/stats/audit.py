@@ -23,7 +23,9 @@ from witan.core.stats.measures import (
     Count,
     Measure,
     centred_correlation,
+    compare_correlations,
     correlation,
+    divide_means,
     estimate_measure,
     join_buckets,
     lack_data,
@@ -304,21 +306,12 @@ def _criterion(table: CriterionSums, name: str | None, code: int, level: float) 
             per_bucket(table.bucket[mine], *columns(mine, spread)),
             ratio, n_units, "variance", level=level,
         ),
-        variance_over_overall=estimate_measure(
-            both(spread),
-            lambda totals: ratio(totals[:, :2]) / ratio(totals[:, 2:]),
-            n_units, "ratio", level=level, link="log", sides=(slice(0, 2), slice(2, 4)),
-        ),
+        variance_over_overall=divide_means(both(spread), n_units, level),
         length=estimate_measure(
             per_bucket(table.bucket[mine], *columns(mine, length)),
             centred_correlation, n_grades, "correlation", level=level, link="fisher",
         ),
-        length_beyond_overall=estimate_measure(
-            both(length),
-            lambda totals: centred_correlation(totals[:, :3]) - centred_correlation(totals[:, 3:]),
-            n_grades, "difference of correlations", level=level,
-            sides=(slice(0, 3), slice(3, 6)),
-        ),
+        length_beyond_overall=compare_correlations(both(length), n_grades, level),
     )  # fmt: skip
 
 

@@ -12,13 +12,14 @@ from witan.core.stats.measures import (
     Measure,
     MeasureUnit,
     centred_correlation,
+    compare_correlations,
+    compare_means,
     count_text,
     estimate_measure,
     join_buckets,
     lack_data,
     per_bucket,
     rate,
-    ratio,
     undefined_measure,
 )
 from witan.core.stats.sums import LengthSums, VoteSums
@@ -340,20 +341,9 @@ class LengthVotes:
         if human:
             return undefined_measure(Count(0, of, MIN_LENGTH_VOTES), BEYOND, PEOPLE_THEMSELVES)
         names = (f"{prefix}ll", f"{prefix}lx", f"{prefix}xx")
-        sums = join_buckets(
-            (self._table.bucket[rows], self._columns(rows, *names)),
-            (self._table.bucket[self._people], self._columns(self._people, *names)),
-        )
-        column = getattr(self._table, count_column)
-        count = _smaller_count(column[rows].sum(), column[self._people].sum(), of, MIN_LENGTH_VOTES)
-        return estimate_measure(
-            sums,
-            lambda totals: centred_correlation(totals[:, :3]) - centred_correlation(totals[:, 3:]),
-            count,
-            BEYOND,
-            level=self._level,
-            sides=(slice(0, 3), slice(3, 6)),
-        )
+        sums = self._beside_people(rows, *names)
+        count = self._smaller_count(rows, count_column, of, MIN_LENGTH_VOTES)
+        return compare_correlations(sums, count, self._level)
 
     def _longer(self, rows: Rows) -> Measure:
         sums = per_bucket(self._table.bucket[rows], *self._columns(rows, "longer", "decided"))
@@ -364,25 +354,21 @@ class LengthVotes:
         if human:
             count = Count(0, PAIRS, MIN_LENGTH_PAIRS)
             return undefined_measure(count, "difference of shares", PEOPLE_THEMSELVES)
-        sums = join_buckets(
-            (self._table.bucket[rows], self._columns(rows, "longer", "decided")),
-            (self._table.bucket[self._people], self._columns(self._people, "longer", "decided")),
-        )
-        decided = self._table.decided
-        count = _smaller_count(
-            decided[rows].sum(), decided[self._people].sum(), PAIRS, MIN_LENGTH_PAIRS
-        )
-        return estimate_measure(
-            sums,
-            lambda totals: ratio(totals[:, :2]) - ratio(totals[:, 2:]),
-            count,
-            "difference of shares",
-            level=self._level,
-            sides=(slice(0, 2), slice(2, 4)),
+        sums = self._beside_people(rows, "longer", "decided")
+        count = self._smaller_count(rows, "decided", PAIRS, MIN_LENGTH_PAIRS)
+        return compare_means(sums, count, "difference of shares", self._level)
+
+    def _beside_people(self, rows: Rows, *names: str) -> Array:
+        bucket, people = self._table.bucket, self._people
+        return join_buckets(
+            (bucket[rows], self._columns(rows, *names)),
+            (bucket[people], self._columns(people, *names)),
         )
 
-
-def _smaller_count(n_own: float, people: float, of: str, minimum: int) -> Count:
-    return (
-        Count(n_own, of, minimum) if n_own <= people else Count(people, f"{of} by people", minimum)
-    )
+    def _smaller_count(self, rows: Rows, name: str, of: str, minimum: int) -> Count:
+        n_own, n_people = (
+            column.sum() for part in (rows, self._people) for column in self._columns(part, name)
+        )
+        if n_own <= n_people:
+            return Count(n_own, of, minimum)
+        return Count(n_people, f"{of} by people", minimum)

@@ -20,9 +20,12 @@ from witan.core.stats.audit_biases import (
 from witan.core.stats.measures import (
     Count,
     Measure,
-    MeasureUnit,
     centred_correlation,
+    compare_correlations,
+    compare_means,
     correlation,
+    divide,
+    divide_means,
     estimate_measure,
     join_buckets,
     lack_data,
@@ -125,12 +128,6 @@ class Slopes:
             level=level,
             sides=(slice(at, at + 1), rest),
         )
-
-
-def divide(numerator: Array, denominator: Array) -> Array:
-    """Divide one by the other; NaN: the other is not above 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(denominator > 0, numerator / denominator, np.nan)
 
 
 def _slope(sums: Array) -> Array:
@@ -325,15 +322,8 @@ class Gradings:
         return estimate_measure(sums, _excess, count, "grade points", level=self._level)
 
     def _spread(self, part: _Part) -> Measure:
-        return estimate_measure(
-            self._side_by_side(part.own_rows, part.everybody, "spread", "gradings"),
-            lambda totals: divide(ratio(totals[:, :2]), ratio(totals[:, 2:])),
-            self._ballots(part),
-            "ratio",
-            level=self._level,
-            link="log",
-            sides=(slice(0, 2), slice(2, 4)),
-        )
+        sums = self._side_by_side(part.own_rows, part.everybody, "spread", "gradings")
+        return divide_means(sums, self._ballots(part), self._level)
 
     def _flat_rate(self, part: _Part) -> Measure:
         sums = self._sum_buckets(part.own_rows, "flat", "gradings")
@@ -344,11 +334,8 @@ class Gradings:
         return Count(n, "ballots with two grades or more", MIN_BALLOTS)
 
     def _correlate_within(self, part: _Part, count_column: str, *names: str) -> Measure:
-        count = Count(
-            getattr(self._table, count_column)[part.own_rows].sum(),
-            _SUBJECT_OF_COUNT[count_column],
-            MIN_BESIDE,
-        )
+        n = getattr(self._table, count_column)[part.own_rows].sum()
+        count = Count(n, _SUBJECT_OF_COUNT[count_column], MIN_BESIDE)
         sums = self._sum_buckets(part.own_rows, *names)
         return estimate_measure(
             sums, centred_correlation, count, "correlation", level=self._level, link="fisher"
@@ -359,14 +346,8 @@ class Gradings:
         count = Count(min(mine, theirs), _SUBJECT_OF_COUNT["rests"], MIN_BESIDE)
         if not part.n_others:
             return undefined_measure(count, "difference of correlations", ALL_OF_THEM)
-        return estimate_measure(
-            self._side_by_side(part.own_rows, part.other_rows, "rr", "rx", "rxx"),
-            lambda totals: centred_correlation(totals[:, :3]) - centred_correlation(totals[:, 3:]),
-            count,
-            "difference of correlations",
-            level=self._level,
-            sides=(slice(0, 3), slice(3, 6)),
-        )
+        sums = self._side_by_side(part.own_rows, part.other_rows, "rr", "rx", "rxx")
+        return compare_correlations(sums, count, self._level)
 
     def _for_itself(self, part: _Part) -> Measure:
         count = Count(
@@ -391,14 +372,10 @@ class Gradings:
     def _position_effect(self, part: _Part) -> Measure:
         table = self._table
         n = min(table.n_first[part.own_rows].sum(), table.n_last[part.own_rows].sum())
-        return estimate_measure(
-            self._sum_buckets(part.own_rows, "first_excess", "n_first", "last_excess", "n_last"),
-            lambda totals: ratio(totals[:, :2]) - ratio(totals[:, 2:]),
-            Count(n, "grades at the first place and at the last", MIN_ENDS),
-            "grade points",
-            level=self._level,
-            sides=(slice(0, 2), slice(2, 4)),
-        )
+        count = Count(n, "grades at the first place and at the last", MIN_ENDS)
+        names = ("first_excess", "n_first", "last_excess", "n_last")
+        sums = self._sum_buckets(part.own_rows, *names)
+        return compare_means(sums, count, "grade points", self._level)
 
 
 def _excess(sums: Array) -> Array:
@@ -593,14 +570,8 @@ class Reviewers:
             np.where(last, table.excess_votes, 0),
         )
         n = min(table.excess_votes[first].sum(), table.excess_votes[last].sum())
-        return estimate_measure(
-            sums,
-            lambda totals: ratio(totals[:, :2]) - ratio(totals[:, 2:]),
-            Count(n, "votes at the first place and at the last", MIN_ENDS),
-            "difference of shares",
-            level=self._level,
-            sides=(slice(0, 2), slice(2, 4)),
-        )
+        count = Count(n, "votes at the first place and at the last", MIN_ENDS)
+        return compare_means(sums, count, "difference of shares", self._level)
 
     def _first_place_share(self, codes: list[int]) -> Measure:
         table = self._choose_rows(self._tables.positions, codes)
@@ -632,24 +603,16 @@ class Reviewers:
             (ballots.bucket, (ballots.spread, ballots.gradings)),
             (panel.bucket[self._panel], (panel.spread[self._panel], panel.gradings[self._panel])),
         )
-        return estimate_measure(
-            sums,
-            lambda totals: divide(ratio(totals[:, :2]), ratio(totals[:, 2:])),
-            Count(ballots.gradings.sum(), "ballots with grades", MIN_BALLOTS),
-            "ratio",
-            level=self._level,
-            link="log",
-            sides=(slice(0, 2), slice(2, 4)),
-        )
+        count = Count(ballots.gradings.sum(), "ballots with grades", MIN_BALLOTS)
+        return divide_means(sums, count, self._level)
 
     def _agreement(self, sums: ReviewerSums, prefix: str, count_column: str, of: str) -> Measure:
         names = (count_column, *(prefix + name for name in ("x", "y", "xx", "yy", "xy")))
-        unit: MeasureUnit = "correlation"
         return estimate_measure(
             per_bucket(sums.bucket, *(getattr(sums, name) for name in names)),
             correlation,
             Count(getattr(sums, count_column).sum(), of, MIN_JUDGED),
-            unit,
+            "correlation",
             level=self._level,
             link="fisher",
         )

@@ -1,9 +1,7 @@
 """Comparisons of models as small integers, and the sums for ratings.
 
 Columns of text become codes: those of Arrow and pandas by their own operations on whole columns,
-others at the speed of one dictionary lookup a cell. Text that numpy holds at fixed width is hashed
-as integers, and what the hash finds is compared in full, so a collision costs time and never
-correctness.
+others at the speed of one dictionary lookup a cell.
 """
 
 from collections import defaultdict
@@ -29,20 +27,11 @@ Codes = NDArray[np.integer[Any]]
 Column = Collection[Any]
 Index = defaultdict[Any, int]
 
-TEXT_ROWS = 1 << 14
-"""Rows of fixed-width text hashed at once, so that they stay inside the cache."""
-
 CODE_ROWS = 1 << 17
 """Comparisons counted at once, so that their keys stay inside the cache."""
 
 DENSE_MODELS = 128
 """Up to this many models, gradients of a session are summed faster dense than sparse."""
-
-SLOT_BITS = 16
-"""Slots of the hash table, as a power of two: few of a thousand names share one."""
-
-SPREAD = np.uint64(0x9E3779B97F4A7C15)
-"""2⁶⁴ over the golden ratio: multiplying by it spreads keys over the high bits (Knuth)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -231,8 +220,8 @@ def _number(name: str, column: Any) -> tuple[Codes, list[Any]]:
         codes, values = column.factorize()
         _check_presence(name, int((codes < 0).sum()))
         return codes, list(values)
-    if isinstance(column, np.ndarray) and column.dtype.kind == "U" and column.ndim == 1:
-        return _number_fixed_width(column)
+    if isinstance(column, np.ndarray) and column.dtype.kind == "U":
+        column = column.tolist()  # numpy makes each cell anew, and slowly, one at a time
     index = _empty_index()
     return _look_up(name, column, index), list(index)
 
@@ -265,42 +254,6 @@ def _look_up(name: str, column: Column, index: Index) -> Codes:
         raise InvalidParameter(name, str(error), "a column of text") from error
     except ValueError:
         return np.fromiter(map(index.__getitem__, column), dtype=np.int32, count=len(column))
-
-
-def _number_fixed_width(column: NDArray[np.str_]) -> tuple[Codes, list[str]]:
-    """As `_number` for fixed-width text, hashed as integers block by block.
-
-    A slot of the table points to the first cell seen under its hash, or to cell 0 of the column.
-    A row that equals the cell its slot points to has that cell's code; every other row goes
-    through the index.
-    """
-    width = column.dtype.itemsize
-    index = _empty_index()
-    if width == 0 or not len(column):
-        return _look_up("", column.tolist(), index), list(index)
-    word = np.dtype(np.uint64 if width % 8 == 0 else np.uint32)
-    words = np.ascontiguousarray(column).view(word).reshape(len(column), -1)
-    factors = np.multiply.accumulate(np.full(words.shape[1], SPREAD))
-    codes = np.empty(len(column), dtype=np.int32)
-    slots = np.zeros(1 << SLOT_BITS, dtype=np.int32)
-    remembered = words[:1].copy()
-    code_of = np.array([index[column[0].item()]], dtype=np.int32)
-    for start in range(0, len(column), TEXT_ROWS):
-        block = words[start : start + TEXT_ROWS]
-        slot = (block @ factors) >> np.uint64(64 - SLOT_BITS)
-        known = slots[slot]
-        codes[start : start + TEXT_ROWS] = code_of[known]
-        same = remembered.take(known, axis=0) == block
-        if same.all():
-            continue
-        missed = np.flatnonzero(~same.all(axis=1))
-        codes[start + missed] = [index[cell] for cell in column[start + missed].tolist()]
-        free = missed[slots[slot[missed]] == 0]
-        occupied, new = np.unique(slot[free], return_index=True)
-        slots[occupied] = len(remembered) + np.arange(len(occupied))
-        remembered = np.concatenate([remembered, block[free[new]]])
-        code_of = np.concatenate([code_of, codes[start + free[new]]])
-    return codes, list(index)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -316,6 +316,49 @@ def estimate_measure(
     return Measure(value, interval, n, of, needed, unit)
 
 
+def compare_means(sums: Array, count: Count, unit: MeasureUnit, level: float) -> Measure:
+    """Estimate the difference of two means from sums (B, 4): total and n of each."""
+    return estimate_measure(
+        sums,
+        lambda totals: ratio(totals[:, :2]) - ratio(totals[:, 2:]),
+        count,
+        unit,
+        level=level,
+        sides=(slice(0, 2), slice(2, 4)),
+    )
+
+
+def divide_means(sums: Array, count: Count, level: float) -> Measure:
+    """Estimate the ratio of two means from sums (B, 4): total and n of each."""
+    return estimate_measure(
+        sums,
+        lambda totals: divide(ratio(totals[:, :2]), ratio(totals[:, 2:])),
+        count,
+        "ratio",
+        level=level,
+        link="log",
+        sides=(slice(0, 2), slice(2, 4)),
+    )
+
+
+def compare_correlations(sums: Array, count: Count, level: float) -> Measure:
+    """Estimate the difference of two centred correlations from sums (B, 6)."""
+    return estimate_measure(
+        sums,
+        lambda totals: centred_correlation(totals[:, :3]) - centred_correlation(totals[:, 3:]),
+        count,
+        "difference of correlations",
+        level=level,
+        sides=(slice(0, 3), slice(3, 6)),
+    )
+
+
+def divide(numerator: Array, denominator: Array) -> Array:
+    """Divide one by the other; NaN: the other is not above 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(denominator > 0, numerator / denominator, np.nan)
+
+
 def _identity(values: Array) -> Array:
     return values
 

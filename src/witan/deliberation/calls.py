@@ -41,7 +41,7 @@ from witan.deliberation.ports import (
     ignore_text,
 )
 from witan.deliberation.procedure import Limits, Procedure
-from witan.deliberation.record import FailureNote, Recorder
+from witan.deliberation.recorder import FailureNote, Recorder
 from witan.deliberation.replies import ReasoningFilter, split_reasoning
 from witan.deliberation.session import Authorship
 from witan.deliberation.texts import masked_names

@@ -74,7 +74,7 @@ from witan.deliberation.ports import (
     Teacher,
 )
 from witan.deliberation.procedure import Limits, Procedure, check_procedure, with_looks
-from witan.deliberation.record import Recorder
+from witan.deliberation.recorder import Recorder
 from witan.deliberation.retries import open_retry, plan_rest, plan_retry
 from witan.deliberation.session import (
     RETRY_WAITS,

@@ -25,7 +25,7 @@ from witan.deliberation.events import (
     SynthesisStarted,
 )
 from witan.deliberation.plan import TYPICAL, Lengths
-from witan.deliberation.record import GATHER_SECONDS, UNSEEN_GATHER_SECONDS, CallGuard
+from witan.deliberation.recorder import GATHER_SECONDS, UNSEEN_GATHER_SECONDS, CallGuard
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, UnknownName, WitanError
 from witan.files.session_files import write_session

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import witan
+from witan import councils
 from witan.bridges.replies import wait_for
-from witan.reports import echo, verdict_sentence, verdict_text
+from witan.reports import echo, judgment_text, verdict_sentence, verdict_text
 
 if TYPE_CHECKING:
     from witan import Session
@@ -61,11 +62,14 @@ class GateResult:
         As of a verdict, or ``no verdict``.
     report
         Markdown, foreign text in it fenced.
+    brief
+        Text for a terminal: the sentence, then the final answer or the grades.
     """
 
     decision: str
     sentence: str
     report: str
+    brief: str
     status: int
     session: str
 
@@ -248,7 +252,14 @@ def judge_change(
     decision, sentence = _decide(session, level)
     status = OVER_BUDGET if session.over_budget else STATUSES.get(decision, NO_VERDICT)
     report = session._repr_markdown_() or ""
-    return GateResult(decision, sentence, report, status, session.id)
+    return GateResult(decision, sentence, report, _brief(session, sentence), status, session.id)
+
+
+def _brief(session: "Session", sentence: str) -> str:
+    if session.verdict is not None:
+        return judgment_text(session)
+    answer = f"{session.text or ''}{councils.ReplyFooter(legend=True).of(session)}".strip()
+    return "\n\n".join(part for part in (sentence, answer, f"session {session.id}") if part)
 
 
 def _decide(session: "Session", level: float) -> tuple[str, str]:
@@ -356,10 +367,10 @@ def _fields(value: object) -> Mapping[str, Any]:
 
 def publish(result: GateResult, name: str, environment: Mapping[str, str]) -> None:
     """Print the result; in a job, also write summary, outputs and comment."""
-    report_text = f"{name}: {result.decision}\n\n{result.sentence}\n\n{result.report}\n"
     if environment.get("GITHUB_ACTIONS") != "true":
-        echo(report_text)
+        echo(f"{name}: {result.decision}\n\n{result.brief}")
         return
+    report_text = f"{name}: {result.decision}\n\n{result.sentence}\n\n{result.report}\n"
     # A line of a model's text could be a command to the runner.
     word = token_hex(16)
     echo(f"::stop-commands::{word}\n{report_text}\n::{word}::")

@@ -44,6 +44,7 @@ Reader = Callable[[object, str], Any]
 """Reads a plain value, given its location for error messages."""
 
 _SCALARS = {str: "text", bool: "true or false", NoneType: "null", int: "a whole number"}
+_EXACT = frozenset(_SCALARS)
 _INFINITE = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 
 
@@ -291,14 +292,17 @@ def session_from_json(text: str, source: str = "the session") -> Session:
 
 def event_to_json(event: Event, *, is_simulated: bool = False) -> str:
     """Write an event as one line of JSON, marked if `is_simulated`."""
-    record = _event(event)
-    if is_simulated:
-        record["simulated"] = True
+    mark = {"simulated": True} if is_simulated else {}
+    kind: Any = type(event)
     try:
-        _check_numbers(event, record)
-        json_text = orjson.dumps(record, _flatten_part, _OUR_TYPES).decode()
+        _check_finite(event)
+        record = _event(event) | mark
+        for name in _fields_of(kind, _is_shortened):
+            part = orjson.dumps(record[name], _flatten, _OUR_TYPES)
+            record[name] = orjson.Fragment(part)
+        json_text = orjson.dumps(record, _flatten, _OUR_TIMES).decode()
     except (TypeError, ValueError):  # an infinity, an integer beyond 64 bits, half a character
-        return dump_record(record)
+        return dump_record(_event(event) | mark)
     return escape_json(json_text)
 
 
@@ -378,67 +382,54 @@ def _encoder(indent: int | None) -> json.JSONEncoder:
     )
 
 
-MOST_PROCEDURES = 32
-"""Most procedures whose JSON is held."""
-
-_OUR_TYPES = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+_OUR_TIMES = orjson.OPT_PASSTHROUGH_DATETIME
+_OUR_TYPES = orjson.OPT_PASSTHROUGH_DATACLASS | _OUR_TIMES
 
 
-def _flatten_part(value: Any) -> Any:
-    """Flatten a value for orjson, which would write an infinity as null.
-
-    Sessions of a council share its procedure, which is written once.
-    """
-    if isinstance(value, Procedure):
-        return _procedure_json(value)
-    record = _flatten(value)
-    _check_numbers(value, record)
-    return record
-
-
-_procedures: dict[int, tuple[Procedure, orjson.Fragment]] = {}
-"""By its id each of a few procedures, which thereby keeps its id, and its JSON."""
+def _check_finite(value: Any) -> None:
+    """Refuse an infinity, which orjson would write as null."""
+    items = _numbers(value)
+    if _EXACT.issuperset(map(type, items)):
+        return
+    for item in items:
+        if type(item) is not float:
+            _check_finite(item)
+        elif not isfinite(item):
+            raise ValueError(item)
 
 
-def _procedure_json(procedure: Procedure) -> orjson.Fragment:
-    if (known := _procedures.get(id(procedure))) is None:  # another thread may clear them
-        if len(_procedures) >= MOST_PROCEDURES:
-            _procedures.clear()
-        known = procedure, orjson.Fragment(orjson.dumps(to_plain(procedure)))
-        _procedures[id(procedure)] = known
-    return known[1]
-
-
-def _check_numbers(value: Any, record: Mapping[str, Any]) -> None:
-    """Refuse infinite numbers in a dataclass, nested ones aside."""
+def _numbers(value: Any) -> Collection[Any]:
+    """Return the items or fields of a value that may contain an infinity."""
+    if isinstance(value, tuple | list):
+        return value
     kind: Any = type(value)
-    _check_finite([record[name] for name in _numeric_fields(kind)])
+    if names := _fields_of(kind, _may_be_float):
+        return [getattr(value, name) for name in names]
+    return value.values() if isinstance(value, Mapping) else ()
 
 
 @cache
-def _numeric_fields(kind: Any) -> tuple[str, ...]:
-    """Return the fields of a dataclass that may hold an infinity."""
+def _fields_of(kind: Any, test: Callable[[Any], bool]) -> tuple[str, ...]:
+    """Return the fields of a dataclass with a type that passes a test; () of other types."""
     if not is_dataclass(kind):
         return ()
     hints = get_type_hints(kind)
-    return tuple(f.name for f in fields(kind) if f.init and _may_be_float(hints[f.name]))
+    return tuple(f.name for f in fields(kind) if f.init and test(hints[f.name]))
 
 
 def _may_be_float(declaration: Any) -> bool:
-    return declaration in (float, Any, object) or any(map(_may_be_float, get_args(declaration)))
+    """Return true if a value of this type may contain an infinity."""
+    is_own = declaration in (float, Any, object)
+    inner = any(map(_may_be_float, get_args(declaration)))
+    return is_own or inner or bool(_fields_of(declaration, _may_be_float))
 
 
-def _check_finite(items: Collection[Any]) -> None:
-    if _SCALARS.keys() >= set(map(type, items)):
-        return
-    for item in items:
-        if type(item) is float:
-            if not isfinite(item):
-                raise ValueError(item)
-        elif isinstance(item, tuple | list):
-            _check_finite(item)
-        elif isinstance(item, Mapping):
-            _check_finite(item.values())
+def _is_shortened(declaration: Any) -> bool:
+    """Return true if a record leaves out something of such a value."""
+    has_derived = is_dataclass(declaration) and not all(f.init for f in fields(declaration))
+    is_own = has_derived or declaration is Ballot
+    inner = any(map(_is_shortened, get_args(declaration)))
+    return is_own or inner or bool(_fields_of(declaration, _is_shortened))
 
 
 def _flatten(value: Any) -> Any:

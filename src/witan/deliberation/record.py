@@ -12,7 +12,7 @@ from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from datetime import datetime
 from functools import cache
 from math import isfinite
-from operator import attrgetter
+from operator import attrgetter, methodcaller
 from types import NoneType, UnionType
 from typing import (
     Any,
@@ -388,7 +388,8 @@ _OUR_TYPES = orjson.OPT_PASSTHROUGH_DATACLASS | _OUR_TIMES
 
 def _check_finite(value: Any) -> None:
     """Refuse an infinity, which orjson would write as null."""
-    items = _numbers(value)
+    kind: Any = type(value)
+    items = _number_getter(kind)(value)
     if _EXACT.issuperset(map(type, items)):
         return
     for item in items:
@@ -398,14 +399,21 @@ def _check_finite(value: Any) -> None:
             raise ValueError(item)
 
 
-def _numbers(value: Any) -> Collection[Any]:
-    """Return the items or fields of a value that may contain an infinity."""
-    if isinstance(value, tuple | list):
-        return value
-    kind: Any = type(value)
-    if names := _fields_of(kind, _may_be_float):
-        return [getattr(value, name) for name in names]
-    return value.values() if isinstance(value, Mapping) else ()
+@cache
+def _number_getter(kind: Any) -> Callable[[Any], Collection[Any]]:
+    """Make a getter of the items or fields that may contain an infinity."""
+    if issubclass(kind, Mapping):
+        return methodcaller("values")
+    if issubclass(kind, tuple | list):
+        return lambda value: value
+    return _getter(_fields_of(kind, _may_be_float))
+
+
+def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    """Make a getter of any number of attributes."""
+    if len(names) < 2:
+        return lambda value: tuple([getattr(value, name) for name in names])
+    return attrgetter(*names)
 
 
 @cache
@@ -444,9 +452,7 @@ def _flattener(kind: Any) -> Callable[[Any], Any]:
     if issubclass(kind, datetime):
         return datetime.isoformat
     names = tuple(field.name for field in fields(kind) if field.init)
-    if len(names) < 2:
-        return lambda value: {name: getattr(value, name) for name in names}
-    getter = attrgetter(*names)
+    getter = _getter(names)
     if issubclass(kind, Ballot):
         return lambda value: _drop_scale(dict(zip(names, getter(value), strict=True)))
     return lambda value: dict(zip(names, getter(value), strict=True))

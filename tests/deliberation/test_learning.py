@@ -277,12 +277,20 @@ class TestReuse:
         ids=["no prior", "one of ranks"],
     )
     def test_without_a_prior_for_its_count_each_session_learns_anew(self, lessons):
-        """The next session may complete a prior of grades."""
+        """The next session may complete a prior of grades if nobody says how many are missing."""
         teacher = Taught(lessons)
 
         anyio.run(ask_all, council(teacher), 3)
 
         assert len(teacher.asked) == 3
+
+    def test_a_young_history_is_read_again_once_it_may_have_a_prior(self):
+        """With 47 sessions of grades, the third that ends may complete a prior."""
+        teacher = Taught(Lessons(n_sessions={"grades": 47, "ranks": 0}))
+
+        anyio.run(ask_all, council(teacher), 4)
+
+        assert len(teacher.asked) == 2
 
     def test_lessons_hold_for_ten_seconds(self):
         """What others add to the history is known after ten seconds."""

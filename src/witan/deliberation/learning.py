@@ -32,6 +32,10 @@ REUSE_SHARE = 0.1
 """Sessions of a council that end before it learns again, as a share of those learned from."""
 
 
+Key = tuple[tuple[str, ...], tuple[str, ...]]
+"""Models whose reliability, and whose severity, is learned."""
+
+
 @dataclass(frozen=True, slots=True)
 class CachedLessons:
     """Lessons, and when a council learned them.
@@ -52,8 +56,8 @@ class CachedLessons:
 class LessonCache:
     """Lessons that a council uses again until its history has grown.
 
-    Lessons without a prior of the unit that is counted are never used again: the next session may
-    complete one.
+    Lessons without a prior of the unit that is counted are used again only if nothing else is asked
+    for, until enough sessions have ended to complete one.
 
     Attributes
     ----------
@@ -63,20 +67,23 @@ class LessonCache:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._entries: dict[object, CachedLessons] = {}
+        self._entries: dict[Key, CachedLessons] = {}
         self.n_ended = 0
 
-    def get(self, key: object, unit: Unit) -> Lessons | None:
+    def get(self, key: Key, unit: Unit) -> Lessons | None:
         """Return lessons that still hold for counts of this unit."""
         entry = self._entries.get(key)
         if entry is None or self._clock.seconds() - entry.at_seconds >= REUSE_SECONDS:
             return None
-        prior = entry.lessons.prior(unit)
-        n_new = self.n_ended - entry.n_ended
-        holds = prior is not None and n_new < REUSE_SHARE * prior.n_sessions
-        return entry.lessons if holds else None
+        lessons, n_new = entry.lessons, self.n_ended - entry.n_ended
+        if (prior := lessons.prior(unit)) is not None:
+            holds = n_new < REUSE_SHARE * prior.n_sessions
+        else:
+            n_missing = MIN_HISTORY - lessons.n_sessions.get(unit, MIN_HISTORY)
+            holds = not any(key) and n_new < n_missing
+        return lessons if holds else None
 
-    def put(self, key: object, lessons: Lessons) -> None:
+    def put(self, key: Key, lessons: Lessons) -> None:
         """Add lessons just learned."""
         self._entries[key] = CachedLessons(lessons, self._clock.seconds(), self.n_ended)
 

@@ -166,7 +166,7 @@ def learn(
     with database.snapshot():
         excluded = [] if exclude is None else sessions_sharing_answers(database, exclude)
         session_filter = _Filter(tuple(excluded), -1 if half is None else half, new_codes)
-        priors = [_prior(database, unit, session_filter) for unit in UNITS]
+        noises = {unit: _noises(database, unit, session_filter) for unit in UNITS}
         comparisons_with_people = compare_with_people(_judged_sessions(database, session_filter))
         weights: Mapping[str, float] = {}
         if reviewers:
@@ -188,17 +188,23 @@ def learn(
         comparisons_with_people.correct.shape[1] >= MIN_DECIDED
         and len(comparisons_with_people.reviewers) > 1
     )
+    priors = [_prior(rows, unit) for unit, rows in noises.items()]
     return Lessons(
         priors=tuple(prior for prior in priors if prior is not None),
         rho=shared_error(comparisons_with_people.correct) if enough else None,
         reliability=weights,
         calibration=calibration if calibration.pairs else None,
         severity=severity,
+        n_sessions={unit: len(rows) for unit, rows in noises.items()},
     )
 
 
-def _prior(database: Database, unit: Unit, session_filter: _Filter) -> Prior | None:
-    rows = session_filter.rows(database, _NOISE_SQL, MAX_SESSIONS_FOR_PRIOR, unit=unit)
+def _noises(database: Database, unit: Unit, session_filter: _Filter) -> Sequence[tuple[Any, ...]]:
+    """Return the source and the noise of the newest sessions of a unit."""
+    return session_filter.rows(database, _NOISE_SQL, MAX_SESSIONS_FOR_PRIOR, unit=unit)
+
+
+def _prior(rows: Sequence[tuple[Any, ...]], unit: Unit) -> Prior | None:
     prior = learn_prior_from_noise([Noise(unit, *noise) for _, *noise in rows], unit)
     if prior is None:
         return None

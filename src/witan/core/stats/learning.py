@@ -456,6 +456,9 @@ class Lessons:
         How often a panel so sure matched people; None: nobody compared them.
     severity
         Of models; None: nobody asked, or too little is known.
+    n_sessions
+        Unit to the number of sessions in it, up to those that a prior is learned from; a unit that
+        is not named: unknown.
     """
 
     priors: tuple[Prior, ...] = ()
@@ -463,6 +466,7 @@ class Lessons:
     reliability: Mapping[str, float] = field(default_factory=dict)
     calibration: "Calibration | None" = None
     severity: Severity | None = None
+    n_sessions: Mapping[Unit, int] = field(default_factory=dict)
 
     def prior(self, unit: Unit) -> Prior | None:
         """The prior learned in this unit; None: there is none."""

@@ -470,7 +470,7 @@ class TestComment:
     def test_a_comment_notifies_nobody(self):
         """Mentions of people and issues have a space of no width, in every part."""
         text = "@octocat &#64;octocat owner/project#12 GH-7 # Title"
-        comment = GateResult("failed", text, text, 1, "s").comment("<!-- m -->", "@org/team")
+        comment = GateResult("failed", text, text, text, 1, "s").comment("<!-- m -->", "@org/team")
 
         assert comment.count("@\u200boctocat &\u200b#\u200b64;octocat") == 2
         assert comment.count("owner/project#\u200b12 GH-\u200b7 # Title") == 2

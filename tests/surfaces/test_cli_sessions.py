@@ -45,7 +45,7 @@ class TestShow:
         for part in (
             "Which?",
             "Perhaps.",
-            "By borda, 4 ballots",
+            "The rule borda counted 4 ballots",
             "a: b > c > d",
             "So: yes.",
             "4 of 4",
@@ -105,7 +105,7 @@ class TestRecount:
         """The text is that of ``witan tally``, under the rule asked for."""
         said = witan("recount", record(council().closed()), "--rule", "schulze")
 
-        assert said.lines[2].startswith("By schulze, ")
+        assert said.lines[2].startswith("The rule schulze counted ")
 
     def test_a_reviewer_is_left_out(self, witan, record):
         """Its ballot does not count; its answer stays."""

@@ -84,12 +84,12 @@ class TestOneSession:
         assert said.err == ""
         assert said.lines[0] == "outcome · q1"
         assert all(fact in said.lines[1] for fact in ("x is ahead", "against y"))
-        assert said.lines[2].startswith("By borda, 4 ballots: chosen automatically")
+        assert said.lines[2].startswith("The rule borda counted 4 ballots; it was chosen ")
         assert all(
             fact in said.out
             for fact in ("4 of 5 reviewers", "2 ballots could end", "2.9 effective votes", "0.12")
         )
-        assert "agreed: x beats" in said.out
+        assert "agreed: Pair by pair, more ballots place x above" in said.out
         assert said.lines[-1] == "r5 abstained: timed out"
 
     def test_tiers_are_separated_by_a_line_of_plain_characters(self, witan, council):
@@ -161,7 +161,7 @@ class TestManySessions:
         """With room for twelve, twelve are counted in full."""
         said = witan("tally", sessions, "--limit", 12)
 
-        assert sum(line.startswith("By borda, ") for line in said.lines) == 12
+        assert sum(line.startswith("The rule borda ") for line in said.lines) == 12
 
 
 class TestJson:

@@ -173,7 +173,8 @@ class TestWhole:
             text.index(part)
             for part in (
                 "Which?", "Verdict", "Too close to call. a leads", "$0.070",
-                "Answer", "Yes, it says [A].", "written by chair", "[A] a", "By borda, 3 ballots",
+                "Answer", "written by chair", "Yes, it says [A].", "[A] a",
+                "The rule borda counted 3 ballots",
                 "Ballots", "b: a > c", "Perhaps.", "Run",
             )
         ]  # fmt: skip

@@ -35,7 +35,7 @@ MARKS: dict[str, Mark] = {
     "not needed": "idle",
     "writing": "busy",
     "written": "done",
-    "did not finish": "bad",
+    "did not finish": "idle",
 }
 """State to the mark drawn before it; the word always stands beside the mark."""
 

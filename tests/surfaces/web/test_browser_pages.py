@@ -266,6 +266,7 @@ def test_axe_finds_no_problem_in_what_forms_answer(window, at_desk, width, theme
         page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
         here.shoot(f"form-{state.strip('/')}-{width}-{theme}")
         assert page.evaluate("document.documentElement.scrollWidth") == width, state
+        assert width < 1280 or page.evaluate(WIDER) == [], state
         found[state] = here.violations()
     forgive(here)
 
@@ -309,6 +310,7 @@ def test_axe_finds_no_problem_in_plans_of_a_session(window, places, width, theme
         page.wait_for_url(f"**/{plan}/plan")
         here.shoot(f"plan-{plan}-{width}-{theme}")
         assert page.evaluate("document.documentElement.scrollWidth") == width, plan
+        assert width < 1280 or page.evaluate(WIDER) == [], plan
         found[plan] = here.violations()
 
     assert {plan: held for plan, held in found.items() if held} == {}

@@ -235,9 +235,17 @@ class TestPatches:
 
         page = patch["#session innerMorph"]
         assert set(patch) == {"#announced textContent", "#session innerMorph"}
-        assert page.one(id="answer").all("p")[0].one("a", class_="cite").text == "[A]"
+        byline, text = page.one(id="answer").all("p")[:2]
+        assert byline.text.startswith("written by")
+        assert text.one("a", class_="cite").text == "[A]"
         assert "complete" in page.one(class_="eyebrow").text
         assert patch["#announced textContent"].text == "The session is over: complete."
+
+    def test_the_writer_stands_above_the_final_answer_from_the_beginning(self):
+        """Where the page of the stored session names it."""
+        html = render_live(after(1))
+
+        assert html.index('id="writer"') < html.index('id="final-text"')
 
     def test_patches_target_existing_elements(self):
         """Every target of a whole session is on its first page."""

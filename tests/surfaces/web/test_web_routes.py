@@ -378,9 +378,9 @@ class TestSession:
         assert switches(root) == ["ines", "jo", "kim"]
         assert root.one("ul", class_="trust").all("li")[0].text == "2 people"
         assert [row.one("th").text for row in root.one(id="ballots").one("tbody").all("tr")] == [
-            "ines a person",
-            "jo a person, left out",
-            "kim a person",
+            "ines, a person",
+            "jo, a person left out",
+            "kim, a person",
         ]
 
     def test_candidates_that_look_like_numbers_keep_their_names(self, tmp_path):
@@ -392,7 +392,7 @@ class TestSession:
                 id="ballots"
             )
 
-        assert [row.all("td")[0].text for row in cells.all("tr")[1:]] == ["-1 > -2"] * 3
+        assert [head.text for head in cells.one("thead").all("th")] == ["-1", "-2"]
 
     def test_many_ballots_of_a_reviewer_share_one_row(self, tmp_path):
         """Each order once with its count; a reviewer without ballots has its reason."""
@@ -414,12 +414,41 @@ class TestSession:
             ["r2", "abstained: was ill"],
         ]
 
+    def test_imported_ballots_are_a_matrix_like_those_of_a_council(self, tmp_path):
+        """Twenty candidates, the best first; a cell opens grades and notes of the ballot."""
+        names = [f"n{at:02}" for at in range(20)]
+        cast = [
+            Ballot(
+                f"r{turn}",
+                tuple((name,) for name in names[turn:] + names[:turn]),
+                {name: {"clarity": 10 - at / 4} for at, name in enumerate(names)},
+                session="q",
+                notes="It is clear." if turn == 0 else None,
+            )
+            for turn in (0, 1)
+        ]
+        kept(tmp_path / "history.sqlite", [SessionImport("q", ballots=cast)])
+        with desk(tmp_path, filled=False) as held:
+            root = page(httpx2.get(f"{held.url}/sessions/q", headers=HTML, timeout=60))
+
+        ballots = root.one(id="ballots")
+        table = ballots.one("table", class_="ballots")
+        ranking = [row.text for row in root.one(id="ranking").all("svg")[0].all("a")]
+        assert len(table.one("thead").all("th")) == 20
+        assert [head.text for head in table.one("thead").all("th")][: len(ranking)] == ranking
+        assert len(table.one("tbody").all("tr")) == 2
+        review = ballots.one(id="review-0")
+        assert "It is clear." in review.text
+        assert "clarity" in review.one("table", class_="heat").text
+
     def test_grades_stand_beside_the_order(self, tmp_path):
-        """Per criterion where given so, and grades alone."""
+        """Per criterion where given so, and grades alone, of whoever cast several ballots."""
         by_criterion = {"clarity": 7.5, "depth": "6/10"}
         cast = (
             Ballot("r1", (("a",), ("b",)), {"a": 8, "b": by_criterion}, session="q"),
             Ballot("r2", (), {"a": 9, "b": 4}, session="q"),
+            Ballot("r3", (("a",), ("b",)), session="q"),
+            Ballot("r3", (("a",), ("b",)), session="q"),
         )
         kept(tmp_path / "history.sqlite", [SessionImport("q", ballots=cast)])
         with desk(tmp_path, filled=False) as held:
@@ -429,6 +458,7 @@ class TestSession:
         assert [row.all("td")[0].text for row in rows] == [
             "a [8] > b [clarity 7.5, depth 6/10]",
             "grades alone: a [9] and b [4]",
+            "a > b (×2)",
         ]
 
     def test_any_imported_name_leads_to_its_page(self, browser):

@@ -80,11 +80,31 @@ class TestVerdict:
         chips = page(closed()).all("details", class_="chip")[:3]
 
         assert [each.one("summary").text for each in chips] == [
-            "71% agreement",
+            "2 of 2 agreement of ballots",
             "unknown match with people",
             "2.4 of 3 effective votes",
         ]
-        assert [each.one("p").text.split()[0] for each in chips] == ["The", "Unknown", "3"]
+        assert [each.one("p").text for each in chips] == [
+            "Ballots that place ada first, of those that rank it.",
+            "Unknown until people vote on the same answers.",
+            "The independent ballots that these are worth, assuming a shared error of 0.12: "
+            "models make the same mistakes.",
+        ]
+
+    def test_it_says_each_number_once(self):
+        """The probability is the headline's alone, and no sentence repeats its figure."""
+        banner = page(closed()).one(class_="banner").text
+
+        assert banner.count("71%") == 1
+        assert banner.count("2.4") == 1
+        assert banner.count("2 of 2") == 1
+
+    def test_a_single_text_has_no_ballots_that_could_agree_on_the_first(self):
+        """Its grade is the verdict."""
+        story = Story("ada", "bob").answers(ada="A.").casts("bob: ada", grades={"ada": 8})
+        chips = page(Session.of(story.closed())).all("details", class_="chip")
+
+        assert all("agreement" not in each.text for each in chips)
 
     def test_the_rest_of_the_trust_line_is_folded(self):
         """Everything that the command line says is said here, too."""
@@ -276,7 +296,7 @@ class TestVeil:
         root = page(closed(), show_names=False)
 
         cards = {card.one("h3").text: card for card in root.all("article", class_="answer")}
-        assert list(cards) == ["A", "B", "C"]
+        assert sorted(cards) == ["A", "B", "C"]
         assert "Bob says." in cards["A"].text
         [cite] = [a for a in root.one(id="answer").all("a") if a.text == "[A]"][:1]
         assert cite.attrs["href"] == f"#{cards['A'].attrs['id']}"
@@ -284,9 +304,12 @@ class TestVeil:
         assert (leader.text, leader.attrs["href"]) == ("C", f"#{cards['C'].attrs['id']}")
 
     def test_the_order_of_the_seats_is_hidden(self):
-        """Cards and rows follow their labels."""
+        """Cards follow their ranks, rows their labels."""
         root = page(closed(), show_names=False)
 
+        cards = [card.text.split(" ") for card in root.all("article", class_="answer")]
+        ranks = [words[words.index("rank") + 1].rstrip(",") for words in cards]
+        assert ranks == sorted(ranks)
         rows = [r.one("th").text for r in root.one("table", class_="matrix").one("tbody").all("tr")]
         assert rows == ["A", "B", "C"]
 
@@ -466,7 +489,20 @@ class TestAgreement:
         chance = [round(100 * each) for each in session.outcome.p_beats[0][1:]]
         assert rows[0] == [first, *(f"≈{each}" for each in chance)]
         assert rows[1][:2] == [second, ""]
-        assert "3 pairs are too close to call." in ranking.text
+        assert (
+            "3 of 3 pairs are too close to call: other such reviewers may well order them the "
+            "other way."
+        ) in ranking.text
+        assert (
+            f"Pair by pair, more ballots place {first} above each rival than below it; "
+            f"against {second} and {third} that may be chance."
+        ) in ranking.text
+
+    def test_the_rule_and_why_it_was_chosen_are_a_sentence(self):
+        """Above the chart."""
+        ranking = page(closed()).one(id="ranking").text
+
+        assert "The rule borda counted 3 ballots; it was asked for." in ranking
 
 
 class TestMatrix:
@@ -561,6 +597,21 @@ class TestMatrix:
 
 
 class TestAnswers:
+    def test_they_stand_in_the_order_of_their_ranks(self):
+        """Under the labels and anchors that they had before."""
+        root = page(closed(), show_names=False)
+
+        shown = root.all("article", class_="answer")
+        ranked = [a.text for a in root.one("figure", class_="chart").all("svg")[0].all("a")]
+        assert [card.one("h3").text for card in shown] == ranked
+        assert shown[0].attrs["id"] == "answer-2"
+
+    def test_who_wrote_the_final_answer_stands_above_it(self):
+        """So that it is read first, and nothing jumps when the text is whole."""
+        answer = page(closed()).one(id="answer").text
+
+        assert answer.index("written by") < answer.index("[A]")
+
     def test_a_citation_opens_the_answer(self):
         """Every label of the final answer links to a card on the page."""
         root = page(closed())
@@ -591,11 +642,13 @@ class TestAnswers:
         assert "Only this." in root.one(id="answer").text
         assert root.all(class_="veil") == []
 
-    def test_a_verdict_stands_above_its_reasons(self):
-        """In the mode verdict: approved or rejected."""
+    def test_a_verdict_stands_once_above_its_reasons(self):
+        """In the mode verdict, approved or rejected is the headline of the page."""
         told_of = events().closing("No.", mode="verdict", approved=False).closed()
+        root = page(Session.of(told_of))
 
-        assert page(Session.of(told_of)).one(class_="decision").text == "rejected"
+        assert root.one(class_="ruling").one("strong").text == "Rejected."
+        assert "ejected" not in root.one(id="answer").text
 
     def test_a_card_names_the_answers_it_is_too_close_to(self):
         """The rank alone would claim too much."""

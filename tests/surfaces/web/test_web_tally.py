@@ -220,7 +220,7 @@ class TestCounting:
 
         assert rankings(root) == [["oak", "elm", "ash"]] * 2
         assert {h.text for h in root.all("h2")} == {"q1", "q2"}
-        assert "By schulze" in root.one("main").text
+        assert "The rule schulze counted" in root.one("main").text
         assert root.one(id="ballots").text == " ".join(text.split())
         chosen = root.one(id="rule").all("option")
         assert [o.text for o in chosen if "selected" in o.attrs] == ["schulze"]

@@ -336,7 +336,7 @@ def _concerns(report: AuditReport) -> Iterator[Block]:
     if report.concerns:
         for reviewer, concerns in report.concerns.items():
             yield Note("; ".join(each.sentence for each in concerns), "concern", reviewer)
-        yield Sentence(f"So say the {level} intervals.", quiet=True)
+        yield Sentence(f"Each by its {level} interval.", quiet=True)
     elif any(word.of(line).interval for line in report.lines for word in REVIEWER_WORDS):
         yield Sentence(f"Nothing stands out at {level}; that does not prove there is no bias.")
     else:

@@ -1,16 +1,18 @@
 """Write the ballots of a session as a matrix."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
 from witan.core.ballot import Ballot, Grade
-from witan.core.outcome import BallotNote
-from witan.core.rubric import Rubric, overall
+from witan.core.outcome import BallotNote, Outcome
+from witan.core.rubric import RUBRICS, Rubric, overall
 from witan.core.scale import HIGHEST, HOLISTIC, Scale, read_grade
+from witan.core.scale_recognition import recognise_scales
 from witan.deliberation import events as e
 from witan.deliberation.session import Authorship, Session
+from witan.errors import UnclearScale
 from witan.service.text import count_noun, list_text, number
 from witan.surfaces.report.document import (
     SHADES,
@@ -23,7 +25,7 @@ from witan.surfaces.report.document import (
     Table,
     table_of,
 )
-from witan.surfaces.report.names import SeatNames
+from witan.surfaces.report.names import CandidateNames, SeatNames
 
 READINGS = {
     "schema": "The reply is as the schema asks.",
@@ -50,8 +52,9 @@ def ballot_matrix(
     counted_notes = () if session.outcome is None else names.order_outcome(session.outcome).ballots
     notes = {note.reviewer: note for note in counted_notes}
     own_candidates = Authorship.of(session.opening).candidates_by_author
+    rubric = session.opening.procedure.rubric
     ballot_by_reviewer = session.reviewer_ballots
-    candidates, reviews = _rank_candidates(session, names), []
+    candidates, reviews = rank_candidates(session.answers, session.outcome, names), []
     for reviewer in names.order(ballot_by_reviewer):
         ballot, reviewer_events = ballot_by_reviewer[reviewer], events[reviewer]
         note, own_answers = notes.get(reviewer), own_candidates.get(reviewer, ())
@@ -66,14 +69,14 @@ def ballot_matrix(
                 names.name(reviewer),
                 _state(session, ballot, is_pending=pending),
                 names.sentence(ballot.reason or "no reason given") if ballot.abstained else "",
-                tuple(_cells(session, ballot, groups, own_answers, candidates)),
+                tuple(_cells(rubric, ballot, groups, own_answers, candidates)),
                 tuple(tuple(map(names.name, names.order(group))) for group in groups),
                 "" if note is None or note.weight == 1 else f"{note.weight:.2f}",
                 reviewer in without,
                 tuple(map(names.sentence, _remarks(reviewer_events, note))),
                 tuple(map(names.sentence, _facts(reviewer_events, note))),
                 names.quote_notes(ballot.notes or ""),
-                _grades_table(session.opening.procedure.rubric, ballot, groups, names),
+                _grades_table(rubric, ballot, groups, names),
                 tuple(_sheets(reviewer_events, names)),
                 tuple(_replies(reviewer_events, names)),
             )
@@ -82,14 +85,69 @@ def ballot_matrix(
     return BallotMatrix(columns, tuple(reviews))
 
 
-def _rank_candidates(session: Session, names: SeatNames) -> tuple[str, ...]:
-    """List the candidates, the best first."""
-    candidates = names.order(session.answers)
-    if session.outcome is None:
-        return candidates
-    lines = names.order_outcome(session.outcome).standings
-    ranked = [line.candidate for line in lines if line.candidate in session.answers]
-    return (*ranked, *(each for each in candidates if each not in ranked))
+MATRIX_REVIEWERS = 64
+"""Reviewers up to whom imported ballots stand in a matrix."""
+
+
+def imported_matrix(
+    ballots: Sequence[Ballot], outcome: Outcome, names: CandidateNames, without: Collection[str]
+) -> BallotMatrix | None:
+    """Write imported ballots as a matrix; None if it would not hold them."""
+    reviewers = {ballot.reviewer for ballot in ballots}
+    if not len(ballots) == len(reviewers) <= MATRIX_REVIEWERS or any(b.paired for b in ballots):
+        return None
+    try:
+        ballots = recognise_scales(ballots)
+    except UnclearScale:
+        return None
+    notes = {note.reviewer: note for note in outcome.ballots}
+    named = dict.fromkeys(name for ballot in ballots for name in ballot.candidate_names())
+    candidates = rank_candidates(named, outcome, names)
+    reviews = [
+        _imported_review(ballot, notes.get(ballot.reviewer), candidates, names, without)
+        for ballot in ballots
+    ]
+    return BallotMatrix(tuple((each, names.anchor(each)) for each in candidates), tuple(reviews))
+
+
+def _imported_review(
+    ballot: Ballot,
+    note: BallotNote | None,
+    candidates: tuple[str, ...],
+    names: CandidateNames,
+    without: Collection[str],
+) -> ReviewRow:
+    authors, rubric = ballot.authors or {}, RUBRICS["general"]
+    own = tuple(name for name in candidates if authors.get(name, name) == ballot.reviewer)
+    groups = note.ranking if note else _remove_own(ballot, own)
+    counted = {name for group in groups for name in group}
+    own = tuple(name for name in own if name not in counted)
+    kind = "" if ballot.kind == "model" else ", a person"
+    return ReviewRow(
+        f"{ballot.reviewer}{kind}",
+        "abstained" if ballot.abstained else "cast",
+        (ballot.reason or "no reason given") if ballot.abstained else "",
+        tuple(_cells(rubric, ballot, groups, own, candidates)),
+        groups,
+        "" if note is None or note.weight == 1 else f"{note.weight:.2f}",
+        ballot.reviewer in without,
+        tuple(_remarks(_ReviewerEvents(), note)),
+        tuple(_facts(_ReviewerEvents(), note)),
+        ballot.notes or "",
+        _grades_table(rubric, ballot, groups, names),
+        (),
+        (),
+    )
+
+
+def rank_candidates(
+    candidates: Iterable[str], outcome: Outcome | None, names: CandidateNames
+) -> tuple[str, ...]:
+    """List candidates, the best first."""
+    listed = names.order(candidates)
+    lines = () if outcome is None else names.order_outcome(outcome).standings
+    ranked = [line.candidate for line in lines if line.candidate in listed]
+    return (*ranked, *(each for each in listed if each not in ranked))
 
 
 def _state(session: Session, ballot: Ballot, *, is_pending: bool) -> ReviewState:
@@ -126,7 +184,7 @@ def _remove_own(ballot: Ballot, own: tuple[str, ...]) -> tuple[tuple[str, ...], 
 
 
 def _cells(
-    session: Session,
+    rubric: Rubric,
     ballot: Ballot,
     groups: tuple[tuple[str, ...], ...],
     own: tuple[str, ...],
@@ -136,7 +194,6 @@ def _cells(
     for group in groups:
         rank = len(ranks) + 1
         ranks |= dict.fromkeys(group, (rank, len(group) > 1))
-    rubric = session.opening.procedure.rubric
     places = ballot.positions or {}
     for name in candidates:
         if name in own:
@@ -161,7 +218,7 @@ def _shade(rank: int, n_ranks: int, grade: float | None) -> int:
 
 
 def _grades_table(
-    rubric: Rubric, ballot: Ballot, groups: tuple[tuple[str, ...], ...], names: SeatNames
+    rubric: Rubric, ballot: Ballot, groups: tuple[tuple[str, ...], ...], names: CandidateNames
 ) -> Table | None:
     """Tabulate a ballot's grades, candidates by criteria, in its order."""
     order = [candidate for group in groups for candidate in names.order(group)]

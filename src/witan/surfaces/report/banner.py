@@ -24,7 +24,7 @@ SMALL_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "e
 
 AWAITED = tuple(
     Chip(name, None, "It comes with the ballots.")
-    for name in ("agreement", "match with people", "effective votes")
+    for name in ("agreement of ballots", "match with people", "effective votes")
 )
 """Key figures before the first ballot."""
 
@@ -150,27 +150,34 @@ def _chips(
     """Yield agreement, match with people, and effective votes."""
     if outcome is None or not outcome.leaders:
         return
-    line = names.order_outcome(outcome).standings[0]
-    who = names.name(line.candidate)
-    yield Chip(
-        "agreement",
-        None if line.p_best is None else chance_percent(line.p_best),
-        "Unknown: there are too few ballots to say what others would choose."
-        if line.p_best is None
-        else f"The chance that another draw of such reviewers would place {who} first.",
-    )
+    if sum(line.votes > 0 for line in outcome.standings) > 1:
+        yield _agreement_chip(names.order_outcome(outcome), names)
     if reliability is not None:
         yield _match_chip(reliability)
     votes = None if outcome.effective_votes is None else number(outcome.effective_votes, 1)
-    ballots = count_noun(outcome.n_ballots, "ballot")
     yield Chip(
         "effective votes",
         None if votes is None else f"{votes.removesuffix('.0')} of {outcome.n_ballots}",
         "Unknown: reviewers may share mistakes."
         if votes is None
-        else f"{ballots} count like {votes.removesuffix('.0')} independent ones, "
+        else "The independent ballots that these are worth, "
         f"{_shared_error_text(outcome)}: models make the same mistakes.",
     )
+
+
+def _agreement_chip(outcome: Outcome, names: CandidateNames) -> Chip:
+    """Count the ballots with a leader first; the verdict has the probability."""
+    leaders = {*outcome.leaders}
+    rankings = [note.ranking for note in outcome.ballots]
+    with_leader = [ranking for ranking in rankings if not leaders.isdisjoint(sum(ranking, ()))]
+    n_first = sum(not leaders.isdisjoint(ranking[0]) for ranking in with_leader)
+    name = "agreement of ballots"
+    if not with_leader:
+        return Chip(name, None, "Unknown: no ballot ranks the leader.")
+    alone = outcome.leaders[0] if len(leaders) == 1 else None
+    who, it = (names.name(alone), "it") if alone else ("a leader", "one")
+    meaning = f"Ballots that place {who} first, of those that rank {it}."
+    return Chip(name, f"{n_first} of {len(with_leader)}", meaning)
 
 
 def _match_chip(reliability: Measure) -> Chip:
@@ -180,11 +187,10 @@ def _match_chip(reliability: Measure) -> Chip:
     if reliability.interval is not None:
         within = f" ({percent_range(reliability.interval)})"
     pairs = count_noun(reliability.n, "decided pair")
-    value = chance_percent(reliability.value)
     return Chip(
         "match with people",
-        value,
-        f"Panels as sure as this one agreed with people on {value} of {pairs}{within}.",
+        chance_percent(reliability.value),
+        f"How often panels as sure as this one agreed with people, in {pairs}{within}.",
     )
 
 

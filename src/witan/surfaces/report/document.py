@@ -398,8 +398,6 @@ class FinalAnswer:
     ----------
     author
         Who wrote it, in a few words.
-    decision
-        In the mode ``verdict``: approval or rejection.
     citations
         Label, anchor, and author of each answer that it may cite; no author: names are hidden.
     unresolved_labels
@@ -408,7 +406,6 @@ class FinalAnswer:
 
     text: str
     author: str
-    decision: str = ""
     citations: tuple[tuple[str, str, str], ...] = ()
     unresolved_labels: tuple[str, ...] = ()
 
@@ -423,10 +420,8 @@ class FinalAnswer:
 
     def plain(self) -> "Iterator[Block]":
         """Write it without links."""
-        if self.decision:
-            yield Sentence(self.decision)
-        yield Quote(self.text.strip("\n"))
         yield Sentence(self.author, quiet=True)
+        yield Quote(self.text.strip("\n"))
         if self.legend:
             yield Sentence(self.legend, quiet=True)
 

@@ -44,6 +44,10 @@ class CandidateNames:
         """Replace the names in a sentence."""
         return sentence
 
+    def order(self, seats: Iterable[str]) -> tuple[str, ...]:
+        """Order candidates or reviewers as the page does."""
+        return tuple(seats)
+
     def order_outcome(self, outcome: Outcome) -> Outcome:
         """Order what stands equal in an outcome."""
         return outcome

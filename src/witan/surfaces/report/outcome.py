@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from math import comb
 from typing import TYPE_CHECKING
 
 from witan.core.display import chance_percent, level_percent
@@ -108,10 +109,10 @@ def ranking_blocks(
     """
     outcome = names.order_outcome(outcome)
     ballots = count_noun(outcome.n_ballots, "ballot")
-    why = f": {names.sentence(outcome.why)}" if outcome.why else ""
+    why = f"; it was {names.sentence(outcome.why)}" if outcome.why else ""
     scales = {scale.sentence for scale in outcome.scales}
     return (
-        Sentence(f"By {outcome.rule}, {ballots}{why}.", quiet=True),
+        Sentence(f"The rule {outcome.rule} counted {ballots}{why}.", quiet=True),
         _table(outcome, names, before),
         *(
             Note(names.sentence(text), "warning", option="scale" if text in scales else "")
@@ -204,7 +205,7 @@ def _agreement_sentences(outcome: Outcome, names: CandidateNames) -> Iterator[st
         yield f"Every ballot places {names.name(group[0])} first."
     winner = outcome.condorcet_winner
     if winner is not None and winner in outcome.leaders:
-        yield f"{names.name(winner)} beats every rival head to head."
+        yield f"{_majorities(winner, names)}{_chance_of(winner, outcome, names)}."
     if outcome.kendall_w is not None and outcome.kendall_w >= HALF_AGREED:
         yield _kendall_w(outcome.kendall_w)
 
@@ -235,8 +236,7 @@ def _separation_sentences(outcome: Outcome, names: CandidateNames) -> Iterator[s
 def _condorcet_sentences(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
     winner = outcome.condorcet_winner
     if winner is not None and winner not in outcome.leaders:
-        beats = f"{names.name(winner)} beats every rival head to head"
-        yield f"{beats}, yet does not lead under {outcome.rule}."
+        yield f"{_majorities(winner, names)}, yet it does not lead under {outcome.rule}."
     if outcome.disputed_by:
         above, below = (
             list_text([*map(names.name, name_list)])
@@ -252,8 +252,24 @@ def _condorcet_sentences(outcome: Outcome, names: CandidateNames) -> Iterator[st
         yield _kendall_w(outcome.kendall_w)
     yield from _dissents(outcome, names)
     if outcome.unresolved and not ignores_chance(outcome):
-        pairs = count_noun(len(outcome.unresolved), "pair")
-        yield f"{pairs} {'is' if len(outcome.unresolved) == 1 else 'are'} too close to call."
+        n_close, n_placed = len(outcome.unresolved), sum(s.votes > 0 for s in outcome.standings)
+        pairs = f"{n_close} of {count_noun(comb(n_placed, 2), 'pair')}"
+        close = f"{'is' if n_close == 1 else 'are'} too close to call"
+        yield f"{pairs} {close}: other such reviewers may well order them the other way."
+
+
+def _majorities(winner: str, names: CandidateNames) -> str:
+    """State that a candidate is preferred to each rival by count, chance aside."""
+    return f"Pair by pair, more ballots place {names.name(winner)} above each rival than below it"
+
+
+def _chance_of(winner: str, outcome: Outcome, names: CandidateNames) -> str:
+    """Name the rivals over which its majority may be chance."""
+    close = [each for pair in outcome.unresolved if winner in pair for each in pair]
+    rivals = [names.name(each) for each in close if each != winner]
+    if not rivals or ignores_chance(outcome):
+        return ""
+    return f"; against {list_text(rivals)} that may be chance"
 
 
 def _dissents(outcome: Outcome, names: CandidateNames) -> Iterator[str]:

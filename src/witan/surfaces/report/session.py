@@ -17,9 +17,14 @@ from witan.history import SessionSummary
 from witan.service.operations.sessions import Deletion, SessionList
 from witan.service.session_records import CouncilSession, ImportedSession, votes_beside
 from witan.service.text import UNKNOWN, Page, count_noun, list_text
-from witan.service.trust import cost_text, p_best_text, session_trust, verdict_text
+from witan.service.trust import cost_text, p_best_text, session_trust
 from witan.surfaces.live_board import CUT, Board, answer_facts
-from witan.surfaces.report.ballots import ballot_line, ballot_matrix
+from witan.surfaces.report.ballots import (
+    ballot_line,
+    ballot_matrix,
+    imported_matrix,
+    rank_candidates,
+)
 from witan.surfaces.report.banner import outcome_banner, session_banner, shortfall
 from witan.surfaces.report.document import (
     AnswerText,
@@ -346,7 +351,7 @@ def _answers(session: Session, names: SeatNames, *, is_closed: bool) -> Iterator
     # Where every seat is a script, the report says so once.
     is_mixed = not all(seat.simulated for seat in session.opening.seats)
     seats = {seat.name: seat for seat in session.opening.seats}
-    for name in names.order(session.answers):
+    for name in rank_candidates(session.answers, session.outcome, names):
         answer = session.answers[name]
         yield AnswerText(
             f"answer-{names.places[name]}",
@@ -368,7 +373,7 @@ def _answers(session: Session, names: SeatNames, *, is_closed: bool) -> Iterator
             yield AnswerText("", "", author=seat, reason=why)
 
 
-def _rank(outcome: Outcome | None, name: str, names: SeatNames) -> Iterator[str]:
+def _rank(outcome: Outcome | None, name: str, names: CandidateNames) -> Iterator[str]:
     outcome = None if outcome is None else names.order_outcome(outcome)
     if outcome is None:
         return
@@ -469,7 +474,6 @@ def final_answer(
     return FinalAnswer(
         names.quote(final.text),
         f"{author}; {CUT}" if final.cut else author,
-        verdict_text(final.approved) if final.mode == "verdict" else "",
         tuple(
             (label, names.anchor(seat), "" if names.hides_names else names.name(seat))
             for label, seat in final.labels.items()
@@ -573,12 +577,14 @@ def imported_report(session: ImportedSession, without: tuple[str, ...] = ()) -> 
     else:
         blocks += [Heading("Verdict", "verdict"), outcome_banner(outcome, names)]
         blocks += outcome_section(outcome, names, None)
-    blocks += _imported_ballots(session, without)
+    blocks += _imported_ballots(session, votes, names, without)
     blocks += () if outcome is None else abstention_notes(outcome, names)
     blocks += vote_blocks(votes, "models'", names)
     blocks.append(Heading("Answers", "answers"))
-    for name, text in record.answers.items():
-        blocks.append(AnswerText(names.anchor(name)[1:], text, author=name))
+    for name in rank_candidates(record.answers, outcome, names):
+        rank = tuple(_rank(outcome, name, names))
+        text = record.answers[name]
+        blocks.append(AnswerText(names.anchor(name)[1:], text, author=name, facts=rank))
     if not record.answers:
         blocks.append(Sentence("The file has no answer texts.", quiet=True))
     return Report(
@@ -589,13 +595,26 @@ def imported_report(session: ImportedSession, without: tuple[str, ...] = ()) -> 
     )
 
 
-def _imported_ballots(session: ImportedSession, without: tuple[str, ...]) -> Iterator[Block]:
+def _imported_ballots(
+    session: ImportedSession,
+    votes: Sequence[Ballot],
+    names: CandidateNames,
+    without: tuple[str, ...],
+) -> Iterator[Block]:
+    """Write the ballots that count: as a matrix, else a line for each reviewer."""
+    yield Heading("Ballots", "ballots")
+    cast = session.session_import.ballots
+    ballots = [each for each in cast if not votes or each.kind == "model"]
+    if session.outcome is not None:
+        matrix = imported_matrix(ballots, session.outcome, names, without)
+        if matrix is not None:
+            yield matrix
+            return
     by_reviewer: dict[tuple[str, str], list[Ballot]] = {}
-    for ballot in session.session_import.ballots:
+    for ballot in ballots:
         by_reviewer.setdefault((ballot.reviewer, ballot.kind), []).append(ballot)
     shown = [*by_reviewer.values()][:REVIEWERS_SHOWN]
     reviewers = [_reviewer_cell(each, is_left_out=each[0].reviewer in without) for each in shown]
-    yield Heading("Ballots", "ballots")
     yield table_of(
         "Ballots",
         [
@@ -603,9 +622,7 @@ def _imported_ballots(session: ImportedSession, without: tuple[str, ...]) -> Ite
             (Column("ballot", "left", fit="fold"), [*map(_orders, shown)]),
         ],
     )
-    n_more = len(session.session_import.ballots) - sum(
-        len(each[:REVIEWERS_SHOWN]) for each in shown
-    )
+    n_more = len(ballots) - sum(len(each[:REVIEWERS_SHOWN]) for each in shown)
     if n_more:
         yield Sentence(f"And {n_more:,} more; export the session to see them.", quiet=True)
 

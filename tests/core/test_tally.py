@@ -1,6 +1,7 @@
 """From ballots to an outcome: guarantees under every rule."""
 
 import math
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,7 @@ from witan.core.ballot import Ballot
 from witan.core.gate import Gate
 from witan.core.rules import RULES
 from witan.core.settings import Settings
-from witan.core.tally import tally, tally_sessions
+from witan.core.tally import tally, tally_columns, tally_sessions
 from witan.errors import (
     InvalidParameter,
     NothingToCount,
@@ -419,6 +420,30 @@ class TestSessions:
 
         assert len(outcomes) == 1
         assert outcomes[0]["a"].score > 1040 > outcomes[0]["b"].score
+
+
+class TestDeferredOutcomes:
+    """An outcome in a council is built once more than places and votes is read."""
+
+    @pytest.fixture
+    def deferred(self):
+        [(batch, column)] = tally_columns(COUNCIL, Settings())
+        return batch.defer(column)
+
+    def test_it_equals_the_one_that_is_built_at_once(self, deferred):
+        assert deferred.leaders == tally(COUNCIL).leaders
+        assert deferred == tally(COUNCIL)
+
+    def test_a_line_read_first_is_complete(self, deferred):
+        assert deferred.standings[0] == tally(COUNCIL).standings[0]
+        assert deferred.ballots[0].tau == tally(COUNCIL).ballots[0].tau
+
+    def test_it_can_be_sent_to_another_process(self, deferred):
+        assert pickle.loads(pickle.dumps(deferred)) == tally(COUNCIL)  # noqa: S301 - our own
+
+    def test_a_misspelt_attribute_is_an_error(self, deferred):
+        with pytest.raises(AttributeError, match="'leader'"):
+            _ = deferred.leader
 
 
 class TestHumanVotes:

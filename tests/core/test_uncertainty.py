@@ -16,14 +16,20 @@ from simulation import council, panels_of_judges
 from sizes import declared_and_found, first_is_told_apart, uncertainty_of, worlds_of_equals
 from witan import Ballot, explain, tally
 from witan.core.outcome import Prior
-from witan.core.outcome_builder import pooled_errors
 from witan.core.profile import Profile
 from witan.core.rules import RULES
 from witan.core.settings import Settings
 from witan.core.stats.additive import fit_grades, fit_rows
 from witan.core.stats.distributions import t_quantile
 from witan.core.stats.priors import GRADE_NOISE, learn_prior, public_prior
-from witan.core.stats.uncertainty import POWER, TYPICAL_NOISE, Uncertainty, separation, tiers
+from witan.core.stats.uncertainty import (
+    POWER,
+    TYPICAL_NOISE,
+    Uncertainty,
+    pooled_errors,
+    separation,
+    tiers,
+)
 from witan.core.tally import tally_sessions
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from math import nan
 from operator import attrgetter
@@ -33,7 +34,7 @@ from witan.core.profile import (
 )
 from witan.core.rules import RULES, Rule, Scores
 from witan.core.scale import LOWEST
-from witan.core.settings import Settings
+from witan.core.settings import AUTO, Settings
 from witan.core.stats.additive import AdditiveFit, fit_grades, fit_ranks, fit_rows
 from witan.errors import TooLarge, UnsuitableBallots
 
@@ -338,7 +339,7 @@ def forever() -> None:
     """Go on in any case."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: flips are stored once they are read
 class BatchCount:
     """Sessions of one shape under one rule.
 
@@ -351,10 +352,10 @@ class BatchCount:
     worth : int or float array, shape (C, S)
         Equal votes that these are worth.
     wins : float array, shape (C, S)
-    flips, flips_exact
-        As `ballots_to_flip` gives them; None where they were not searched.
     fits
         Per session, its fit and what that was fitted on; None over a history.
+    check_wanted
+        Called before each of the recounts.
     """
 
     rule: Rule
@@ -367,9 +368,23 @@ class BatchCount:
     votes: NDArray[np.integer[Any]]
     worth: NDArray[Any]
     wins: Floats
-    flips: NDArray[np.int64] | None
-    flips_exact: NDArray[np.bool_] | None
     fits: Sequence[Fitted] | None
+    check_wanted: GoOn = forever
+
+    @cached_property
+    def flips(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]] | None:
+        """What `ballots_to_flip` finds, searched once it is read; None: not searched."""
+        profile, rule, settings = self.profile, self.rule, self.settings
+        is_searchable = rule.needs != "history" and profile.n_candidates <= rule.searchable_up_to
+        if not (settings.flips and is_searchable):
+            return None
+        return ballots_to_flip(
+            profile,
+            self.placing.leads,
+            decider(rule, settings, failed_candidates(self.electorates), self.check_wanted),
+            effective=effective_ballots(profile, rule),
+            max_cells=rule.recount_cells,
+        )
 
 
 def count(
@@ -381,7 +396,7 @@ def count(
     *,
     known_fits: dict[bytes, list[Fitted]] | None = None,
 ) -> BatchCount:
-    """Score and rank every session; find the ballots decisive for each lead.
+    """Score and rank every session.
 
     `known_fits` has the fits of this profile made under other rules, and takes those made now.
     """
@@ -392,19 +407,10 @@ def count(
     over_time = rule.needs == "history"
     profile = _pool(profile) if over_time else profile
     placing = place(scores, profile, rule, tie_break=settings.tie_break, failed=failed)
-    flips = exact = None
-    if settings.flips and not over_time and profile.n_candidates <= rule.searchable_up_to:
-        flips, exact = ballots_to_flip(
-            profile,
-            placing.leads,
-            decider(rule, settings, failed, check_wanted),
-            effective=effective_ballots(profile, rule),
-            max_cells=rule.recount_cells,
-        )
     fits = None
     if profile.n_reviewers and not over_time:
         fits = fits_of(electorates, profile, rule, of_grades=scores.fit, cache=known_fits)
-    return BatchCount(
+    counted = BatchCount(
         rule=rule,
         settings=settings,
         electorates=electorates,
@@ -415,10 +421,12 @@ def count(
         votes=votes(profile, rule),
         worth=worth(profile, rule),
         wins=first_places(profile),
-        flips=flips,
-        flips_exact=exact,
         fits=fits,
+        check_wanted=check_wanted,
     )
+    if settings.rule != AUTO:  # some rules cannot count every recount, which is to be said here
+        _ = counted.flips
+    return counted
 
 
 def score(rule: Rule, profile: Profile, **parameters: Any) -> Scores:

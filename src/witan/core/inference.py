@@ -14,8 +14,8 @@ these, which would share it too.
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -437,61 +437,6 @@ def _lattice(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Inference:
-    """Effects, errors and probabilities of S sessions.
-
-    Parameters
-    ----------
-    units
-        What each session was fitted on; None: without a fit.
-    priors
-        What each session borrowed.
-    effects, std_errors, p_best : float array, shape (C, S)
-        NaN where unknown.
-    p_beats : float array, shape (C, C, S)
-    separation_mask : bool array, shape (C, C, S)
-        i is above j beyond noise.
-    df, rho : float array, shape (S,)
-        Degrees of freedom, and the error that reviewers share; NaN where unknown.
-    can_tell : bool array, shape (S,)
-        Ballots enough to separate a pair.
-    is_connected : bool array, shape (S,)
-        Every candidate with votes was compared with every other, if only through others.
-    """
-
-    units: list[Unit | None]
-    priors: list[Prior | None]
-    effects: Floats
-    std_errors: Floats
-    p_beats: Floats
-    p_best: Floats
-    separation_mask: NDArray[np.bool_]
-    df: Floats
-    rho: Floats
-    can_tell: NDArray[np.bool_]
-    is_connected: NDArray[np.bool_]
-
-    @classmethod
-    def blank(cls, n_candidates: int, n_sessions: int) -> "Inference":
-        """Make statistics of sessions with nothing known yet."""
-        one = (n_candidates, n_sessions)
-        pairs = (n_candidates, *one)
-        return cls(
-            units=[None] * n_sessions,
-            priors=[None] * n_sessions,
-            effects=np.full(one, np.nan),
-            std_errors=np.full(one, np.nan),
-            p_beats=np.full(pairs, np.nan),
-            p_best=np.full(one, np.nan),
-            separation_mask=np.zeros(pairs, dtype=np.bool_),
-            df=np.full(n_sessions, np.nan),
-            rho=np.full(n_sessions, np.nan),
-            can_tell=np.zeros(n_sessions, dtype=np.bool_),
-            is_connected=np.ones(n_sessions, dtype=np.bool_),
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class FittedSessions:
     """Sessions of a batch with one common fit.
 
@@ -514,6 +459,78 @@ class FittedSessions:
     prior: Prior | None
     rho: float | None
     places: NDArray[np.intp] | None = None
+
+    def places_of(self, n_candidates: int) -> NDArray[np.intp]:
+        """The row that speaks for each candidate."""
+        return np.arange(n_candidates) if self.places is None else self.places
+
+
+@dataclass(frozen=True)  # without slots: beliefs are stored once they are read
+class Inference:
+    """Effects, errors and probabilities of S sessions.
+
+    Parameters
+    ----------
+    units
+        What each session was fitted on; None: without a fit.
+    priors
+        What each session borrowed.
+    effects, std_errors : float array, shape (C, S)
+        NaN where unknown.
+    separation_mask : bool array, shape (C, C, S)
+        i is above j beyond noise.
+    df, rho : float array, shape (S,)
+        Degrees of freedom, and the error that reviewers share; NaN where unknown.
+    can_tell : bool array, shape (S,)
+        Ballots enough to separate a pair.
+    is_connected : bool array, shape (S,)
+        Every candidate with votes was compared with every other, if only through others.
+    parts
+        Fits that beliefs are computed from, with the candidates that may not win, (C, S).
+    """
+
+    units: list[Unit | None]
+    priors: list[Prior | None]
+    effects: Floats
+    std_errors: Floats
+    separation_mask: NDArray[np.bool_]
+    df: Floats
+    rho: Floats
+    can_tell: NDArray[np.bool_]
+    is_connected: NDArray[np.bool_]
+    parts: list[tuple[FittedSessions, NDArray[np.bool_]]] = field(default_factory=list)
+
+    @cached_property
+    def beliefs(self) -> Beliefs:
+        """Probabilities of all sessions, computed once they are read."""
+        shape = self.effects.shape
+        whole = Beliefs(np.full((shape[0], *shape), np.nan), np.full(shape, np.nan))
+        for part, excluded in self.parts:
+            places = part.places_of(len(excluded))
+            eligible = np.ones_like(part.uncertainty.votes, dtype=np.bool_)
+            for candidate, place in enumerate(places):
+                eligible[place] &= ~excluded[candidate]
+            posterior = beliefs(part.uncertainty, eligible, ratios(part.prior))
+            copies = np.bincount(places)[places]
+            whole.p_beats[:, :, part.columns] = posterior.p_beats[np.ix_(places, places)]
+            whole.p_best[:, part.columns] = posterior.p_best[places] / copies[:, np.newaxis]
+        return whole
+
+    @classmethod
+    def blank(cls, n_candidates: int, n_sessions: int) -> "Inference":
+        """Make statistics of sessions with nothing known yet."""
+        one = (n_candidates, n_sessions)
+        return cls(
+            units=[None] * n_sessions,
+            priors=[None] * n_sessions,
+            effects=np.full(one, np.nan),
+            std_errors=np.full(one, np.nan),
+            separation_mask=np.zeros((n_candidates, *one), dtype=np.bool_),
+            df=np.full(n_sessions, np.nan),
+            rho=np.full(n_sessions, np.nan),
+            can_tell=np.zeros(n_sessions, dtype=np.bool_),
+            is_connected=np.ones(n_sessions, dtype=np.bool_),
+        )
 
 
 def _share_of_models(electorate: Electorate) -> float:
@@ -540,32 +557,23 @@ def infer(counted: BatchCount) -> Inference:
             if failed:
                 names = counted.electorates[column].candidates
                 barred[:, at] = [name in failed for name in names]
-        _fill(blocks, part, barred, counted.settings)
+        _fill(blocks, part, counted.settings)
+        blocks.parts.append((part, barred))
     return blocks
 
 
-def _fill(
-    blocks: Inference, part: FittedSessions, excluded: NDArray[np.bool_], settings: Settings
-) -> None:
+def _fill(blocks: Inference, part: FittedSessions, settings: Settings) -> None:
     at, uncertainty = part.columns, part.uncertainty
-    places = np.arange(len(excluded)) if part.places is None else part.places
+    places = part.places_of(len(blocks.effects))
     level = settings.level
     if settings.looks:
         level = look_level(level, settings.looks, float(uncertainty.shared_variance.min()))
-    eligible = np.ones_like(uncertainty.votes, dtype=np.bool_)
-    for candidate, place in enumerate(places):
-        eligible[place] &= ~excluded[candidate]
-    posterior = beliefs(uncertainty, eligible, ratios(part.prior))
-    pairs = np.ix_(places, places)
-    copies = np.bincount(places)[places]
     for column in at:
         blocks.units[column], blocks.priors[column] = part.unit, part.prior
     blocks.rho[at] = np.nan if part.rho is None else part.rho
     blocks.effects[:, at] = uncertainty.fit.effects[places]
     blocks.std_errors[:, at] = uncertainty.std_errors()[places]
-    blocks.p_beats[:, :, at] = posterior.p_beats[pairs]
-    blocks.p_best[:, at] = posterior.p_best[places] / copies[:, np.newaxis]
-    blocks.separation_mask[:, :, at] = uncertainty.separate_pairs(level)[pairs]
+    blocks.separation_mask[:, :, at] = uncertainty.separate_pairs(level)[np.ix_(places, places)]
     blocks.df[at] = uncertainty.df
     blocks.can_tell[at] = uncertainty.can_tell
     highest = uncertainty.fit.components.max(axis=1, initial=0)

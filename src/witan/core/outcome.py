@@ -1,10 +1,10 @@
 """Outcomes of one session under one rule: standings, intervals, tiers, sentences."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import combinations
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from witan.core.display import FrameSource, NotebookDisplay, brief, list_names, set_by_slots
 from witan.core.scale import Scale
@@ -80,9 +80,37 @@ class Prior:
     source: Literal["history", "public"] = "history"
 
 
+class Deferrable:
+    """A frozen dataclass that is built once a field is read that is not known yet."""
+
+    __slots__ = ("_build",)
+
+    @classmethod
+    def defer(cls, build: Callable[[], Self], **known: Any) -> Self:
+        """Make one of its known fields; `build` gives the same with all of them."""
+        deferred = object.__new__(cls)
+        for name, value in {"_build": build, **known}.items():
+            object.__setattr__(deferred, name, value)
+        return deferred
+
+    if not TYPE_CHECKING:  # or no misspelt attribute would be found
+
+        def __getattr__(self, name: str) -> Any:
+            """Build the fields whose slots are empty, where Python looks last."""
+            if name not in self.__dataclass_fields__:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            build = object.__getattribute__(self, "_build")
+            if build is not None:  # another thread may have been faster
+                whole = build()
+                for each in self.__dataclass_fields__:
+                    object.__setattr__(self, each, getattr(whole, each))
+                object.__setattr__(self, "_build", None)
+            return object.__getattribute__(self, name)
+
+
 @set_by_slots
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Deferrable):
     """One line of an outcome.
 
     Parameters
@@ -140,7 +168,7 @@ class Standing:
 
 @set_by_slots
 @dataclass(frozen=True, slots=True)
-class BallotNote:
+class BallotNote(Deferrable):
     """Relation of one counted ballot to the outcome.
 
     Parameters
@@ -166,7 +194,7 @@ class BallotNote:
 
 @set_by_slots
 @dataclass(frozen=True, slots=True)
-class Outcome(NotebookDisplay, FrameSource):
+class Outcome(Deferrable, NotebookDisplay, FrameSource):
     """Standings under one rule, with intervals, ties and warnings.
 
     Parameters

@@ -1,9 +1,9 @@
 """Outcomes built from the arrays of counted sessions."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from itertools import chain, combinations, compress, repeat
 from typing import Any
 
@@ -35,7 +35,7 @@ from witan.core.stats.agreement import (
     mutual_reach,
 )
 from witan.core.stats.distributions import t_quantile
-from witan.core.stats.uncertainty import tiers
+from witan.core.stats.uncertainty import pooled_errors, tiers
 
 Flags = NDArray[np.bool_]
 
@@ -43,40 +43,6 @@ LEVEL = 1e-9
 """Degrees of freedom this little below one are one."""
 
 BANDS = ((8.0, "excellent"), (6.0, "good"), (4.0, "fair"))
-
-
-def pooled_errors(errors: Floats, n_votes: NDArray[Any]) -> tuple[Floats, Floats]:
-    """Errors of mean scores from the pooled variance of a vote.
-
-    A candidate's own few votes know their variance badly: intervals from it cover 86% instead of
-    95% at the ends of a bounded scale. Pooled, with n[c] votes and error e[c] of candidate c,
-
-        v = Σ (n[c] − 1)·n[c]·e[c]² / Σ (n[c] − 1),    error[c] = √(v / n[c]),
-
-    on Σ (n[c] − 1)·(C − 1)/C degrees of freedom, since the scores of a ballot hang together. Of
-    votes that weigh unequally, n is the number of equal ones that they are worth.
-
-    Parameters
-    ----------
-    errors : float array, shape (C, S)
-        Sample standard deviation of the votes over √votes; NaN: none.
-    n_votes : int or float array, shape (C, S)
-
-    Returns
-    -------
-    errors : float array, shape (C, S)
-        NaN where there was none.
-    df : float array, shape (S,)
-        0 where nothing is known.
-    """
-    known = ~np.isnan(errors) & (n_votes > 1)
-    freedom = np.where(known, n_votes - 1, 0)
-    total = freedom.sum(axis=0)
-    own = np.where(known, errors, 0.0)
-    variance = (freedom * n_votes * own**2).sum(axis=0) / np.where(total > 0, total, 1)
-    pooled = np.where(known, np.sqrt(variance / np.maximum(n_votes, 1)), np.nan)
-    n_known = known.sum(axis=0)
-    return pooled, total * np.maximum(n_known - 1, 1) / np.maximum(n_known, 1)
 
 
 def per_session(values: NDArray[Any]) -> list[Any]:
@@ -227,7 +193,7 @@ class Outcomes:
     @cached_property
     def lines(self) -> list[tuple[Any, ...]]:
         """Fields of `Standing` of all lines, session after session; intervals as mappings."""
-        best = self._line(self.inference.p_best)
+        best = self._line(self.inference.beliefs.p_best)
         barred = self.gate_failures & np.isfinite(best).any(axis=0)
         coverage = self._coverage()
         following = np.zeros(self.votes.shape, dtype=np.bool_)
@@ -439,7 +405,7 @@ class Outcomes:
     @cached_property
     def p_beats(self) -> Floats:
         """P(line i above line j), shape (C, C, S)."""
-        return self._pair(self.inference.p_beats)
+        return self._pair(self.inference.beliefs.p_beats)
 
     @cached_property
     def margins(self) -> NDArray[Any]:
@@ -537,14 +503,12 @@ class Outcomes:
 
     def _flips(self) -> tuple[Sequence[int | None], Sequence[bool | None]]:
         """`ballots_to_flip` and `flip_is_exact` of each session."""
-        flips, exact, unknown = self.count.flips, self.count.flips_exact, [None] * len(self)
-        if flips is None:
-            return unknown, unknown
+        if self.count.flips is None:
+            return [None] * len(self), [None] * len(self)
+        flips, exact = self.count.flips
         # Where nobody stands against the leader, there is nobody to flip to.
         searched = ((flips >= 0) & ((self.votes > 0).sum(axis=0) > 1)).tolist()
         counts = [n if known else None for n, known in zip(flips.tolist(), searched, strict=True)]
-        if exact is None:
-            return counts, unknown
         sure = zip(exact.tolist(), searched, strict=True)
         return counts, [is_exact if known else None for is_exact, known in sure]
 
@@ -638,9 +602,55 @@ class Outcomes:
         p_beats, margins = (tuple(map(tuple, each[column])) for each in self._matrices)
         return Outcome(**fields, p_beats=p_beats, margins=margins)
 
+    def defer(self, column: int) -> Outcome:
+        """An outcome that knows places, votes and close pairs; reading more builds it."""
+        whole = cache(lambda: self[column])
+        electorate = self.count.electorates[column]
+        lines = zip(
+            self.names[column],
+            self.ranks[:, column].tolist(),
+            self.votes[:, column].tolist(),
+            strict=True,
+        )
+        notes = electorate.notes([None] * len(electorate.votes))
+        informing = self.effective[:, column]
+        return Outcome.defer(
+            whole,
+            session=electorate.session,
+            rule=self.rule.name,
+            level=self.settings.level,
+            standings=tuple(
+                Standing.defer(
+                    partial(_standing_of, whole, at), candidate=name, rank=rank, votes=votes
+                )
+                for at, (name, rank, votes) in enumerate(lines)
+            ),
+            ballots=tuple(
+                BallotNote.defer(
+                    partial(_note_of, whole, at),
+                    reviewer=reviewer,
+                    weight=weight,
+                    mismatch=mismatch,
+                    ranking=ranking,
+                )
+                for at, (reviewer, _, weight, mismatch, ranking) in enumerate(notes)
+            ),
+            unresolved=self.close_pairs[column],
+            n_ballots=int(informing.sum()),
+            without_effect=() if informing.all() else _idle_reviewers(self, column),
+        )
+
     @cached_property
     def _matrices(self) -> tuple[list[Any], list[Any]]:
         return per_session(self.p_beats), per_session(self.margins)
+
+
+def _standing_of(whole: Callable[[], Outcome], at: int) -> Standing:
+    return whole().standings[at]
+
+
+def _note_of(whole: Callable[[], Outcome], at: int) -> BallotNote:
+    return whole().ballots[at]
 
 
 def _standing(*line: Any) -> Standing:

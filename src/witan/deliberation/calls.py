@@ -23,7 +23,7 @@ from witan.core.gate import SafetyCheck
 from witan.core.outcome import Outcome
 from witan.core.settings import AUTO, Settings
 from witan.core.stats.priors import MIN_HISTORY
-from witan.core.tally import tally_sessions
+from witan.core.tally import tally_columns, tally_sessions
 from witan.deliberation.events import Event, FruitlessResume, SessionOpened
 from witan.deliberation.money import NO_USAGE, Purse, Reservation, check_bill
 from witan.deliberation.ports import (
@@ -153,8 +153,8 @@ class CountQueue:
 
 
 def _count_alone(ballots: Sequence[Ballot], settings: Settings) -> Outcome:
-    [outcome] = tally_sessions(ballots, settings)
-    return outcome
+    [(batch, column)] = tally_columns(ballots, settings)
+    return batch.defer(column)
 
 
 def _count_together(queue: Sequence[_Count]) -> None:

@@ -361,7 +361,7 @@ class TestWarnings:
 
         ratings = rate(encode(list("aabbccd"), list("bbaaddc"), outcome))
 
-        assert not ratings.is_connected
+        assert ratings.group.any()
         assert any("a, b" in line and "c, d" in line for line in ratings.warnings)
         assert np.isnan(ratings.p_beats()[:2, 2:]).all()
         assert np.isnan(ratings.p_wins()[:2, 2:]).all()
@@ -392,7 +392,7 @@ class TestWarnings:
         """There are enough sessions, and every model has wins and losses."""
         ratings = rate(random_comparisons(np.random.default_rng(10), n=2000))
 
-        assert ratings.is_connected
+        assert not ratings.group.any()
         assert ratings.warnings == ()
 
     @pytest.mark.parametrize(

@@ -33,8 +33,6 @@ def witan_jury(
 
     Parameters
     ----------
-    jury
-        As of `witan.judge`.
     pass_mark
         Lowest grade that passes, from 1 to 10.
     use_target

@@ -410,10 +410,6 @@ def compare_arms(
         Rubric, weights and level; None: the usual ones. The rule decides nothing.
     margin
         Arms within it do not differ, in the unit of the result; None: the usual one.
-    choice
-        How the best member was chosen.
-    choosing
-        By how many questions that are not among these.
     measure
         Whose ballots these are: a jury's, beside people's; or of right answers, or people, alone.
 

@@ -246,11 +246,6 @@ def draw_sheets(
     hidden_candidates
         Reviewer to the candidate, or the candidates, that it must not see; a reviewer that is not
         named sees all, as does one whose candidate does not stand.
-
-    Returns
-    -------
-    dict of str to Sheet
-        In the order of the reviewers.
     """
     rng = _generator(seed, DRAWN)
     number = {candidate: at for at, candidate in enumerate(candidates)}

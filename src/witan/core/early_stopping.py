@@ -135,8 +135,6 @@ def p_lead_settled(
 
     Parameters
     ----------
-    outcome
-        Of these ballots under these settings.
     growth
         Ballots at the end over ballots now, > 1.
     """

@@ -451,8 +451,6 @@ def entries_of_many(
 
     Parameters
     ----------
-    rules
-        Rules under which standings are kept.
     settings
         How ballots are counted; its rule is that of the probabilities, and of the noise.
     with_p_beats

@@ -97,8 +97,6 @@ def sample_panel(
         Texts of each pattern; B samples, or chains of one, are drawn at once.
     shared_error : float
         ρ, from 0 to below 1.
-    draws : int
-        Draws after the warm-up.
 
     References
     ----------

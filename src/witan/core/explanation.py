@@ -78,8 +78,6 @@ class ExplainedSession:
 
         Parameters
         ----------
-        columns
-            Title and a number per ballot.
         worth
             Its word, then (R, C) what is read off the ballot, unless that is all it is worth, and
             (R, C) what it is worth.

@@ -224,8 +224,6 @@ def check_calibration(
     draws
         Of each size from each session, at least 1. Where there are no more subsets, each is taken
         once.
-    seed
-        Of the draws.
     check_wanted
         Called before every piece of the work; what it raises ends it.
 
@@ -545,13 +543,7 @@ def _sizes(
     against: Against,
     panel_sizes: Sequence[int],
 ) -> Sequence[int]:
-    """Numbers of reviewers to draw.
-
-    Raises
-    ------
-    NothingToCount
-        If no session has that many.
-    """
+    """Numbers of reviewers to draw."""
     if not everyone:
         raise NothingToCount("there is no ballot to count")
     if against != "reviewers" and not groups:

@@ -331,8 +331,6 @@ def place(
     ----------
     failed : bool array, shape (C, S), optional
         Candidates that may not win.
-    min_votes
-        Of `vote_levels`.
     """
     level, key, second = _order(
         scores, profile, rule, tie_break=tie_break, failed=failed, min_votes=min_votes

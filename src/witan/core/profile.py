@@ -545,13 +545,6 @@ class Electorate:
         return [vote.weight for vote in self.votes]
 
     @property
-    def rankings(self) -> Sequence[Groups]:
-        """The ranking of each vote, best group first."""
-        if isinstance(self.votes, BlockVotes):
-            return self.votes.block.groups(self.votes.session)
-        return [vote.groups for vote in self.votes]
-
-    @property
     def mismatches(self) -> Sequence[bool]:
         """Each vote's flag for a contradiction between its ranking and its grades."""
         if isinstance(self.votes, BlockVotes):

@@ -175,13 +175,6 @@ class Overall:
     capped_by: Ceiling | None
     weight_given: float
 
-    @property
-    def reason(self) -> str | None:
-        """Reason for the missing overall grade; None when there is one."""
-        if self.value is not None:
-            return None
-        return f"only {self.weight_given:.4g} of the rubric's weight is graded; half is needed"
-
 
 def overall(rubric: Rubric, grades: Mapping[str, float]) -> Overall:
     """Weigh the grades of one candidate on one ballot into one grade.

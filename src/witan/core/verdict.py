@@ -76,8 +76,6 @@ def approval(votes: Sequence[bool | None], level: float = 0.95) -> Approval:
     ----------
     votes
         True approves, False rejects, None says nothing.
-    level
-        Of the interval, between 0 and 1.
 
     Raises
     ------
@@ -465,8 +463,6 @@ def panel_means(
         Variance of a value around the panel's as known beforehand, and its degrees of freedom.
     rho
         Share of an error that all reviewers have in common.
-    looks
-        As of `Settings`.
     covariance
         Of what is taken off each reviewer's values; None: nothing is.
     """

@@ -354,10 +354,6 @@ async def list_models(
 
     Parameters
     ----------
-    name
-        Name of the provider in messages.
-    key_header
-        Header for the key.
     folder
         Prefix of listed ids that calls omit.
     """

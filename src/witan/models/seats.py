@@ -108,8 +108,6 @@ def parse_seat(
     ----------
     origin, key
         File and key that errors name.
-    base
-        Directory of relative paths; None to leave them unchanged.
     """
     name, source = _split_name(text)
     kind, colon, rest = source.partition(":")

@@ -172,13 +172,6 @@ def rate_matches(
     matches
         In the order of time; those of one session next to each other, in any order among
         themselves. Pairs without ballots, and of a model with itself, are passed over.
-    k, base, initial
-        As in the rule.
-
-    Returns
-    -------
-    EloRatings
-        Of the models that played.
 
     Raises
     ------

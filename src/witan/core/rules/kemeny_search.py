@@ -291,11 +291,6 @@ def barrier(pair_costs: Cells) -> Barrier:
     pair_costs : float array, shape (n, n)
         What a ranking pays for placing j above i; n ≥ 3.
 
-    Returns
-    -------
-    Barrier
-        In the units of `pair_costs`.
-
     References
     ----------
     Grötschel, Jünger and Reinelt, "A cutting plane algorithm for the linear ordering problem",
@@ -475,8 +470,6 @@ def prefixes_of(wall: Barrier, allowance: float) -> Prefixes | None:
 
     Parameters
     ----------
-    wall
-        What each pair and triple adds to the bound.
     allowance : float
         The most by which a ranking may exceed the bound.
 

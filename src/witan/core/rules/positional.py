@@ -223,11 +223,6 @@ def weighted_borda(profile: Profile, *, variant: BordaVariant = "per_ballot") ->
     variant : {"per_ballot", "roster", "truncated"}
         See `borda`.
 
-    Returns
-    -------
-    Scores
-        As `borda` returns them.
-
     Raises
     ------
     InvalidParameter

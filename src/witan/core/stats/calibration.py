@@ -169,10 +169,6 @@ def calibrate(
 
     Parameters
     ----------
-    table : CalibrationSums
-        Per bucket and band.
-    level : float
-        Of the intervals, between 0 and 1.
     with_bands : bool
         Whether to give the bands, too, which the fit does not need.
 

@@ -364,8 +364,6 @@ def session_squares(comparisons: Comparisons, residual: NDArray[np.float64]) -> 
 
     Parameters
     ----------
-    comparisons : Comparisons
-        With sessions.
     residual : float array, shape (3, M, M)
         What a comparison adds to the gradient of its first model and takes from its second's.
     """

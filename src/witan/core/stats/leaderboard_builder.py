@@ -274,11 +274,6 @@ def put_in_order(board: ModelSums, rule: Rule, terms: Terms, elo: Mapping[str, f
     Models can be compared within a group that chains of comparisons join: a score says how a model
     fared in its company, and ratings are centred in their group. Each group is ranked by itself.
 
-    Parameters
-    ----------
-    elo : mapping of str to float
-        By the names of models.
-
     Raises
     ------
     NothingToCount
@@ -426,8 +421,6 @@ def leaderboard(
         Of the same window; None: nothing is said of cost, time and failures.
     names : Names
         Of every code. Codes of one name are one model.
-    terms : Terms, optional
-        What was asked for.
     elo : mapping of code to float, optional
         Ratings after the last session, by `witan.core.rules.elo.rate_matches`.
     previous : Leaderboard, optional

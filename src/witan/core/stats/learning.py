@@ -111,8 +111,6 @@ def learn_consistency(
     ----------
     sessions
         Per session, `Electorate.order_kept` or `Outcome.order_kept`.
-    pairs_of_equality
-        k of `consistency_weights`.
 
     Returns
     -------
@@ -308,8 +306,6 @@ def learn_reliability_from_people(humans: "HumanSums", names: "Names") -> Mappin
     ----------
     humans : HumanSums
         Opinions beside people's; of sessions other than the ones that the weights will count.
-    names : Names
-        Of reviewers.
 
     Returns
     -------
@@ -525,8 +521,6 @@ def reliability_from_tracks(tracks: Tracks, reviewers: Collection[str]) -> Mappi
 
     Parameters
     ----------
-    tracks : Tracks
-        Of other sessions.
     reviewers : collection of str
         Those of the council; what is known of others does not enter.
 

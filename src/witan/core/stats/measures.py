@@ -279,12 +279,6 @@ def estimate_measure(
         Per bucket.
     statistic : function
         From sums of shape (N, …) to N estimates; NaN where undefined.
-    count : Count
-        What the measure rests on.
-    unit : str
-        Of the value.
-    level : float
-        Of the interval, between 0 and 1.
     link : str
         The scale on which errors are taken to be even.
     sides : sequence of slices or index arrays
@@ -399,10 +393,6 @@ def rate(sums: Array, count: Count, *, level: float, opposed_pairs: bool = False
     ----------
     sums : float array, shape (B, 2)
         Per bucket, hits (a tie counts half) and cases.
-    count : Count
-        What the measure rests on.
-    level : float
-        Of the interval.
     opposed_pairs : bool
         Cases come in pairs of which one tends to hit where the other misses, as a pair shown in
         both orders does, so that their sum may vary less than that of independent ones.

@@ -83,8 +83,6 @@ def estimate_powered_means(
         From 0 up: rows of one number vary together. None: each row by itself.
     kind : str
         ``grades``, ``shares`` in [0, 1], or ``differences of shares`` in [−1, 1].
-    level : float
-        Of the intervals.
 
     Returns
     -------

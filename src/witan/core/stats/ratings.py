@@ -123,11 +123,6 @@ class Ratings:
         known = f"{self.n_comparisons:g} comparisons, {self.n_sessions} sessions"
         return f"<Ratings of {len(self.models)} models from {known}: {list_names(self.models)}>"
 
-    @property
-    def is_connected(self) -> bool:
-        """True if chains of comparisons join all models."""
-        return bool((self.group == 0).all())
-
     def p_beats(self) -> Array:
         """P(model i is stronger than model j), shape (M, M).
 
@@ -391,15 +386,11 @@ def rate(
 
     Parameters
     ----------
-    comparisons : Comparisons
-        N comparisons of M models, optionally with sessions.
     ghost_wins : float
         Wins, and as many losses, of every model against one ghost of free strength; half of each
         by default. With 0 there must be a finite answer without it.
     cluster : bool
         Whether to use the sessions, if there are any.
-    level : float
-        Of the intervals, between 0 and 1.
 
     Returns
     -------
@@ -472,10 +463,6 @@ def rate_sums(
     sums : MatchupSums
         Rows in any order; a key may stand in several, a pair in either order. Weights of ballots
         count as so many ballots.
-    names : Names
-        Of every code in `sums`.
-    ghost_wins, level : float
-        As in `rate`.
 
     Returns
     -------

@@ -429,8 +429,6 @@ def merge(sums: Sums, aliases: Mapping[str, str], names: Names) -> Sums:
 
     Parameters
     ----------
-    sums
-        A table with models or reviewers.
     aliases
         Old name → new name; chains are followed. Names that the history does not know are no
         error: a configuration may serve many histories.

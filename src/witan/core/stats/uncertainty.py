@@ -138,8 +138,6 @@ class Uncertainty:
         votes : int array, shape (C, S)
         shared : float or float array, shape (S,)
             Variance over s² that the shared error adds, ≥ 0.
-        own
-            Of the same ballots.
         design : float or float array, shape (S,)
             `design_effect` of the ballots' weights, ≥ 1: variances grow by it, and what is left of
             the freedom, in quarters, shrinks by it. A weight says how much a ballot is to count,
@@ -468,12 +466,8 @@ def separation(
 
     Parameters
     ----------
-    reviewers, candidates
-        How many judge, and how many are judged.
     authors
         The reviewers wrote the answers: none has a say in the standing of its own.
-    level
-        Of the outcome's contrasts.
     prior
         Borrowed strength, in grades; None: nothing is borrowed.
     rho

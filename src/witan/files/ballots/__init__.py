@@ -89,10 +89,6 @@ def read_parts(
 
     Parameters
     ----------
-    reading
-        Format and columns.
-    make_report
-        Creates the report of a file's problems.
     scales
         Scale of all grades, and default scale of ballots without one.
     """

@@ -182,10 +182,6 @@ def scale_ballots(
 
     Parameters
     ----------
-    scale
-        Overrides the scale that ballots declare.
-    fallback
-        Used for ballots that declare none; by default it is detected.
     max_buffered
         Maximum number of ballots in memory; more are written to disk.
     """

@@ -80,6 +80,15 @@ class TestAsAsked:
         assert review.read_by == "schema"
         assert review.ballot.grades["grok"] == {"accuracy": 9, "clear prose": 8, "overall": 7}
 
+    def test_another_key_beside_those_of_the_schema_changes_nothing(self):
+        """A ballot with one and a ballot without are the same, grades in their order included."""
+        grades = {label: grade(9, 6.5) for label in "CAB"}
+
+        with_more = read(said(grades=grades, confidence="high"), rubric=RUBRIC)
+
+        assert with_more == read(said(grades=grades), rubric=RUBRIC)
+        assert list(with_more.ballot.grades) == ["gemini", "claude", "grok"]
+
     @pytest.mark.parametrize("shape", [lambda g: g, lambda g: {"overall": g}], ids=["bare", "map"])
     def test_one_grade_for_each(self, shape):
         """Without a rubric a holistic grade is one number, however it is wrapped."""

@@ -28,7 +28,14 @@ from witan.deliberation.events import (
     judges_only,
     name_candidates,
 )
-from witan.deliberation.replies import ambiguous_keys, find_json_values, parse_json, split_reasoning
+from witan.deliberation.replies import (
+    ambiguous_keys,
+    find_json_values,
+    parse_json,
+    split_groups,
+    split_reasoning,
+    split_ties,
+)
 from witan.errors import InvalidBallot
 
 Grades = Mapping[str, Grade | Mapping[str, Grade]]
@@ -54,18 +61,6 @@ _PLACE = re.compile(r"#?(\d{1,4})(?:st|nd|rd|th)?\.?", re.IGNORECASE)
 def is_remark(key: str) -> bool:
     """Return true if a key names a reviewer's remark beside its ballot."""
     return _fold_key(key) in _NOTES
-
-
-def split_ties(text: str) -> list[object]:
-    """Split labels joined as equal: ``B = C``."""
-    return list(re.split(r"[=~&]", text))
-
-
-def split_groups(text: str) -> list[list[object]]:
-    """Split a ranking, best first: ``A > B = C``."""
-    if ">" in text:
-        return [split_ties(part.replace(",", "=")) for part in text.split(">")]
-    return [split_ties(part) for part in re.split(r"[,;\n]", text)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +162,18 @@ class ReviewForm:
             ]
         groups = self._read_ranking(_read_groups(ranking), oversights)
         graded = self._read_grades(grades, oversights)
-        remark_text = (
-            _replace_surrogates(remark) if isinstance(remark, str) and remark.strip() else None
-        )
-        return ParsedReview(groups, graded, remark_text, oversights.notes())
+        return ParsedReview(groups, graded, _read_remark(remark), oversights.notes())
+
+    def read_exactly(self, data: Mapping[str, Any]) -> ParsedReview:
+        """Read one JSON object that satisfies the schema."""
+        if not data.keys() <= {"notes", "grades", "ranking"}:
+            return self.read(data)
+        groups = tuple(tuple(self.labels[x.casefold()] for x in group) for group in data["ranking"])
+        grades: dict[str, Grade | Mapping[str, Grade]] = {}
+        for label, raw in (data.get("grades") or {}).items():
+            whole = self.by_criterion or not isinstance(raw, Mapping)
+            grades[self.labels[label.casefold()]] = raw if whole else raw[HOLISTIC]
+        return ParsedReview(groups, grades, _read_remark(data.get("notes")))
 
     def read_list(self, groups: Iterable[Iterable[object]]) -> ParsedReview:
         """Read groups of labels from a list."""
@@ -309,6 +312,10 @@ def _quote_value(value: object) -> str:
     return "a list or map" if isinstance(value, dict | list) else json.dumps(value)
 
 
+def _read_remark(remark: object) -> str | None:
+    return _replace_surrogates(remark) if isinstance(remark, str) and remark.strip() else None
+
+
 def _replace_surrogates(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
@@ -444,7 +451,7 @@ def read_review(
     data = parse_json(reply)
     if isinstance(data, Mapping) and _matches_schema(data, sheet, form, holistic=holistic):
         _refuse_ambiguous(data, sheet)
-        return Review(_ballot(form.read(data), sheet, session, roster), "schema")
+        return Review(_ballot(form.read_exactly(data), sheet, session, roster), "schema")
     reading = _read_tolerantly(reply, sheet, form)
     notes = (*reading.notes, *_list_omissions(reading, sheet, form))
     return Review(_ballot(reading, sheet, session, roster), "tolerant", notes)
@@ -546,18 +553,13 @@ def _contradicts(one: ParsedReview, other: ParsedReview) -> bool:
         {candidate: place for place, group in enumerate(reading.groups) for candidate in group}
         for reading in (one, other)
     )
-    common_candidates = [candidate for candidate in first if candidate in second]
     if any(
-        _order(first[a], first[b]) != _order(second[a], second[b])
-        for a, b in combinations(common_candidates, 2)
+        _sign(first, a, b) != _sign(second, a, b)
+        for a, b in combinations([each for each in first if each in second], 2)
     ):
         return True
     graded = [candidate for candidate in one.grades if candidate in other.grades]
     return any(_grades_differ(one.grades[c], other.grades[c]) for c in graded)
-
-
-def _order(a: int, b: int) -> int:
-    return (a > b) - (a < b)
 
 
 def _grades_differ(one: Grade | Grades, other: Grade | Grades) -> bool:

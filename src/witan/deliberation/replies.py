@@ -541,6 +541,18 @@ def ambiguous_keys(value: object) -> Iterator[str]:
             pending.extend(each)
 
 
+def split_ties(text: str) -> list[object]:
+    """Split labels joined as equal: ``B = C``."""
+    return list(re.split(r"[=~&]", text))
+
+
+def split_groups(text: str) -> list[list[object]]:
+    """Split a ranking, best first: ``A > B = C``."""
+    if ">" in text:
+        return [split_ties(part.replace(",", "=")) for part in text.split(">")]
+    return [split_ties(part) for part in re.split(r"[,;\n]", text)]
+
+
 def find_json_values(text: str) -> Iterator[dict[str, Any] | list[Any]]:
     """Yield the outermost JSON objects and lists of a text, in order.
 

@@ -290,10 +290,10 @@ class CompletionReader:
     def _check(self, part: Mapping[str, Any], usage: Mapping[str, Any]) -> None:
         """Raise the error sent instead of a completion, with its usage."""
         error = part.get("error")
-        if not error and "error" in (part.get("object"), part.get("type")):
-            error = part
         if not error:
-            return
+            if part.get("object") != "error" and part.get("type") != "error":
+                return  # as nearly every event
+            error = part
         fields = error if isinstance(error, dict) else {}
         code = str(fields.get("code"))
         status = int(code) if code.isascii() and code.isdigit() and len(code) == 3 else None

@@ -16,7 +16,7 @@ from witan.surfaces.mcp.tools import TOOLS
 pytestmark = pytest.mark.anyio
 
 NAMES = [
-    "ask_council", "check_draft", "judge_answers", "count_ballots", "review_leaderboard",
+    "ask_council", "check_draft", "count_ballots", "review_leaderboard",
     "vote_blind",
 ]  # fmt: skip
 

@@ -129,15 +129,6 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM) + (
 )
 
 
-async def list_resources(service: Service) -> list[types.Resource]:
-    """List the reports, then the latest sessions."""
-    reports = [
-        types.Resource(uri=uri, name=each.name, description=each.summary, mime_type=JSON)
-        for uri, each in REPORTS.items()
-    ]
-    return [*reports, *await anyio.to_thread.run_sync(_latest, service)]
-
-
 def _latest(service: Service) -> list[types.Resource]:
     if service.history is None:
         return []
@@ -156,19 +147,6 @@ def _latest(service: Service) -> list[types.Resource]:
 def _describe(summary: SessionSummary) -> str:
     parts = ("simulated" if summary.simulated else "", summary.status, origin_text(summary))
     return ", ".join([*filter(None, parts), f"{summary.at:%Y-%m-%d %H:%M} UTC"])
-
-
-async def read_resource(service: Service, uri: str) -> tuple[str, str]:
-    """Read a resource; return its text and media type."""
-    if uri.startswith(SESSION) and uri != SESSION:
-        name = unquote(uri.removeprefix(SESSION).removesuffix(PAGE))
-        if uri.endswith(PAGE):
-            return await dispatch(show, service, LOCAL, ShowParameters(name), session_to_html), HTML
-        return await dispatch(show, service, LOCAL, ShowParameters(name), to_json), JSON
-    operation = REPORTS.get(uri)
-    if operation is None:
-        raise UnknownName("resource", uri, [*REPORTS, *(each.uri_template for each in TEMPLATES)])
-    return await dispatch(operation, service, LOCAL, operation.parameters(), to_json), JSON
 
 
 def ask_council(
@@ -198,20 +176,6 @@ def check_draft(
         f"approved. It is meant {aim}.\n\n"
         f"<draft>\n{draft}\n</draft>\n\n"
         f"Tell me whether it is approved, and every objection that members raised. {TRUST}"
-    )
-
-
-def judge_answers(
-    question: Annotated[str, "The question that was answered."],
-    answers: Annotated[str, "The answers, one after the other."],
-) -> str:
-    """Have the council say which of several answers is best."""
-    return (
-        "Have the council compare the answers below: put each into `files` of the tool `ask` under "
-        "a neutral name (answer-1.md, answer-2.md, …), without its author, and ask which of them "
-        "answers the question best, and why.\n\n"
-        f"<question>\n{question}\n</question>\n\n<answers>\n{answers}\n</answers>\n\n"
-        f"Give me the ranking that the council arrives at, with its reasons. {TRUST}"
     )
 
 
@@ -257,7 +221,6 @@ def vote_blind(session: Session = "last") -> str:
 _PROMPTS: tuple[Prompt, ...] = (
     ask_council,
     check_draft,
-    judge_answers,
     count_ballots,
     review_leaderboard,
     vote_blind,
@@ -265,11 +228,6 @@ _PROMPTS: tuple[Prompt, ...] = (
 
 PROMPTS: Mapping[str, Prompt] = {prompt.__name__: prompt for prompt in _PROMPTS}
 """Every prompt by name."""
-
-
-def list_prompts() -> list[types.Prompt]:
-    """Describe the prompts as the protocol lists them."""
-    return [_prompt(prompt) for prompt in PROMPTS.values()]
 
 
 def _prompt(prompt: Prompt) -> types.Prompt:
@@ -287,33 +245,6 @@ def _prompt(prompt: Prompt) -> types.Prompt:
             for name, each in signature(prompt).parameters.items()
         ],
     )
-
-
-def write_prompt(name: str, values: Mapping[str, str]) -> types.GetPromptResult:
-    """Write a prompt with its arguments, as a message of the user."""
-    if name not in PROMPTS:
-        raise UnknownName("prompt", name, PROMPTS)
-    about = _prompt(PROMPTS[name])
-    arguments = {each.name: each for each in about.arguments or ()}
-    for unknown in values.keys() - arguments.keys():
-        raise UnknownName(f"argument of {name}", unknown, arguments)
-    for each in arguments.values():
-        if each.required and not values.get(each.name, "").strip():
-            raise MissingParameter(each.name, None, each.description or "a text")
-    text = PROMPTS[name](**{key: value for key, value in values.items() if value.strip()})
-    message = types.PromptMessage(role="user", content=types.TextContent(text=text))
-    return types.GetPromptResult(description=about.description, messages=[message])
-
-
-async def complete_argument(service: Service, name: str, value: str) -> types.Completion:
-    """Complete the beginning of a session's or a profile's name."""
-    names: list[str] = []
-    if name == "profile":
-        names = [each for each in service.profiles if each]
-    elif name == "session" and service.history is not None:
-        find = partial(service.history.find, limit=MOST_COMPLETIONS, simulated=None)
-        names = [summary.session for summary in await anyio.to_thread.run_sync(find)]
-    return types.Completion(values=[each for each in names if each.startswith(value)])
 
 
 # It would write down names of connections, which open them.
@@ -347,7 +278,6 @@ class _Handlers:
         self._service = service
 
     async def list_tools(self, _: Context, __: Page) -> types.ListToolsResult:
-        """List the tools."""
         return types.ListToolsResult(tools=[*list_tools()])
 
     async def call_tool(
@@ -369,48 +299,79 @@ class _Handlers:
         return result
 
     async def list_prompts(self, _: Context, __: Page) -> types.ListPromptsResult:
-        """List the prompts."""
-        return types.ListPromptsResult(prompts=list_prompts())
+        return types.ListPromptsResult(prompts=[_prompt(prompt) for prompt in PROMPTS.values()])
 
     async def get_prompt(
         self, _: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
-        """Write a prompt with its arguments."""
-        try:
-            return write_prompt(params.name, params.arguments or {})
-        except WitanError as error:
-            raise _invalid(error) from None
+        """Write a prompt with its arguments, as a message of the user."""
+        name, values = params.name, params.arguments or {}
+        if name not in PROMPTS:
+            raise _invalid(UnknownName("prompt", name, PROMPTS))
+        about = _prompt(PROMPTS[name])
+        arguments = {each.name: each for each in about.arguments or ()}
+        for unknown in values.keys() - arguments.keys():
+            raise _invalid(UnknownName(f"argument of {name}", unknown, arguments))
+        for each in arguments.values():
+            if each.required and not values.get(each.name, "").strip():
+                raise _invalid(MissingParameter(each.name, None, each.description or "a text"))
+        text = PROMPTS[name](**{key: value for key, value in values.items() if value.strip()})
+        message = types.PromptMessage(role="user", content=types.TextContent(text=text))
+        return types.GetPromptResult(description=about.description, messages=[message])
 
     async def complete(
         self, _: Context, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
-        """Complete an argument of a prompt, or a name in an address."""
-        argument = params.argument
-        values = await complete_argument(self._service, argument.name, argument.value)
-        return types.CompleteResult(completion=values)
+        """Complete the beginning of a session's or a profile's name."""
+        argument, names = params.argument, list[str]()
+        history = self._service.history
+        if argument.name == "profile":
+            names = [each for each in self._service.profiles if each]
+        elif argument.name == "session" and history is not None:
+            find = partial(history.find, limit=MOST_COMPLETIONS, simulated=None)
+            names = [summary.session for summary in await anyio.to_thread.run_sync(find)]
+        values = [each for each in names if each.startswith(argument.value)]
+        return types.CompleteResult(completion=types.Completion(values=values))
 
     async def list_resources(self, _: Context, __: Page) -> types.ListResourcesResult:
-        """List the reports and the latest sessions."""
-        entries = await list_resources(self._service)
-        return types.ListResourcesResult(resources=entries)
+        reports = [
+            types.Resource(uri=uri, name=each.name, description=each.summary, mime_type=JSON)
+            for uri, each in REPORTS.items()
+        ]
+        sessions = await anyio.to_thread.run_sync(_latest, self._service)
+        return types.ListResourcesResult(resources=[*reports, *sessions])
 
     async def list_templates(self, _: Context, __: Page) -> types.ListResourceTemplatesResult:
-        """List the addresses with a name in them."""
         return types.ListResourceTemplatesResult(resource_templates=TEMPLATES)
 
     async def read_resource(
         self, _: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        """Read the resource at an address."""
         uri = str(params.uri)
         try:
-            text, kind = await read_resource(self._service, uri)
+            text, kind = await self._read(uri)
         except WitanError as error:
             unknown = isinstance(error, UnknownName)
             code = types.INVALID_PARAMS if unknown else types.INTERNAL_ERROR
             raise MCPError(code=code, message=_refusal(error), data={"uri": uri}) from None
         contents = types.TextResourceContents(uri=params.uri, text=text, mime_type=kind)
         return types.ReadResourceResult(contents=[contents])
+
+    async def _read(self, uri: str) -> tuple[str, str]:
+        """Read a resource; return its text and media type."""
+        operation: Operation[Any, Any] | None = REPORTS.get(uri)
+        write: Callable[[Any], str] = to_json
+        parameters, kind = None, JSON
+        if uri.startswith(SESSION) and uri != SESSION:
+            name = unquote(uri.removeprefix(SESSION).removesuffix(PAGE))
+            operation, parameters = show, ShowParameters(name)
+            if uri.endswith(PAGE):
+                write, kind = session_to_html, HTML
+        if operation is None:
+            known = [*REPORTS, *(each.uri_template for each in TEMPLATES)]
+            raise UnknownName("resource", uri, known)
+        parameters = parameters or operation.parameters()
+        return await dispatch(operation, self._service, LOCAL, parameters, write), kind
 
     def _call(self, context: Context) -> ToolCall:
         # Over HTTP the door has written into the scope who asks; else it is whoever started us.

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -37,6 +37,8 @@ from witan.service.parameters import Doc, fault_place, fault_words
 from witan.service.sessions.councils import CouncilModel, CouncilProfile
 from witan.service.settings import CouncilSettings
 from witan.service.stored_sessions import Name, Text
+
+M = TypeVar("M", bound="MessageBody")
 
 TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
 """Kind of a part to the field with its text."""
@@ -71,6 +73,33 @@ def _part(part: object) -> str:
     if not isinstance(text, str):
         raise PydanticCustomError("not_text", "holds a part without its text")
     return text
+
+
+ACCEPTED: Mapping[str, tuple[tuple[object, ...], str]] = MappingProxyType(
+    {
+        "n": ((None, 1), "the council writes one text; for more, repeat the request"),
+        "modalities": ((None, ["text"]), "the council writes text alone"),
+        "logprobs": ((None, False), NO_ODDS),
+        "id": (("fusion",), "must be fusion: the council has no other plugin"),
+        "preset": (
+            (None,),
+            "presets are not supported; name configured models in analysis_models",
+        ),
+        "tools": ((None, []), "members have no tools; leave this out"),
+    }
+)
+"""Values that a parameter of chat completions, or of the plugin `fusion`, may have, and why."""
+
+
+def _check(value: object, is_valid: bool, words: str) -> object:
+    if not is_valid:
+        raise PydanticCustomError("not_taken", words)
+    return value
+
+
+def _check_accepted(value: object, info: ValidationInfo) -> object:
+    accepted, words = ACCEPTED[info.field_name or ""]
+    return _check(value, value in accepted, words)
 
 
 class ContentPart(TypedDict):
@@ -186,6 +215,19 @@ class MessageBody(_Lenient):
     tool_call_id: str | None = None
 
 
+def _check_question(messages: "list[M]") -> "list[M]":
+    if all(message.role != "user" for message in messages):
+        raise PydanticCustomError("no_question", "hold no message of the user: ask something")
+    if messages[-1].role == "assistant":
+        words = "end with a text of the assistant; the last one must be the user's"
+        raise PydanticCustomError("no_question", words)
+    user_texts = [message.content for message in messages if message.role == "user"]
+    if not user_texts[-1].strip():
+        words = "no text in the last user message; expected a question"
+        raise PydanticCustomError("no_question", words)
+    return messages
+
+
 class StreamOptionsBody(_Lenient):
     """Options of a stream."""
 
@@ -227,21 +269,7 @@ class FusionPlugin(BaseModel):
     preset: Annotated[Any, _accept_only(None)] = None
     tools: Annotated[Any, _accept_only(Annotated[list[str], Field(max_length=0)] | None)] = None
 
-    @field_validator("id")
-    @classmethod
-    def _check_plugin(cls, name: object) -> object:
-        return _check(name, name == "fusion", "must be fusion: the council has no other plugin")
-
-    @field_validator("preset")
-    @classmethod
-    def _no_preset(cls, preset: object) -> object:
-        words = "presets are not supported; name configured models in analysis_models"
-        return _check(preset, preset is None, words)
-
-    @field_validator("tools")
-    @classmethod
-    def _no_tools(cls, tools: object) -> object:
-        return _check(tools, not tools, "members have no tools; leave this out")
+    _check_accepted = field_validator("id", "preset", "tools")(_check_accepted)
 
 
 class CouncilCallBody(BaseModel):
@@ -387,12 +415,8 @@ class ChatBody(CouncilCallBody):
     modalities: Annotated[Any, _accept_only(list[Literal["text"]] | None)] = None
     logprobs: Annotated[Any, _accept_only(Literal[False] | None)] = None
 
-    @field_validator("n")
-    @classmethod
-    def _one(cls, n: object) -> object:
-        return _check(
-            n, n in (None, 1), "the council writes one text; for more, repeat the request"
-        )
+    _check_accepted = field_validator("n", "modalities", "logprobs")(_check_accepted)
+    _check_question = field_validator("messages")(_check_question)
 
     @field_validator("functions")
     @classmethod
@@ -405,22 +429,6 @@ class ChatBody(CouncilCallBody):
     def _meetable(cls, form: ResponseFormat | None) -> ResponseFormat | None:
         _check_schema(schema_of(form))
         return form
-
-    @field_validator("modalities")
-    @classmethod
-    def _no_voice(cls, modalities: object) -> object:
-        return _check(modalities, modalities in (None, ["text"]), "the council writes text alone")
-
-    @field_validator("logprobs")
-    @classmethod
-    def _no_odds(cls, logprobs: object) -> object:
-        return _check(logprobs, not logprobs, NO_ODDS)
-
-    @field_validator("messages")
-    @classmethod
-    def _holding_a_question(cls, messages: list[MessageBody]) -> list[MessageBody]:
-        _check_question(messages)
-        return messages
 
     @property
     def turns(self) -> Sequence[MessageBody]:
@@ -603,16 +611,12 @@ class ResponseBody(CouncilCallBody):
     moderation: Unsupported = None
     top_logprobs: Unsupported = None
 
+    _check_question = field_validator("input")(_check_question)
+
     @field_validator(*REFUSALS)
     @classmethod
     def _refuse(cls, value: object, info: ValidationInfo) -> object:
         return _check(value, not value, REFUSALS[info.field_name or ""])
-
-    @field_validator("input")
-    @classmethod
-    def _holding_a_question(cls, messages: list[InputBody]) -> list[InputBody]:
-        _check_question(messages)
-        return messages
 
     @field_validator("text")
     @classmethod
@@ -698,18 +702,6 @@ def _check_schema(schema: str | None) -> None:
         raise PydanticCustomError("no_schema", words, {"expected": error.expected}) from None
 
 
-def _check_question(messages: Sequence[MessageBody]) -> None:
-    if all(message.role != "user" for message in messages):
-        raise PydanticCustomError("no_question", "hold no message of the user: ask something")
-    if messages[-1].role == "assistant":
-        words = "end with a text of the assistant; the last one must be the user's"
-        raise PydanticCustomError("no_question", words)
-    user_texts = [message.content for message in messages if message.role == "user"]
-    if not user_texts[-1].strip():
-        words = "no text in the last user message; expected a question"
-        raise PydanticCustomError("no_question", words)
-
-
 def _extra(body: BaseModel) -> set[str]:
     return {name for name, value in (body.model_extra or {}).items() if value is not None}
 
@@ -748,12 +740,6 @@ def _slug_of(seat: Seat) -> str:
     if "#" in model and provider in ("http", "https"):
         return model.rpartition("#")[2]
     return model if "/" in model else f"{provider}/{model}"
-
-
-def _check(value: object, is_valid: bool, words: str) -> object:
-    if not is_valid:
-        raise PydanticCustomError("not_taken", words)
-    return value
 
 
 def _turns(messages: Sequence[MessageBody]) -> Iterator[Message]:

@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from witan.deliberation import events as e
-from witan.service.sessions.stream import Stream
+from witan.service.sessions.running import Stream
 from witan.surfaces.web.live import Feed, LivePage, follow_live
 from witan.surfaces.web.rendering import ASSETS, PAGE_POLICY, asset, render_live
 

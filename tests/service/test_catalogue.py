@@ -163,7 +163,7 @@ APART_FROM_RESULTS = {
     "service/dispatch.py:ServedSessions": "names of an imported session, as its client writes them",
     "service/operations/reports.py:HistoryReports": "names of models, as its client writes them",
     "service/sessions/councils.py:_missing_seats": "seats in an error",
-    "service/sessions/stream.py:Stream": "events of a stream, each as it happens",
+    "service/sessions/running.py:Stream": "events of a stream, each as it happens",
 }
 
 

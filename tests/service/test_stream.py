@@ -8,7 +8,7 @@ import pytest
 
 from witan.deliberation import events as e
 from witan.deliberation.ports import Expense
-from witan.service.sessions.stream import PACE_SECONDS, Stream
+from witan.service.sessions.running import PACE_SECONDS, Stream
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 

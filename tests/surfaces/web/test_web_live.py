@@ -11,7 +11,7 @@ import pytest
 from markup import Element, parsed
 from sessions import BEGAN, Story, spent
 from witan.deliberation import events as e
-from witan.service.sessions.stream import Stream
+from witan.service.sessions.running import Stream
 from witan.surfaces.web.live import Feed, LivePage, follow_live
 from witan.surfaces.web.rendering import render_live
 

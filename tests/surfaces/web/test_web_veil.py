@@ -16,7 +16,7 @@ from witan.core.blinding import Sheet
 from witan.deliberation import events as e
 from witan.deliberation.ports import Seat
 from witan.deliberation.session import Session
-from witan.service.sessions.stream import Stream
+from witan.service.sessions.running import Stream
 from witan.surfaces.report.names import SeatNames
 from witan.surfaces.report.session import RecountView
 from witan.surfaces.web.live import Feed, LivePage

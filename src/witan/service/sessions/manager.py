@@ -39,6 +39,7 @@ from witan.service.sessions.running import (
     Observer,
     RunningSession,
     SessionRegistry,
+    Stream,
     contain_errors,
     notify_over,
     watch_session,
@@ -51,7 +52,6 @@ from witan.service.sessions.spending import (
     Ledger,
     SessionReservation,
 )
-from witan.service.sessions.stream import Stream
 from witan.service.stored_sessions import check_continued
 from witan.service.text import count_noun
 

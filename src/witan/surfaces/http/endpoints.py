@@ -36,9 +36,8 @@ from witan.service.parameters import (
     read_texts,
 )
 from witan.service.sessions.manager import Service
-from witan.service.sessions.running import RunningSession
+from witan.service.sessions.running import RunningSession, StreamMessage
 from witan.service.sessions.spending import Client
-from witan.service.sessions.stream import StreamMessage
 from witan.service.stored_sessions import ClientService
 from witan.surfaces.http.addresses import check_parameters, known_parameters
 from witan.surfaces.http.openapi import Responses, problem_responses

@@ -14,9 +14,8 @@ from witan.service.dispatch import dispatch
 from witan.service.json_output import to_json
 from witan.service.operations.sessions import ShowParameters, show
 from witan.service.session_records import CouncilSession, ImportedSession
-from witan.service.sessions.running import RunningSession
+from witan.service.sessions.running import RunningSession, StreamMessage, resume_point
 from witan.service.sessions.spending import LOCAL
-from witan.service.sessions.stream import StreamMessage, resume_point
 from witan.surfaces.http.endpoints import (
     AFTER,
     ServiceOf,

@@ -12,8 +12,7 @@ from witan.deliberation.session import Session, State
 from witan.errors import WitanError
 from witan.service.json_output import record_type, reduce_to, to_json
 from witan.service.redaction import public_error
-from witan.service.sessions.running import RunningSession
-from witan.service.sessions.stream import StreamMessage
+from witan.service.sessions.running import RunningSession, StreamMessage
 from witan.service.trust import session_trust
 from witan.surfaces.http.problems import error_object, status_of
 from witan.surfaces.live_board import Board, FinalText, progress_lines

@@ -8,8 +8,7 @@ from typing_extensions import TypedDict
 
 from witan.deliberation.session import Session
 from witan.service.json_output import to_json
-from witan.service.sessions.running import RunningSession
-from witan.service.sessions.stream import StreamMessage
+from witan.service.sessions.running import RunningSession, StreamMessage
 from witan.surfaces.live_board import progress_lines
 from witan.surfaces.openai.replies import (
     CouncilReply,

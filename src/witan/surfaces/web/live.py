@@ -19,7 +19,7 @@ from markupsafe import Markup
 from witan.deliberation import events as e
 from witan.deliberation.session import Session
 from witan.service.session_records import CouncilSession
-from witan.service.sessions.stream import Stream
+from witan.service.sessions.running import Stream
 from witan.service.text import clean, count_noun
 from witan.surfaces.live_board import Board, LiveLine
 from witan.surfaces.report.ballots import ballot_matrix

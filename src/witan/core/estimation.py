@@ -228,6 +228,8 @@ class SystemEstimate:
     ----------
     system
         Name of the candidate; None: all together.
+    quantity
+        What is estimated.
     mean
         Over sessions.
     """
@@ -245,6 +247,8 @@ class DifferenceEstimate:
     ----------
     first, second
         The systems; the estimate is first minus second.
+    quantity
+        What is compared.
     mean
         Over sessions.
     """
@@ -261,6 +265,8 @@ class PanelRate:
 
     Parameters
     ----------
+    system
+        Name of the candidate.
     jury
         Share of passing grades, uncorrected.
     independent
@@ -281,6 +287,8 @@ class ReviewerAccuracy:
 
     Parameters
     ----------
+    reviewer
+        Its name.
     sensitivity, specificity
         Share of passing texts that it passes, and of failing ones that it fails.
     """

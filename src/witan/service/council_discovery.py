@@ -198,6 +198,17 @@ class _Lookup:
     problem: str = "its models cannot be listed at its configured url"
     free: bool = False
 
+    async def list_models(self, connections: Connections) -> Sequence[ListedModel]:
+        """List its models, with its key."""
+        return await list_models(
+            self.provider.name,
+            self.listing or "",
+            None if self.key is None else self.key[1],
+            connections,
+            key_header=self.provider.key_header,
+            folder=self.provider.models_folder,
+        )
+
 
 async def find_council(
     environment: Mapping[str, str],
@@ -324,16 +335,8 @@ async def _look_up(
     prices: dict[tuple[str, str | None, str | None], Mapping[str, Price]],
 ) -> None:
     """Store the prices of a provider's list, if it comes in time."""
-    key = None if lookup.key is None else lookup.key[1]
     with anyio.move_on_after(LOOK_SECONDS), suppress(ModelError):
-        models = await list_models(
-            lookup.provider.name,
-            lookup.listing or "",
-            key,
-            connections,
-            key_header=lookup.provider.key_header,
-            folder=lookup.provider.models_folder,
-        )
+        models = await lookup.list_models(connections)
         prices[endpoint] = {m.id.strip(): m.price for m in models if m.price is not None}
 
 
@@ -400,14 +403,7 @@ async def _ask(
     lists[name] = f"{name} did not list its models within {LOOK_SECONDS:g} s"
     with anyio.move_on_after(LOOK_SECONDS):
         try:
-            models = await list_models(
-                name,
-                lookup.listing or "",
-                None if lookup.key is None else lookup.key[1],
-                connections,
-                key_header=lookup.provider.key_header,
-                folder=lookup.provider.models_folder,
-            )
+            models = await lookup.list_models(connections)
         except ModelError as error:
             origin = "" if lookup.key is None else f" (key from {lookup.key[0]})"
             lists[name] = f"{error}{origin}"

@@ -11,12 +11,12 @@ import anyio.from_thread
 
 from witan.deliberation.record import ImportRedactor
 from witan.deliberation.session import Session
-from witan.errors import HistoryConflict, MissingParameter
+from witan.errors import MissingParameter
 from witan.history import History
 from witan.service.catalogue import Operation, redact
 from witan.service.operations.plan import Planner
 from witan.service.operations.profiles import ProfileService
-from witan.service.operations.reports import ReportService
+from witan.service.operations.reports import ReportService, no_history
 from witan.service.parameters import Parameters
 from witan.service.redaction import redact_import
 from witan.service.session_records import CouncilSession
@@ -38,10 +38,7 @@ class ServedSessions:
     def history(self) -> History:
         """The server's history."""
         if self.service.history is None:
-            problem = "this server keeps no history"
-            raise HistoryConflict(
-                "the server", problem, "ask its operator to start it without --no-history"
-            )
+            raise no_history()
         return self.service.history
 
     @property

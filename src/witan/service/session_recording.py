@@ -289,10 +289,7 @@ class SessionRecorder:
     def attach_recording(self, session: str, recording: "Recording | None") -> None:
         """Note the recording of a session."""
         self._recordings[session] = recording
-        self._trim()
-
-    def _trim(self) -> None:
-        """Drop the oldest finished recordings; `close` raises their failures."""
+        # The oldest finished ones are dropped; `close` raises their failures.
         while len(self._recordings) > MOST_HELD:
             oldest_recording = self._recordings.pop(next(iter(self._recordings)))
             if self._failure is None and oldest_recording is not None:

@@ -227,87 +227,50 @@ StreamedEvent = Annotated[Event, _EventSchema(EVENTS)]
 
 @dataclass(frozen=True, slots=True)
 class SessionRecord:
-    """A council's session, complete or partial.
+    """A council's session, complete or partial."""
 
-    Parameters
-    ----------
-    witan_session
-        The version of the record.
-    witan
-        Version of Witan that opened the session.
-    session
-        Its name.
-    simulated
-        Some seat plays a script.
-    question
-        What was asked.
-    status
-        Its status; None: running.
-    missing
-        A sentence for each missing thing.
-    notes
-        How the council was seated, and what was odd about replies.
-    text
-        The final answer.
-    answers
-        Seat to its answer.
-    unanswered
-        Seat to why it has no answer.
-    safety
-        What the safety gate concluded.
-    ballots
-        One per reviewer, abstentions included.
-    outcome
-        Outcome of the ballots; None: fewer than the quorum.
-    synthesis
-        The final answer and its author.
-    cost
-        What it cost.
-    seconds
-        How long it took.
-    events
-        Everything that happened, in order.
-    verdict
-        The jury's decision on given texts; None: no texts, or too few ballots.
-    rankings
-        Rankings before and now, if another jury judged a session's answers.
-    votes
-        People's votes on it.
-    children
-        Sessions derived from it, and how.
-    under_way
-        Whether it is running.
-    trust
-        Trust line: voters, ties, cost and what is missing; None: running.
-    record_problem
-        Why the history does not have it; None: it does.
-    """
-
-    witan_session: int
-    witan: str
-    session: str
-    simulated: bool
-    question: str
-    status: State | None
-    missing: tuple[str, ...]
-    notes: tuple[str, ...]
-    text: str | None
-    answers: Mapping[str, str]
-    unanswered: Mapping[str, str]
-    safety: Safety
-    ballots: tuple[BallotObject, ...]
-    outcome: OutcomeJson | None
-    synthesis: Synthesis | None
-    cost: Cost
-    seconds: float
-    events: tuple[Annotated[Event, _EventSchema(KINDS)], ...]
-    under_way: bool
-    trust: str | None
-    record_problem: str | None
-    verdict: Verdict | None = None
-    rankings: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
-    votes: tuple[BallotObject, ...] = ()
-    children: Mapping[str, str] = field(default_factory=dict)
+    witan_session: Annotated[int, Doc("The version of the record.")]
+    witan: Annotated[str, Doc("Version of Witan that opened the session.")]
+    session: Annotated[str, Doc("Its name.")]
+    simulated: Annotated[bool, Doc("Some seat plays a script.")]
+    question: Annotated[str, Doc("What was asked.")]
+    status: Annotated[State | None, Doc("Its status; null: running.")]
+    missing: Annotated[tuple[str, ...], Doc("A sentence for each missing thing.")]
+    notes: Annotated[
+        tuple[str, ...], Doc("How the council was seated, and what was odd about replies.")
+    ]
+    text: Annotated[str | None, Doc("The final answer.")]
+    answers: Annotated[Mapping[str, str], Doc("Seat to its answer.")]
+    unanswered: Annotated[Mapping[str, str], Doc("Seat to why it has no answer.")]
+    safety: Annotated[Safety, Doc("What the safety gate concluded.")]
+    ballots: Annotated[tuple[BallotObject, ...], Doc("One per reviewer, abstentions included.")]
+    outcome: Annotated[
+        OutcomeJson | None, Doc("Outcome of the ballots; null: fewer than the quorum.")
+    ]
+    synthesis: Annotated[Synthesis | None, Doc("The final answer and its author.")]
+    cost: Annotated[Cost, Doc("What it cost.")]
+    seconds: Annotated[float, Doc("How long it took.")]
+    events: Annotated[
+        tuple[Annotated[Event, _EventSchema(KINDS)], ...],
+        Doc("Everything that happened, in order."),
+    ]
+    under_way: Annotated[bool, Doc("Whether it is running.")]
+    trust: Annotated[
+        str | None, Doc("Trust line: voters, ties, cost and what is missing; null: running.")
+    ]
+    record_problem: Annotated[str | None, Doc("Why the history does not have it; null: it does.")]
+    verdict: Annotated[
+        Verdict | None,
+        Doc("The jury's decision on given texts; null: no texts, or too few ballots."),
+    ] = None
+    rankings: Annotated[
+        Mapping[str, tuple[tuple[str, ...], ...]],
+        Doc("Rankings before and now, if another jury judged a session's answers."),
+    ] = field(default_factory=dict)
+    votes: Annotated[tuple[BallotObject, ...], Doc("People's votes on it.")] = ()
+    children: Annotated[Mapping[str, str], Doc("Sessions derived from it, and how.")] = field(
+        default_factory=dict
+    )
 
 
 @dataclass(frozen=True, slots=True)

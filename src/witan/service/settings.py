@@ -314,12 +314,8 @@ class BallotSettings(CountingSettings):
         return Settings.of(rule, **self.count_options())
 
 
-def _read_schema(text: str | Mapping[str, Any]) -> str:
-    return text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
-
-
 SCHEMA = Parser(
-    _read_schema,
+    lambda text: text if isinstance(text, str) else json.dumps(text, ensure_ascii=False),
     "a JSON Schema",
     data=Mapping[str, Any],
     load=lambda path: Path(path).read_text("utf-8"),

@@ -45,6 +45,14 @@ class ReportService(Protocol):
         ...
 
 
+def no_history() -> HistoryConflict:
+    """Return the refusal of a server that keeps no history."""
+    problem = "this server keeps no history"
+    return HistoryConflict(
+        "the server", problem, "ask its operator to start it without --no-history"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class HistoryReports:
     """The history of a server, as its clients may see it.
@@ -67,10 +75,7 @@ class HistoryReports:
     def source(self) -> Iterator[Source]:
         """Open the history on its own connection: long sums block nobody."""
         if self.history is None:
-            problem = "this server keeps no history"
-            raise HistoryConflict(
-                "the server", problem, "ask its operator to start it without --no-history"
-            )
+            raise no_history()
         with HistorySource.on_own_connection(self.history) as source:
             try:
                 yield source

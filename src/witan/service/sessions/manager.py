@@ -56,7 +56,6 @@ from witan.service.stored_sessions import check_continued
 from witan.service.text import count_noun
 
 if TYPE_CHECKING:
-    from witan.history import History
     from witan.service.config.configuration import Config
     from witan.service.config.serve import ServeSettings
     from witan.service.council import Council

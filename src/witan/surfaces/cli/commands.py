@@ -286,10 +286,6 @@ def _option(parameter: Parameter, words: str) -> Decorator[Any]:
     )
 
 
-def _list(parameter: Parameter) -> Callable[..., Any]:
-    return lambda _context, _option, values: values or parameter.default
-
-
 def _mapping(parameter: Parameter) -> Callable[..., Any]:
     """Read repeated ``NAME=VALUE``; before a number, names may contain "="."""
     kind = _type(parameter)
@@ -308,7 +304,10 @@ def _mapping(parameter: Parameter) -> Callable[..., Any]:
     return read
 
 
-_READERS = {"list": _list, "mapping": _mapping}
+_READERS: Mapping[str, Callable[[Parameter], Callable[..., Any]]] = {
+    "list": lambda parameter: lambda _, __, values: values or parameter.default,
+    "mapping": _mapping,
+}
 
 
 def _argument(parameter: Parameter) -> Decorator[Any]:

@@ -273,7 +273,9 @@ class LiveSession:
         """Describe what became of the record in the history."""
         if self.recorder.problem is not None:
             echo(self._unkept_text(self.recorder.problem), err=True)
-        elif self.place is not None and self.recorder.events and self._on_terminal():
+        elif self.output.quiet or not sys.stderr.isatty():
+            return
+        elif self.place is not None and self.recorder.events:
             page = Page.of(sys.stderr)
             again = f"witan show {session.id}{self.place.option}"
             echo(page.sentence(f"to show it again: {again}", "dim"), err=True)
@@ -297,9 +299,6 @@ class LiveSession:
             "resuming produced only cost" if has_new_cost else "resuming produced nothing new"
         )
         echo(f"{result_text}: {location} is still interrupted, and can be resumed", err=True)
-
-    def _on_terminal(self) -> bool:
-        return sys.stderr.isatty() and not self.output.quiet
 
     def _print(self, session: Session) -> None:
         if self.output.as_json:

@@ -228,7 +228,9 @@ async def _serve_client(config: "Config", place: "RecordingPlace | None", fast_d
 
 def _print_config(name: str, config: "Config", options: dict[str, Any], *, http: bool) -> None:
     """Print a client's configuration; explain its place on standard error."""
-    client = find_client(name)
+    if name not in CLIENTS:
+        raise UnknownName("client", name, CLIENTS)
+    client = CLIENTS[name]
     client_config = (
         client.http(_endpoint(config)) if http else client.stdio(_launch_of(config, options))
     )
@@ -351,13 +353,6 @@ class AgentProgram:
     http: Callable[[ServerEndpoint], str]
     note: str = ""
     reads_variables: bool = True
-
-
-def find_client(name: str) -> AgentProgram:
-    """Find the client of that name."""
-    if name not in CLIENTS:
-        raise UnknownName("client", name, CLIENTS)
-    return CLIENTS[name]
 
 
 def _json(document: Mapping[str, Any]) -> str:

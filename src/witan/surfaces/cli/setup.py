@@ -326,8 +326,6 @@ def _parse_members(members: tuple[str, ...]) -> "tuple[SeatSpec, ...]":
 
 def _with_prices(seats: "tuple[SeatSpec, ...]") -> "tuple[SeatSpec, ...]":
     """Return the seats with the prices that only their providers' lists state."""
-    from functools import partial
-
     import anyio
 
     from witan.service.council_discovery import price_by_lists
@@ -337,8 +335,6 @@ def _with_prices(seats: "tuple[SeatSpec, ...]") -> "tuple[SeatSpec, ...]":
 
 def _choose_providers(dialogue: _Dialogue) -> "tuple[SeatSpec, ...]":
     """Let the user choose members among available providers' models."""
-    from functools import partial
-
     import anyio
 
     from witan.models.providers import PROVIDERS, find_key

@@ -186,20 +186,15 @@ async def follow(
 async def _respond_to_start(running_session: RunningSession, wait: float) -> Response:
     """Reply with the record if the session ends soon, else its links."""
     with anyio.move_on_after(wait):
-        return _record(await running_session.wait_for_session(), running_session)
+        session, problem = await running_session.wait_for_session(), running_session.problem
+        return reply(
+            CouncilSession(session, under_way=running_session.under_way, record_problem=problem)
+        )
     page = f"/sessions/{quote(running_session.id, safe='')}"
     address = f"/api{page}"
     links = SessionLinks(address, f"{address}/events", f"{address}/cancel", page)
     started_session = StartedSession(running_session.id, under_way=True, links=links)
     return Response(to_json(started_session), 202, {"Location": address}, "application/json")
-
-
-def _record(session: Session, running_session: RunningSession) -> Response:
-    """Reply with a session as far as it came."""
-    problem = running_session.problem
-    return reply(
-        CouncilSession(session, under_way=running_session.under_way, record_problem=problem)
-    )
 
 
 async def _stored_events(session: Session, last: str) -> AsyncGenerator[bytes, None]:

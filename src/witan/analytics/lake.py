@@ -38,8 +38,8 @@ from witan.core.stats.leaderboard import Window
 from witan.core.stats.sums import Names
 from witan.errors import HistoryError, MissingExtra
 from witan.history import History
-from witan.history.counting import SUPERSEDED_SESSIONS
 from witan.history.database import Database
+from witan.history.families import SUPERSEDED_SESSIONS
 from witan.history.schema import code_of
 
 if TYPE_CHECKING:

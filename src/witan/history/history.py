@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Self
 from witan.core.ballot import Ballot
 from witan.core.stats.leaderboard import ALWAYS, Window
 from witan.deliberation.ports import Clock, SystemClock
-from witan.deliberation.record import ImportCounts, SessionImport
-from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, HistoryError, Remedy, Way
 from witan.history import reading
 from witan.history.database import (
@@ -40,7 +38,6 @@ from witan.history.rows import (
     NO_HOLDER,
     is_storable,
     lock_session,
-    read_events,
     to_microseconds,
     unreadable_events,
 )
@@ -50,6 +47,8 @@ from witan.history.schema import CACHE_DAYS, damage_error, open_database, read_v
 if TYPE_CHECKING:
     from witan.core.stats.learning import Lessons
     from witan.deliberation.plan import Lengths
+    from witan.deliberation.record import ImportCounts, SessionImport
+    from witan.deliberation.session import Session
     from witan.history.counting import Weigh
     from witan.history.writer import Recording, Writer
 
@@ -125,7 +124,7 @@ def _delete(database: Database, sessions: Sequence[str]) -> list[int]:
             params,
         )
     ]
-    from witan.history.counting import reparent_families
+    from witan.history.families import reparent_families
 
     reparent_families(database, sessions)
     for table in _TABLES:
@@ -320,7 +319,7 @@ class History:
                     self._writer.close()  # nothing more is recorded
         return Recording(self._writer, self._pop_claim)
 
-    def claim(self, session: str, *, force: bool = False) -> Session:
+    def claim(self, session: str, *, force: bool = False) -> "Session":
         """Take over an interrupted session, to continue it in the next recording.
 
         Its earlier writer can add no more events. A closed session is returned unchanged.
@@ -363,7 +362,7 @@ class History:
         with self._claim_lock:
             return self._claims.pop(session, None)
 
-    def session(self, session: str) -> Session:
+    def session(self, session: str) -> "Session":
         """Read a council session, complete or interrupted.
 
         Raises
@@ -384,7 +383,7 @@ class History:
             statuses |= dict(self.database.rows(sql, params))
         return statuses
 
-    def sessions(self, size: int = 200) -> Iterator[Session]:
+    def sessions(self, size: int = 200) -> "Iterator[Session]":
         """Yield every council session by name, reading a few at a time."""
         last_session = ""
         sql = (
@@ -395,8 +394,8 @@ class History:
         while names := self.database.rows(sql, {"after": last_session, "size": size}):
             for (last_session,) in names:
                 # Another process may have deleted it meanwhile.
-                if events := read_events(self.database, last_session):
-                    yield Session.of(events)
+                if (record := reading.find_session(self.database, last_session)) is not None:
+                    yield record
 
     def find(
         self,
@@ -496,8 +495,8 @@ class History:
         return reading.read_answers(self.database, session)
 
     def add(
-        self, session_imports: Iterable[SessionImport], source: str, digest: str
-    ) -> ImportCounts:
+        self, session_imports: "Iterable[SessionImport]", source: str, digest: str
+    ) -> "ImportCounts":
         """Import a file, all or nothing; importing it again changes nothing.
 
         Parameters
@@ -522,7 +521,7 @@ class History:
 
         return find_import(self.database, digest)
 
-    def export(self, session: str) -> SessionImport:
+    def export(self, session: str) -> "SessionImport":
         """Read everything stored about a session, in the form that `add` accepts.
 
         Raises

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,13 +35,15 @@ from witan.core.stats.learning import (
 )
 from witan.core.stats.priors import Severity
 from witan.core.stats.sums import Names, present_name
-from witan.deliberation.plan import Lengths
-from witan.deliberation.ports import Stage
-from witan.history.counting import SUPERSEDED_SESSIONS
 from witan.history.database import Database, Params, in_list
+from witan.history.families import SUPERSEDED_SESSIONS
 from witan.history.reading import parse_ballot, sessions_sharing_answers
 from witan.history.rows import COUNCIL
 from witan.history.schema import code_of
+
+if TYPE_CHECKING:
+    from witan.deliberation.plan import Lengths
+    from witan.deliberation.ports import Stage
 
 NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 
@@ -386,18 +388,20 @@ _FIND_FUNCTION = {"sqlite": "instr", "postgresql": "strpos"}
 
 _SEAT_PATTERN = re.compile(r'"(?:seat|chairman)": *("(?:[^"\\]|\\.)*")')
 
-_STAGES: dict[str, Stage] = {
+_STAGES: "dict[str, Stage]" = {
     "answer_done": "answer",
     "ballot_cast": "review",
     "synthesis_done": "synthesis",
 }
 
 
-def read_lengths(database: Database) -> Lengths:
+def read_lengths(database: Database) -> "Lengths":
     """Return the mean output tokens of a reply, per model and stage.
 
     One event may cover several calls: both orders of a sheet, repairs, retries.
     """
+    from witan.deliberation.plan import Lengths
+
     counts: dict[tuple[str, Stage], list[float]] = defaultdict(list)
     models: dict[str, dict[str, str]] = {}
     sql = _EVENTS_SQL.format(find=_FIND_FUNCTION[database.dialect], head=_HEAD_CHARACTERS)

@@ -7,13 +7,11 @@ from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from witan.core.ballot import Ballot, read_record
 from witan.core.scale_recognition import declare_native
 from witan.core.session_ballots import AnswerEntry, ModelNames, SessionBallots
-from witan.deliberation.record import SessionImport
-from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, InvalidParameter, UnknownName
 from witan.history.database import Database, blocks, in_list
 from witan.history.engines import SqliteDatabase
@@ -28,6 +26,10 @@ from witan.history.rows import (
     to_microseconds,
 )
 from witan.history.schema import code_of
+
+if TYPE_CHECKING:
+    from witan.deliberation.record import SessionImport
+    from witan.deliberation.session import Session
 
 MAX_NAMES_COMPARED = 200
 """Number of latest sessions to suggest from for a misspelt name."""
@@ -63,16 +65,24 @@ def require_text(session: object) -> None:
         raise InvalidParameter("session", session, "the name of a session, as text")
 
 
-def read_session(database: Database, session: str) -> Session:
+def find_session(database: Database, session: str) -> "Session | None":
+    """Read a council session, or None if it has no events."""
+    from witan.deliberation.session import Session  # most readers need no events
+
+    events = read_events(database, session)
+    return Session.of(events) if events else None
+
+
+def read_session(database: Database, session: str) -> "Session":
     """Read a council session, complete or interrupted."""
     with database.snapshot():
         source = require_session(database, session)[4]
-        events = read_events(database, session)
-    if not events:
+        record = find_session(database, session)
+    if record is None:
         origin = Path(source).name
         problem = f"the session {session} was imported as ballots, from {origin}, and has no events"
         raise HistoryConflict(database.location, problem, "read its ballots")
-    return Session.of(events)
+    return record
 
 
 def read_ballots(database: Database, session: str) -> list[Ballot]:
@@ -80,9 +90,9 @@ def read_ballots(database: Database, session: str) -> list[Ballot]:
     with database.snapshot():
         require_session(database, session)
         ballots = stored_ballots(database, session)
-        events = [] if ballots else read_events(database, session)
+        record = None if ballots else find_session(database, session)
         votes = waiting_votes(database, session)
-    return [*(Session.of(events).ballots if events else ballots), *votes]
+    return [*(ballots if record is None else record.ballots), *votes]
 
 
 def stored_ballots(database: Database, session: str) -> list[Ballot]:
@@ -169,11 +179,11 @@ def read_answers(database: Database, session: str) -> dict[str, str]:
     sql = "SELECT seat, body FROM answers WHERE session = :session AND body IS NOT NULL"
     with database.snapshot():
         require_session(database, session)
-        events = read_events(database, session)
+        record = find_session(database, session)
         answers = dict(database.rows(sql + " ORDER BY seat", {"session": session}))
-    if not events:
+    if record is None:
         return answers
-    return {seat: answer.text for seat, answer in Session.of(events).answers.items()}
+    return {seat: answer.text for seat, answer in record.answers.items()}
 
 
 def parse_ballot(body: str) -> Ballot:
@@ -243,13 +253,15 @@ _BALLOT_FACTS_SQL = (
 )
 
 
-def export_session(database: Database, session: str) -> SessionImport:
+def export_session(database: Database, session: str) -> "SessionImport":
     """Read everything stored about a session, including people's votes."""
+    from witan.deliberation.record import SessionImport
+
     with database.snapshot():
         at_us, category, simulated, *_ = require_session(database, session)
         ballots = [*stored_ballots(database, session), *waiting_votes(database, session)]
-        if events := read_events(database, session):
-            return _export_record(Session.of(events), category, ballots)
+        if (record := find_session(database, session)) is not None:
+            return _export_record(record, category, ballots)
         sql = "SELECT question, closing FROM sessions WHERE session = :session"
         [(question, closing)] = database.rows(sql, {"session": session})
         answers = database.rows(_ANSWERS_SQL, {"session": session})
@@ -307,8 +319,12 @@ def _has_numbers(answer: AnswerEntry) -> bool:
     return answer.failed or any(number is not None for number in numbers)
 
 
-def _export_record(session: Session, category: str | None, ballots: list[Ballot]) -> SessionImport:
+def _export_record(
+    session: "Session", category: str | None, ballots: list[Ballot]
+) -> "SessionImport":
     """Export a council session, with its own ballots inside its events."""
+    from witan.deliberation.record import SessionImport
+
     votes = (ballot for ballot in ballots if ballot.kind == "human")
     return SessionImport(
         session.id,

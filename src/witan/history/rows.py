@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import accumulate
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
@@ -27,12 +27,13 @@ from witan.core.session_ballots import (
     SessionEntry,
     StandingEntry,
 )
-from witan.deliberation.events import Event, SessionOpened
-from witan.deliberation.record import event_from_json, event_to_json
-from witan.deliberation.session import Session
 from witan.errors import HistoryError, Remedy, SessionFileError, Way
 from witan.history.database import Database, blocks
 from witan.history.schema import MICROSECONDS_A_DAY, bucket_of, code_of
+
+if TYPE_CHECKING:
+    from witan.deliberation.events import Event, SessionOpened
+    from witan.deliberation.session import Session
 
 ENTRY_TABLES = ("ballots", "answers", "standings", "matchups")
 """Tables filled by counting a session."""
@@ -516,10 +517,10 @@ class EventBatch:
         The whole session, if its last event is in the batch.
     """
 
-    opening: SessionOpened
+    opening: "SessionOpened"
     holder: str
-    events: tuple[Event, ...]
-    closing: Session | None = None
+    events: "tuple[Event, ...]"
+    closing: "Session | None" = None
 
     @property
     def session(self) -> str:
@@ -527,12 +528,14 @@ class EventBatch:
         return self.opening.session
 
 
-def read_events(database: Database, session: str) -> list[Event]:
+def read_events(database: Database, session: str) -> "list[Event]":
     """Read the events of a session, in order."""
     return [_parse(database, session, seq, body) for seq, body in _bodies(database, session)]
 
 
-def _parse(database: Database, session: str, seq: int, body: str) -> Event:
+def _parse(database: Database, session: str, seq: int, body: str) -> "Event":
+    from witan.deliberation.record import event_from_json
+
     name = f"event {seq} of the session {session}"
     try:
         return event_from_json(body, name)
@@ -566,7 +569,7 @@ def unreadable_events(database: Database) -> Iterator[str]:
                 yield f"event {seq} of the session {session} is not JSON"
 
 
-def admit_events(database: Database, batch: EventBatch) -> tuple[Event, ...] | HistoryError:
+def admit_events(database: Database, batch: EventBatch) -> "tuple[Event, ...] | HistoryError":
     """Return the events to store, or the error that prevents it.
 
     An error is returned, not raised: other sessions of the transaction continue.
@@ -586,8 +589,10 @@ def admit_events(database: Database, batch: EventBatch) -> tuple[Event, ...] | H
     return new
 
 
-def event_rows(session: str, events: Sequence[Event]) -> list[EventRow]:
+def event_rows(session: str, events: "Sequence[Event]") -> list[EventRow]:
     """Make the rows of a session's events."""
+    from witan.deliberation.record import event_to_json
+
     return [(session, e.seq, e.kind, to_microseconds(e.at), event_to_json(e)) for e in events]
 
 
@@ -616,11 +621,11 @@ def opening_row(batch: EventBatch) -> SessionRow:
 
 def _insert_opening(database: Database, batch: EventBatch) -> bool:
     """Insert the row of an opening session; true if it is new."""
-    is_opening = bool(batch.events) and isinstance(batch.events[0], SessionOpened)
+    is_opening = batch.events[:1] == (batch.opening,)
     return is_opening and insert_sessions(database, [opening_row(batch)], ignore_existing=True) == 1
 
 
-def _new_events(database: Database, batch: EventBatch) -> tuple[Event, ...] | None:
+def _new_events(database: Database, batch: EventBatch) -> "tuple[Event, ...] | None":
     """Return the events after the stored ones, or None if those differ."""
     params = {"session": batch.session}
     [(last,)] = database.rows("SELECT MAX(seq) FROM events WHERE session = :session", params)
@@ -633,7 +638,9 @@ def _new_events(database: Database, batch: EventBatch) -> tuple[Event, ...] | No
     return tuple(event for event in batch.events if event.seq > last)
 
 
-def _is_same(event: Event, body: str | None) -> bool:
+def _is_same(event: "Event", body: str | None) -> bool:
+    from witan.deliberation.record import event_from_json, event_to_json
+
     # A record of an earlier version may lack fields; the values are still equal.
     return body is not None and (event_to_json(event) == body or event_from_json(body) == event)
 

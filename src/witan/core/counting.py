@@ -30,6 +30,7 @@ from witan.core.profile import (
     Floats,
     Profile,
     Vote,
+    closure,
     matchups,
 )
 from witan.core.rules import RULES, Rule, Scores
@@ -322,9 +323,7 @@ def _potentials(opinions: Sequence[Vote], n_candidates: int) -> list[Floats]:
         flow[i] += ahead
         flow[j] -= ahead
     potential = np.linalg.pinv(laplacian, rcond=1e-10, hermitian=True) @ flow
-    reach = laplacian != 0
-    for middle in range(n_candidates):
-        reach |= reach[:, middle : middle + 1] & reach[middle]
+    reach = closure(laplacian != 0)
     rows, visited = [], np.zeros(n_candidates, dtype=np.bool_)
     for seat in np.flatnonzero(np.diagonal(laplacian) > 0):
         if not visited[seat]:

@@ -19,7 +19,16 @@ from witan.core.counting import Fitted, fits_of, group_by_shape, score, stack
 from witan.core.outcome import Outcome, Unit
 from witan.core.outcome_builder import per_session, to_double
 from witan.core.placing import first_places, votes
-from witan.core.profile import Electorate, Floats, Matchups, Profile, Vote, matchups, pair_indices
+from witan.core.profile import (
+    Electorate,
+    Floats,
+    Matchups,
+    Profile,
+    Vote,
+    candidates_with_votes,
+    matchups,
+    pair_indices,
+)
 from witan.core.rules import RULES, Rule
 from witan.core.rules.registry import Rivals
 from witan.core.scale import HOLISTIC, Scale, read_grade
@@ -381,10 +390,7 @@ class Block:
 
 def _has_rival(profile: Profile, matchups: Matchups) -> dict[Rivals, list[list[bool]]]:
     """Candidates with a rival, per session, by each meaning of rivals."""
-    ranked = profile.rank_mask
-    if profile.weights is not None:
-        ranked = ranked & (profile.weights > 0)[:, np.newaxis]
-    voted = ranked.any(axis=0)
+    voted = candidates_with_votes(profile)
     on_a_ballot = (matchups.wins + matchups.wins.swapaxes(0, 1) + matchups.level).sum(axis=1) > 0
     in_the_session = voted & (voted.sum(axis=0) > 1)
     return {

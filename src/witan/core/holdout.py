@@ -588,9 +588,7 @@ def _compare(draw: _Draw, settings: Settings, sums: "_Sums") -> None:
         assert isinstance(panel, Profile)  # noqa: S101 - checked above
         assert not isinstance(some.others, _Opinions)  # noqa: S101
         fit = fit_grades if unit == "grades" else fit_ranks
-        present = panel.grade_mask if unit == "grades" else panel.rank_mask
-        if panel.weights is not None:
-            present = present & (panel.weights > 0)[:, np.newaxis]
+        present = panel.mask_weighed(panel.grade_mask if unit == "grades" else panel.rank_mask)
         evidence = _Evidence(fit(panel), present.sum(axis=0), unit, panel.weights)
         others = fit(some.others) if isinstance(some.others, Profile) else some.others
         _add(some, evidence, others, settings, sums)

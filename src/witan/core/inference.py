@@ -649,9 +649,7 @@ def _fit_sessions(
     profile, unit = evidence.profile, evidence.unit
     prior = prior_of(settings.prior, unit, profile.n_candidates, is_paired=paired)
     shared = rho_of(settings.rho, unit)
-    present = profile.grade_mask if unit == "grades" else profile.rank_mask
-    if profile.weights is not None:
-        present = present & (profile.weights > 0)[:, np.newaxis]
+    present = profile.mask_weighed(profile.grade_mask if unit == "grades" else profile.rank_mask)
     values, design = evidence.values, design_effect(None)
     if values is None:
         design = design_effect(profile.weights)

@@ -296,18 +296,14 @@ def _says(profile: Profile, rule: Rule) -> NDArray[np.bool_]:
     says = profile.grade_mask if rule.needs == "grades" else profile.rank_mask
     if rule.reads_both:
         says = says | profile.rank_mask
-    if profile.weights is not None:
-        says = says & (profile.weights > 0)[:, np.newaxis]
-    return says
+    return profile.mask_weighed(says)
 
 
 def first_places(profile: Profile) -> Floats:
     """Count wins per candidate, (C, S); k tied firsts get 1/k each."""
     last = profile.places - profile.places.dtype.type(1)  # unranked wraps to the far end
     best = last.min(axis=1, keepdims=True, initial=np.iinfo(last.dtype).max)
-    first = (last == best) & profile.rank_mask
-    if profile.weights is not None:
-        first &= (profile.weights > 0)[:, np.newaxis]
+    first = profile.mask_weighed((last == best) & profile.rank_mask)
     shared = np.maximum(first.sum(axis=1, keepdims=True), 1)
     wins: Floats = (first / shared).sum(axis=0)
     return wins

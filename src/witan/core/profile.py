@@ -60,6 +60,17 @@ def pair_mask(n: int) -> NDArray[np.bool_]:
     return mask
 
 
+def closure(links: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Find pairs with a path of links from i to j, (C, C, …); the diagonal marks cycles.
+
+    Source: Warshall, "A theorem on Boolean matrices", Journal of the ACM 9 (1962) 11–12.
+    """
+    chained = links.copy()
+    for middle in range(len(links)):
+        chained |= chained[:, middle, np.newaxis] & chained[np.newaxis, middle]
+    return chained
+
+
 @dataclass(frozen=True)  # without slots: masks are stored once they are read
 class Profile:
     """Counted ballots of S sessions of one shape, as arrays.
@@ -171,6 +182,10 @@ class Profile:
         graded: NDArray[np.bool_] = self.grades > 0 if whole else ~np.isnan(self.grades)
         return graded
 
+    def mask_weighed(self, cells: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """The cells (R, C, S) of these that are on ballots of positive weight."""
+        return cells if self.weights is None else cells & (self.weights > 0)[:, np.newaxis]
+
     def take(self, sessions: slice | NDArray[np.integer[Any]] | NDArray[np.bool_]) -> "Profile":
         """The profile of some sessions; a slice gives views, not copies."""
         rounding = None if self.rounding is None else self.rounding[sessions]
@@ -219,6 +234,13 @@ class Profile:
         for start in range(0, self.n_sessions, step):
             where = slice(start, min(start + step, self.n_sessions))
             yield where, self.take(where)
+
+
+def candidates_with_votes(profile: Profile) -> NDArray[np.bool_]:
+    """Candidates ranked by any ballot of positive weight, shape (C, S)."""
+    has_votes: NDArray[np.bool_]
+    has_votes = np.logical_or.reduce(profile.mask_weighed(profile.rank_mask), axis=0)
+    return has_votes
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.profile import Floats, Profile
+from witan.core.profile import Floats, Profile, candidates_with_votes
 from witan.core.rules.pairwise import (
     FOLLOWED,
-    candidates_with_votes,
     round_to_grid,
     share_of_rivals_not_above,
     voted_first,

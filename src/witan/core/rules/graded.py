@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.profile import FRACTION_VARIANCE, ROUNDING_VARIANCE, Floats, Profile
+from witan.core.profile import (
+    FRACTION_VARIANCE,
+    ROUNDING_VARIANCE,
+    Floats,
+    Profile,
+    candidates_with_votes,
+)
 from witan.core.rules.positional import (
     borda,
     presence,
@@ -171,23 +177,12 @@ def hybrid(profile: Profile, *, alpha: float = 0.5) -> Scores:
             (np.asarray(ranked.std_error, dtype=np.float64), grade[1] / 9.0),
         )
     )
-    present = (
-        profile.rank_mask
-        if profile.weights is None
-        else profile.rank_mask & _heavy(profile.weights)
-    )
-    score[ungraded & ~present.any(axis=0)] = np.nan
+    score[ungraded & ~candidates_with_votes(profile)] = np.nan
     return Scores(score, error, details={"ungraded": ungraded})
 
 
 def _part(share: float, values: Floats) -> Floats | float:
     return share * values if share > 0 else 0.0
-
-
-def _heavy(weights: Floats) -> NDArray[np.bool_]:
-    """Ballots with weight, shape (R, 1, S)."""
-    heavy: NDArray[np.bool_] = weights[:, np.newaxis] > 0
-    return heavy
 
 
 def _mean_grade(profile: Profile) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.profile import Profile, matchups
-from witan.core.rules.pairwise import FOLLOWED, candidates_with_votes, round_to_grid, voted_first
+from witan.core.profile import Profile, candidates_with_votes, matchups
+from witan.core.rules.pairwise import FOLLOWED, round_to_grid, voted_first
 from witan.core.rules.positional import borda
 from witan.core.rules.registry import Axiom, Scores, rule
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.profile import Profile, matchups
+from witan.core.profile import Profile, candidates_with_votes, closure, matchups
 from witan.core.rules.registry import Axiom, Scores, rule
 from witan.core.stats.distributions import logistic
 from witan.errors import InvalidParameter, UnsuitableBallots
@@ -100,7 +100,7 @@ def bradley_terry(profile: Profile, *, ghost_wins: float = 0.5) -> Scores:
     _check_prior(ghost_wins)
     counts = matchups(profile)
     wins = counts.wins + 0.5 * counts.level
-    has_votes = _voted_candidates(profile)
+    has_votes = candidates_with_votes(profile)
     strength, information = fit_matchups(wins, ghost_wins, has_votes)
     clustered = pair_information(
         strength, matchups(_cluster_weights(profile)).comparisons, ghost_wins, has_votes
@@ -169,7 +169,7 @@ def plackett_luce(profile: Profile, *, ghost_wins: float = 0.5) -> Scores:
     algorithms for generalized Bradley–Terry models", Annals of Statistics 32 (2004) 384–406.
     """
     _check_prior(ghost_wins)
-    has_votes = _voted_candidates(profile)
+    has_votes = candidates_with_votes(profile)
     shares = [_choice_shares(places) for places in profile.places]
     weights = np.ones((profile.n_reviewers, 1)) if profile.weights is None else profile.weights
 
@@ -181,9 +181,8 @@ def plackett_luce(profile: Profile, *, ghost_wins: float = 0.5) -> Scores:
         return gradient, information
 
     strength, information = maximise("plackett_luce", derivatives, has_votes.shape)
-    counting = profile.rank_mask & (weights > 0)[:, np.newaxis]
     met = np.zeros((*has_votes.shape[:1], *has_votes.shape), dtype=np.bool_)
-    for ballot in counting:
+    for ballot in profile.mask_weighed(profile.rank_mask):
         met |= ballot[:, np.newaxis] & ballot
     return conclude(strength, information, has_votes, met, information)
 
@@ -199,13 +198,6 @@ def _cluster_weights(profile: Profile) -> Profile:
 def _check_prior(ghost_wins: float) -> None:
     if isinstance(ghost_wins, bool) or not (math.isfinite(ghost_wins) and ghost_wins > 0):
         raise InvalidParameter("ghost_wins", ghost_wins, "a number above 0")
-
-
-def _voted_candidates(profile: Profile) -> NDArray[np.bool_]:
-    """Candidates ranked by a ballot of positive weight, shape (C, S)."""
-    if profile.weights is None:
-        return np.asarray(profile.rank_mask.any(axis=0))
-    return np.asarray((profile.rank_mask & (profile.weights > 0)[:, np.newaxis]).any(axis=0))
 
 
 def _choice_shares(places: NDArray[Any]) -> Array:
@@ -410,7 +402,4 @@ def _level(score: Array) -> Array:
 
 def _connected_pairs(edges: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Pairs connected by comparisons, shape (C, C, S), diagonal included."""
-    joined = edges | np.eye(len(edges), dtype=np.bool_)[:, :, np.newaxis]
-    for k in range(len(edges)):  # Warshall: paths through the first k + 1 candidates
-        joined |= joined[:, k][:, np.newaxis] & joined[k]
-    return joined
+    return closure(edges | np.eye(len(edges), dtype=np.bool_)[:, :, np.newaxis])

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.profile import Floats, Profile, matchups
+from witan.core.profile import Floats, Profile, candidates_with_votes, closure, matchups
 from witan.core.rules.registry import Axiom, Scores, rule
 from witan.errors import InvalidParameter
 
@@ -37,15 +37,6 @@ def round_to_grid(sums: Floats, total: Floats) -> NDArray[np.int64]:
     """
     step = np.where(total > 0, total, 1.0) / GRID
     return np.rint(sums / step).astype(np.int64)
-
-
-def candidates_with_votes(profile: Profile) -> NDArray[np.bool_]:
-    """Candidates ranked by any ballot of positive weight, shape (C, S)."""
-    ranked = profile.rank_mask
-    if profile.weights is not None:
-        ranked = np.logical_and(ranked, (profile.weights > 0)[:, np.newaxis])
-    has_votes: NDArray[np.bool_] = np.logical_or.reduce(ranked, axis=0)
-    return has_votes
 
 
 def voted_first(has_votes: NDArray[np.bool_]) -> NDArray[np.intp]:
@@ -249,7 +240,7 @@ def ranked_pairs(profile: Profile) -> Scores:
     functions that score rankings and maximum likelihood estimation, IJCAI 2009 (all tie orders).
     """
     margins = whole_margins(profile)
-    chained = _closure(margins > 0)
+    chained = closure(margins > 0)
     above = chained.sum(axis=0, dtype=np.int16)
     seat_order_decided = np.zeros(profile.n_sessions, dtype=np.bool_)
     has_votes = candidates_with_votes(profile)
@@ -264,17 +255,6 @@ def ranked_pairs(profile: Profile) -> Scores:
     return Scores(
         score=share_of_rivals_not_above(above, has_votes), seat_order_decided=seat_order_decided
     )
-
-
-def _closure(links: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Find pairs with a path from i to j, (C, C, S).
-
-    The diagonal marks cycles.
-    """
-    chained = links.copy()
-    for middle in range(links.shape[0]):
-        chained |= chained[:, middle, np.newaxis] & chained[np.newaxis, middle]
-    return chained
 
 
 @cache

@@ -143,9 +143,7 @@ def fit_ranks(profile: Profile) -> AdditiveFit:
     """
     least, mask = np.full(profile.n_sessions, ORDER_VARIANCE), profile.rank_mask
     fit = _fit(profile.places, mask, profile.weights, least, is_scaled=False, unit=-0.5)
-    if profile.weights is not None:
-        mask = mask & (profile.weights > 0)[:, np.newaxis]
-    n = mask.sum(axis=1).astype(np.float64)
+    n = profile.mask_weighed(mask).sum(axis=1).astype(np.float64)
     freedom = np.maximum(n - 1, 0.0).sum(axis=0)
     chance = (n * (n**2 - 1)).sum(axis=0) / 12 / np.maximum(freedom, 1.0)
     # Two places vary by 1/2, and no ballot that says something has fewer.

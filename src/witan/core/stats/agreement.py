@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.profile import BLOCK_CELLS, Electorate, Floats, Profile, Vote, pair_indices
+from witan.core.profile import BLOCK_CELLS, Electorate, Floats, Profile, Vote, closure, pair_indices
 
 MOST_PAIRS = 5_000
 """Pairs of incomplete ballots whose correlation is averaged at most."""
@@ -359,9 +359,7 @@ def condorcet_winners(margins: NDArray[Any], standing: NDArray[np.bool_]) -> NDA
 
 def mutual_reach(margins: NDArray[Any]) -> NDArray[np.bool_]:
     """Find pairs with mutual paths of strict majorities, (C, C, …)."""
-    reach: NDArray[np.bool_] = margins > 0
-    for middle in range(len(reach)):
-        reach |= reach[:, middle : middle + 1] & reach[middle]
+    reach = closure(margins > 0)
     return reach & reach.swapaxes(0, 1)
 
 

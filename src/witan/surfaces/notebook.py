@@ -193,7 +193,6 @@ class _SessionView(_LiveOutput):
         self._panel, self._board = Panel(console(SIZE)), Board()
 
     def show(self, event: Event) -> None:
-        """Take the next event."""
         self._board = self._board.apply_event(event)
 
     def picture(self) -> Panel:
@@ -216,7 +215,6 @@ class _BatchView(_LiveOutput):
             self.draw()
 
     def picture(self) -> RenderableType:
-        """Return the bar with rows, cost and time left."""
         return style_line(self._line)
 
 

@@ -44,44 +44,26 @@ class TallyParameters(BallotSettings, RuleParameters):
 
 @dataclass(frozen=True, slots=True)
 class UncountedSession:
-    """A session with ballots unsuitable for the rule.
+    """A session with ballots unsuitable for the rule."""
 
-    Parameters
-    ----------
-    session
-        Its name.
-    problem
-        Why it cannot be counted, and what can be done.
-    """
-
-    session: str | None
-    problem: str
+    session: Annotated[str | None, Doc("Its name.")]
+    problem: Annotated[str, Doc("Why it cannot be counted, and what can be done.")]
 
 
 @public
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """The outcomes of sessions.
+    """The outcomes of sessions."""
 
-    Parameters
-    ----------
-    witan
-        The version that counted.
-    sessions
-        Outcomes, in the order of the sessions' first ballots.
-    not_counted
-        Sessions that could not be counted.
-    not_read
-        The lines that could not be read.
-    without_effect
-        Settings that the count never read, a sentence each.
-    """
-
-    witan: str
-    sessions: tuple[OutcomeJson, ...]
-    not_counted: tuple[UncountedSession, ...]
-    not_read: tuple[Unread, ...]
-    without_effect: tuple[str, ...]
+    witan: Annotated[str, Doc("The version that counted.")]
+    sessions: Annotated[
+        tuple[OutcomeJson, ...], Doc("Outcomes, in the order of the sessions' first ballots.")
+    ]
+    not_counted: Annotated[tuple[UncountedSession, ...], Doc("Sessions that could not be counted.")]
+    not_read: Annotated[tuple[Unread, ...], Doc("The lines that could not be read.")]
+    without_effect: Annotated[
+        tuple[str, ...], Doc("Settings that the count never read, a sentence each.")
+    ]
 
 
 @operation("tally", post="/tally", tag="counting", pool="upload")
@@ -147,27 +129,17 @@ class ExplainParameters(BallotSettings, RuleParameters):
 @public
 @dataclass(frozen=True, slots=True)
 class OutcomeExplanation:
-    """An outcome, and the steps to it.
+    """An outcome, and the steps to it."""
 
-    Parameters
-    ----------
-    witan
-        The version that counted.
-    outcome
-        Outcome of the session.
-    steps
-        From the ballots as cast to the difference of the first two.
-    not_read
-        The lines that could not be read.
-    without_effect
-        Settings that the count never read, a sentence each.
-    """
-
-    witan: str
-    outcome: OutcomeJson
-    steps: tuple[Step, ...]
-    not_read: tuple[Unread, ...]
-    without_effect: tuple[str, ...]
+    witan: Annotated[str, Doc("The version that counted.")]
+    outcome: Annotated[OutcomeJson, Doc("Outcome of the session.")]
+    steps: Annotated[
+        tuple[Step, ...], Doc("From the ballots as cast to the difference of the first two.")
+    ]
+    not_read: Annotated[tuple[Unread, ...], Doc("The lines that could not be read.")]
+    without_effect: Annotated[
+        tuple[str, ...], Doc("Settings that the count never read, a sentence each.")
+    ]
 
 
 @operation("explain", post="/explain", tag="counting", pool="upload")
@@ -243,65 +215,45 @@ class CompareParameters(BallotSettings, ComparedRules):
 
 @dataclass(frozen=True, slots=True)
 class ComparedSession:
-    """One session under each rule.
+    """One session under each rule."""
 
-    Parameters
-    ----------
-    session
-        Its name.
-    outcomes
-        Rule to outcome.
-    """
-
-    session: str
-    outcomes: Mapping[str, OutcomeJson]
+    session: Annotated[str, Doc("Its name.")]
+    outcomes: Annotated[Mapping[str, OutcomeJson], Doc("Rule to outcome.")]
 
 
 @public
 @dataclass(frozen=True, slots=True)
 class RuleComparison:
-    """The same sessions under several rules.
+    """The same sessions under several rules."""
 
-    Parameters
-    ----------
-    witan
-        The version that counted.
-    rules
-        Rules that counted at least one session.
-    skipped
-        Rule to why it counted none.
-    tau
-        Mean over sessions of Kendall's τ-b between the rankings of two rules; None: never defined.
-    leader_differs
-        Sessions that both rules count, with different leaders.
-    same_leaders
-        Sessions in which all rules that count them agree on the leaders.
-    leads
-        Rule to who leads how often.
-    stability
-        Rule to the share of ballots whose removal, one at a time, leaves its leaders as they were.
-    n_sessions
-        Sessions compared.
-    sessions
-        Each under each rule.
-    not_read
-        The lines that could not be read.
-    without_effect
-        Settings that no rule read, a sentence each.
-    """
-
-    witan: str
-    rules: tuple[str, ...]
-    skipped: Mapping[str, str]
-    tau: tuple[tuple[float | None, ...], ...]
-    leader_differs: tuple[tuple[int, ...], ...]
-    same_leaders: int
-    leads: Mapping[str, Leads]
-    stability: Mapping[str, float | None]
-    n_sessions: int
-    sessions: tuple[ComparedSession, ...]
-    not_read: tuple[Unread, ...]
-    without_effect: tuple[str, ...]
+    witan: Annotated[str, Doc("The version that counted.")]
+    rules: Annotated[tuple[str, ...], Doc("Rules that counted at least one session.")]
+    skipped: Annotated[Mapping[str, str], Doc("Rule to why it counted none.")]
+    tau: Annotated[
+        tuple[tuple[float | None, ...], ...],
+        Doc(
+            "Mean over sessions of Kendall's τ-b between the rankings of two rules; "
+            "null: never defined."
+        ),
+    ]
+    leader_differs: Annotated[
+        tuple[tuple[int, ...], ...], Doc("Sessions that both rules count, with different leaders.")
+    ]
+    same_leaders: Annotated[
+        int, Doc("Sessions in which all rules that count them agree on the leaders.")
+    ]
+    leads: Annotated[Mapping[str, Leads], Doc("Rule to who leads how often.")]
+    stability: Annotated[
+        Mapping[str, float | None],
+        Doc(
+            "Rule to the share of ballots whose removal, one at a time, leaves its leaders as "
+            "they were."
+        ),
+    ]
+    n_sessions: Annotated[int, Doc("Sessions compared.")]
+    sessions: Annotated[tuple[ComparedSession, ...], Doc("Each under each rule.")]
+    not_read: Annotated[tuple[Unread, ...], Doc("The lines that could not be read.")]
+    without_effect: Annotated[tuple[str, ...], Doc("Settings that no rule read, a sentence each.")]
 
     @property
     def comparison(self) -> "Comparison":

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 from witan.service.catalogue import operation, redact, redacts
 from witan.service.json_output import reduce_to, to_json
-from witan.service.parameters import Parameters, adapter_of
+from witan.service.parameters import Doc, Parameters, adapter_of
 from witan.service.sessions.councils import CouncilProfile
 
 
@@ -26,65 +26,36 @@ class ProfilesParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class SeatEntry:
-    """A seat of a council.
+    """A seat of a council."""
 
-    Parameters
-    ----------
-    name
-        As sessions call it.
-    source
-        Its model.
-    """
-
-    name: str
-    source: str
+    name: Annotated[str, Doc("As sessions call it.")]
+    source: Annotated[str, Doc("Its model.")]
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileEntry:
-    """An available council, or the reason it is unavailable.
+    """An available council, or the reason it is unavailable."""
 
-    Parameters
-    ----------
-    name
-        Value of `profile`; empty for the council outside any.
-    about
-        What it is for.
-    seats
-        Members, who also review if there is no jury.
-    jury
-        Who reviews in their place.
-    chairmen
-        Who writes the final answer: the first, or if it fails the next.
-    simulated
-        Its members are scripts.
-    notes
-        What to know about how it is seated.
-    problem
-        Why it is unavailable; None: it is available.
-    """
-
-    name: str
-    about: str
-    seats: tuple[SeatEntry, ...]
-    jury: tuple[SeatEntry, ...]
-    chairmen: tuple[SeatEntry, ...]
-    simulated: bool
-    notes: tuple[str, ...]
-    problem: str | None
+    name: Annotated[str, Doc("Value of `profile`; empty for the council outside any.")]
+    about: Annotated[str, Doc("What it is for.")]
+    seats: Annotated[tuple[SeatEntry, ...], Doc("Members, who also review if there is no jury.")]
+    jury: Annotated[tuple[SeatEntry, ...], Doc("Who reviews in their place.")]
+    chairmen: Annotated[
+        tuple[SeatEntry, ...],
+        Doc("Who writes the final answer: the first, or if it fails the next."),
+    ]
+    simulated: Annotated[bool, Doc("Its members are scripts.")]
+    notes: Annotated[tuple[str, ...], Doc("What to know about how it is seated.")]
+    problem: Annotated[str | None, Doc("Why it is unavailable; null: it is available.")]
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileList:
-    """Councils.
+    """Councils."""
 
-    Parameters
-    ----------
-    profiles
-        First what is configured outside any profile.
-    """
-
-    profiles: tuple[ProfileEntry, ...]
+    profiles: Annotated[
+        tuple[ProfileEntry, ...], Doc("First what is configured outside any profile.")
+    ]
 
 
 @dataclass(frozen=True, slots=True)

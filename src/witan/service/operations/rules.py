@@ -33,62 +33,30 @@ class RulesParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class RuleEntry:
-    """A rule and its provenance.
+    """A rule and its provenance."""
 
-    Parameters
-    ----------
-    name
-        What `rule` takes.
-    needs
-        What it reads: rankings, grades, or a whole history.
-    summary
-        What its score is.
-    use_when
-        When to take it.
-    evidence
-        How well it does, as far as known.
-    source
-        Its publication.
-    parameters
-        Its own parameters, and their defaults.
-    satisfies
-        Axioms that it keeps for all ballots.
-    tie_break
-        What separates equal scores.
-    lower_is_better
-        A low score is good.
-    version
-        Grows when the same ballots would get another score.
-    """
-
-    name: str
-    needs: str
-    summary: str
-    use_when: str
-    evidence: str
-    source: str
-    parameters: Mapping[str, Scalar | None]
-    satisfies: tuple[str, ...]
-    tie_break: str
-    lower_is_better: bool
-    version: int
+    name: Annotated[str, Doc("What `rule` takes.")]
+    needs: Annotated[str, Doc("What it reads: rankings, grades, or a whole history.")]
+    summary: Annotated[str, Doc("What its score is.")]
+    use_when: Annotated[str, Doc("When to take it.")]
+    evidence: Annotated[str, Doc("How well it does, as far as known.")]
+    source: Annotated[str, Doc("Its publication.")]
+    parameters: Annotated[
+        Mapping[str, Scalar | None], Doc("Its own parameters, and their defaults.")
+    ]
+    satisfies: Annotated[tuple[str, ...], Doc("Axioms that it keeps for all ballots.")]
+    tie_break: Annotated[str, Doc("What separates equal scores.")]
+    lower_is_better: Annotated[bool, Doc("A low score is good.")]
+    version: Annotated[int, Doc("Grows when the same ballots would get another score.")]
 
 
 @public
 @dataclass(frozen=True, slots=True)
 class RuleList:
-    """Voting rules, and how one is chosen by default.
+    """Voting rules, and how one is chosen by default."""
 
-    Parameters
-    ----------
-    rules
-        All, or the one named.
-    auto
-        Sentences on how `auto` chooses.
-    """
-
-    rules: tuple[RuleEntry, ...]
-    auto: tuple[str, ...] = AUTO
+    rules: Annotated[tuple[RuleEntry, ...], Doc("All, or the one named.")]
+    auto: Annotated[tuple[str, ...], Doc("Sentences on how `auto` chooses.")] = AUTO
 
 
 @operation("rules", get="/rules", tag="counting")
@@ -113,35 +81,23 @@ class RubricsParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class RubricEntry:
-    """A rubric: weighted criteria, and ceilings independent of weights.
+    """A rubric: weighted criteria, and ceilings independent of weights."""
 
-    Parameters
-    ----------
-    name
-        What `rubric` takes.
-    criteria
-        What is graded from 1 to 10; weights add up to 1.
-    ceilings
-        Bounds of the overall grade where a criterion is poor.
-    """
-
-    name: str
-    criteria: tuple[Criterion, ...]
-    ceilings: tuple[Ceiling, ...]
+    name: Annotated[str, Doc("What `rubric` takes.")]
+    criteria: Annotated[
+        tuple[Criterion, ...], Doc("What is graded from 1 to 10; weights add up to 1.")
+    ]
+    ceilings: Annotated[
+        tuple[Ceiling, ...], Doc("Bounds of the overall grade where a criterion is poor.")
+    ]
 
 
 @public
 @dataclass(frozen=True, slots=True)
 class RubricList:
-    """Rubrics.
+    """Rubrics."""
 
-    Parameters
-    ----------
-    rubrics
-        All, or the one named.
-    """
-
-    rubrics: tuple[RubricEntry, ...]
+    rubrics: Annotated[tuple[RubricEntry, ...], Doc("All, or the one named.")]
 
 
 @operation("rubrics", get="/rubrics", tag="counting")

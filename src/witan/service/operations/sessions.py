@@ -113,24 +113,16 @@ class SessionsParameters(WindowParameters):
 
 @dataclass(frozen=True, slots=True)
 class SessionList:
-    """Sessions, the latest first.
+    """Sessions, the latest first."""
 
-    Parameters
-    ----------
-    history
-        Where they are stored; for clients of a server, the kind of database.
-    sessions
-        A line for each.
-    short
-        Session to its shortest unambiguous beginning.
-    next
-        Cursor of the next page, for `after`; None: this is the last.
-    """
-
-    history: str
-    sessions: tuple[SessionSummary, ...]
-    short: Mapping[str, str]
-    next: str | None
+    history: Annotated[
+        str, Doc("Where they are stored; for clients of a server, the kind of database.")
+    ]
+    sessions: Annotated[tuple[SessionSummary, ...], Doc("A line for each.")]
+    short: Annotated[Mapping[str, str], Doc("Session to its shortest unambiguous beginning.")]
+    next: Annotated[
+        str | None, Doc("Cursor of the next page, for `after`; null: this is the last.")
+    ]
 
 
 @redacts(SessionList)
@@ -264,24 +256,16 @@ class ForgetParameters(Parameters):
 @public
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """Deleted sessions, and files with remains of their text.
+    """Deleted sessions, and files with remains of their text."""
 
-    Parameters
-    ----------
-    sessions
-        Deleted sessions.
-    children
-        Sessions derived from them, which still hold their text, and how.
-    set_aside
-        Deleted records of interrupted sessions.
-    note
-        Where their text can still be read, and until when; null if nowhere.
-    """
-
-    sessions: tuple[str, ...]
-    children: Mapping[str, str]
-    set_aside: int
-    note: str | None
+    sessions: Annotated[tuple[str, ...], Doc("Deleted sessions.")]
+    children: Annotated[
+        Mapping[str, str], Doc("Sessions derived from them, which still hold their text, and how.")
+    ]
+    set_aside: Annotated[int, Doc("Deleted records of interrupted sessions.")]
+    note: Annotated[
+        str | None, Doc("Where their text can still be read, and until when; null if nowhere.")
+    ]
 
 
 @operation("forget", delete="/sessions/{session}", tag="sessions", changes=True, destroys=True)
@@ -355,21 +339,11 @@ class RecountParameters(BallotSettings):
 
 @dataclass(frozen=True, slots=True)
 class Recount:
-    """The outcome of a session as counted now.
+    """The outcome of a session as counted now."""
 
-    Parameters
-    ----------
-    witan
-        The version that counted.
-    sessions
-        The outcome, alone.
-    verdict
-        On given texts; null without texts.
-    """
-
-    witan: str
-    sessions: tuple[OutcomeJson, ...]
-    verdict: Verdict | None = None
+    witan: Annotated[str, Doc("The version that counted.")]
+    sessions: Annotated[tuple[OutcomeJson, ...], Doc("The outcome, alone.")]
+    verdict: Annotated[Verdict | None, Doc("On given texts; null without texts.")] = None
 
 
 @dataclass(frozen=True, slots=True)

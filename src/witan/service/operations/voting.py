@@ -97,39 +97,19 @@ class VoteParameters(PaperParameters):
 @public
 @dataclass(frozen=True, slots=True)
 class VotingPaper:
-    """The answers of a session under labels drawn for one person.
+    """The answers of a session under labels drawn for one person."""
 
-    Parameters
-    ----------
-    session
-        Session to vote on.
-    paper
-        Its code, to be sent with a ranking by labels.
-    simulated
-        Some seat plays a script.
-    reviewer
-        Who votes.
-    question
-        What was asked.
-    files
-        Names of the files with it.
-    answers
-        Label to answer, names of models masked.
-    absent
-        Candidates that are not on it, because their answers are not stored.
-    voted
-        This person has voted on the session before.
-    """
-
-    session: str
-    paper: str
-    simulated: bool
-    reviewer: str
-    question: str
-    files: tuple[str, ...]
-    answers: Mapping[str, str]
-    absent: int
-    voted: bool
+    session: Annotated[str, Doc("Session to vote on.")]
+    paper: Annotated[str, Doc("Its code, to be sent with a ranking by labels.")]
+    simulated: Annotated[bool, Doc("Some seat plays a script.")]
+    reviewer: Annotated[str, Doc("Who votes.")]
+    question: Annotated[str, Doc("What was asked.")]
+    files: Annotated[tuple[str, ...], Doc("Names of the files with it.")]
+    answers: Annotated[Mapping[str, str], Doc("Label to answer, names of models masked.")]
+    absent: Annotated[
+        int, Doc("Candidates that are not on it, because their answers are not stored.")
+    ]
+    voted: Annotated[bool, Doc("This person has voted on the session before.")]
 
     @classmethod
     def of(cls, paper: Paper) -> "VotingPaper":

@@ -637,7 +637,6 @@ class _SessionListener:
             listener(event)
 
     async def before_call(self, *, is_recorded: bool) -> None:
-        """Record that a call is about to start."""
         await self._account.await_record(self._running.id, is_recorded=is_recorded)
 
 

@@ -115,7 +115,6 @@ class _Reports:
 
     @property
     def families(self) -> "Mapping[str, Collection[str]]":
-        """The configured ones."""
         return self.config.families
 
     def aliases(self, _: "Source") -> Mapping[str, str]:

@@ -19,7 +19,6 @@ class _QuotedSegment(StringConvertor):
     """A segment of a path, which may contain quoted slashes."""
 
     def convert(self, value: str) -> str:
-        """Return the segment with its slashes."""
         return value.replace(SLASH, "/")
 
 

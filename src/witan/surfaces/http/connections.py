@@ -241,7 +241,6 @@ class _CountingTransport:
         self.n_written = 0
 
     def write(self, data: bytes) -> None:
-        """Write on, and count."""
         self.n_written += len(data)
         self._transport.write(data)
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import TypeAdapter
 
 from witan.deliberation.events import SeatEvent
 from witan.deliberation.session import State
 from witan.service.json_output import field_docs
+from witan.service.parameters import Doc
 from witan.service.session_records import StreamedEvent
 from witan.surfaces.http.problems import TITLES, OpenAIError, Problem, error_object
 from witan.surfaces.openai.replies import CompletionChunk
@@ -19,40 +20,22 @@ Responses: TypeAlias = dict[int | str, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class SessionEnd:
-    """The data of the last message of an event stream.
+    """The data of the last message of an event stream."""
 
-    Parameters
-    ----------
-    session
-        Name of the session.
-    status
-        How it ended.
-    failure
-        The error that ended it; null: none did.
-    """
-
-    session: str
-    status: State
-    failure: str | None
+    session: Annotated[str, Doc("Name of the session.")]
+    status: Annotated[State, Doc("How it ended.")]
+    failure: Annotated[str | None, Doc("The error that ended it; null: none did.")]
 
 
 @dataclass(frozen=True, slots=True)
 class ServerHealth:
-    """State of a server.
+    """State of a server."""
 
-    Parameters
-    ----------
-    status
-        ``ok``, or ``stopping`` once it takes no more questions.
-    witan
-        Its version.
-    under_way
-        How many sessions are under way.
-    """
-
-    status: Literal["ok", "stopping"]
-    witan: str
-    under_way: int
+    status: Annotated[
+        Literal["ok", "stopping"], Doc("``ok``, or ``stopping`` once it takes no more questions.")
+    ]
+    witan: Annotated[str, Doc("Its version.")]
+    under_way: Annotated[int, Doc("How many sessions are under way.")]
 
 
 COMPONENTS: Mapping[str, Any] = {

@@ -13,6 +13,7 @@ from witan.service.catalogue import CATALOGUE, find_operation
 from witan.service.dispatch import dispatch
 from witan.service.json_output import to_json
 from witan.service.operations.sessions import ShowParameters, show
+from witan.service.parameters import Doc
 from witan.service.session_records import CouncilSession, ImportedSession
 from witan.service.sessions.running import RunningSession, StreamMessage, resume_point
 from witan.service.sessions.spending import LOCAL
@@ -54,43 +55,23 @@ SessionNamed = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class SessionLinks:
-    """Addresses at which a session is read, followed, stopped and shown.
+    """Addresses at which a session is read, followed, stopped and shown."""
 
-    Parameters
-    ----------
-    self
-        Its record.
-    events
-        Its events, as they happen.
-    cancel
-        Stops it.
-    page
-        Its page, for people.
-    """
-
-    self: str
-    events: str
-    cancel: str
-    page: str
+    self: Annotated[str, Doc("Its record.")]
+    events: Annotated[str, Doc("Its events, as they happen.")]
+    cancel: Annotated[str, Doc("Stops it.")]
+    page: Annotated[str, Doc("Its page, for people.")]
 
 
 @dataclass(frozen=True, slots=True)
 class StartedSession:
-    """A session under way.
+    """A session under way."""
 
-    Parameters
-    ----------
-    session
-        Its name.
-    under_way
-        Always true; a session that ended within `wait` is answered with its record.
-    links
-        Where it is read, followed, stopped and shown.
-    """
-
-    session: str
-    under_way: bool
-    links: SessionLinks
+    session: Annotated[str, Doc("Its name.")]
+    under_way: Annotated[
+        bool, Doc("Always true; a session that ended within `wait` is answered with its record.")
+    ]
+    links: Annotated[SessionLinks, Doc("Where it is read, followed, stopped and shown.")]
 
 
 STARTED: Responses = {

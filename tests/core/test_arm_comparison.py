@@ -18,7 +18,7 @@ from witan.core.ballot import Ballot
 from witan.core.settings import Settings
 from witan.core.stats.distributions import t_quantile
 from witan.core.stats.priors import PUBLIC_RHO
-from witan.core.verdict import panel_mean
+from witan.core.verdict import panel_means
 from witan.errors import InvalidParameter, NothingToCount
 
 COUNCIL, BEST, SELF = "council", "best", "self"
@@ -276,8 +276,13 @@ class TestLevels:
         for _ in range(2_000):
             shared = rng.normal(0, np.sqrt(rho * spread / (1 - rho)))
             own = rng.normal(0, np.sqrt(spread), 5)
-            mean = panel_mean(
-                0.4 + shared + own, np.ones(5), noise=spread, df=3.0, rho=rho, level=0.95
+            [mean] = panel_means(
+                0.4 + shared + own[:, np.newaxis],
+                np.ones(5),
+                noise=spread,
+                df=3.0,
+                rho=rho,
+                level=0.95,
             )
             hits += mean.interval.low <= 0.4 <= mean.interval.high
 

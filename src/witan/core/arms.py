@@ -27,7 +27,7 @@ from witan.core.stats.measures import Measure
 from witan.core.stats.prediction_powered import MIN_CLUSTERS, MeanKind
 from witan.core.stats.priors import prior_of, rho_of
 from witan.core.tally import prepare
-from witan.core.verdict import panel_mean
+from witan.core.verdict import panel_means
 from witan.errors import InvalidParameter, NothingToCount
 
 Arm = Literal["council", "best", "self"]
@@ -427,7 +427,10 @@ def compare_arms(
         each for each in questions if any(ballot.kind == "human" for ballot in each.ballots)
     )
     if people < MIN_CLUSTERS:  # too few to correct the jury: what they ranked tells nothing
-        questions = [_without_people(each) for each in questions]
+        questions = [
+            replace(each, ballots=tuple(b for b in each.ballots if b.kind != "human"))
+            for each in questions
+        ]
     measured = [each for each in questions if each.ballots or each.same]
     table = _Table.of(measured, chosen, measure)
     n_rows = len(table.questions)
@@ -467,11 +470,6 @@ def compare_arms(
 
 def _count_questions(rows: Iterable[ArmQuestion]) -> int:
     return len({*number_questions([row.question for row in rows]).tolist()})
-
-
-def _without_people(question: ArmQuestion) -> ArmQuestion:
-    models = tuple(ballot for ballot in question.ballots if ballot.kind != "human")
-    return replace(question, ballots=models)
 
 
 @dataclass(frozen=True, slots=True)
@@ -587,7 +585,8 @@ class _Table:
         prior = prior_of(settings.prior, "grades", 2)
         noise, df = (0.0, 0.0) if prior is None else (2 * prior.noise_variance, prior.noise_df)
         rho = rho_of(settings.rho, "grades")
-        mean = panel_mean(values, weights, noise=noise, df=df, rho=rho, level=level)
+        one = values[:, np.newaxis]
+        [mean] = panel_means(one, weights, noise=noise, df=df, rho=rho, level=level)
         if mean is None or not self.is_graded:
             problem = "one question has an interval only where reviewers grade"
             value = None if mean is None else mean.mean

@@ -240,14 +240,16 @@ class _Counts:
             if name not in rules
         }
         every = {**skip_reasons, **unfit}
+        differ = self._differ & self._is_counted[:, np.newaxis] & self._is_counted
+        n_differ = differ.sum(axis=2).tolist()
         return Comparison(
             rules=rules,
             skipped={name: every[name] for name in RULES if name in every},
             sessions=tuple(self._sessions),
             outcomes=self._outcomes,
             tau=tuple(tuple(_mean(self._taus[a, b]) for b in counted) for a in counted),
-            leader_differs=tuple(tuple(self._n_differ(a, b) for b in counted) for a in counted),
-            same_leaders=self._n_same(),
+            leader_differs=tuple(tuple(n_differ[a][b] for b in counted) for a in counted),
+            same_leaders=int((self._is_counted.any(axis=0) & ~differ.any(axis=(0, 1))).sum()),
             leads={
                 name: self._leads(number, name) for number, name in zip(counted, rules, strict=True)
             },
@@ -258,18 +260,10 @@ class _Counts:
             },
         )
 
-    def _n_same(self) -> int:
-        both = self._is_counted[:, np.newaxis] & self._is_counted
-        differ = (self._differ & both).any(axis=(0, 1))
-        return int((self._is_counted.any(axis=0) & ~differ).sum())
-
     def _leads(self, number: int, name: str) -> Leads:
         times = sorted(self._times[name].items(), key=lambda each: (-each[1], each[0]))
         sessions = int(self._is_counted[number].sum())
         return Leads(sessions, self._n_clear[name], self._n_shared[name], dict(times))
-
-    def _n_differ(self, a: int, b: int) -> int:
-        return int((self._differ[a, b] & self._is_counted[a] & self._is_counted[b]).sum())
 
 
 def _mean(taus: Floats) -> float | None:

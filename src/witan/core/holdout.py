@@ -36,6 +36,7 @@ from witan.core.rules import RULES
 from witan.core.settings import Settings
 from witan.core.stats.additive import AdditiveFit, fit_grades, fit_ranks, fit_rows
 from witan.core.stats.agreement import MIN_DECIDED, sides_with_people
+from witan.core.stats.calibration import PAIRS
 from witan.core.stats.learning import weights_by_people
 from witan.core.stats.measures import Count, Measure, estimate_measure, rate, ratio
 from witan.core.stats.priors import prior_of
@@ -270,7 +271,10 @@ def check_calibration(
         seed=seed,
         sessions=len(electorates),
         panels=tuple(panels),
-        matched={name: _match(rows, chosen.level) for name, rows in sided.items()},
+        matched={
+            name: rate(rows, Count(rows[:, 1].sum(), PAIRS, MIN_DECIDED), level=chosen.level)
+            for name, rows in sided.items()
+        },
         weights=_weights(sided),
     )
 
@@ -322,12 +326,6 @@ def _side_with_people(electorates: Sequence[Electorate]) -> dict[str, NDArray[np
 def _weights(sided: Mapping[str, NDArray[np.float64]]) -> Mapping[str, float]:
     totals = {name: rows.sum(axis=0) for name, rows in sided.items()}
     return weights_by_people({name: (float(h), float(n)) for name, (h, n) in totals.items()})
-
-
-def _match(rows: NDArray[np.float64], level: float) -> Measure:
-    return rate(
-        rows, Count(float(rows[:, 1].sum()), "pairs that people decided", MIN_DECIDED), level=level
-    )
 
 
 @dataclass(frozen=True, slots=True)

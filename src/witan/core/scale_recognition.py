@@ -546,7 +546,7 @@ def _split_criteria(criteria: Mapping[str, _Criterion]) -> _Parts:
         if not numbers.n:
             if (sentence := reading.stated_range()) is not None:
                 parts.ranges[name] = sentence
-        elif _is_binary(numbers):
+        elif numbers.are_whole and numbers.low >= 0 and numbers.high <= 1:
             binary[name] = reading
         elif _stands_alone(numbers):
             parts.ranges[name], parts.alternatives[name] = _choose_range(numbers, name)
@@ -628,10 +628,6 @@ def rescale(ballots: Iterable[Ballot], scale: Scale | str) -> list[Ballot]:
     return [b.with_scale(grade_or_sheet) if b.grades else b for b in ballots]
 
 
-def _is_binary(numbers: _Numbers) -> bool:
-    return numbers.are_whole and numbers.low >= 0 and numbers.high <= 1
-
-
 def _stands_alone(numbers: _Numbers) -> bool:
     """True for fractions up to 1, or grades mostly beyond 10."""
     if numbers.fractions and numbers.share(UNIT) >= DOUBTFUL:
@@ -674,7 +670,8 @@ def _beyond_ten(numbers: _Numbers, criterion: str | None) -> tuple[Range, tuple[
         return HUNDRED, ()
     if numbers.over_ten and numbers.share(HUNDRED) >= DOUBTFUL:
         return _clamp(numbers, HUNDRED, _wider(numbers), criterion)
-    raise _unclear(numbers, _nearest(numbers), _wider(numbers), criterion)
+    nearest = max((NATIVE, TEN, UNIT, HUNDRED), key=lambda known: numbers.fits[known])
+    raise _unclear(numbers, nearest, _wider(numbers), criterion)
 
 
 def _clamp(
@@ -684,10 +681,6 @@ def _clamp(
     if numbers.share(likely) >= BULK:
         return likely, (wider,)
     raise _unclear(numbers, likely, wider, criterion)
-
-
-def _nearest(numbers: _Numbers) -> Range:
-    return max((NATIVE, TEN, UNIT, HUNDRED), key=lambda known: numbers.fits[known])
 
 
 def _unclear(numbers: _Numbers, likely: Range, wider: Range, criterion: str | None) -> UnclearScale:

@@ -425,20 +425,6 @@ class PanelMean:
         return p_settled(self.mean - pass_mark, own, together, growth, bar)
 
 
-def panel_mean(
-    values: Floats,
-    weights: Floats,
-    *,
-    noise: float,
-    df: float,
-    rho: float,
-    level: float,
-) -> PanelMean | None:
-    """Average one value per reviewer; see `panel_means`."""
-    [mean] = panel_means(values[:, np.newaxis], weights, noise=noise, df=df, rho=rho, level=level)
-    return mean
-
-
 def panel_means(
     values: Floats,
     weights: Floats,

@@ -258,10 +258,6 @@ def _standardise_whole(
     return np.round(score, DECIMALS, out=score), np.sqrt(error, out=error), spread[:, 0] > 0
 
 
-def _keep_two_votes(votes: NDArray[Any]) -> NDArray[Any]:
-    return votes if votes.size and votes.min() >= 2 else np.where(votes >= 2, votes, np.nan)
-
-
 def _standardise(
     grades: NDArray[Any], weights: Floats | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
@@ -276,9 +272,8 @@ def _standardise(
     with np.errstate(invalid="ignore"):
         score = np.round((weight * z).sum(axis=0), DECIMALS) / voted
         away = z - np.where(votes > 0, score, 0.0)
-        error = np.sqrt((weight * away * away).sum(axis=0) / voted) / np.sqrt(
-            _keep_two_votes(votes)
-        )
+        several = np.where(votes >= 2, votes, np.nan)
+        error = np.sqrt((weight * away * away).sum(axis=0) / voted) / np.sqrt(several)
     return score, error, (varied & (weight > 0).any(axis=1, keepdims=True))[:, 0]
 
 

@@ -1,7 +1,8 @@
 """Audit of reviewers, single and together, from an engine's sums."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import attrgetter
 from typing import Literal
 
@@ -435,16 +436,9 @@ def concerns(line: ReviewerAudit) -> tuple[Concern, ...]:
     A measure without an interval is no concern: nothing is known of its noise. Among a hundred
     measures with nothing behind them about five stand out by chance, or fewer.
     """
-    return tuple(_find_concerns(line))
-
-
-def _find_concerns(line: ReviewerAudit) -> Iterator[Concern]:
-    for flag in line.flags:
-        yield Concern(flag, FLAGS[flag])
-    for check in CHECKS:
-        sentence = concern_of(check, check.of(line))
-        if sentence is not None:
-            yield Concern(check.measure, sentence)
+    flagged = [Concern(flag, FLAGS[flag]) for flag in line.flags]
+    sentences = ((check.measure, concern_of(check, check.of(line))) for check in CHECKS)
+    return (*flagged, *(Concern(name, words) for name, words in sentences if words is not None))
 
 
 def concern_of(check: Check, measure: Measure) -> str | None:
@@ -454,18 +448,13 @@ def concern_of(check: Check, measure: Measure) -> str | None:
     return _CONCERNS[check.wish](check, measure.interval.low, measure.interval.high)
 
 
-def _split_kinds(bound: float) -> Callable[[Check, float, float], str | None]:
-    def find_concern(check: Check, low: float, high: float) -> str | None:
-        if low > bound:
-            return check.high
-        return check.low if high < bound else None
-
-    return find_concern
+def _off(bound: float, check: Check, low: float, high: float) -> str | None:
+    return check.high if low > bound else check.low if high < bound else None
 
 
 _CONCERNS: dict[Wish, Callable[[Check, float, float], str | None]] = {
-    "none": _split_kinds(0.0),
-    "even": _split_kinds(HALF),
+    "none": partial(_off, 0.0),
+    "even": partial(_off, HALF),
     "no more": lambda check, low, _: check.high if low > 0 else None,
     "chance": lambda check, _, high: check.low if high < HALF else None,
     "above": lambda check, low, _: check.low if low <= check.bound else None,

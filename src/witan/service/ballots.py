@@ -37,18 +37,10 @@ SECTION = "Ballots"
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """An unreadable line of the ballots, and the reason.
+    """An unreadable line of the ballots, and the reason."""
 
-    Parameters
-    ----------
-    line
-        Its number, from 1.
-    problem
-        Why it could not be read.
-    """
-
-    line: int
-    problem: str
+    line: Annotated[int, Doc("Its number, from 1.")]
+    problem: Annotated[str, Doc("Why it could not be read.")]
 
 
 class Ballots(Protocol):

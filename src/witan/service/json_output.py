@@ -29,7 +29,7 @@ import orjson
 from witan.core.escaping import escape_json
 from witan.core.outcome import Outcome, Standing
 from witan.core.scale import Scale
-from witan.service.parameters import copy_field
+from witan.service.parameters import Doc, copy_field
 from witan.version import __version__
 
 if TYPE_CHECKING:
@@ -128,21 +128,14 @@ _ORDER: Mapping[str, Any] = dict.fromkeys(OUTCOME)
 
 @dataclass(frozen=True, slots=True)
 class ScaleRecord:
-    """A scale of grades.
+    """A scale of grades."""
 
-    Parameters
-    ----------
-    scale
-        From the worst to the best grade, such as 0-1; by criterion where these differ.
-    recognised
-        Whether it was detected from the grades, not declared.
-    instead
-        Other scales that the same grades fit.
-    """
-
-    scale: str | Mapping[str, str]
-    recognised: bool
-    instead: tuple[str, ...]
+    scale: Annotated[
+        str | Mapping[str, str],
+        Doc("From the worst to the best grade, such as 0-1; by criterion where these differ."),
+    ]
+    recognised: Annotated[bool, Doc("Whether it was detected from the grades, not declared.")]
+    instead: Annotated[tuple[str, ...], Doc("Other scales that the same grades fit.")]
 
     @classmethod
     def of(cls, scale: Scale) -> "ScaleRecord":
@@ -152,15 +145,11 @@ class ScaleRecord:
 
 @dataclass(frozen=True, slots=True)
 class Safety:
-    """The conclusion of the safety gate.
+    """The conclusion of the safety gate."""
 
-    Parameters
-    ----------
-    failed
-        Candidate to flags, for those that failed.
-    """
-
-    failed: Mapping[str, tuple[str, ...]]
+    failed: Annotated[
+        Mapping[str, tuple[str, ...]], Doc("Candidate to flags, for those that failed.")
+    ]
 
 
 def outcome_fields(outcome: Outcome) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from math import ceil
-from typing import Any, NotRequired
+from typing import Annotated, Any, NotRequired
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
@@ -32,7 +32,7 @@ from witan.errors import (
     WitanError,
 )
 from witan.service.json_output import to_json
-from witan.service.parameters import fault_place, fault_words, refusal_in
+from witan.service.parameters import Doc, fault_place, fault_words, refusal_in
 from witan.service.redaction import public_error
 from witan.surfaces.http.addresses import shown_path
 from witan.surfaces.web.rendering import Site
@@ -86,39 +86,22 @@ _log = logging.getLogger("witan.server")
 
 
 class Fault(TypedDict):
-    """A field that is not accepted.
+    """A field that is not accepted."""
 
-    Parameters
-    ----------
-    where
-        The field.
-    problem
-        What is wrong with it.
-    """
-
-    where: str
-    problem: str
+    where: Annotated[str, Doc("The field.")]
+    problem: Annotated[str, Doc("What is wrong with it.")]
 
 
 class Problem(TypedDict):
-    """A problem: a refused request, with its reason (RFC 9457).
+    """A problem: a refused request, with its reason (RFC 9457)."""
 
-    Parameters
-    ----------
-    title
-        Its kind.
-    status
-        The status of the response.
-    detail
-        What happened, and what to do.
-    faults
-        What is wrong with the fields of the request, where that is why.
-    """
-
-    title: str
-    status: int
-    detail: str
-    faults: NotRequired[list[Fault]]
+    title: Annotated[str, Doc("Its kind.")]
+    status: Annotated[int, Doc("The status of the response.")]
+    detail: Annotated[str, Doc("What happened, and what to do.")]
+    faults: Annotated[
+        NotRequired[list[Fault]],
+        Doc("What is wrong with the fields of the request, where that is why."),
+    ]
 
 
 def status_of(error: Exception) -> int:
@@ -267,36 +250,18 @@ MOST_FAULTS = 5
 
 
 class ErrorObject(TypedDict):
-    """An error, as OpenAI's protocol has it.
+    """An error, as OpenAI's protocol has it."""
 
-    Parameters
-    ----------
-    message
-        What happened, and what to do.
-    type
-        Its kind.
-    param
-        The parameter that it is about; null: none.
-    code
-        What programs read; null: the status says it.
-    """
-
-    message: str
-    type: str
-    param: str | None
-    code: str | None
+    message: Annotated[str, Doc("What happened, and what to do.")]
+    type: Annotated[str, Doc("Its kind.")]
+    param: Annotated[str | None, Doc("The parameter that it is about; null: none.")]
+    code: Annotated[str | None, Doc("What programs read; null: the status says it.")]
 
 
 class OpenAIError(TypedDict):
-    """An error of OpenAI's protocol.
+    """An error of OpenAI's protocol."""
 
-    Parameters
-    ----------
-    error
-        What went wrong.
-    """
-
-    error: ErrorObject
+    error: Annotated[ErrorObject, Doc("What went wrong.")]
 
 
 def speaks_openai(path: str) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -11,6 +11,7 @@ from witan.deliberation import events as e
 from witan.deliberation.session import Session, State
 from witan.errors import WitanError
 from witan.service.json_output import record_type, reduce_to, to_json
+from witan.service.parameters import Doc
 from witan.service.redaction import public_error
 from witan.service.sessions.running import RunningSession, StreamMessage
 from witan.service.trust import session_trust
@@ -254,36 +255,22 @@ FinishReason = Literal["stop", "length"]
 
 
 class CompletionMessage(TypedDict):
-    """The reply of the council.
-
-    Parameters
-    ----------
-    content
-        The final answer.
-    reasoning_content
-        What the council did, a line each, where the request wants it.
-    """
+    """The reply of the council."""
 
     role: Literal["assistant"]
-    content: str
+    content: Annotated[str, Doc("The final answer.")]
     refusal: None
-    reasoning_content: NotRequired[str]
+    reasoning_content: Annotated[
+        NotRequired[str], Doc("What the council did, a line each, where the request wants it.")
+    ]
 
 
 class CompletionChoice(TypedDict):
-    """The only choice of a completion.
-
-    Parameters
-    ----------
-    message
-        The reply of the council.
-    finish_reason
-        ``length``: the text was cut.
-    """
+    """The only choice of a completion."""
 
     index: int
-    message: CompletionMessage
-    finish_reason: FinishReason
+    message: Annotated[CompletionMessage, Doc("The reply of the council.")]
+    finish_reason: Annotated[FinishReason, Doc("``length``: the text was cut.")]
     logprobs: None
 
 
@@ -329,37 +316,19 @@ class Completion(TypedDict):
 
 
 class Delta(TypedDict):
-    """A piece of a reply.
+    """A piece of a reply."""
 
-    Parameters
-    ----------
-    role
-        Of the first piece.
-    content
-        Text of the final answer.
-    reasoning_content
-        What the council did.
-    """
-
-    role: NotRequired[Literal["assistant"]]
-    content: NotRequired[str]
-    reasoning_content: NotRequired[str]
+    role: Annotated[NotRequired[Literal["assistant"]], Doc("Of the first piece.")]
+    content: Annotated[NotRequired[str], Doc("Text of the final answer.")]
+    reasoning_content: Annotated[NotRequired[str], Doc("What the council did.")]
 
 
 class ChunkChoice(TypedDict):
-    """The only choice of a chunk.
-
-    Parameters
-    ----------
-    delta
-        The next piece.
-    finish_reason
-        Why the text ended; null: it goes on.
-    """
+    """The only choice of a chunk."""
 
     index: int
-    delta: Delta
-    finish_reason: FinishReason | None
+    delta: Annotated[Delta, Doc("The next piece.")]
+    finish_reason: Annotated[FinishReason | None, Doc("Why the text ended; null: it goes on.")]
     logprobs: None
 
 

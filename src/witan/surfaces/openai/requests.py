@@ -156,30 +156,22 @@ Stops = Annotated[
 
 
 class ReplySchema(TypedDict):
-    """A JSON Schema under a name.
+    """A JSON Schema under a name."""
 
-    Parameters
-    ----------
-    schema
-        The schema; unless given, any JSON object will do.
-    """
-
-    schema: NotRequired[dict[str, Any] | None]
+    schema: Annotated[
+        NotRequired[dict[str, Any] | None],
+        Doc("The schema; unless given, any JSON object will do."),
+    ]
 
 
 class ResponseFormat(TypedDict):
-    """The form of the final answer.
+    """The form of the final answer."""
 
-    Parameters
-    ----------
-    type
-        Prose, any JSON object, or JSON that satisfies a schema.
-    json_schema
-        The schema.
-    """
-
-    type: Literal["text", "json_object", "json_schema"]
-    json_schema: NotRequired[ReplySchema | None]
+    type: Annotated[
+        Literal["text", "json_object", "json_schema"],
+        Doc("Prose, any JSON object, or JSON that satisfies a schema."),
+    ]
+    json_schema: Annotated[NotRequired[ReplySchema | None], Doc("The schema.")]
 
 
 ANY_OBJECT = '{"type": "object"}'
@@ -458,18 +450,16 @@ class ChatBody(CouncilCallBody):
 
 
 class TextFormat(TypedDict):
-    """The form of the final answer.
+    """The form of the final answer."""
 
-    Parameters
-    ----------
-    type
-        Prose, any JSON object, or JSON that satisfies a schema.
-    schema
-        The schema; unless given, any JSON object will do.
-    """
-
-    type: Literal["text", "json_object", "json_schema"]
-    schema: NotRequired[dict[str, Any] | None]
+    type: Annotated[
+        Literal["text", "json_object", "json_schema"],
+        Doc("Prose, any JSON object, or JSON that satisfies a schema."),
+    ]
+    schema: Annotated[
+        NotRequired[dict[str, Any] | None],
+        Doc("The schema; unless given, any JSON object will do."),
+    ]
 
 
 class TextBody(_Lenient):

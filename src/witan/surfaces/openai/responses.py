@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
 from witan.deliberation.session import Session
 from witan.service.json_output import to_json
+from witan.service.parameters import Doc
 from witan.service.sessions.running import RunningSession, StreamMessage
 from witan.surfaces.live_board import progress_lines
 from witan.surfaces.openai.replies import (
@@ -103,16 +104,10 @@ class ResponseUsage(TypedDict):
 
 
 class ResponseFailure(TypedDict):
-    """The reason why a response has no text.
-
-    Parameters
-    ----------
-    message
-        What happened, and what to do.
-    """
+    """The reason why a response has no text."""
 
     code: Literal["server_error"]
-    message: str
+    message: Annotated[str, Doc("What happened, and what to do.")]
 
 
 class IncompleteDetails(TypedDict):
@@ -122,33 +117,20 @@ class IncompleteDetails(TypedDict):
 
 
 class ResponseFormatObject(TypedDict):
-    """The form of the final answer.
+    """The form of the final answer."""
 
-    Parameters
-    ----------
-    type
-        Prose, any JSON object, or JSON that satisfies a schema.
-    name
-        Of a schema; always ``final_answer``.
-    schema
-        The schema.
-    """
-
-    type: Literal["text", "json_object", "json_schema"]
-    name: NotRequired[str]
-    schema: NotRequired[Mapping[str, Any]]
+    type: Annotated[
+        Literal["text", "json_object", "json_schema"],
+        Doc("Prose, any JSON object, or JSON that satisfies a schema."),
+    ]
+    name: Annotated[NotRequired[str], Doc("Of a schema; always ``final_answer``.")]
+    schema: Annotated[NotRequired[Mapping[str, Any]], Doc("The schema.")]
 
 
 class ResponseText(TypedDict):
-    """The form of the final answer.
+    """The form of the final answer."""
 
-    Parameters
-    ----------
-    format
-        Its form.
-    """
-
-    format: ResponseFormatObject
+    format: Annotated[ResponseFormatObject, Doc("Its form.")]
 
 
 class ResponseObject(TypedDict):
@@ -211,15 +193,9 @@ class ResponseObject(TypedDict):
 
 
 class ResponseDeletion(TypedDict):
-    """A deleted response.
+    """A deleted response."""
 
-    Parameters
-    ----------
-    id
-        Its name.
-    """
-
-    id: str
+    id: Annotated[str, Doc("Its name.")]
     object: Literal["response"]
     deleted: Literal[True]
 

@@ -14,6 +14,7 @@ from witan.deliberation.session import Session
 from witan.errors import UnknownName
 from witan.service.catalogue import redact
 from witan.service.config.configuration import DEMO
+from witan.service.parameters import Doc
 from witan.service.sessions.councils import NAME, CouncilModel, CouncilProfile, name_councils
 from witan.service.sessions.manager import Service
 from witan.service.sessions.running import RunningSession
@@ -84,36 +85,22 @@ class ModelCouncil(TypedDict):
 
 
 class ModelObject(TypedDict):
-    """A council as a model.
+    """A council as a model."""
 
-    Parameters
-    ----------
-    id
-        What `model` takes.
-    created
-        When the server started, in seconds since 1970.
-    witan
-        The council behind it.
-    """
-
-    id: str
+    id: Annotated[str, Doc("What `model` takes.")]
     object: Literal["model"]
-    created: int
+    created: Annotated[int, Doc("When the server started, in seconds since 1970.")]
     owned_by: str
-    witan: ModelCouncil
+    witan: Annotated[ModelCouncil, Doc("The council behind it.")]
 
 
 class ModelList(TypedDict):
-    """The councils that can be asked.
-
-    Parameters
-    ----------
-    data
-        What is configured apart from any profile comes first.
-    """
+    """The councils that can be asked."""
 
     object: Literal["list"]
-    data: list[ModelObject]
+    data: Annotated[
+        list[ModelObject], Doc("What is configured apart from any profile comes first.")
+    ]
 
 
 ERRORS = openai_error_responses(400, 401, 403, 413, 429, 503, 508)

@@ -441,6 +441,27 @@ class TestSession:
         assert "It is clear." in review.text
         assert "clarity" in review.one("table", class_="heat").text
 
+    def test_many_remarks_are_folded_below_the_first(self, tmp_path):
+        """A remark on each of forty grades would bury the ballots."""
+        names = [f"n{at:02}" for at in range(20)]
+        cast = [
+            Ballot(
+                f"r{turn}",
+                tuple((name,) for name in names),
+                {name: {"clarity": 5} for name in names},
+                session="q",
+            )
+            for turn in range(2)
+        ]
+        kept(tmp_path / "history.sqlite", [SessionImport("q", ballots=cast)])
+        with desk(tmp_path, filled=False) as held:
+            root = page(httpx2.get(f"{held.url}/sessions/q", headers=HTML, timeout=60))
+
+        first, rest = root.one(id="ranking").all("ul", class_="notes")
+        assert len(first.all("li")) == 5
+        [fold] = [each for each in root.all("details") if "more remarks" in each.text]
+        assert fold.one("summary").text == f"{len(rest.all('li'))} more remarks"
+
     def test_grades_stand_beside_the_order(self, tmp_path):
         """Per criterion where given so, and grades alone, of whoever cast several ballots."""
         by_criterion = {"clarity": 7.5, "depth": "6/10"}

@@ -2,13 +2,19 @@
 
 import re
 
+import httpx2
 import pytest
 
+from desks import desk
+from kept_ballots import kept
 from markup import parsed
 from sessions import Story
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
+from witan.history import SessionImport
 from witan.surfaces.web.rendering import style_source
+
+HTML = {"Accept": "text/html"}
 
 
 @pytest.fixture
@@ -107,3 +113,59 @@ class TestHistory:
         [section] = [x for x in root.all("section") if x.attrs.get("aria-labelledby") == "h-votes"]
         assert "zoe" in section.text
         assert " > " in section.text
+
+
+CONTROLS = {"form", "button", "svg", "style", "script"}
+"""Elements of which a page of the server has more than a file, or draws otherwise."""
+
+
+def read_sections(root):
+    """Each section of a session: what it says, block by block in its order, without controls."""
+    article = root.one(id="session")
+    sections = {}
+    for section in article.all("section"):
+        if (key := section.attrs.get("id", "")) and section.all("h2"):
+            sections[key] = [*read_blocks(section)]
+    return sections
+
+
+def read_blocks(element):
+    """Headings, sentences, table cells and captions."""
+    for child in element.children:
+        if isinstance(child, str):
+            if words := " ".join(child.split()):
+                yield element.tag if element.tag != "a" else "text", words
+        elif child.tag not in CONTROLS and "shortfall" not in child.attrs.get("class", ""):
+            for tag, words in read_blocks(child):
+                yield ("text" if child.tag in ("a", "span", "b", "strong") else tag), words
+
+
+@pytest.mark.parametrize("names", ["shown", "hidden"])
+def test_the_stored_page_says_what_the_file_says(witan, tmp_path, names):
+    """Section by section: the same headings, sentences and tables in the same order."""
+    story = Story("ada", "bob", "cyd", simulated=True).answers(ada="A.", bob="B *is*.", cyd="C.")
+    story.casts("ada: bob > cyd", grades={"bob": {"accuracy": 8}, "cyd": 4}, notes="As [bob].")
+    story.casts("bob: ada > cyd").abstains("cyd", "late")
+    story.closing("So [A].", labels={"A": "ada", "B": "bob", "C": "cyd"}).closed("cyd was late")
+    session = Session.of(story)
+    place = tmp_path / "history.sqlite"
+    kept(place, [SessionImport("s1", session_record=session)])
+    with desk(tmp_path, filled=False) as held:
+        shown = "?reveal=1" if names == "shown" else ""
+        stored = httpx2.get(f"{held.url}/sessions/s1{shown}", headers=HTML, timeout=60)
+        saved = f"export.html{'' if shown else '?reveal=0'}"
+        file = httpx2.get(f"{held.url}/api/sessions/s1/{saved}", timeout=60)
+    if names == "shown":
+        witan("show", "s1", "--history", place, "--html", tmp_path / "s.html")
+        assert (tmp_path / "s.html").read_text(encoding="utf-8") == file.text
+    on_page, in_file = (read_sections(parsed(each.text)) for each in (stored, file))
+
+    assert list(on_page) == [*in_file, "conversation"]
+    assert list(in_file) == ["verdict", "answer", "ranking", "ballots", "answers", "run"]
+    for key, blocks in in_file.items():
+        assert on_page[key] == blocks, key
+    gaps = [
+        [each.text for each in (box.all("p")[0], *box.all("li"))]
+        for box in (parsed(each.text).one(class_="shortfall") for each in (file, stored))
+    ]
+    assert all(said in " ".join(gaps[1]) for said in gaps[0])

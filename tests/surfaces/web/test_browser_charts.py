@@ -159,3 +159,18 @@ def test_axe_finds_no_problem_in_what_is_folded(window):
         page = here.open(path)
         page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
         assert here.violations() == [], path
+
+
+def test_models_without_a_rank_are_folded_below_the_others(leaderboard):
+    """With too few sessions or ballots; their rows open by a click."""
+    standings = leaderboard.locator(
+        "section", has=leaderboard.get_by_role("heading", name="Standings")
+    )
+    standings.locator(":scope > details > summary", has_text="The numbers").click()
+    fold = standings.locator("details", has_text="without a rank").last
+    row = fold.get_by_role("rowheader", name="pine")
+    expect(standings.get_by_role("rowheader", name="ash", exact=True)).to_be_visible()
+    expect(row).to_be_hidden()
+    fold.locator("summary").first.click()
+
+    expect(row).to_be_visible()

@@ -7,6 +7,7 @@ again, with the same bodies, and reads the replies as JSON. Who is compared runs
 process; of its rounds the cheapest counts, as other load only adds to one.
 """
 
+import argparse
 import gc
 import json
 import statistics
@@ -261,7 +262,7 @@ async def crowd(url: str, history: Path) -> None:
 
 def measure_crowd(url: str, history: Path) -> Row:
     """Measure the memory of many councils in a process of their own."""
-    command = [sys.executable, __file__, "crowd", url, str(history)]
+    command = [sys.executable, __file__, "--crowd", url, str(history)]
     result = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)  # noqa: S603
     n_complete, rate, before, peak = json.loads(result.stdout)
     figure = f"{peak:.0f} MB, {before:.0f} before; {n_complete} complete, {rate:.1f}/s"
@@ -292,11 +293,16 @@ def measure_gateway() -> list[Row]:
 
 def main() -> None:
     """Print one table, or that of councils behind one gateway, which takes three minutes."""
-    if sys.argv[1:2] == ["gateway"]:
-        show("Councils behind one gateway", measure_gateway())
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("table", nargs="?", choices=["gateway"])
+    parser.add_argument("--crowd", nargs=2, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.crowd is not None:
+        url, history = given.crowd
+        anyio.run(crowd, url, Path(history))
         return
-    if sys.argv[1:2] == ["crowd"]:
-        anyio.run(crowd, sys.argv[2], Path(sys.argv[3]))
+    if given.table == "gateway":
+        show("Councils behind one gateway", measure_gateway())
         return
     with server() as url, tempfile.TemporaryDirectory() as folder:
         rows = anyio.run(measure, url, Path(folder))

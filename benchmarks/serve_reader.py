@@ -1,10 +1,11 @@
-"""Reads many event streams at once and counts what they tell: ``URL SECONDS PATH...``."""
+"""Read many event streams at once; count their events and how late they are."""
 
+import argparse
 import json
 import re
 import statistics
-import sys
 import time
+from collections.abc import Sequence
 from datetime import datetime
 
 import anyio
@@ -39,16 +40,15 @@ async def read(url: str, path: str, count: Count) -> None:
             count.take(piece)
 
 
-async def main() -> None:
+async def read_all(url: str, seconds: float, paths: Sequence[str]) -> None:
     """Read for so many seconds once all have had time to connect."""
-    url, seconds, *paths = sys.argv[1:]
     count = Count()
     async with anyio.create_task_group() as group:
         for path in paths:
             group.start_soon(read, url, path, count)
         await anyio.sleep(3)
         count.open, start = True, time.perf_counter()
-        await anyio.sleep(float(seconds))
+        await anyio.sleep(seconds)
         count.open = False
         taken = time.perf_counter() - start
         group.cancel_scope.cancel()
@@ -56,5 +56,15 @@ async def main() -> None:
     print(json.dumps({"events": count.events, "seconds": taken, "late_ms": late}))
 
 
+def main() -> None:
+    """Print the counts as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("url", help="address of the server, http://HOST:PORT")
+    parser.add_argument("seconds", type=float, help="how long to count")
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="path of an event stream")
+    given = parser.parse_args()
+    anyio.run(read_all, given.url, given.seconds, given.paths)
+
+
 if __name__ == "__main__":
-    anyio.run(main)
+    main()

@@ -6,7 +6,7 @@ Then the same judgements, of three jurors whose calls take 100 ms, run as a loca
 in processes of this machine, at equally many sessions at a time.
 """
 
-import sys
+import argparse
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -81,8 +81,11 @@ async def judge(url: str, address: str, number: int, question: str, *, on_spark:
 
 def main() -> None:
     """Print the figures."""
-    url = sys.argv[1]
-    number = int(sys.argv[2]) if len(sys.argv) > 2 else 1_000
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("url", help="an empty PostgreSQL database")
+    parser.add_argument("number", nargs="?", type=int, default=1_000, help="judgements of a batch")
+    given = parser.parse_args()
+    url, number = given.url, given.number
     with History.open(url) as history:
         BatchCeiling(history, "a batch").open(Amount(inf, inf), {})
     took = per_second(url, tokens)

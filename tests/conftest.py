@@ -16,6 +16,9 @@ gc.disable()
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
 
+# What is set for these tests is not for those that a test runs by pytest itself.
+os.environ.pop("PYTEST_ADDOPTS", None)
+
 # How long an example takes is the machine's affair, on which two other processes are at work. A
 # gate says the same of the same code; whoever works on it draws new examples every time. The slow
 # tests draw many of each (`make test-slow`).

@@ -19,9 +19,13 @@ def main() -> int:
 
         status = command()
         gc.freeze()  # or the interpreter would search all that for cycles once more as it ends
-        return status
     except KeyboardInterrupt:
-        return INTERRUPTED
+        status = INTERRUPTED
+    if status == INTERRUPTED:
+        # Where the interrupt came inside source text that was being executed, as the methods of a
+        # data class are, `python -m` would still end by the signal; executing any forgets that.
+        eval("None")  # noqa: S307 - our own text
+    return status
 
 
 if __name__ == "__main__":

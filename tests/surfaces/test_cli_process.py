@@ -76,6 +76,28 @@ class TestStart:
         said = [line for line in err.splitlines() if not line.startswith("import time:")]
         assert (process.returncode, out, "".join(said)) == (130, "", "")
 
+    @pytest.mark.parametrize("module", ["witan.surfaces.cli.app", "witan.surfaces.cli.ask"])
+    def test_ctrl_c_inside_a_class_that_is_made_has_the_same_status(self, module, tmp_path):
+        """Methods of a data class are source text, whose interrupt Python remembers."""
+        (tmp_path / "sitecustomize.py").write_text(
+            "import sys\n"
+            "class Finder:\n"
+            "    def find_spec(self, name, *_):\n"
+            f"        if name == {module!r}: exec('raise KeyboardInterrupt')\n"
+            "sys.meta_path.insert(0, Finder())\n"
+        )
+        path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
+        done = subprocess.run(
+            [*WITAN, "ask", "Is it so?"],
+            check=False,
+            capture_output=True,
+            text=True,
+            env=os.environ | {"PYTHONPATH": path},
+            timeout=60,
+        )
+
+        assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "")
+
     def test_the_installed_command_handles_it_too(self):
         """The script ``witan`` imports nothing before."""
         project = Path(__file__).parents[2] / "pyproject.toml"

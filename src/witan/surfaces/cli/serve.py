@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from witan.core.escaping import escape_json
-from witan.deliberation.call_headers import VIA_HEADER, VIA_VARIABLE
 from witan.errors import UnknownName
 from witan.surfaces.cli.commands import command
 from witan.surfaces.cli.options import (
@@ -376,15 +375,20 @@ def _launch(launch: Launch, variable: str) -> Entry:
 
 
 def _launch_member(launch: Launch, variable: str, hops: str) -> Entry:
-    """Describe a server to start, which learns on whose behalf."""
+    """Describe a server to start, which learns on whose behalf; `hops` formats that variable."""
+    from witan.deliberation.call_headers import VIA_VARIABLE
+
     entry = _launch(launch, variable)
-    return {**entry, "env": {**entry.get("env", {}), VIA_VARIABLE: hops}}
+    return {**entry, "env": {**entry.get("env", {}), VIA_VARIABLE: hops.format(VIA_VARIABLE)}}
 
 
-def _headers(server: ServerEndpoint, variable: str, **more: str) -> Entry:
+def _headers(server: ServerEndpoint, variable: str, hops: str = "") -> Entry:
+    from witan.deliberation.call_headers import VIA_HEADER, VIA_VARIABLE
+
     token = server.token
-    auth_headers = {} if token is None else {"Authorization": f"Bearer {variable.format(token)}"}
-    headers = {**auth_headers, **more}
+    headers = {} if token is None else {"Authorization": f"Bearer {variable.format(token)}"}
+    if hops:
+        headers[VIA_HEADER] = hops.format(VIA_VARIABLE)
     return {"headers": headers} if headers else {}
 
 
@@ -420,12 +424,16 @@ def _toml(settings: Mapping[str, Any]) -> str:
 
 
 def _codex_stdio(launch: Launch) -> str:
+    from witan.deliberation.call_headers import VIA_VARIABLE
+
     table = {"command": launch.command, "args": [*launch.arguments]}
     variables = {"env_vars": [*launch.keys, VIA_VARIABLE]}
     return _toml({**table, **variables, "tool_timeout_sec": TOOL_SECONDS})
 
 
 def _codex_http(server: ServerEndpoint) -> str:
+    from witan.deliberation.call_headers import VIA_HEADER, VIA_VARIABLE
+
     token = {} if server.token is None else {"bearer_token_env_var": server.token}
     table = _toml({"url": server.url, **token, "tool_timeout_sec": TOOL_SECONDS})
     return f'{table}\nenv_http_headers = {{ "{VIA_HEADER}" = "{VIA_VARIABLE}" }}'
@@ -438,7 +446,7 @@ _CLIENTS = (
         lambda server: _servers(
             {
                 "type": "stdio",
-                **_launch_member(server, "${{{}}}", f"${{{VIA_VARIABLE}:-}}"),
+                **_launch_member(server, "${{{}}}", "${{{}:-}}"),
                 "timeout": TOOL_SECONDS * 1000,
             }
         ),
@@ -446,7 +454,7 @@ _CLIENTS = (
             {
                 "type": "http",
                 "url": server.url,
-                **_headers(server, "${{{}}}", **{VIA_HEADER: f"${{{VIA_VARIABLE}:-}}"}),
+                **_headers(server, "${{{}}}", "${{{}:-}}"),
                 "timeout": TOOL_SECONDS * 1000,
             }
         ),
@@ -470,12 +478,12 @@ _CLIENTS = (
         "gemini",
         ".gemini/settings.json in the project, or ~/.gemini/settings.json",
         lambda server: _servers(
-            {**_launch_member(server, "${}", f"${VIA_VARIABLE}"), "timeout": TOOL_SECONDS * 1000}
+            {**_launch_member(server, "${}", "${}"), "timeout": TOOL_SECONDS * 1000}
         ),
         lambda server: _servers(
             {
                 "httpUrl": server.url,
-                **_headers(server, "${}", **{VIA_HEADER: f"${VIA_VARIABLE}"}),
+                **_headers(server, "${}", "${}"),
                 "timeout": TOOL_SECONDS * 1000,
             }
         ),

@@ -269,7 +269,7 @@ class CompletionChoice(TypedDict):
     """The only choice of a completion."""
 
     index: int
-    message: Annotated[CompletionMessage, Doc("The reply of the council.")]
+    message: CompletionMessage
     finish_reason: Annotated[FinishReason, Doc("``length``: the text was cut.")]
     logprobs: None
 

@@ -12,6 +12,7 @@ from witan.history.ballots import prepare_paper
 from witan.models.scripted import demonstration
 from witan.service.config.configuration import DEMO
 from witan.service.operations.ask import JudgeRequest, QuestionRequest
+from witan.surfaces.web.routes import router
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -29,7 +30,7 @@ def finish(at_desk, question):
     running = portal.call(service.start, QuestionRequest(question))
     if "(hang)" in question:
         portal.call(until, running, "review_started")
-        running.cancel()
+        portal.call(running.cancel)
     with suppress(WitanError):
         portal.call(running.wait_for_session)
     return running.id
@@ -217,6 +218,49 @@ def test_axe_finds_no_accessibility_problem(window, places, theme):
     assert {name: held for name, held in found.items() if held} == {}
 
 
+NO_PAGES = {
+    "/assets/{name}", "/sessions/{session:path}/live", "/sessions/{session:path}/state",
+    "/sessions", "/sessions/",
+}  # fmt: skip
+"""Addresses that give files, patches and states, or lead to the history."""
+
+SIGNED_IN = {"/sign-in"}
+"""Pages of a server that knows its clients; `test_browser_lost_server` holds them to axe."""
+
+ANSWERED = {
+    "/plan": "planned",
+    "/judge/plan": "judge planned",
+    "/sessions/{session:path}/retry/plan": "retry",
+    "/sessions/{session:path}/rejudge/plan": "rejudge",
+    "/tally": "/tally", "/compare": "/compare", "/explain": "/explain",
+    "/calibrate": "/calibrate", "/estimate": "/estimate",
+}  # fmt: skip
+"""Forms that answer with a page of their own, and the state that is held to axe."""
+
+REDIRECTING = {
+    "/sign-in", "/sign-out", "/sessions", "/judge", "/plan/estimate",
+    *(f"/sessions/{{session:path}}/{what}"
+      for what in ("resume", "retry", "rejudge", "cancel", "forget", "vote")),
+}  # fmt: skip
+"""Forms that lead to a page, or give a part of one."""
+
+
+def test_every_address_of_a_page_is_held_to_axe(places):
+    """A new page without a test of its accessibility fails here."""
+    by_method = {
+        method: [route for route in router.routes if method in route.methods]
+        for method in ("GET", "POST")
+    }
+    visited = set()
+    for place in places.values():
+        path = place.partition("?")[0]
+        visited.add(next(r.path for r in by_method["GET"] if r.path_regex.match(path)))
+    pages = {route.path for route in by_method["GET"]} - NO_PAGES - SIGNED_IN
+
+    assert pages == visited
+    assert {route.path for route in by_method["POST"]} == {*ANSWERED, *REDIRECTING}
+
+
 def states_of_forms(page):
     """Walk through what forms answer, and yield the name of each state."""
     page.get_by_label("Question", exact=True).fill("Is it so?")
@@ -229,10 +273,15 @@ def states_of_forms(page):
     yield "refused"
     for path, button in COUNTING.items():
         page.goto(path)
-        page.locator("#ballots").fill(BALLOTS)
+        page.locator("#ballots").fill(OF_SESSIONS if path == "/estimate" else BALLOTS)
         page.get_by_role("button", name=button).click()
         page.get_by_text("Other ballots or settings").wait_for()
         yield path
+    page.goto("/judge")
+    page.get_by_label("Text 1").fill("It is so.")
+    page.get_by_role("button", name="What would it cost?").click()
+    expect(page.get_by_role("status", name="What it would cost")).to_be_visible()
+    yield "judge planned"
     page.goto("/tally")
     page.locator("#ballots").fill("hello there")
     page.get_by_role("button", name="Count them").click()
@@ -244,12 +293,21 @@ COUNTING = {
     "/tally": "Count them",
     "/compare": "Compare the rules",
     "/explain": "Explain it",
+    "/calibrate": "Check them",
+    "/estimate": "Estimate them",
 }
 
 BALLOTS = "reviewer,candidate,grade\n" + "".join(
     f"{reviewer},{candidate},{(3 * at + 2 * of + at * of) % 9 + 1}\n"
     for at, reviewer in enumerate("rstu")
     for of, candidate in enumerate("abcd")
+)
+
+OF_SESSIONS = "session,reviewer,candidate,grade\n" + "".join(
+    f"q{session},{reviewer},{candidate},{(3 * at + 2 * of + at * of + session) % 9 + 1}\n"
+    for session in range(8)
+    for at, reviewer in enumerate("rst")
+    for of, candidate in enumerate("ab")
 )
 
 
@@ -270,6 +328,7 @@ def test_axe_finds_no_problem_in_what_forms_answer(window, at_desk, width, theme
         found[state] = here.violations()
     forgive(here)
 
+    assert {*found} >= {*ANSWERED.values()} - {"retry", "rejudge"}
     assert {state: held for state, held in found.items() if held} == {}
 
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta, timezone
+from math import inf
 from typing import Any
 
 import pytest
@@ -160,6 +161,16 @@ class TestRoundTrip:
     def test_the_outcome_of_every_rule(self, rule):
         """An outcome comes back exactly, with whatever the rule tells of itself."""
         [outcome] = tally_sessions(BALLOTS, Settings(rule=rule))
+        event = e.OutcomeChanged(seq=1, at=NOON, outcome=outcome, counted=NAMES)
+
+        assert exact(event_from_json(event_to_json(event))) == exact(event)
+
+    @pytest.mark.parametrize("prior", [None, Prior(0.5, inf, 1.0, "grades", 60)])
+    @pytest.mark.parametrize("probability", [0.5, inf])
+    def test_an_infinity_anywhere(self, prior, probability):
+        """An infinity in a part or a table of an event comes back as it was."""
+        [outcome] = tally_sessions(BALLOTS, Settings(rule="borda"))
+        outcome = replace(outcome, prior=prior, p_beats=((probability, None),))
         event = e.OutcomeChanged(seq=1, at=NOON, outcome=outcome, counted=NAMES)
 
         assert exact(event_from_json(event_to_json(event))) == exact(event)

@@ -22,14 +22,8 @@ from witan.core.settings import Settings
 from witan.core.stats.additive import fit_grades, fit_rows
 from witan.core.stats.distributions import t_quantile
 from witan.core.stats.priors import GRADE_NOISE, learn_prior, public_prior
-from witan.core.stats.uncertainty import (
-    POWER,
-    TYPICAL_NOISE,
-    Uncertainty,
-    pooled_errors,
-    separation,
-    tiers,
-)
+from witan.core.stats.separation import POWER, TYPICAL_NOISE, separation
+from witan.core.stats.uncertainty import Uncertainty, pooled_errors, tiers
 from witan.core.tally import tally_sessions
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from witan.core.display import NotebookDisplay
-from witan.core.stats.uncertainty import Separation
+from witan.core.stats.separation import Separation
 from witan.deliberation.money import ROUNDING_USD, count_calls, sum_known
 from witan.deliberation.ports import Price, Stage
 from witan.errors import OverBudget, Remedy, Way

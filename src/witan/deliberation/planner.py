@@ -21,7 +21,7 @@ from witan.core.scale import HOLISTIC
 from witan.core.sequential import HOPELESS, p_asked
 from witan.core.settings import Settings
 from witan.core.stats.priors import prior_of, rho_of
-from witan.core.stats.uncertainty import Separation, separation
+from witan.core.stats.separation import Separation, separation
 from witan.core.verdict import decide, judge_texts, p_pass_settled
 from witan.deliberation.events import Judging, SessionOpened
 from witan.deliberation.money import most_input_tokens, sum_known

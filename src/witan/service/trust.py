@@ -9,7 +9,7 @@ from witan.core.rules import RULES
 from witan.service.text import UNKNOWN, count_noun, list_text, number
 
 if TYPE_CHECKING:
-    from witan.core.stats.uncertainty import Separation
+    from witan.core.stats.separation import Separation
     from witan.core.verdict import Approval, MeanGrade, Verdict
     from witan.deliberation.costs import Cost
     from witan.deliberation.events import Decided

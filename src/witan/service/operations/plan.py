@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from witan.core.stats.uncertainty import Separation
+from witan.core.stats.separation import Separation
 from witan.deliberation.money import least_known
 from witan.deliberation.plan import Plan, PlanLine, check_affordable, check_calls, check_priced
 from witan.deliberation.procedure import Limits

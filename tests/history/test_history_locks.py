@@ -4,6 +4,7 @@ import shutil
 import sqlite3
 import subprocess
 import time
+from socket import gethostname
 from threading import Thread
 
 import anyio
@@ -168,10 +169,8 @@ class TestWhileSessionsRun:
         assert 9 < time.monotonic() - began < 19
 
 
-ELSEWHERE = """
-import anyio, ctypes, socket, sys
-assert ctypes.CDLL(None).unshare(0x04000000) == 0  # a machine's name of its own
-socket.sethostname("elsewhere")
+RECORDS = """
+import anyio
 from histories import stages
 from witan.history import History
 from witan.history.database import LockWait
@@ -185,6 +184,21 @@ recording.flush()
 history.close()
 print("closed", flush=True)
 sys.stdin.read()
+"""
+
+ELSEWHERE = f"""
+import ctypes, socket, sys
+assert ctypes.CDLL(None).unshare(0x04000000) == 0  # a machine's name of its own
+socket.sethostname("elsewhere")
+{RECORDS}
+"""
+
+NAMESAKE = f"""
+import ctypes, os, sys
+assert ctypes.CDLL(None).unshare(0x20000000) == 0  # numbers of processes of its own
+if child := os.fork():
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+{RECORDS}
 """
 
 
@@ -277,6 +291,21 @@ class TestOtherMachines:
             assert beating(history) == [own_process()]
         with History.open(postgresql_url) as history:
             assert beating(history) == []
+
+    def test_a_machine_of_the_same_name_is_another(self, postgresql_url, running):
+        """A copy of this machine, or a container, whose processes have other numbers."""
+        unshare = shutil.which("unshare")
+        command = [unshare, "-p", "-f", "true"]
+        if unshare is None or subprocess.run(command, check=False).returncode:  # noqa: S603
+            pytest.skip("this user may not give processes numbers of their own")
+        namesake = running(NAMESAKE, postgresql_url)
+        with History.open(postgresql_url) as history:
+            with pytest.raises(HistoryError, match=f"in process 1 on {gethostname()}"):
+                history.claim("s1")
+            namesake.stdin.write("\n")
+            namesake.stdin.flush()
+            assert namesake.stdout.readline() == "closed\n"
+            assert history.claim("s1").status == "interrupted"
 
     def test_its_session_is_free_once_its_history_is_closed(self, postgresql_url, elsewhere):
         """The process itself may go on."""

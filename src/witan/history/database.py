@@ -14,13 +14,14 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from secrets import token_hex
 from socket import gethostname
 from threading import RLock
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self, TypeVar
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -444,13 +445,33 @@ def new_holder() -> str:
 def own_process() -> str:
     """Return this process's machine, number and start time, as in its tokens."""
     number = os.getpid()
-    return f"{gethostname()}/{number}/{_own_start_time(number)}"
+    return f"{own_machine()}/{number}/{_own_start_time(number)}"
+
+
+@cache
+def own_machine() -> str:
+    """Return this machine's name and a mark of its own, as in its tokens.
+
+    Copies of a machine, and containers, may share a name; no two share a boot and the numbers of
+    their processes.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
+        numbers = Path("/proc/self/ns/pid").readlink()
+    except OSError:
+        return gethostname()
+    return f"{gethostname()}#{crc32(f'{boot}{numbers}'.encode()):08x}"
+
+
+def machine_name(machine: str) -> str:
+    """Return the name of a machine without its mark."""
+    return machine.partition("#")[0]
 
 
 def other_process(holder: str) -> int | None:
     """Return the number of another running process by its token."""
     place = holder.partition("@")[2].rsplit("/", 2)
-    if len(place) != 3 or place[0] != gethostname() or not place[1].isdecimal():
+    if len(place) != 3 or place[0] != own_machine() or not place[1].isdecimal():
         return None
     number = int(place[1])
     if number == os.getpid() or not _is_alive(number) or _start_time(number) != place[2]:

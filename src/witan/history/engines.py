@@ -19,7 +19,6 @@ from importlib import import_module
 from itertools import combinations
 from math import log, sqrt
 from pathlib import Path
-from socket import gethostname
 from threading import Lock
 from types import MappingProxyType
 from typing import Any
@@ -32,6 +31,8 @@ from witan.history.database import (
     Params,
     is_lock_refusal,
     is_recording,
+    machine_name,
+    own_machine,
     own_process,
     percent_style,
     unstorable_error,
@@ -624,9 +625,9 @@ class PostgresDatabase(Database):
         machine, _, rest = process.partition("/")
         if not rest or process == own_process():
             return None
-        if machine == gethostname():
+        if machine == own_machine():
             return super().find_process(holder)
-        name = f"process {rest.partition('/')[0]} on {machine}"
+        name = f"process {rest.partition('/')[0]} on {machine_name(machine)}"
         return name if self.rows(_ALIVE_SQL, {"process": process}) else None
 
     def _refusal(self, error: Exception) -> HistoryError:

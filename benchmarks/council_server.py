@@ -1,5 +1,6 @@
 """A server of the OpenAI protocol that takes as many seconds as its argument says for every call.
 
+A second argument is its address, by default that of this machine alone.
 Under `/bodies` it lists the bodies of the latest calls, so that others can make the same calls,
 under `/count` it says how many there were, and under `/times` when each came.
 """
@@ -15,6 +16,7 @@ from typing import Any
 from zlib import crc32
 
 SECONDS = float(sys.argv[1])
+ADDRESS = sys.argv[2] if len(sys.argv) > 2 else "127.0.0.1"
 PIECES = 20
 ANSWER = re.compile(r"<<<ANSWER (\w+) \w+>>>\n.*?of worth (\d)", re.DOTALL)
 LATEST: deque[dict[str, Any]] = deque(maxlen=41)
@@ -98,7 +100,7 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def main() -> None:
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=4_096)
+    server = await asyncio.start_server(serve, ADDRESS, 0, backlog=4_096)
     print(server.sockets[0].getsockname()[1], flush=True)
     async with server:
         await server.serve_forever()

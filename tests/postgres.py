@@ -26,7 +26,7 @@ _CONTROL: dict[str, list[object]] = {}
 """The commands that start and stop the server."""
 
 
-def _programs() -> Path | None:
+def find_programs() -> Path | None:
     """The folder of initdb, in PATH or where Debian keeps it."""
     found = shutil.which("initdb")
     if found is not None:
@@ -34,7 +34,7 @@ def _programs() -> Path | None:
     return max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
 
 
-def _as_postgres(*argv: object) -> list[str]:
+def as_postgres(*argv: object) -> list[str]:
     """PostgreSQL refuses to run as root: then its own user runs it."""
     as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
     return [*(as_user if os.geteuid() == 0 else []), *map(str, argv)]
@@ -42,7 +42,7 @@ def _as_postgres(*argv: object) -> list[str]:
 
 def _run(*argv: object) -> None:
     done = subprocess.run(  # noqa: S603 - PostgreSQL's own programs
-        _as_postgres(*argv), capture_output=True, text=True, check=False, cwd="/"
+        as_postgres(*argv), capture_output=True, text=True, check=False, cwd="/"
     )
     if done.returncode:
         raise RuntimeError(f"{argv[0]}: {done.stdout}\n{done.stderr}")
@@ -51,7 +51,7 @@ def _run(*argv: object) -> None:
 @functools.cache
 def server() -> str | None:
     """The URL of a running server, without a database; None: there is no PostgreSQL here."""
-    programs = _programs()
+    programs = find_programs()
     if programs is None:
         return None
     folder = Path(tempfile.mkdtemp(prefix="witan-postgresql-"))

@@ -15,6 +15,7 @@ import anyio
 import httpx
 import pytest
 
+from hosts import descendants, read_if_alive
 from pages import ROOT
 from postgres import postgresql_url
 from witan import Council, History
@@ -106,23 +107,6 @@ def arguments(tmp_path, server, postgresql_url, monkeypatch):
     jury = [part for seat in seats for part in ("--jury", seat, "--price", f"{seat}=1,1")]
     limits = ["--concurrency", 1, "--max-cost", 50, "--config", config]
     return ["batch", rows, *jury, *limits, "--pass-mark", 6, "--history", postgresql_url]
-
-
-def descendants(number):
-    """All processes that a process started, and theirs."""
-    found = []
-    for task in Path(f"/proc/{number}/task").glob("*/children"):
-        for child in read_if_alive(task).split():
-            found += [int(child), *descendants(child)]
-    return found
-
-
-def read_if_alive(path):
-    """Read a file of a process, which may have ended meanwhile."""
-    try:
-        return path.read_text(errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
 
 
 def kill_one(driver, words):

@@ -3,7 +3,10 @@
 import gc
 import os
 import shutil
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -74,6 +77,21 @@ def pytest_xdist_make_scheduler(config, log) -> object:
             super()._assign_work_unit(node)
 
     return ByWhatIsShared(config, log)
+
+
+def pytest_collection(session) -> None:
+    """Import every so many files first, so that each is compiled by one process and read by all."""
+    worker = getattr(session.config, "workerinput", None)
+    here = Path(__file__).parent
+    if worker is None or here not in {Path(each).resolve() for each in session.config.args}:
+        return
+    first, step = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
+    for path in sorted(here.rglob("test_*.py"))[first::step]:
+        sys.path.insert(0, str(path.parent))
+        # What goes wrong is reported where the file is collected.
+        with suppress(Exception, pytest.skip.Exception):
+            import_module(path.stem)
+        sys.path.remove(str(path.parent))
 
 
 def pytest_collection_finish() -> None:

@@ -131,7 +131,7 @@ class TestTrust:
         shown = " ".join(witan("show", "last").out.split())
 
         assert re.search(
-            r" match with people \d+%: panels as sure as this one agreed with people on \d+% of "
+            r" match with people \d+%: how often panels as sure as this one agreed with people, in "
             r"\d+ decided pairs \(\d+–\d+%\)\.",
             shown,
         )

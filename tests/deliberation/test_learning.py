@@ -1,6 +1,7 @@
 """Learning: lessons of earlier sessions enter the record and every count of it."""
 
 from dataclasses import replace
+from functools import partial
 
 import anyio
 import pytest
@@ -13,6 +14,7 @@ from witan.core.stats.learning import Lessons
 from witan.core.stats.measures import Measure
 from witan.core.stats.priors import Severity
 from witan.deliberation.council import BaseCouncil
+from witan.deliberation.learning import LessonCache, learn_lessons
 from witan.deliberation.ports import SystemClock
 from witan.deliberation.procedure import Procedure
 from witan.deliberation.record import session_from_json, session_to_json
@@ -50,6 +52,19 @@ class Growing(Taught):
         super().learn(reviewers, exclude=exclude, judges=judges)
         n_sessions = self.prior.n_sessions + len(self.asked) - 1
         return Lessons((replace(self.prior, n_sessions=n_sessions),))
+
+
+class Interrupted(Taught):
+    """A teacher during whose first lesson a session of the council ends."""
+
+    def __init__(self, learned, cache):
+        super().__init__(learned)
+        self.cache = cache
+
+    def learn(self, reviewers=(), *, exclude=None, judges=()):
+        if not self.asked:
+            self.cache.n_ended += 1
+        return super().learn(reviewers, exclude=exclude, judges=judges)
 
 
 async def ask_all(open_council, n_sessions):
@@ -289,6 +304,16 @@ class TestReuse:
         teacher = Taught(Lessons(n_sessions={"grades": 47, "ranks": 0}))
 
         anyio.run(ask_all, council(teacher), 4)
+
+        assert len(teacher.asked) == 2
+
+    def test_a_session_that_ends_while_others_are_read_is_missing_in_the_lessons(self):
+        """With 49 sessions of grades, the one that ends meanwhile may complete a prior."""
+        cache = LessonCache(SystemClock())
+        teacher = Interrupted(Lessons(n_sessions={"grades": 49}), cache)
+
+        for _ in range(3):
+            anyio.run(partial(learn_lessons, teacher, Procedure(), [], cache=cache))
 
         assert len(teacher.asked) == 2
 

@@ -83,9 +83,9 @@ class LessonCache:
             holds = not any(key) and n_new < n_missing
         return lessons if holds else None
 
-    def put(self, key: Key, lessons: Lessons) -> None:
-        """Add lessons just learned."""
-        self._entries[key] = CachedLessons(lessons, self._clock.seconds(), self.n_ended)
+    def put(self, key: Key, lessons: Lessons, n_ended: int) -> None:
+        """Add lessons just learned, of sessions of which `n_ended` had ended."""
+        self._entries[key] = CachedLessons(lessons, self._clock.seconds(), n_ended)
 
 
 async def learn_lessons(
@@ -116,8 +116,9 @@ async def learn_lessons(
         return await anyio.to_thread.run_sync(learn)
     key = (tuple(models), tuple(seats) if judging else ())
     if (lessons := cache.get(key, _unit(procedure))) is None:
+        n_ended = cache.n_ended  # of those that end meanwhile, the lessons may know nothing
         lessons = await anyio.to_thread.run_sync(learn)
-        cache.put(key, lessons)
+        cache.put(key, lessons, n_ended)
     return lessons
 
 

@@ -89,6 +89,14 @@ class TestAsAsked:
         assert with_more == read(said(grades=grades), rubric=RUBRIC)
         assert list(with_more.ballot.grades) == ["gemini", "claude", "grok"]
 
+    @pytest.mark.parametrize("answer", [True, False])
+    def test_true_and_false_are_no_grades(self, answer):
+        """Beside grades as the schema asks, neither counts as the best or the worst one."""
+        review = read(said(grades={"A": answer, "B": 5, "C": 8}), holistic=True)
+
+        assert review.ballot.grades == {"grok": 5, "gemini": 8}
+        assert f"no grade: {json.dumps(answer)}; dropped" in review.notes
+
     @pytest.mark.parametrize("shape", [lambda g: g, lambda g: {"overall": g}], ids=["bare", "map"])
     def test_one_grade_for_each(self, shape):
         """Without a rubric a holistic grade is one number, however it is wrapped."""

@@ -515,7 +515,7 @@ def _grades_match_schema(raw: object, names: set[str]) -> bool:
 def _is_native_grade(grade: object) -> bool:
     if type(grade) is int:
         return LOWEST <= grade <= HIGHEST
-    number = None if isinstance(grade, str) else grade_on(NATIVE, grade)
+    number = None if isinstance(grade, str | bool) else grade_on(NATIVE, grade)
     return number is not None and not number[1]
 
 

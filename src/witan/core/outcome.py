@@ -123,20 +123,28 @@ class Standing(Deferrable):
         Numbers of the rule.
     rank
         1 is best; equal lines share it (1, 2, 2, 4).
-    score, std_error, interval
-        The rule's number.
-    votes, wins
-        Counted ballots that rank or grade it; first places, k tied for first 1/k each.
-    coverage, confidence
-        Share of the seats that could have voted for it and did; in words.
+    score
+        The rule's number; None: it has none.
+    std_error, interval
+        Of the score; None: unknown.
+    votes
+        Counted ballots that rank or grade it.
+    wins
+        First places; k tied for first have 1/k each.
+    coverage
+        Share of the seats that could have voted for it and did.
+    confidence
+        The coverage in words.
     tied_with_next
         Too close to call against the line below.
     p_best
-        Probability that another draw of such reviewers would place it best.
+        Probability that another draw of such reviewers would place it best; None: unknown.
     effect
         Candidate effect of the additive fit, behind p_best and ties.
-    tier, band
-        Its tier, 1 the best; in words, its mean grade.
+    tier
+        Its tier, 1 the best.
+    band
+        Its mean grade in words; None: nobody graded it.
     failed
         Flags of the safety gate.
     """
@@ -230,21 +238,28 @@ class Outcome(Deferrable, NotebookDisplay, FrameSource):
         Pairs of candidates too close to call.
     disputed_by
         Candidates that the fit places above the first line, beyond noise.
-    condorcet_winner, cycles
-        Who beats every rival head to head; groups of candidates in a majority cycle.
+    condorcet_winner
+        Who beats every rival head to head; None: nobody.
+    cycles
+        Groups of candidates in a majority cycle.
     kendall_w
         Agreement of the ballots, 0 to 1; None: fewer than two.
-    n_ballots, n_abstentions
-        Ballots with an effect on the scores (in pair files, opinions on one pair), and seats
-        without a ballot.
+    n_ballots
+        Ballots with an effect on the scores; in pair files, opinions on one pair.
+    n_abstentions
+        Seats without a ballot.
     without_effect
         Reviewers of whose ballots the rule reads nothing, such as rankings where it reads grades.
-    effective_votes, rho, rho_is_assumed
-        Independent reviewers that these are worth under the shared error rho (None: none), and
-        whether rho is the public default; None: nothing is fitted.
-    ballots_to_flip, flip_is_exact
-        Fewest ballots whose removal or reversal ends the lead, or an upper bound if not exact;
-        None: no leader, or not searched.
+    effective_votes
+        Independent reviewers that these are worth; None: nothing is fitted.
+    rho
+        The shared error that this assumes; None: none.
+    rho_is_assumed
+        Whether rho is the public default.
+    ballots_to_flip
+        Fewest ballots whose removal or reversal ends the lead; None: no leader, or not searched.
+    flip_is_exact
+        False: fewer ballots may end it too.
     tie_broken_by
         What separated equal scores; None: nothing had to.
     fit
@@ -324,7 +339,7 @@ class Outcome(Deferrable, NotebookDisplay, FrameSource):
 
     @property
     def clear_leader(self) -> str | None:
-        """The candidate above all with enough votes, beyond noise."""
+        """The candidate above all with enough votes, beyond noise; None: nobody is."""
         decided = not self.disputed_by and self.tie_broken_by != "seat order"
         rivals = sum(line.votes >= MIN_VOTES for line in self.standings) > 1
         alone = len(self.tied_for_best) == 1

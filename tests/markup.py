@@ -43,10 +43,12 @@ class Element:
 
 
 def _inside(element: Element) -> Iterator[Element]:
-    for child in element.children:
+    coming = element.children[::-1]
+    while coming:
+        child = coming.pop()
         if not isinstance(child, str):
             yield child
-            yield from _inside(child)
+            coming += reversed(child.children)
 
 
 class _Reader(HTMLParser):

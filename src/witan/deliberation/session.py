@@ -683,12 +683,7 @@ class SessionFold:
                 name: self._reason_unanswered(name) for name in seats if name not in self.answers
             },
             failed={name: self.flags[name] for name in seats if name in self.flags},
-            ballots=tuple(
-                ballot
-                for s in self.opening.reviewers
-                if s.name not in self.uncalled_seats
-                for ballot in self._ballots(s.name)
-            ),
+            ballots=self._ballots(),
             outcome=self.outcome,
             synthesis=self._resolve_citations(self.synthesis),
             status="interrupted" if closing_event is None else closing_event.status,
@@ -727,25 +722,36 @@ class SessionFold:
             name, "did not finish" if name in self.requested_seats else NOT_REQUESTED
         )
 
-    def _ballots(self, name: str) -> tuple[Ballot, ...]:
-        if name in self.ballots:
-            return self.ballots[name]
-        if name in self.abstention_by_seat:
-            reason = self.abstention_by_seat[name]
-        elif name in self.sheets:
-            reason = "did not finish"
-        elif self.closing_event is not None and _agree(self.opening, self.answers):
-            reason = "had nothing to review: all answers are the same"
-        elif name in self.answers or self.opening.jury or name not in self.failure_by_seat:
-            reason = NOT_REQUESTED
-        else:
-            reason = f"did not answer: {self.failure_by_seat[name]}"
-        roster = tuple(s.name for s in self.opening.seats if s.name in self.answers)
-        abstained = Ballot(
-            name,
-            session=self.opening.session,
-            abstained=True,
-            reason=reason,
-            candidates=roster or None,
+    def _ballots(self) -> tuple[Ballot, ...]:
+        """Return the ballots of the reviewers called; whoever cast none abstains."""
+        called = [s.name for s in self.opening.reviewers if s.name not in self.uncalled_seats]
+        silent = [name for name in called if name not in self.ballots]
+        roster = tuple(s.name for s in self.opening.seats if s.name in self.answers) or None
+        agree = bool(silent) and self.closing_event is not None
+        agree = agree and _agree(self.opening, self.answers)
+        abstained = {
+            name: Ballot(
+                name,
+                session=self.opening.session,
+                abstained=True,
+                reason=self._reason_abstained(name, agree=agree),
+                candidates=roster,
+            )
+            for name in silent
+        }
+        return tuple(
+            ballot
+            for name in called
+            for ballot in self.ballots.get(name) or (self.authorship.sign(abstained[name]),)
         )
-        return (self.authorship.sign(abstained),)
+
+    def _reason_abstained(self, name: str, *, agree: bool) -> str:
+        if name in self.abstention_by_seat:
+            return self.abstention_by_seat[name]
+        if name in self.sheets:
+            return "did not finish"
+        if agree:
+            return "had nothing to review: all answers are the same"
+        if name in self.answers or self.opening.jury or name not in self.failure_by_seat:
+            return NOT_REQUESTED
+        return f"did not answer: {self.failure_by_seat[name]}"

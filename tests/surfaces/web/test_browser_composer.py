@@ -88,6 +88,20 @@ def test_the_cost_is_stated_while_the_question_is_written(window):
     here.problems[:] = [each for each in here.problems if "status of 422" not in each]
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_plan_stands_below_the_question_and_fits(window, width):
+    """It pushes neither question nor buttons down, and its table needs no sideways scrolling."""
+    page = window(viewport={"width": width, "height": 900}).open("/")
+    page.get_by_label("Question", exact=True).fill("Is it so?")
+    page.get_by_role("button", name="What would it cost?").click()
+    table = page.get_by_role("region", name="Calls of each seat in each stage")
+    expect(table).to_be_visible()
+
+    assert page.get_by_role("button", name="Ask the council").bounding_box()["y"] < 700
+    assert page.get_by_label("Question", exact=True).bounding_box()["y"] < 200
+    assert table.evaluate("each => each.scrollWidth - each.clientWidth") <= 0
+
+
 def test_a_refused_option_is_said_once(window):
     """At its field until it is changed; the alert leads there."""
     here = window()

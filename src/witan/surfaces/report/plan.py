@@ -110,7 +110,7 @@ def _table(plan: "PlanSummary") -> Table:
         rows.append(_row("at most", "", plan.lines))
         sums.add(len(rows) - 1)
     columns = (
-        Column("seat", "left", fit="middle", heads=True),
+        Column("seat", "left", fit="fold", heads=True),
         Column("stage", "left"),
         Column("calls"),
         Column("expected cost"),

@@ -992,7 +992,7 @@ class TestExport:
         response = browser.get(link.attrs["href"])
 
         assert response.status_code == 200
-        assert "Imported ballots: question" in response.text
+        assert "Imported ballots." in response.text
 
 
 class TestResponses:

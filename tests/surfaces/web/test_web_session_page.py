@@ -377,6 +377,16 @@ class TestRanking:
             assert all(row[titles.index(each)] in spoken for each in ("candidate", "score"))
             assert row[titles.index("95% interval")] in spoken
 
+    def test_heads_of_the_numbers_are_explained_below_them(self):
+        """Also under the pointer; the terminal's table has the heads alone."""
+        root = page(closed()).one("section", id="ranking")
+        heads = {each.text: each.attrs.get("title", "") for each in root.all("th", scope="col")}
+        meanings = {each.one("dt").text: each.one("dd").text for each in root.one("dl").all("div")}
+
+        assert {"p_best", "tier", "coverage"} <= meanings.keys()
+        assert meanings["p_best"].startswith("Probability that another draw")
+        assert {name: heads[name] for name in meanings} == meanings
+
     def test_a_recount_reports_a_change_of_leader(self):
         """With the former ranks."""
         session = closed()
@@ -507,6 +517,17 @@ class TestAgreement:
 
 class TestMatrix:
     """Reviewer by candidate."""
+
+    def test_it_promises_what_its_reviews_have(self):
+        """Grades and reasons where there are any; without a ballot nothing."""
+        story = Story("ada", "bob", "cyd").answers(**ANSWERS)
+        bare = story.casts("ada: bob > cyd").casts("bob: ada > cyd").closed()
+        texts = [
+            page(each).one("section", id="ballots").text for each in (closed(), Session.of(bare))
+        ]
+
+        assert "opens the review, with its grades and its reasons." in texts[0]
+        assert "opens the review." in texts[1]
 
     def test_a_cell_has_rank_grade_and_position(self):
         """Visible and as text for screen readers; one's own answer is hatched."""

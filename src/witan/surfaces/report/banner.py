@@ -59,7 +59,10 @@ def _words(session: Session, names: SeatNames, *, is_closed: bool) -> tuple[str,
         text = names.sentence(verdict_sentence(verdict).removeprefix(f"{decision}: ")) + "."
         if len(verdict.texts) > 1 and verdict.leader is None:
             text = text[:1].upper() + text[1:]
-        return (full_sentence(decision), text) if decision else (text, "")
+        if decision:
+            return full_sentence(decision), text
+        is_graded = len(verdict.texts) == 1 and verdict.texts[0].overall is not None
+        return (f"Graded {text}" if is_graded else text), ""
     if session.synthesis is not None and session.synthesis.mode == "verdict":
         headline = full_sentence(verdict_text(session.synthesis.approved))
         votes = names.sentence("; ".join(approval_text(session.approval)))

@@ -118,6 +118,8 @@ class Column:
         Its cells name their rows.
     meaning
         What its numbers are, where the title does not say it.
+    hint
+        The same for a page alone: a terminal would repeat it below every table.
     interval
         `keep` of a column that a terminal adds with the intervals of its cells; 0: it adds none.
     """
@@ -128,6 +130,7 @@ class Column:
     fit: Fit = "whole"
     heads: bool = False
     meaning: str = ""
+    hint: str = ""
     interval: int = 0
 
 
@@ -267,6 +270,12 @@ class Table:
     def meanings(self) -> tuple[tuple[str, str], ...]:
         """Title and meaning of the columns that need one."""
         return tuple((each.title, each.meaning) for each in self.columns if each.meaning)
+
+    @property
+    def hints(self) -> tuple[tuple[str, str], ...]:
+        """Title, and meaning or hint, of the columns that a page explains."""
+        words = ((each.title, each.meaning or each.hint) for each in self.columns)
+        return tuple(pair for pair in words if pair[1])
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,12 @@ PAIR_MAP = "Chance in percent that the row is placed above the column"
 CLOSE = "≈"
 """Stands before the chance of a pair that is too close to call."""
 
+COVERAGE = "Ballots that rank it, of those that could: high from 80%, medium from 50%, else low."
+
+P_BEST = "Probability that another draw of such reviewers would place it best."
+
+TIER = "Candidates of which some pairs are too close to call share one; 1 is the best."
+
 HALF_AGREED = 0.5
 """Kendall's W from which ballots agree rather than contest."""
 
@@ -146,21 +152,27 @@ def _columns(outcome: Outcome, names: CandidateNames) -> list[tuple[Column, list
     ]
     if any(line.std_error is not None for line in lines):
         errors = [number(line.std_error, digits) for line in lines]
-        columns.append((Column("± error", keep=70), errors))
+        columns.append((Column("± error", keep=70, hint="Standard error of the score."), errors))
     if any(line.interval is not None for line in lines):
         columns.append(
             (Column(percent, keep=10), [interval_text(line.interval, digits) for line in lines])
         )
     columns += [
-        (Column("votes", keep=60), [str(line.votes) for line in lines]),
-        (Column("wins", keep=30), _wins(lines)),
+        (
+            Column("votes", keep=60, hint="Ballots that rank it."),
+            [str(line.votes) for line in lines],
+        ),
+        (Column("wins", keep=30, hint="Ballots that place it first."), _wins(lines)),
     ]
     if any(line.mean_grade is not None for line in lines):
         columns.append((Column("mean grade", "left", keep=20), [_grade(line) for line in lines]))
     columns += [
-        (Column("coverage", "left", keep=40), [line.confidence for line in lines]),
-        (Column("p_best", keep=80), [p_best_text(line.p_best) for line in lines]),
-        (Column("tier", keep=50), [str(line.tier) for line in lines]),
+        (Column("coverage", "left", keep=40, hint=COVERAGE), [line.confidence for line in lines]),
+        (
+            Column("p_best", keep=80, hint=P_BEST),
+            [p_best_text(line.p_best) for line in lines],
+        ),
+        (Column("tier", keep=50, hint=TIER), [str(line.tier) for line in lines]),
     ]
     if any(line.failed for line in lines):
         marks = [f"failed: {', '.join(line.failed)}" if line.failed else "" for line in lines]
@@ -324,14 +336,18 @@ def pair_map(outcome: Outcome, names: CandidateNames) -> Iterator[Block]:
         cells: list[str | Cell] = [cell(row, column) for row in rows[:-1]]
         columns.append((Column(title, keep=99 - keep, fit="middle"), cells))
     yield table_of(PAIR_MAP, columns, form="heat")
-    yield Sentence(f"{PAIR_MAP}; {CLOSE} too close to call.", quiet=True)
+    level = level_percent(outcome.level)
+    yield Sentence(
+        f"{PAIR_MAP}; {CLOSE} too close to call at {level}, by a test of these ballots alone.",
+        quiet=True,
+    )
     learned = outcome.prior is not None and outcome.prior.source != "public"
     n_reviewers = len({ballot.reviewer for ballot in outcome.ballots})
     ranked = outcome.fit == "ranks" and n_reviewers == len(outcome.ballots)  # else pairs
     if ranked and not learned and n_reviewers <= FEW_RANKINGS:
         yield Sentence(
-            "So few rankings do not show by how much candidates differ: if they hardly do, all "
-            "chances are too high.",
+            f"{count_noun(n_reviewers, 'ranking')} cannot show how far apart candidates are: if "
+            "they are nearly equal, these chances are too high.",
             quiet=True,
         )
 

@@ -566,8 +566,9 @@ def imported_report(session: ImportedSession, without: tuple[str, ...] = ()) -> 
     names = CandidateNames({name: at for at, name in enumerate(record.answers)})
     mark = record.simulated
     blocks: list[Block] = [Quote(record.question)] if record.question else []
-    note = "Imported ballots: question and answers are shown if the file has them."
-    blocks.append(Sentence(note, quiet=True))
+    lacks = ["the question"] * (not record.question) + ["the answers"] * (not record.answers)
+    without_text = f", without {list_text(lacks)}" if lacks else ""
+    blocks.append(Sentence(f"Imported ballots{without_text}.", quiet=True))
     votes = votes_beside(record.ballots)
     if outcome is None:
         blocks += [

@@ -24,7 +24,10 @@ from witan.surfaces.report.chart import (
 from witan.surfaces.report.document import Chart
 from witan.surfaces.report.names import BY_NAME, CandidateNames
 
-BOXES = "Boxes are separated; inside one, some pairs are too close to call."
+BOXES = (
+    "A box holds candidates of which some pairs are too close to call; whole boxes are not. "
+    "P(best): probability that it is the best."
+)
 
 
 def standings_chart(

@@ -81,13 +81,13 @@ class Prior:
 
 
 class Deferrable:
-    """A frozen dataclass that is built once a field is read that is not known yet."""
+    """A frozen dataclass whose unknown fields are built on first read."""
 
     __slots__ = ("_build",)
 
     @classmethod
     def defer(cls, build: Callable[[], Self], **known: Any) -> Self:
-        """Make one of its known fields; `build` gives the same with all of them."""
+        """Make one of known fields; `build` returns it with all fields."""
         deferred = object.__new__(cls)
         for name, value in {"_build": build, **known}.items():
             object.__setattr__(deferred, name, value)

@@ -603,7 +603,7 @@ class Outcomes:
         return Outcome(**fields, p_beats=p_beats, margins=margins)
 
     def defer(self, column: int) -> Outcome:
-        """An outcome that knows places, votes and close pairs; reading more builds it."""
+        """Make an outcome of places, votes and close pairs; others are deferred."""
         whole = cache(lambda: self[column])
         electorate = self.count.electorates[column]
         lines = zip(

@@ -61,7 +61,9 @@ def pair_mask(n: int) -> NDArray[np.bool_]:
 
 
 def closure(links: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Find pairs with a path of links from i to j, (C, C, …); the diagonal marks cycles.
+    """Find pairs with a path of links from i to j, (C, C, …).
+
+    The diagonal marks cycles.
 
     Source: Warshall, "A theorem on Boolean matrices", Journal of the ACM 9 (1962) 11–12.
     """
@@ -183,7 +185,7 @@ class Profile:
         return graded
 
     def mask_weighed(self, cells: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """The cells (R, C, S) of these that are on ballots of positive weight."""
+        """Drop cells, (R, C, S), of ballots without weight."""
         return cells if self.weights is None else cells & (self.weights > 0)[:, np.newaxis]
 
     def take(self, sessions: slice | NDArray[np.integer[Any]] | NDArray[np.bool_]) -> "Profile":

@@ -239,7 +239,7 @@ def count_electorates(
 def reliability_by_session(
     electorates: Sequence[Electorate], settings: Settings, rules: Collection[str]
 ) -> Sequence[Mapping[str, float]] | None:
-    """Weights of reviewers in each session: given, or learned where a rule reads them."""
+    """Weights of reviewers per session: set, or learned for weighted rules."""
     if settings.reliability is not None:
         return [settings.reliability] * len(electorates)
     return learn_weights(electorates) if "weighted_borda" in rules else None

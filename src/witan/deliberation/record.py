@@ -401,7 +401,7 @@ def _check_finite(value: Any) -> None:
 
 @cache
 def _number_getter(kind: Any) -> Callable[[Any], Collection[Any]]:
-    """Make a getter of the items or fields that may contain an infinity."""
+    """Make a getter of items or fields of possible infinities."""
     if issubclass(kind, Mapping):
         return methodcaller("values")
     if issubclass(kind, tuple | list):
@@ -418,7 +418,7 @@ def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
 
 @cache
 def _fields_of(kind: Any, test: Callable[[Any], bool]) -> tuple[str, ...]:
-    """Return the fields of a dataclass with a type that passes a test; () of other types."""
+    """Return fields of a dataclass whose types pass a test."""
     if not is_dataclass(kind):
         return ()
     hints = get_type_hints(kind)

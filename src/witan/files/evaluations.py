@@ -253,7 +253,7 @@ def _is_simulated(score: object) -> bool:
 
 
 def _jury_metadata(score: object) -> Mapping[str, Any]:
-    """Return the metadata of a score, if a jury of ours gave it."""
+    """Return the metadata of a score by a jury of ours."""
     metadata = score.get("metadata") if isinstance(score, dict) else None
     by_juror = metadata.get(JUROR_GRADES) if isinstance(metadata, dict) else None
     return metadata if isinstance(metadata, dict) and isinstance(by_juror, dict) else {}

@@ -450,7 +450,7 @@ def own_process() -> str:
 
 @cache
 def own_machine() -> str:
-    """Return this machine's name and a mark of its own, as in its tokens.
+    """Return this machine's name and mark, as in its tokens.
 
     Copies of a machine, and containers, may share a name; no two share a boot and the numbers of
     their processes.

@@ -202,7 +202,7 @@ def learn(
 
 
 def _noises(database: Database, unit: Unit, session_filter: _Filter) -> Sequence[tuple[Any, ...]]:
-    """Return the source and the noise of the newest sessions of a unit."""
+    """Return source and noise of the newest sessions of a unit."""
     return session_filter.rows(database, _NOISE_SQL, MAX_SESSIONS_FOR_PRIOR, unit=unit)
 
 

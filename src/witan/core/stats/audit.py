@@ -448,13 +448,13 @@ def concern_of(check: Check, measure: Measure) -> str | None:
     return _CONCERNS[check.wish](check, measure.interval.low, measure.interval.high)
 
 
-def _off(bound: float, check: Check, low: float, high: float) -> str | None:
+def _find_side(bound: float, check: Check, low: float, high: float) -> str | None:
     return check.high if low > bound else check.low if high < bound else None
 
 
 _CONCERNS: dict[Wish, Callable[[Check, float, float], str | None]] = {
-    "none": partial(_off, 0.0),
-    "even": partial(_off, HALF),
+    "none": partial(_find_side, 0.0),
+    "even": partial(_find_side, HALF),
     "no more": lambda check, low, _: check.high if low > 0 else None,
     "chance": lambda check, _, high: check.low if high < HALF else None,
     "above": lambda check, low, _: check.low if low <= check.bound else None,

@@ -311,7 +311,7 @@ def estimate_measure(
 
 
 def compare_means(sums: Array, count: Count, unit: MeasureUnit, level: float) -> Measure:
-    """Estimate the difference of two means from sums (B, 4): total and n of each."""
+    """Estimate the difference of two means from totals and counts, (B, 4)."""
     return estimate_measure(
         sums,
         lambda totals: ratio(totals[:, :2]) - ratio(totals[:, 2:]),
@@ -323,7 +323,7 @@ def compare_means(sums: Array, count: Count, unit: MeasureUnit, level: float) ->
 
 
 def divide_means(sums: Array, count: Count, level: float) -> Measure:
-    """Estimate the ratio of two means from sums (B, 4): total and n of each."""
+    """Estimate the ratio of two means from totals and counts, (B, 4)."""
     return estimate_measure(
         sums,
         lambda totals: divide(ratio(totals[:, :2]), ratio(totals[:, 2:])),

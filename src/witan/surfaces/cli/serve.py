@@ -1,4 +1,4 @@
-"""The council for clients: ``witan serve``, ``witan mcp``, and what MCP clients configure."""
+"""The council for clients: ``witan serve``, ``witan mcp``, configurations of clients."""
 
 import json
 import os
@@ -375,7 +375,7 @@ def _launch(launch: Launch, variable: str) -> Entry:
 
 
 def _launch_member(launch: Launch, variable: str, hops: str) -> Entry:
-    """Describe a server to start, which learns on whose behalf; `hops` formats that variable."""
+    """Describe a server to start; `hops` formats the variable of its caller."""
     from witan.deliberation.call_headers import VIA_VARIABLE
 
     entry = _launch(launch, variable)

@@ -1,7 +1,7 @@
 """For Inspect: a jury as a scorer, a council as a solver."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from inspect_ai.model import ModelOutput
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
@@ -9,11 +9,9 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 import witan
 from witan.bridges.replies import final_answer, judge_output, session_facts
+from witan.councils import AskOptions
 from witan.files import mean_grades, verdict_facts
 from witan.reports import judgment_text, verdict_sentence
-
-if TYPE_CHECKING:
-    from witan.councils import AskOptions
 
 
 @scorer(metrics={"*": [mean(), stderr()]})
@@ -22,7 +20,7 @@ def witan_jury(
     *,
     pass_mark: float | None = None,
     use_target: bool = True,
-    **options: Unpack["AskOptions"],
+    **options: Unpack[AskOptions],
 ) -> Scorer:
     """Score a sample's output by a jury's mean grades.
 
@@ -69,7 +67,7 @@ def witan_jury(
 def witan_council(
     members: Sequence[Any] | None = None,
     chairman: Any = None,
-    **options: Unpack["AskOptions"],
+    **options: Unpack[AskOptions],
 ) -> Solver:
     """Answer a sample's question by a council's final answer.
 

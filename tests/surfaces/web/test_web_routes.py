@@ -11,9 +11,10 @@ from urllib.parse import quote
 import httpx2
 import pytest
 
+import witan
 from desks import desk, write_desk
 from histories import told
-from kept_ballots import jury, kept
+from kept_ballots import NOW, ballot, jury, kept, sessions
 from markup import Element, parsed
 from served import served
 from services import councils, write_config
@@ -24,6 +25,7 @@ from witan.models.scripted import SEED, demonstration
 from witan.service.config.serve import ServeSettings, TokenSettings
 from witan.service.operations.ask import QuestionRequest
 from witan.surfaces.http.door import COOKIE
+from witan.surfaces.report import report_of, report_to_html
 
 HTML = {"Accept": "text/html,application/xhtml+xml"}
 
@@ -899,6 +901,21 @@ class TestReports:
         assert root.all("figure", class_="chart")[0].all("circle")
         chosen = [o.attrs["value"] for o in root.all("option") if "selected" in o.attrs]
         assert query.partition("=")[2] in chosen
+
+    def test_a_row_of_a_single_ballot_is_folded(self, tmp_path):
+        """It stands among those without a rank, and nowhere else in the numbers."""
+        once = SessionImport("once", NOW, ballots=(ballot("once", "r1", ("ash", "yew")),))
+        board = witan.leaderboard(kept(tmp_path / "history.sqlite", [*sessions(), once]))
+        root = parsed(report_to_html(report_of(board)))
+        numbers = root.all("section")[0]
+        [fold] = [
+            each
+            for each in numbers.all("details")
+            if "without a rank" in each.all("summary")[0].text
+        ]
+
+        assert "yew" in [each.text for each in fold.all("th", scope="row")]
+        assert [each.text for each in numbers.all("th", scope="row")].count("yew") == 1
 
     def test_elo_is_a_column_on_request(self, browser):
         for query, there in (("?elo=1", True), ("", False)):

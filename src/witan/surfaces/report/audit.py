@@ -415,7 +415,7 @@ def _comparison(
         chart=(lambda: _measure_chart(title, report, drawable, rows)) if len(rows) > 1 else None,
     )
     cells = [cell for _, group in columns for cell in group]
-    legend = ["7/20: not enough data, 7 of the 20 needed."] * any(
+    legend = ["A cell such as 7/20 has too little data: 7 of the 20 needed."] * any(
         "/" in cell.short and cell.text is None for cell in cells
     )
     if any(cell.has_mark for cell in cells):

@@ -148,6 +148,19 @@ class TestVerdict:
         assert len(said) == len(unanswered) == 2
         assert (said, offered, unanswered) == (sorted(said), sorted(offered), sorted(unanswered))
 
+    @pytest.mark.parametrize(
+        ("missing", "text"),
+        [
+            ("there is no verdict", "There is no verdict"),
+            ("ada gave no grades", "ada gave no grades"),
+        ],
+    )
+    def test_a_missing_part_begins_like_a_sentence(self, missing, text):
+        """A seat's name keeps its letters."""
+        box = page(Session.of(events().closed(missing))).one(class_="shortfall")
+
+        assert text in box.text
+
     def test_a_complete_session_has_no_list_of_missing_parts(self):
         assert page(closed()).all(class_="shortfall") == []
 

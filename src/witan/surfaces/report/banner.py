@@ -224,6 +224,8 @@ def shortfall(session: Session, names: SeatNames) -> Shortfall | None:
     seats, gaps = names.order(failed_seats(session)), "; ".join(_gaps(session))
     if not gaps and reasons:
         gaps, *reasons = reasons
+        if gaps.startswith(("the ", "there ")):  # else a seat's name, which keeps its letters
+            gaps = gaps[0].upper() + gaps[1:]
     return Shortfall(
         session.status,
         gaps or session.status,

@@ -443,6 +443,17 @@ class TestSession:
         assert "It is clear." in review.text
         assert "clarity" in review.one("table", class_="heat").text
 
+    def test_ballots_on_many_candidates_are_a_list(self, tmp_path):
+        """A matrix of sixty-five columns could not be read."""
+        names = [f"n{at:02}" for at in range(65)]
+        cast = [Ballot(f"r{at}", tuple((each,) for each in names), session="q") for at in range(2)]
+        kept(tmp_path / "history.sqlite", [SessionImport("q", ballots=cast)])
+        with desk(tmp_path, filled=False) as held:
+            root = page(httpx2.get(f"{held.url}/sessions/q", headers=HTML, timeout=60))
+
+        assert not root.one(id="ballots").all("table", class_="ballots")
+        assert "n00 > n01" in root.one(id="ballots").text
+
     def test_many_remarks_are_folded_below_the_first(self, tmp_path):
         """A remark on each of forty grades would bury the ballots."""
         names = [f"n{at:02}" for at in range(20)]

@@ -85,8 +85,8 @@ def ballot_matrix(
     return BallotMatrix(columns, tuple(reviews))
 
 
-MATRIX_REVIEWERS = 64
-"""Reviewers up to whom imported ballots stand in a matrix."""
+MATRIX_SIDE = 64
+"""Reviewers, and candidates, up to which imported ballots stand in a matrix."""
 
 
 def imported_matrix(
@@ -94,7 +94,7 @@ def imported_matrix(
 ) -> BallotMatrix | None:
     """Write imported ballots as a matrix; None if it would not hold them."""
     reviewers = {ballot.reviewer for ballot in ballots}
-    if not len(ballots) == len(reviewers) <= MATRIX_REVIEWERS or any(b.paired for b in ballots):
+    if not len(ballots) == len(reviewers) <= MATRIX_SIDE or any(b.paired for b in ballots):
         return None
     try:
         ballots = recognise_scales(ballots)
@@ -102,6 +102,8 @@ def imported_matrix(
         return None
     notes = {note.reviewer: note for note in outcome.ballots}
     named = dict.fromkeys(name for ballot in ballots for name in ballot.candidate_names())
+    if len(named) > MATRIX_SIDE:
+        return None
     candidates = rank_candidates(named, outcome, names)
     reviews = [
         _imported_review(ballot, notes.get(ballot.reviewer), candidates, names, without)

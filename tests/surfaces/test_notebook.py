@@ -10,6 +10,8 @@ import witan
 from sessions import Story
 from witan.core.ballot import Ballot
 from witan.errors import InvalidParameter, UnknownName, UnknownOption
+from witan.surfaces.report import report_to_html
+from witan.surfaces.report.document import Cell, Column, Report, table_of
 
 BALLOTS = [
     Ballot(reviewer, groups=tuple((name,) for name in order), session="q1")
@@ -180,3 +182,12 @@ def test_a_parameter_without_its_rule_names_one():
     """A parameter that some rule has is refused under `auto`, with a rule to name."""
     with pytest.raises(InvalidParameter, match="such as rule='borda'"):
         witan.tally(BALLOTS, variant="roster")
+
+
+def test_a_page_shows_the_interval_beside_its_number():
+    """A terminal adds a column for it."""
+    pytest.importorskip("jinja2")
+    difference = (Column("difference", interval=90), [Cell("1.52", interval="[1.25, 1.80]")])
+    page = report_to_html(Report("Arms", (), "", (table_of("Differences", [difference]),)))
+
+    assert re.search(r"1\.52 <span[^>]*>\[1\.25, 1\.80\]", page)

@@ -162,7 +162,8 @@ class TestSessions:
         assert (session.status, session.missing) == ("degraded", (self.SAID,))
         assert session.synthesis.unresolved == ("Z", "Q9")
         assert session_trust(session).endswith(f"degraded: {self.SAID}")
-        assert self.SAID in "\n".join(report_text(Page(), session_report(session)))
+        shown = "\n".join(report_text(Page(), session_report(session)))
+        assert f"T{self.SAID[1:]}" in shown
         record = json.loads(session_to_json(session))
         assert record["missing"] == [self.SAID]
         assert record["synthesis"]["unresolved"] == ["Z", "Q9"]

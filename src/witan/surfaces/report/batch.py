@@ -82,6 +82,7 @@ def _blocks(result: BatchReport) -> Iterator[Block]:
         elif result.comparison is None:
             yield Note("no two arms were judged on one question: nothing is compared", "warning")
         else:
+            yield Heading(ARMS_TITLE, "arms")
             yield from comparison_blocks(result.comparison)
 
 
@@ -229,14 +230,16 @@ MEASURES = {
 """Words for the measure of arms without a jury."""
 
 
+ARMS_TITLE = "Was the council worth it?"
+
+
 def arms_report(comparison: ArmComparison) -> Report:
     """Write the report of a comparison by itself."""
-    return Report("Was the council worth it?", (), "", tuple(comparison_blocks(comparison)))
+    return Report(ARMS_TITLE, (), "", tuple(comparison_blocks(comparison)))
 
 
 def comparison_blocks(comparison: ArmComparison) -> Iterator[Block]:
     """Write the conclusions, the numbers behind them, and what they rest on."""
-    yield Heading("Was the council worth it?", "arms")
     for each in comparison.differences:
         if each.category is None or each.conclusion in ("ahead", "behind", "no difference"):
             yield Sentence(full_sentence(each.sentence))

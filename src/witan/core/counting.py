@@ -372,7 +372,7 @@ class BatchCount:
 
     @cached_property
     def flips(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]] | None:
-        """What `ballots_to_flip` finds, searched once it is read; None: not searched."""
+        """Ballots that decide each lead, searched once read; None: not searched."""
         profile, rule, settings = self.profile, self.rule, self.settings
         is_searchable = rule.needs != "history" and profile.n_candidates <= rule.searchable_up_to
         if not (settings.flips and is_searchable):

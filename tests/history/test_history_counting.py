@@ -17,8 +17,7 @@ from witan.deliberation.events import BallotCast, GateVerdict, OutcomeChanged
 from witan.deliberation.openings import collect_answers
 from witan.deliberation.session import Session
 from witan.history import SessionImport
-from witan.history.families import SUPERSEDED_SESSIONS
-from witan.history.schema import bucket_of
+from witan.history.schema import SUPERSEDED_SESSIONS, bucket_of
 
 
 class TestCountingLater:

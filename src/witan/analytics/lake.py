@@ -39,8 +39,7 @@ from witan.core.stats.sums import Names
 from witan.errors import HistoryError, MissingExtra
 from witan.history import History
 from witan.history.database import Database
-from witan.history.families import SUPERSEDED_SESSIONS
-from witan.history.schema import code_of
+from witan.history.schema import SUPERSEDED_SESSIONS, code_of
 
 if TYPE_CHECKING:
     import pyarrow

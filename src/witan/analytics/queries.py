@@ -16,7 +16,7 @@ Answers count once: of a session that judges another's answers, only the agreeme
 
 from witan.analytics.views import columns_of
 from witan.core.stats.sums import BallotSums, CriterionSums, GradingSums, LengthSums
-from witan.history.families import SUPERSEDED_SESSIONS
+from witan.history.schema import SUPERSEDED_SESSIONS
 
 STANDINGS = """
 SELECT

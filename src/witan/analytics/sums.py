@@ -32,8 +32,7 @@ from witan.core.stats.leaderboard import ALWAYS, EPOCH, Window
 from witan.core.stats.sums import Names, StandingSums
 from witan.errors import HistoryError
 from witan.history.database import Database, lock_cached_sums
-from witan.history.families import SUPERSEDED_SESSIONS
-from witan.history.schema import CACHE_DAYS, MICROSECONDS_A_DAY
+from witan.history.schema import CACHE_DAYS, MICROSECONDS_A_DAY, SUPERSEDED_SESSIONS
 from witan.version import __version__
 
 Table = TypeVar("Table")

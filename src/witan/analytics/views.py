@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from witan.core.stats.leaderboard import EPOCH, Window
 from witan.core.stats.sums import Names
 from witan.history.database import Database, Dialect
-from witan.history.families import SUPERSEDED_SESSIONS
+from witan.history.schema import SUPERSEDED_SESSIONS
 
 # Composed of our own text; values are parameters.
 # ruff: noqa: S608

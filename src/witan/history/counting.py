@@ -17,7 +17,6 @@ from witan.deliberation.ports import Expense, Seat
 from witan.deliberation.session import Session
 from witan.errors import WitanError
 from witan.history.database import Database, in_list
-from witan.history.families import SUPERSEDED_SESSIONS
 from witan.history.reading import (
     find_session,
     read_session_ballots,
@@ -25,6 +24,7 @@ from witan.history.reading import (
     waiting_votes,
 )
 from witan.history.rows import COUNCIL, Rows, SessionRow
+from witan.history.schema import SUPERSEDED_SESSIONS
 
 _ANSWER_ENDS = (e.AnswerDone, e.AnswerFailed)
 

@@ -3,6 +3,8 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
@@ -41,7 +43,14 @@ from witan.history.rows import (
     to_microseconds,
     unreadable_events,
 )
-from witan.history.schema import CACHE_DAYS, damage_error, open_database, read_version
+from witan.history.schema import (
+    CACHE_DAYS,
+    KIN_SQL,
+    RETRY,
+    damage_error,
+    open_database,
+    read_version,
+)
 
 # Readers of the history need no module that counts, learns or records.
 if TYPE_CHECKING:
@@ -57,6 +66,14 @@ BLOCK_SIZE = 200
 
 SWEEP_SECONDS = 1.0
 """Seconds to wait for readers of the log after a deletion."""
+
+_FAMILIES_SQL = f"""
+{KIN_SQL}
+SELECT kin.family, m.session, m.relation, m.parent FROM kin CROSS JOIN sessions m
+WHERE m.session = kin.session
+ORDER BY kin.family, m.at_us, m.session
+"""  # noqa: S608 - texts of our own
+"""Query of the sessions of each family, each in chronological order."""
 
 _TABLES = ("sessions", *ENTRY_TABLES, "counted", "events", "imported", "waiting_votes")
 
@@ -124,15 +141,26 @@ def _delete(database: Database, sessions: Sequence[str]) -> list[int]:
             params,
         )
     ]
-    from witan.history.families import reparent_families
-
-    reparent_families(database, sessions)
+    _reparent_families(database, set(sessions))
     for table in _TABLES:
         database.execute(f"DELETE FROM {table} WHERE session IN {placeholders}", params)  # noqa: S608
     database.execute(f"UPDATE sessions SET parent = NULL WHERE parent IN {placeholders}", params)  # noqa: S608
     _delete_imports(database, digests)
     _delete_names(database, people)
     return days
+
+
+def _reparent_families(database: Database, sessions: Collection[str]) -> None:
+    """Link the remaining sessions of a family before some are deleted."""
+    sql = "UPDATE sessions SET parent = :parent WHERE session = :session"
+    for _, family in groupby(database.rows(_FAMILIES_SQL), key=itemgetter(0)):
+        last_session: str | None = None
+        for _, session, relation, parent in family:
+            if session in sessions:
+                continue
+            if relation == RETRY and parent in sessions:
+                database.execute(sql, {"session": session, "parent": last_session})
+            last_session = session
 
 
 def _delete_imports(database: Database, digests: Sequence[str]) -> None:

@@ -36,10 +36,9 @@ from witan.core.stats.learning import (
 from witan.core.stats.priors import Severity
 from witan.core.stats.sums import Names, present_name
 from witan.history.database import Database, Params, in_list
-from witan.history.families import SUPERSEDED_SESSIONS
 from witan.history.reading import parse_ballot, sessions_sharing_answers
 from witan.history.rows import COUNCIL
-from witan.history.schema import code_of
+from witan.history.schema import SUPERSEDED_SESSIONS, code_of
 
 if TYPE_CHECKING:
     from witan.deliberation.plan import Lengths

@@ -1,4 +1,4 @@
-"""A history's tables and migrations, equal in SQLite and PostgreSQL.
+"""A history's tables, migrations and superseded sessions, equal in SQLite and PostgreSQL.
 
     sessions ─┬─ events      the record of the session
               ├─ ballots     every ballot as cast, and as lists that an engine can sum
@@ -277,6 +277,53 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 """Statements per version, from 1. Released versions are never edited.
 
 ``{bytes}`` stands for BLOB or BYTEA.
+"""
+
+RETRY = "retried"
+"""Relation of a session to the one it retries."""
+
+_IS_RETRY = f"r.parent IS NOT NULL AND r.relation = '{RETRY}'"
+
+# The order matters: SQLite looks up rows by the table on the left of CROSS JOIN.
+KIN_SQL = f"""
+WITH RECURSIVE kin(session, family) AS (
+    SELECT r.parent, r.parent FROM sessions r
+    WHERE {_IS_RETRY} AND r.parent NOT IN (SELECT r.session FROM sessions r WHERE {_IS_RETRY})
+    UNION
+    SELECT r.session, kin.family FROM kin CROSS JOIN sessions r
+    WHERE r.parent = kin.session AND {_IS_RETRY}
+)
+"""  # noqa: S608 - texts of our own
+"""Query prefix that names the family of each session and retry by its first session."""
+
+SUPERSEDED_SESSIONS = f"""
+{KIN_SQL}
+SELECT placed.session FROM (
+    SELECT closed.session, ROW_NUMBER() OVER (
+        PARTITION BY closed.family
+        ORDER BY closed.in_vain, closed.n_ballots DESC, closed.n_answers DESC, closed.at_us DESC,
+            closed.session DESC
+    ) AS place
+    FROM (
+        SELECT kin.family, m.session, m.at_us,
+            CASE m.status WHEN 'failed' THEN 1 ELSE 0 END AS in_vain,
+            (SELECT COUNT(*) FROM ballots b WHERE b.session = m.session AND b.human = 0
+                AND b.abstained = 0) AS n_ballots,
+            (SELECT COUNT(*) FROM answers a WHERE a.session = m.session
+                AND a.failed = 0) AS n_answers
+        FROM kin CROSS JOIN sessions m
+        WHERE m.session = kin.session AND m.holder = ''
+    ) closed
+) placed
+WHERE placed.place > 1
+"""  # noqa: S608 - texts of our own
+"""Query of sessions superseded by another of their family.
+
+A family, a session with its retries and their retries, shares answers and ballots, so only one
+closed session of it counts: the one with the most ballots; among equals that with the most answers,
+then the latest; a failed one only if all failed. A session whose retry failed therefore still
+counts. The choice depends only on the stored rows: if the session that counts is deleted, the next
+one counts.
 """
 
 

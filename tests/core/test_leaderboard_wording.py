@@ -78,6 +78,7 @@ def test_the_largest_of_several_groups_is_named():
         "Group 1: a has the best mean score, but too close to call against b at 95%.",
         "Group 2: a has the best mean score, but too close to call against b at 95%.",
     )
+    assert group_conclusions(one) == ()
 
 
 def test_elo_states_no_uncertainty():

@@ -100,9 +100,12 @@ def board_of(
         previous_window = _previous_window(terms.window, now)
         if previous_window is not None:
             try:
-                previous_terms = replace(terms, window=previous_window)
                 previous = _board(
-                    source, previous_terms, names, with_elo=needs_elo, aliases=aliases
+                    source,
+                    terms.during(previous_window),
+                    names,
+                    with_elo=needs_elo,
+                    aliases=aliases,
                 )
             except NothingToCount:
                 previous = None
@@ -129,7 +132,6 @@ def boards_over_time(
         names = source.sums(terms.window).names()
         boards: list[tuple[Window, Leaderboard | None]] = []
         for window in _parts(source, terms.window, parts):
-            one = replace(terms, window=window, order_by="score", min_sessions=1)
             part = source.sums(window)
             sums = part.table(StandingSums, rule=terms.rule, human=human)
             standings = rename_standings(
@@ -137,7 +139,11 @@ def boards_over_time(
             )
             try:
                 board = core.leaderboard(
-                    standings, None, None, rename_codes(names, aliases), terms=one
+                    standings,
+                    None,
+                    None,
+                    rename_codes(names, aliases),
+                    terms=terms.for_scores(window),
                 )
             except NothingToCount:
                 boards.append((window, None))

@@ -1,7 +1,7 @@
 """The leaderboard: its sessions, models in order, and summary."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
@@ -148,6 +148,14 @@ class Terms:
             raise InvalidParameter("min_sessions", self.min_sessions, "a whole number from 1 up")
         check_level(self.level)
 
+    def during(self, window: Window) -> "Terms":
+        """The same terms for the sessions of another window."""
+        return replace(self, window=window)
+
+    def for_scores(self, window: Window) -> "Terms":
+        """The terms of mean scores in a part of the time, however few sessions it has."""
+        return replace(self.during(window), order_by="score", min_sessions=1)
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -276,6 +284,8 @@ class Leaderboard(NotebookDisplay, FrameSource):
         A sentence each.
     interpretation
         The leaderboard in one sentence.
+    group_interpretations
+        A sentence on each group, where there are several.
     """
 
     terms: Terms
@@ -287,6 +297,7 @@ class Leaderboard(NotebookDisplay, FrameSource):
     compared_to: Window | None
     warnings: tuple[str, ...]
     interpretation: str = ""
+    group_interpretations: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         lead = list_names(line.model for line in self.lines)
@@ -333,10 +344,9 @@ def conclusion(board: Leaderboard) -> str:
 
 
 def group_conclusions(board: Leaderboard) -> tuple[str, ...]:
-    """Name the leader of each group of models that never met another."""
-    return tuple(
-        f"Group {lines[0].group}: {_describe_leaders(board, lines)}." for lines in board.groups
-    )
+    """Name the leader of each group of models that never met another; of one alone, nobody."""
+    groups = board.groups if len(board.groups) > 1 else ()
+    return tuple(f"Group {lines[0].group}: {_describe_leaders(board, lines)}." for lines in groups)
 
 
 def _describe_leaders(board: Leaderboard, lines: tuple[LeaderboardLine, ...]) -> str:

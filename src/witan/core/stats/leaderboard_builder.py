@@ -20,6 +20,7 @@ from witan.core.stats.leaderboard import (
     LeaderboardLine,
     Terms,
     conclusion,
+    group_conclusions,
 )
 from witan.core.stats.measures import MIN_BUCKETS
 from witan.core.stats.ratings import Ratings, rate_sums
@@ -471,7 +472,11 @@ def leaderboard(
         compared_to=None if previous is None else previous.terms.window,
         warnings=tuple(_warnings(board, terms)),
     )
-    return replace(board_now, interpretation=conclusion(board_now))
+    return replace(
+        board_now,
+        interpretation=conclusion(board_now),
+        group_interpretations=group_conclusions(board_now),
+    )
 
 
 def _check(
@@ -494,7 +499,7 @@ def _check(
         raise InvalidParameter("order_by", "elo", "'score' or 'rating', for Elo was not computed")
     if previous is None:
         return
-    alike = replace(previous.terms, window=terms.window) == terms
+    alike = previous.terms.during(terms.window) == terms
     if not alike or previous.terms.window.category != terms.window.category:
         raise InvalidParameter(
             "previous", str(previous.terms), f"the same terms but for the time, {terms}"

@@ -3,13 +3,14 @@
 import logging
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
-from typing import Annotated, Literal, Protocol
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Protocol
 
 from witan.analytics.audits import AuditReport, audit_of
 from witan.analytics.leaderboards import board_of, boards_over_time
 from witan.analytics.sources import HistorySource, Source, check_rule
-from witan.core.stats.leaderboard import ALWAYS, Leaderboard, Terms, Window
+from witan.core.ballot import Kind
+from witan.core.stats.leaderboard import ALWAYS, Leaderboard, OrderBy, Terms, Window
 from witan.core.stats.sums import present_name
 from witan.deliberation.ports import SystemClock
 from witan.errors import HistoryConflict, NothingToCount
@@ -98,22 +99,22 @@ class HistoryReports:
 # Models are called by the names that `ReportService.aliases` gives them.
 public(Leaderboard)
 
+DEFAULTS = Terms()
+
 
 @dataclass(frozen=True, slots=True)
 class LeaderboardParameters(WindowParameters):
-    """Sessions, scores and order of a leaderboard."""
+    """Sessions, scores and order of a leaderboard; fields that `Terms` has are its terms."""
 
     rule: Annotated[str, Doc("Average the scores of this rule over sessions.", "Standings")] = (
-        "borda"
+        DEFAULTS.rule
     )
     kind: Annotated[
-        Literal["model", "human"],
-        Doc("Count the ballots of models, or of people.", "Standings", label="Ballots of"),
-    ] = "model"
+        Kind, Doc("Count the ballots of models, or of people.", "Standings", label="Ballots of")
+    ] = DEFAULTS.kind
     order_by: Annotated[
-        Literal["score", "rating", "elo"],
-        Doc("Order by mean score, Bradley-Terry rating, or Elo.", "Standings"),
-    ] = "score"
+        OrderBy, Doc("Order by mean score, Bradley-Terry rating, or Elo.", "Standings")
+    ] = DEFAULTS.order_by
     elo: Annotated[
         bool, Doc("Add Elo ratings to the others.", "Standings", label="Elo ratings")
     ] = False
@@ -125,14 +126,14 @@ class LeaderboardParameters(WindowParameters):
             "Standings",
             label="Fewest sessions",
         ),
-    ] = 10
+    ] = DEFAULTS.min_sessions
     level: Annotated[
         float,
         Constraint(gt=0, lt=1),
         Doc(
             "Confidence level of intervals and comparisons.", "Standings", label="Confidence level"
         ),
-    ] = 0.95
+    ] = DEFAULTS.level
 
     def __post_init__(self) -> None:
         """Refuse impossible leaderboards before opening anything."""
@@ -142,14 +143,8 @@ class LeaderboardParameters(WindowParameters):
     @property
     def terms(self) -> Terms:
         """Terms of the leaderboard."""
-        return Terms(
-            rule=self.rule,
-            kind=self.kind,
-            window=self.window,
-            order_by=self.order_by,
-            min_sessions=self.min_sessions,
-            level=self.level,
-        )
+        names = [each.name for each in fields(Terms) if hasattr(self, each.name)]
+        return Terms(**{name: getattr(self, name) for name in names})
 
 
 @operation("leaderboard", get="/leaderboard", tag="reports", pool="history")

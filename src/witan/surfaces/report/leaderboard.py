@@ -8,7 +8,7 @@ from itertools import pairwise
 from witan.core.display import level_percent, percent
 from witan.core.outcome import Interval
 from witan.core.rules import RULES
-from witan.core.stats.leaderboard import Leaderboard, LeaderboardLine, Window, group_conclusions
+from witan.core.stats.leaderboard import Leaderboard, LeaderboardLine, Window
 from witan.errors import NothingToCount
 from witan.service.text import UNKNOWN, count_noun, decimals, interval_text, number
 from witan.surfaces.report.chart import (
@@ -72,7 +72,7 @@ def leaderboard_report(board: Leaderboard, parts: Parts | None = None) -> Report
         board.interpretation,
         (
             Heading("Standings", "board"),
-            *(map(Sentence, group_conclusions(board)) if len(board.groups) > 1 else ()),
+            *map(Sentence, board.group_interpretations),
             _standings(board),
             *(Note(warning, "warning") for warning in board.warnings),
             *_strength(board),

@@ -1,7 +1,8 @@
-"""Start-up of libraries and clients: no part of the time that calls take."""
+"""Start-up of libraries and clients: no part of an import, nor of the time that calls take."""
 # ruff: noqa: S603 - every process started here is our own
 
 import json
+import os
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -9,6 +10,7 @@ from importlib.util import find_spec
 import anyio
 import pytest
 
+import witan
 from councils import council, member
 from misbehaving import MisbehavingServer
 from witan.deliberation.ports import Call, Hear, Member, Reply
@@ -65,6 +67,31 @@ def test_libraries_of_providers_are_imported_before_the_clock_starts():
 
     assert told["status"] == "failed"
     assert max(told["took"].values()) < 1.5
+
+
+@pytest.mark.parametrize("module", ["witan", "witan.bridges.pytest_plugin"])
+def test_importing_the_package_loads_nothing_heavy(module):
+    """Nor does its plugin, which pytest imports wherever Witan is installed."""
+    code = (
+        f"import sys, {module}; print([m for m in ('numpy', 'scipy', 'pydantic', 'rich',"
+        " 'click', 'anyio', 'httpx2', 'aiohttp', 'pydantic_ai') if m in sys.modules])"
+    )
+
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONWARNINGS": "error"},
+    )
+
+    assert run.stdout.strip() == "[]"
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    """A misspelt name fails as it would in any module."""
+    with pytest.raises(AttributeError, match="tallly"):
+        _ = witan.tallly
 
 
 CALL_SECONDS = 1.0

@@ -307,7 +307,7 @@ def _dump(value: object, option: int = 0) -> bytes:
 def _escape(encoded: bytes) -> str:
     """Decode JSON for standard output."""
     text = encoded.decode(errors="surrogatepass")
-    if not text.isascii() and "utf" not in (sys.stdout.encoding or "ascii").lower():
+    if not text.isascii() and "utf" not in (sys.stdout.encoding or "ascii").lower():  # noqa: TID251 - asked, not written to
         text = json.dumps(json.loads(text), separators=_COMPACT)
     return escape_json(text)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import cache
-from html import escape
+from html import escape  # noqa: TID251 - the gate of notebooks
 from importlib import import_module
 from importlib.util import find_spec
 from time import monotonic

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from witan.service.text import RESET, STYLES, clean, readable
+from witan.service.text import RESET, STYLES, Page, clean, readable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,6 +37,16 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
 def say(text: str) -> None:
     """Write a line to standard error, its control characters escaped."""
     echo(clean(text), err=True)
+
+
+def is_terminal(*, err: bool = False) -> bool:
+    """Check whether standard output, or standard error, is a terminal."""
+    return (sys.stderr if err else sys.stdout).isatty()
+
+
+def measure_page(*, err: bool = False) -> Page:
+    """Return the width and styles of standard output, or of standard error."""
+    return Page.of(sys.stderr if err else sys.stdout)
 
 
 def page_through(text: str, *, has_colour: bool) -> None:
@@ -150,3 +160,35 @@ def guard_unread_logs() -> None:
     """Format warnings without a handler before Python prints them."""
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(PlainLine())
+
+
+def open_streams() -> None:
+    """Replace streams closed before the start, and escape what their encoding lacks.
+
+    What is written to a closed standard output fails. In this order the streams take the
+    descriptors that they should have: else a file opened later would.
+    """
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115
+    if sys.stdout is None:
+        # Opened for reading, so that a lost answer ends the command as on a full disk.
+        null_device = os.open(os.devnull, os.O_RDONLY)
+        sys.stdout = open(null_device, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            # A name that the terminal's encoding lacks must not end the count.
+            stream.reconfigure(errors="backslashreplace")
+
+
+def flush_output() -> None:
+    """Write what standard output has buffered."""
+    sys.stdout.flush()
+
+
+def discard_output() -> None:
+    """Discard the buffered output, so that exit stays silent."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

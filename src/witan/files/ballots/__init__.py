@@ -217,8 +217,9 @@ def pack(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
 def whole_file(name: str) -> Iterator[IO[bytes]]:
     """Yield a stream to a file, replaced when the block ends."""
     if name == "-":
-        yield cast("IO[bytes]", getattr(sys.stdout, "buffer", sys.stdout))
-        sys.stdout.flush()
+        stdout = sys.stdout  # noqa: TID251 - it stands for a file
+        yield cast("IO[bytes]", getattr(stdout, "buffer", stdout))
+        stdout.flush()
         return
     target = Path(name).resolve()
     with ExitStack() as stack:

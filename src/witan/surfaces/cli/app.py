@@ -15,7 +15,14 @@ from witan.errors import UnknownName, WitanError
 from witan.service.catalogue import CATALOGUE
 from witan.service.text import clean
 from witan.surfaces.cli.options import Status, status_of
-from witan.surfaces.terminal import echo, guard_unread_logs, say
+from witan.surfaces.terminal import (
+    discard_output,
+    echo,
+    flush_output,
+    guard_unread_logs,
+    open_streams,
+    say,
+)
 from witan.version import __version__
 
 WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
@@ -118,7 +125,8 @@ def _stopped_by_reader() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        raise click.exceptions.Exit(_close_output()) from None
+        discard_output()
+        raise click.exceptions.Exit(Status.PIPE_CLOSED) from None
 
 
 @click.group(
@@ -144,21 +152,17 @@ def cli(context: click.Context) -> None:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run a command; print expected errors as one line."""
-    _open_closed_streams()
+    open_streams()
     sys.excepthook = _show_crash
     guard_unread_logs()
     # Council-sized matrices gain nothing from BLAS threads, whose start costs a third of a tally.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            # A name that the terminal's encoding lacks must not end the count.
-            stream.reconfigure(errors="backslashreplace")
     try:
         status = _run(args)
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        flush_output()
     except BrokenPipeError:
-        return _close_output()
+        discard_output()
+        return Status.PIPE_CLOSED
     except OSError as error:
         return _cannot_write(error)
     return status
@@ -210,21 +214,6 @@ def _show_crash(
     echo("".join(traceback.format_exception(kind, error, trace)), err=True, nl=False)
 
 
-def _open_closed_streams() -> None:
-    """Replace streams closed before the start; writes to standard output fail.
-
-    In this order they take the descriptors that they should have: else a file opened later would.
-    """
-    if sys.stdin is None:
-        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115
-    if sys.stdout is None:
-        # Opened for reading, so that a lost answer ends the command as on a full disk.
-        null_device = os.open(os.devnull, os.O_RDONLY)
-        sys.stdout = open(null_device, "w", encoding="utf-8")  # noqa: PTH123, SIM115
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
-
-
 def _is_misspelt(error: click.ClickException) -> bool:
     """Check that the error concerns an option, argument or command."""
     kinds = (click.NoSuchOption, click.BadOptionUsage, click.MissingParameter)
@@ -239,13 +228,5 @@ def _cannot_write(error: OSError) -> int:
     what = "standard output cannot be written" if is_stream else "the system refused"
     file_text = f" {error.filename}" if error.filename else ""
     say(f"witan: {what}{file_text}: {error.strerror or error}")
-    _close_output()
+    discard_output()
     return Status.UNWRITTEN if is_stream else Status.MISUSED
-
-
-def _close_output() -> int:
-    """Discard the buffered output, so that exit stays silent."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
-    return Status.PIPE_CLOSED

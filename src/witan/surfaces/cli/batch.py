@@ -44,7 +44,7 @@ from witan.surfaces.cli.options import (
     section,
 )
 from witan.surfaces.report.batch import ceiling_text, progress_text
-from witan.surfaces.terminal import console, echo, say, style_line
+from witan.surfaces.terminal import console, echo, is_terminal, say, style_line
 
 if TYPE_CHECKING:
     from witan.service.arms import ArmBatch
@@ -396,7 +396,7 @@ class _ProgressView:
         self._progress: Progress | None = None
         self._next = time.monotonic() + SECONDS_BETWEEN
         self._stack = ExitStack()
-        self._moves = sys.stderr.isatty()
+        self._moves = is_terminal(err=True)
 
     def __enter__(self) -> "_ProgressView":
         if self._moves:

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
@@ -35,7 +34,7 @@ from witan.surfaces.cli.options import (
     stack_options,
     strict_option,
 )
-from witan.surfaces.terminal import echo
+from witan.surfaces.terminal import echo, measure_page
 
 if TYPE_CHECKING:
     from witan.files.ballots import LineProblem
@@ -137,7 +136,7 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
         if chosen_formats:
             echo(formats[chosen_formats[0]][1](result))
         elif write is not None and not as_json:
-            echo("\n".join(write(Page.of(sys.stdout), result, parameters, values)))
+            echo("\n".join(write(measure_page(), result, parameters, values)))
         else:
             print_result(result, as_json=as_json)
         charts_and_paths = [(charts[name][1](result), path) for name, path in paths.items()]
@@ -167,7 +166,7 @@ def print_result(result: object, *, as_json: bool, err: bool = False) -> None:
 
         echo(to_json(result), err=err)
     else:
-        page = Page.of(sys.stderr) if err else Page.of(sys.stdout)
+        page = measure_page(err=err)
         echo("\n".join(render_report(page, result)), err=err)
 
 

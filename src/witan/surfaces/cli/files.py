@@ -1,6 +1,5 @@
 """Files out of the history and into it: ``witan export`` and ``import``."""
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -42,7 +41,7 @@ from witan.surfaces.cli.options import (
     section,
     status_of,
 )
-from witan.surfaces.terminal import console, echo, say, style_line
+from witan.surfaces.terminal import console, echo, is_terminal, say, style_line
 
 if TYPE_CHECKING:
     from witan.core.scale import Scale
@@ -349,7 +348,7 @@ class _Importer:
 
 def _spinner(path: str) -> Any:
     """Something that moves while a large file is read, on a terminal."""
-    if not sys.stderr.isatty() or not _is_large(path):
+    if not is_terminal(err=True) or not _is_large(path):
         return nullcontext()
     return console().status(style_line(f"importing {Path(path).name}"))
 

@@ -34,7 +34,7 @@ from witan.surfaces.live_board import Board, FinalText
 from witan.surfaces.report.outcome import outcome_report
 from witan.surfaces.report.session import judgment_report, legend_text
 from witan.surfaces.report.text import report_text
-from witan.surfaces.terminal import echo, say
+from witan.surfaces.terminal import echo, is_terminal, measure_page, say
 
 if TYPE_CHECKING:
     from witan.models.scripted import Demonstration
@@ -273,10 +273,10 @@ class LiveSession:
         """Describe what became of the record in the history."""
         if self.recorder.problem is not None:
             echo(self._unkept_text(self.recorder.problem), err=True)
-        elif self.output.quiet or not sys.stderr.isatty():
+        elif self.output.quiet or not is_terminal(err=True):
             return
         elif self.place is not None and self.recorder.events:
-            page = Page.of(sys.stderr)
+            page = measure_page(err=True)
             again = f"witan show {session.id}{self.place.option}"
             echo(page.sentence(f"to show it again: {again}", "dim"), err=True)
 
@@ -309,17 +309,17 @@ class LiveSession:
 
     def _print_trust(self, session: Session) -> None:
         """Print legend and trust line, or with --quiet only gaps."""
-        page = Page.of(sys.stderr)
+        page = measure_page(err=True)
         if self.output.quiet:
             voice = self.voice
             needs_mark = session.is_simulated and voice.wanted and not (voice.mark or voice.legend)
             if parts := [*filter(None, ["simulated" if needs_mark else "", missing_text(session)])]:
                 echo(page.sentence(" · ".join(parts), hang=2), err=True)
             return
-        if self.output.legend and sys.stdout.isatty() and sys.stderr.isatty():
+        if self.output.legend and is_terminal() and is_terminal(err=True):
             return  # both stand below the text
         if self.voice.wanted:
-            if sys.stderr.isatty():
+            if is_terminal(err=True):
                 echo(err=True)
             if legend := legend_text(session):
                 echo(page.sentence(legend, "dim", hang=2), err=True)
@@ -332,7 +332,7 @@ class _Voice:
     def __init__(self, output: "SessionOutput", panel: Panel | None) -> None:
         self.mark, self.legend, self.panel = output.mark, output.legend, panel
         self.wanted = not output.as_json and not output.events
-        self.streams = self.wanted and sys.stdout.isatty()
+        self.streams = self.wanted and is_terminal()
         self.final = FinalText()
         self.at_line_start = True
         self.page = self._page()
@@ -340,7 +340,7 @@ class _Voice:
 
     def _page(self) -> Page:
         """Make the page, leaving room for the mark before every line."""
-        page = Page.of(sys.stdout)
+        page = measure_page()
         return page if page.width is None else replace(page, width=page.width - span(self.mark))
 
     def take(self, event: e.Event) -> None:

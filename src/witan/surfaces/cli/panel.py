@@ -17,8 +17,8 @@ from witan.surfaces.report.text import table
 from witan.surfaces.terminal import style_line
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.text import Text
+    from rich.console import Console  # noqa: TID251 - a type alone
+    from rich.text import Text  # noqa: TID251 - a type alone
 
     from witan.core.outcome import Outcome, Standing
     from witan.surfaces.live_board import Board, LiveLine

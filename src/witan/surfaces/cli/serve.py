@@ -74,7 +74,7 @@ def serve_command(**options: Any) -> int:
 
     try:
         import fastapi  # noqa: F401
-        import jinja2  # noqa: F401
+        import jinja2  # noqa: F401, TID251 - is it installed?
         import uvicorn  # noqa: F401
     except ImportError:
         raise MissingExtra("the server", "serve") from None

@@ -12,7 +12,7 @@ import click
 
 from witan.surfaces import terminal
 from witan.surfaces.cli.options import Status
-from witan.surfaces.terminal import echo
+from witan.surfaces.terminal import echo, is_terminal
 
 if TYPE_CHECKING:
     from witan.deliberation.session import Session
@@ -87,7 +87,7 @@ class SessionOutput:
 
     def panel(self, stack: ExitStack) -> "Panel | None":
         """Open the live view if there is a terminal."""
-        if self.quiet or not sys.stderr.isatty() or (self.events and sys.stdout.isatty()):
+        if self.quiet or not is_terminal(err=True) or (self.events and is_terminal()):
             return None
         from witan.surfaces.cli.panel import Panel
 

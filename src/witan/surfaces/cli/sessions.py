@@ -15,7 +15,7 @@ from witan.service.operations.sessions import ShowParameters, delete_sessions, d
 from witan.service.operations.sessions import show as operation
 from witan.service.parameters import MOMENT
 from witan.service.session_records import CouncilSession, ImportedSession
-from witan.service.text import Page, clean, count_noun
+from witan.service.text import clean, count_noun
 from witan.surfaces.cli.commands import (
     command,
     parameter_options,
@@ -31,7 +31,7 @@ from witan.surfaces.cli.options import (
 )
 from witan.surfaces.cli.stored_sessions import LocalSessions, open_named_sessions, open_sessions
 from witan.surfaces.report.session import question_beginning
-from witan.surfaces.terminal import confirm, echo, say
+from witan.surfaces.terminal import confirm, echo, measure_page, say
 
 if TYPE_CHECKING:
     from witan.history import History
@@ -102,7 +102,7 @@ def _say_how_to_go_on(name: str, options: Mapping[str, object]) -> None:
         f"--{option} {shlex.quote(str(value))}" for option, value in options.items() if value
     ]
     resume_command = " ".join(["witan resume", shlex.quote(name), *arguments])
-    echo(Page.of(sys.stdout).sentence(f"to resume: {resume_command}", "dim"))
+    echo(measure_page().sentence(f"to resume: {resume_command}", "dim"))
 
 
 SHOWN = 10

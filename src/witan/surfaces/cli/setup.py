@@ -14,7 +14,7 @@ from witan.errors import NoCouncil
 from witan.service.text import UNKNOWN, Page, clean, count_noun, full_sentence, list_text
 from witan.surfaces.cli.commands import command, print_result
 from witan.surfaces.cli.options import Status, config_option, history_option, json_option
-from witan.surfaces.terminal import echo, say
+from witan.surfaces.terminal import echo, measure_page, say
 
 if TYPE_CHECKING:
     from witan.deliberation.plan import Lengths
@@ -57,7 +57,7 @@ def doctor_command(
     if as_json:
         print_result(result, as_json=True)
     else:
-        echo("\n".join(_write(Page.of(sys.stdout), result)))
+        echo("\n".join(_write(measure_page(), result)))
     return Status.ANSWERED if result.can_sit else Status.MISUSED
 
 

@@ -1,7 +1,6 @@
 """Count ballots of files and stored sessions: ``witan tally``, ``compare`` and others."""
 
 import json
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,7 +39,7 @@ from witan.surfaces.cli.options import (
     strict_option,
 )
 from witan.surfaces.cli.stored_sessions import open_named_sessions
-from witan.surfaces.terminal import console, echo, say, style_line
+from witan.surfaces.terminal import console, echo, is_terminal, measure_page, say, style_line
 
 if TYPE_CHECKING:
     from witan.core.ballot import Ballot, BallotTable
@@ -285,7 +284,7 @@ class _Watch:
     def __init__(self, stack: ExitStack) -> None:
         self.stack = stack
         self.file = ""
-        self.wanted = sys.stderr.isatty()
+        self.wanted = is_terminal(err=True)
         self.start = time.monotonic()
         self.status: Any = None
 
@@ -499,7 +498,7 @@ def _show(count: _Count, limit: int) -> None:
     from witan.surfaces.report.tally import Digest, digests_report, outcomes_report
     from witan.surfaces.report.text import report_text
 
-    page = Page.of(sys.stdout)
+    page = measure_page()
     outcomes: list[Outcome] = []
     digests: list[Digest] = []
     for outcome in count:

@@ -22,7 +22,7 @@ from witan.service.operations.voting import (
     vote,
 )
 from witan.service.parameters import make_parameters
-from witan.service.text import Page, clean
+from witan.service.text import clean
 from witan.surfaces.cli.commands import (
     command,
     parameter_options,
@@ -31,7 +31,7 @@ from witan.surfaces.cli.commands import (
 )
 from witan.surfaces.cli.options import config_option, history_option, json_option
 from witan.surfaces.cli.stored_sessions import open_sessions
-from witan.surfaces.terminal import ask, confirm, echo, page_through, say
+from witan.surfaces.terminal import ask, confirm, echo, is_terminal, measure_page, page_through, say
 
 NOTES = """On a terminal it shows the answers and asks for a ranking. Without one, print the paper
 with --show first; a vote is cast under the name of your login unless --as gives another.
@@ -118,7 +118,7 @@ def _show(paper: VotingPaper, command_line: str, *, as_json: bool) -> None:
     if as_json:
         print_result(paper, as_json=True)
     else:
-        page = Page.of(sys.stdout)
+        page = measure_page()
         # An example of a ranking would suggest an order.
         how = f'to vote: {command_line} --paper {paper.paper} --ranking "…"'
         echo("\n".join([*render_report(page, paper), "", page.sentence(how, "dim", hang=2)]))
@@ -126,9 +126,9 @@ def _show(paper: VotingPaper, command_line: str, *, as_json: bool) -> None:
 
 def _ask(paper: Paper) -> Groups:
     """Show the answers, and ask until a ranking of them is confirmed."""
-    page = Page.of(sys.stdout)
+    page = measure_page()
     text = "\n".join(render_report(page, VotingPaper.of(paper))) + "\n"
-    if sys.stdout.isatty() and text.count("\n") >= shutil.get_terminal_size().lines:
+    if is_terminal() and text.count("\n") >= shutil.get_terminal_size().lines:
         page_through(text, has_colour=page.has_colour)
     else:
         echo(text)

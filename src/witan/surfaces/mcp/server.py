@@ -46,6 +46,7 @@ from witan.surfaces.mcp.replies import address
 from witan.surfaces.mcp.tools import TOOLS, ToolCall, ToolReply, describe_faults, list_tools
 from witan.surfaces.report import session_to_html
 from witan.surfaces.report.session import origin_text, question_beginning
+from witan.surfaces.terminal import flush_output
 from witan.version import __version__
 
 JSON, HTML = "application/json", "text/html"
@@ -487,7 +488,7 @@ def _protocol_streams() -> Generator[tuple[int, int], None, None]:
 
     Other readers find an empty input, and other output goes to standard error.
     """
-    sys.stdout.flush()
+    flush_output()
     reading, writing = os.dup(0), os.dup(1)
     empty = os.open(os.devnull, os.O_RDONLY)
     try:
@@ -495,7 +496,7 @@ def _protocol_streams() -> Generator[tuple[int, int], None, None]:
         os.dup2(2, 1)
         yield reading, writing
     finally:
-        sys.stdout.flush()
+        flush_output()
         os.dup2(reading, 0)
         os.dup2(writing, 1)
         os.close(empty)
@@ -563,7 +564,7 @@ class _MessageWriter:
                 message, written = self._queue.get()
                 try:
                     while message:
-                        message = message[os.write(descriptor, message) :]
+                        message = message[os.write(descriptor, message) :]  # noqa: TID251 - JSON of the protocol
                 except OSError:
                     run_sync_in_loop(self._scope.cancel, token=token)
                     return

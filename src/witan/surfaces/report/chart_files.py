@@ -48,7 +48,7 @@ def save_chart(chart: Chart, path: str | os.PathLike[str]) -> Path:
 
 def _rasterise(svg: str, target: Path) -> bytes:
     try:
-        from resvg_py import svg_to_bytes
+        from resvg_py import svg_to_bytes  # noqa: TID251 - the gate of images
     except ImportError as error:
         raise MissingExtra("drawing PNG files (.svg needs none)", "plot") from error
     probe = f'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9" font-family="{FONTS}">'

@@ -10,7 +10,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
+from html import escape  # noqa: TID251 - the gate of charts
 from itertools import pairwise
 from math import atan2, degrees
 from typing import Any, NamedTuple, TypeAlias

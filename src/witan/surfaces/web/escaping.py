@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from markupsafe import Markup, escape
+from markupsafe import Markup, escape  # noqa: TID251 - the gate of pages
 
 from witan.core.escaping import STEERING
 from witan.service.text import readable

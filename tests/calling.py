@@ -7,7 +7,7 @@ import anyio
 
 from witan.deliberation.calls import Caller, CallFailure, CallResult
 from witan.deliberation.money import Purse
-from witan.deliberation.ports import Call, Hear, Member, Message, Price, Reply, Usage
+from witan.deliberation.ports import Call, Expense, Hear, Member, Message, Price, Reply, Usage
 from witan.deliberation.procedure import Limits, ThrottlePolicy
 from witan.deliberation.throttle import Throttles
 from witan.errors import ModelError
@@ -113,12 +113,15 @@ class Table:
             on_withdraw=lambda *whose: self.withdrawn.append(whose),
         )
         self.heard: list[str] = []
+        self.spent = Expense()
 
     async def ask(
         self, script: Script, name: str = "a", price: Price | None = PRICE
     ) -> CallResult | CallFailure:
         member = Member(name, script, provider="p", price=price)
-        return await self.caller.call(member, CALL, self.heard.append)
+        result = await self.caller.call(member, CALL, self.heard.append)
+        self.spent = self.caller.collect_spent(name)
+        return result
 
     async def is_free(self, places: int) -> bool:
         """Whether so many slots of the provider can be held at once, right now."""

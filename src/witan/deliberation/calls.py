@@ -225,17 +225,20 @@ class PendingCall:
         """Seconds until the deadline, if the call continues now."""
         return max(0.0, self.seconds - self.used_seconds)
 
-    def expense(self) -> Expense:
-        """Sum tokens, money and time of all requests; unknown if one is."""
-        seconds = 0.0 if self.started_at is None else self.clock.seconds() - self.started_at
-        spent = _sum_expenses([reservation.expense for reservation in self.reservations])
-        return Expense(spent.usage, spent.cost_usd, seconds, spent.calls)
 
+@dataclass(frozen=True, slots=True)
+class CallResult:
+    """A call's reply.
 
-def _sum_expenses(expenses: Sequence[Expense]) -> Expense:
-    if len(expenses) == 1:  # as nearly always
-        return expenses[0]
-    return sum(expenses, Expense(NO_USAGE, cost_usd=0.0, calls=0))
+    Parameters
+    ----------
+    text, reasoning
+        Text of the reply, and the reasoning cut from it.
+    """
+
+    reply: Reply
+    text: str
+    reasoning: str = ""
 
 
 class Attempt:
@@ -263,10 +266,10 @@ class Attempt:
             self._wait_for_turn = anyio.CancelScope()
         # Weak, since a listener refers to its attempt: the call's texts are freed when it ends.
         self._speaker: ref[_ReplyListener] | None = None
-        self._replies: list[Reply] = []
+        self._results: list[CallResult] = []
         self._failures: list[WitanError] = []
 
-    async def reply(self) -> Reply:
+    async def result(self) -> CallResult:
         """Wait for a slot, then for a reply until the deadline.
 
         Raises
@@ -295,6 +298,8 @@ class Attempt:
 
     def claim_output(self, listener: "_ReplyListener") -> bool:
         """Claim the output for the first request with text; return whether granted."""
+        if self._hedge_seconds is None:  # there is one request
+            return True
         self.note_activity()
         if self._speaker is None:
             self._speaker = ref(listener)
@@ -306,7 +311,7 @@ class Attempt:
             self._activity.set()
             self._wait_for_turn.cancel()
 
-    async def _race(self) -> Reply:
+    async def _race(self) -> CallResult:
         """Return the first reply; if all fail, raise the first failure.
 
         A request runs in its own task, so that a model that cancels itself ends alone; but for
@@ -325,8 +330,8 @@ class Attempt:
                     await self._activity.wait()
                 if not self._activity.is_set():
                     await self._send_hedge(group, f"said nothing for {hedge_seconds:g} s")
-        if self._replies:
-            return self._replies[0]
+        if self._results:
+            return self._results[0]
         # On one of the event loops, a model that cancels itself may also cancel the group.
         if anyio.current_time() >= group.cancel_scope.deadline:
             raise self._timeout_error()
@@ -340,7 +345,7 @@ class Attempt:
 
     async def _send_first(self, group: TaskGroup) -> None:
         try:
-            self._replies.append(await self._request())
+            self._results.append(await self._request())
             if self._hedge_seconds is not None:  # otherwise there is nothing to stop
                 group.cancel_scope.cancel()
         except WitanError as error:
@@ -357,10 +362,10 @@ class Attempt:
             if self._activity.is_set():
                 return
             with suppress(WitanError):  # the first decides
-                self._replies.append(await self._request(lambda: self._notify(reason, 0.0)))
+                self._results.append(await self._request(lambda: self._notify(reason, 0.0)))
                 group.cancel_scope.cancel()
 
-    async def _request(self, tell: Callable[[], None] | None = None) -> Reply:
+    async def _request(self, tell: Callable[[], None] | None = None) -> CallResult:
         pending = self._pending
         with pending.purse.reserve(pending.member, pending.call) as reservation:
             pending.reservations.append(reservation)
@@ -372,10 +377,15 @@ class Attempt:
 class _ReplyListener:
     """Forward the first speaking request's text, without reasoning."""
 
+    __slots__ = (
+        "__weakref__", "_attempt", "_holds_back", "_pending", "_reasoning", "_streaming",
+        "_withheld_text", "active", "failure",
+    )  # fmt: skip
+
     def __init__(self, attempt: Attempt, pending: PendingCall) -> None:
         self._attempt = attempt
         self._pending = pending
-        self._reasoning = ReasoningFilter()
+        self._reasoning = None if pending.hear is ignore_text else ReasoningFilter()
         self._withheld_text = ""
         self._streaming = False
         self._holds_back = pending.holds_back
@@ -386,11 +396,11 @@ class _ReplyListener:
         if not text:
             return
         self.active = True
-        if self._attempt.claim_output(self):
+        if self._attempt.claim_output(self) and self._reasoning is not None:
             withdrawals = self._reasoning.withdrawals
             text = self._reasoning.feed(text)
             self._holds_back &= not self._reasoning.has_opened
-            self._pass_on(text, withdrawals)
+            self._pass_on(text, withdrew=self._reasoning.withdrawals > withdrawals)
 
     def hear_reasoning(self) -> None:
         """Note reasoning sent apart from the text; stop withholding text."""
@@ -400,27 +410,33 @@ class _ReplyListener:
 
     def close(self) -> None:
         """Forward the withheld text."""
-        if self.active and self._attempt.claim_output(self):
+        if self.active and self._attempt.claim_output(self) and self._reasoning is not None:
             withdrawals = self._reasoning.withdrawals
             text = self._reasoning.close()
             self._holds_back = False
-            self._pass_on(text, withdrawals)
+            self._pass_on(text, withdrew=self._reasoning.withdrawals > withdrawals)
 
-    def _pass_on(self, text: str, withdrawals: int) -> None:
+    def _pass_on(self, text: str, *, withdrew: bool) -> None:
         pending = self._pending
         with self.failure:
-            if self._reasoning.withdrawals > withdrawals:
-                pending.holds_back = pending.closed_alone = True
-                self._holds_back = self._reasoning.withdrawals > MOST_WITHDRAWALS
-                self._withheld_text = ""
-                if self._streaming:
-                    self._streaming = False
-                    pending.on_withdraw()
+            if withdrew:
+                self._withdraw()
             self._withheld_text += text
             if self._withheld_text and not self._holds_back:
                 text, self._withheld_text = self._withheld_text, ""
-                self._streaming = pending.hear is not ignore_text
+                self._streaming = True
                 pending.hear(text)
+
+    def _withdraw(self) -> None:
+        """Take back the text so far, which was reasoning."""
+        pending = self._pending
+        pending.holds_back = pending.closed_alone = True
+        assert self._reasoning is not None  # noqa: S101 - it found out
+        self._holds_back = self._reasoning.withdrawals > MOST_WITHDRAWALS
+        self._withheld_text = ""
+        if self._streaming:
+            self._streaming = False
+            pending.on_withdraw()
 
 
 async def _announce(
@@ -440,13 +456,13 @@ async def _announce(
 
 async def _complete(
     pending: PendingCall, reservation: Reservation, listener: _ReplyListener
-) -> Reply:
+) -> CallResult:
     """Send one request, settle its cost, translate foreign exceptions."""
     name = pending.member.name
     try:
-        with wrap_foreign_errors(name, listener.failure):
-            reply: object = await pending.member.model.complete(pending.call, listener)
-            listener.close()
+        complete = pending.member.model.complete
+        reply = await _translate_errors(name, listener.failure, complete, pending.call, listener)
+        listener.close()
     except BilledFailure as error:
         reservation.settle(check_bill(pending.member, pending.call, error.bill))
         raise
@@ -458,14 +474,16 @@ async def _complete(
         raise ModelError(name, f"returned {type(reply).__name__} instead of a Reply")
     reply = check_bill(pending.member, pending.call, reply)
     reservation.settle(reply)
+    split = split_reasoning(reply.text or "")
+    if is_blank(split.text):
+        raise _blank_error(name, reply)
+    pending.closed_alone |= split.closed_alone
+    return CallResult(reply, split.text, split.reasoning)
+
+
+def _blank_error(name: str, reply: Reply) -> ModelError:
     if not reply.text or is_blank(reply.text):
-        raise ModelError(name, "said nothing", transient=True)
-    if is_blank(split_reasoning(reply.text).text):
-        raise _reasoning_only_error(name, reply)
-    return reply
-
-
-def _reasoning_only_error(name: str, reply: Reply) -> ModelError:
+        return ModelError(name, "said nothing", transient=True)
     if reply.cut:
         problem = "was still reasoning when it reached its limit of tokens; raise max_tokens"
         return ModelError(name, problem)
@@ -480,11 +498,12 @@ def _is_refusal(error: WitanError) -> bool:
     return isinstance(error, MissingKey | MissingExtra)
 
 
-@contextmanager
-def wrap_foreign_errors(name: str, listener: FailureNote) -> Iterator[None]:
-    """Translate exceptions of a model; let those of its listener pass."""
+async def _translate_errors(
+    name: str, listener: FailureNote, method: Callable[..., Awaitable[object]], *arguments: object
+) -> object:
+    """Call a model; translate its exceptions, but let those of its listener pass."""
     try:
-        yield
+        return await method(*arguments)
     except WitanError:
         raise
     except Exception as error:  # a model may be anybody's code, and raise anything
@@ -501,33 +520,10 @@ def _wrap_foreign_error(name: str, error: Exception) -> ModelError:
 
 
 @dataclass(frozen=True, slots=True)
-class CallResult:
-    """A call's reply, and its cost in time and tokens.
-
-    Parameters
-    ----------
-    text, reasoning
-        Text of the reply, and the reasoning cut from it.
-    """
-
-    reply: Reply
-    expense: Expense
-    text: str
-    reasoning: str = ""
-
-    @classmethod
-    def of(cls, reply: Reply, expense: Expense) -> "CallResult":
-        """Split the reply into text and reasoning."""
-        split = split_reasoning(reply.text)
-        return cls(reply, expense, split.text, split.reasoning)
-
-
-@dataclass(frozen=True, slots=True)
 class CallFailure:
-    """A call without a reply: its error and expense."""
+    """A call without a reply: its error."""
 
     error: WitanError
-    expense: Expense
 
     @property
     def over_budget(self) -> bool:
@@ -614,30 +610,32 @@ class Caller:
         )
         self._pending_calls.setdefault(member.name, []).append(pending)
         try:
-            reply = await self._persist(pending)
+            result = await self._persist(pending)
         except WitanError as error:
-            return CallFailure(error, pending.expense())
+            return CallFailure(error)
         if pending.closed_alone:
             self._throttles.closes_alone[model] = True
         elif call.schema is None:  # no model reasons within the schema of a ballot
             self._throttles.closes_alone.setdefault(model, False)
-        return CallResult.of(reply, pending.expense())
+        return result
 
     def collect_spent(self, seat: str) -> Expense:
         """Sum the expense of a seat's calls since last collected."""
         pending_calls = self._pending_calls.pop(seat, [])
         starts = [pending.started_at for pending in pending_calls if pending.started_at is not None]
         seconds = self._clock.seconds() - min(starts) if starts else 0.0
-        spent = _sum_expenses([pending.expense() for pending in pending_calls])
-        return Expense(spent.usage, spent.cost_usd, seconds, spent.calls)
+        expenses = [one.expense for pending in pending_calls for one in pending.reservations]
+        if len(expenses) == 1:  # as nearly always
+            return Expense(expenses[0].usage, expenses[0].cost_usd, seconds)
+        return sum(expenses, Expense(NO_USAGE, 0.0, seconds, calls=0))
 
-    async def _persist(self, pending: PendingCall) -> Reply:
+    async def _persist(self, pending: PendingCall) -> CallResult:
         attempt = 0
         while True:
             attempt += 1
             tell = partial(self._on_retry, pending.member.name, pending.call.stage, attempt)
             try:
-                return await Attempt(pending, self._limits.hedge_seconds, tell).reply()
+                return await Attempt(pending, self._limits.hedge_seconds, tell).result()
             except ModelError as error:
                 wait = self._wait(pending, attempt, error)
                 reason = error.problem
@@ -792,5 +790,5 @@ class Preparation:
 
 async def _prepare(model: Preparable) -> None:
     # The call itself fails by the same error and reports it.
-    with suppress(WitanError), wrap_foreign_errors("a model", FailureNote()):
-        await model.prepare()
+    with suppress(WitanError):
+        await _translate_errors("a model", FailureNote(), model.prepare)

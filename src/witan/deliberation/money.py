@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from math import fsum, inf
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -40,7 +39,7 @@ def most_input_tokens(messages: Iterable[Message], schema: Mapping[str, Any] | N
 
 
 def _bytes(text: str) -> int:
-    return len(text.encode("utf-8", "surrogatepass"))
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,19 +124,19 @@ class Purse:
         self._n_calls += 1
         if worst is not None:
             self._reserved_usd += worst
-        return Reservation(
-            partial(self._price, member),
-            worst,
-            partial(self._close, worst),
-            partial(self._disproved_prices.add, member.name),
-        )
+        return Reservation(self, member, worst)
 
     def total(self) -> Bill:
         """The bill of finished calls."""
         return Bill(self._known_usd, self._unknown_calls)
 
-    def _price(self, member: Member) -> Price | None:
+    def price(self, member: Member) -> Price | None:
+        """Return a member's price unless its server's bills contradict it."""
         return None if member.name in self._disproved_prices else member.price
+
+    def doubt_price(self, member: Member) -> None:
+        """Count a member's price as unknown from now on."""
+        self._disproved_prices.add(member.name)
 
     def _check(self, name: str, worst: float | None, ceiling: float) -> None:
         if worst is None:
@@ -153,14 +152,14 @@ class Purse:
                 f"${ceiling:.4f} is spent or set aside",
             )
 
-    def _close(self, amount: float | None, cost: float | None) -> None:
+    def close_reservation(self, worst_usd: float | None, cost: float | None) -> None:
         """Close a reservation; an unknown cost stays reserved."""
         if cost is None:
             self._unknown_calls += 1
             return
         self._known_usd += cost
-        if amount is not None:
-            self._reserved_usd -= amount
+        if worst_usd is not None:
+            self._reserved_usd -= worst_usd
 
 
 class Allowance:
@@ -218,23 +217,18 @@ class Reservation:
 
     Parameters
     ----------
-    price
-        Returns the member's price, at the end of the call.
-    doubt
-        Called if the bill contradicts the price.
+    purse
+        Where it is reserved.
+    worst_usd
+        How much; None if the price is unknown.
     """
 
-    def __init__(
-        self,
-        price: Callable[[], Price | None],
-        worst_usd: float | None,
-        close: Callable[[float | None], None],
-        doubt: Callable[[], None],
-    ) -> None:
-        self._price = price
+    __slots__ = ("_expense", "_member", "_purse", "_worst_usd")
+
+    def __init__(self, purse: Purse, member: Member, worst_usd: float | None) -> None:
+        self._purse = purse
+        self._member = member
         self._worst_usd = worst_usd
-        self._close = close
-        self._doubt = doubt
         self._expense: Expense | None = None
 
     def __enter__(self) -> Self:
@@ -256,8 +250,8 @@ class Reservation:
         """
         cost = reply.cost_usd
         if reply.bill_ignored or (cost and self._worst_usd == 0.0):
-            self._doubt()
-        price = self._price()
+            self._purse.doubt_price(self._member)
+        price = self._purse.price(self._member)
         input_tokens, output_tokens = reply.usage.input_tokens, reply.usage.output_tokens
         if (
             cost is None
@@ -279,12 +273,13 @@ class Reservation:
 
     @property
     def _cost_if_free(self) -> float | None:
-        return 0.0 if self._worst_usd == 0.0 and self._price() is not None else None
+        is_free = self._worst_usd == 0.0 and self._purse.price(self._member) is not None
+        return 0.0 if is_free else None
 
     def _end(self, usage: Usage, cost: float | None) -> None:
         assert self._expense is None  # noqa: S101 - a call ends once
         self._expense = Expense(usage, cost)
-        self._close(cost)
+        self._purse.close_reservation(self._worst_usd, cost)
 
 
 def count_calls(n: int) -> str:

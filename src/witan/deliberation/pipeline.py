@@ -381,7 +381,7 @@ class _Synthesis:
         text, remaining_problem = read_structure(repair_reply.text, schema)
         if remaining_problem:
             words = f"its final answer {remaining_problem}, even after a repair"
-            return CallFailure(ModelError(chairman.name, words), repair_reply.expense)
+            return CallFailure(ModelError(chairman.name, words))
         return replace(repair_reply, text=text)
 
     def _messages(self, chairman: Member) -> tuple[Message, ...]:

@@ -107,10 +107,17 @@ _SENTENCE_CONTINUES = re.compile(r"(?:[,;:)]?[ \t]+|-)([^\W\d_])")
 
 @dataclass(frozen=True, slots=True)
 class SplitReply:
-    """A reply's text and its reasoning."""
+    """A reply's text and its reasoning.
+
+    Parameters
+    ----------
+    closed_alone
+        True if only a closing tag tells them apart.
+    """
 
     text: str
-    reasoning: str
+    reasoning: str = ""
+    closed_alone: bool = False
 
 
 def split_reasoning(reply: str) -> SplitReply:
@@ -118,14 +125,15 @@ def split_reasoning(reply: str) -> SplitReply:
     if not _may_hold_tags(
         reply
     ):  # as in nearly all replies; a filter takes a hundred times as long
-        return SplitReply(reply, "")
+        return SplitReply(reply)
     if reply.lstrip()[:1] in ("{", "[") and _is_json(reply):
-        return SplitReply(reply, "")
+        return SplitReply(reply)
     reasoning_filter = ReasoningFilter()
     for start in range(0, len(reply), _AT_ONCE):
         reasoning_filter.feed(reply[start : start + _AT_ONCE])
     reasoning_filter.close()
-    return SplitReply(reasoning_filter.text, reasoning_filter.reasoning)
+    closed_alone = reasoning_filter.withdrawals > 0
+    return SplitReply(reasoning_filter.text, reasoning_filter.reasoning, closed_alone)
 
 
 def _may_hold_tags(reply: str) -> bool:

@@ -1,9 +1,10 @@
 """Limits of a provider: concurrent calls, and calls per minute."""
 
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from math import inf, sqrt
+from types import TracebackType
 from typing import Protocol
 
 import anyio
@@ -158,36 +159,44 @@ class Throttle:
         tokens: Tokens | None = None,
     ) -> None:
         self._clock = clock
-        self._provider, self._tokens = provider, tokens
+        self._provider = provider
         self._due: deque[float] = deque()
         self._taking = anyio.Lock(fast_acquire=True)
-        # Fast: without a queue, taking a slot does not cost a turn of the event loop.
         self._turn = anyio.Lock(fast_acquire=True)
+        self._n_waiting = 0
         most = throttling.concurrency
         self._limit = AdaptiveLimit(MOST if most is None else most)
         self._in_flight = 0
         self._free = anyio.Event()
         rate = throttling.per_minute
         self._interval = 0.0 if rate is None else 60.0 / rate
+        self._shared_tokens = None if rate is None else tokens
         self._burst_allowance = max(0.0, BURST_SECONDS - self._interval)
         self._next_time = -inf
         self._paused_until = -inf
 
-    @asynccontextmanager
-    async def slot(self) -> AsyncIterator[None]:
+    def slot(self) -> "_Slot":
         """Hold a slot for one call, in order of arrival."""
-        await self._take_slot()
-        number = self._limit.number
-        try:
-            yield
-            self._note_reply()
-        except ModelError as error:
-            self._note_failure(error, number)
-            raise
-        finally:
-            self._release()
+        return _Slot(self)
 
-    async def _take_slot(self) -> None:
+    async def take_slot(self) -> int:
+        """Take a slot; return the number of the limit it was taken under."""
+        if (
+            self._n_waiting
+            or self._in_flight >= self._limit.value
+            or self._shared_tokens is not None
+            or self._take_token() > 0
+        ):
+            self._n_waiting += 1
+            try:
+                await self._wait_for_slot()
+            finally:
+                self._n_waiting -= 1
+        else:  # as nearly always, without a lock
+            self._in_flight += 1
+        return self._limit.number
+
+    async def _wait_for_slot(self) -> None:
         async with self._turn:
             while self._in_flight >= self._limit.value:
                 self._free = anyio.Event()
@@ -200,6 +209,14 @@ class Throttle:
             finally:
                 if not is_due:
                     self._release()
+
+    def free_slot(self, number: int, error: BaseException | None) -> None:
+        """Free a slot; its reply or error tells what the provider handles."""
+        if error is None:
+            self._note_reply()
+        elif isinstance(error, ModelError):
+            self._note_failure(error, number)
+        self._release()
 
     @contextmanager
     def spare_slot(self) -> Iterator[bool]:
@@ -223,12 +240,11 @@ class Throttle:
         The bucket is represented by the time when it will be full again: one number, which unlike a
         count of fractional tokens collects no rounding errors.
         """
-        if self._tokens is not None and self._interval:
-            await self._until_shared_deadline(self._tokens)
+        if self._shared_tokens is not None:
+            await self._until_shared_deadline(self._shared_tokens)
             return
-        while (wait := self._next_start() - self._clock.seconds()) > 0:  # noqa: ASYNC110 - time passes
+        while (wait := self._take_token()) > 0:  # noqa: ASYNC110 - time passes
             await anyio.sleep(wait)
-        self._next_time = max(self._next_time, self._clock.seconds()) + self._interval
 
     async def _until_shared_deadline(self, tokens: Tokens) -> None:
         """Wait for a token of the shared bucket.
@@ -249,24 +265,29 @@ class Throttle:
             while self._due and self._due[0] + BURST_SECONDS <= now:
                 self._due.popleft()
             if not self._due:
-                n_waiting = 1 + self._turn.statistics().tasks_waiting
-                n = max(1, min(n_waiting, int(BURST_SECONDS / self._interval)))
+                n = max(1, min(self._n_waiting, int(BURST_SECONDS / self._interval)))
                 pause = max(0.0, self._paused_until - now)
                 wait = await tokens.take(self._provider, self._interval, n, pause)
                 first = self._clock.seconds() + wait
                 self._due.extend(first + number * self._interval for number in range(n))
             return self._due.popleft()
 
-    def _next_start(self) -> float:
-        return max(self._next_time - self._burst_allowance, self._paused_until)
+    def _take_token(self) -> float:
+        """Take a token if one is due; return the seconds until then, else 0."""
+        now = self._clock.seconds()
+        wait = max(self._next_time - self._burst_allowance, self._paused_until) - now
+        if wait > 0:
+            return wait
+        self._next_time = max(self._next_time, now) + self._interval
+        return 0.0
 
     def _release(self) -> None:
         self._in_flight -= 1
-        if self._in_flight < self._limit.value:
+        if self._n_waiting and self._in_flight < self._limit.value:
             self._free.set()
 
     def _note_reply(self) -> None:
-        full = self._in_flight >= self._limit.value or self._turn.statistics().tasks_waiting > 0
+        full = self._in_flight >= self._limit.value or self._n_waiting > 1
         self._limit.note_reply(self._clock.seconds(), full=full)
 
     def _note_failure(self, error: ModelError, number: int) -> None:
@@ -274,6 +295,23 @@ class Throttle:
             self._limit.note_refusal(number, self._in_flight - 1)
         elif error.status is None and not error.transient:  # a timeout, or a useless reply
             self._note_reply()
+
+
+class _Slot:
+    """A slot for one call, freed at the end of the block."""
+
+    __slots__ = ("_number", "_throttle")
+
+    def __init__(self, throttle: Throttle) -> None:
+        self._throttle = throttle
+
+    async def __aenter__(self) -> None:
+        self._number = await self._throttle.take_slot()
+
+    async def __aexit__(
+        self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None
+    ) -> None:
+        self._throttle.free_slot(self._number, error)
 
 
 class Throttles:

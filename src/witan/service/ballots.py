@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 from witan.core.scale import EXPECTED, Scale
 from witan.errors import NothingToCount, TooLarge
-from witan.service.parameters import Constraint, Doc, Parameters, Parser
+from witan.service.parameters import Constraint, Doc, Parameter, Parameters, Parser, parameters_of
 
 if TYPE_CHECKING:
     from witan.core.ballot import Ballot
@@ -251,3 +251,9 @@ class _Ballots(Parameters):
 @dataclass(frozen=True)
 class BallotParameters(BallotFormat, _Ballots):
     """Ballots and their format."""
+
+
+def find_ballots(declaration: type[Parameters]) -> Parameter | None:
+    """Find the parameter that takes ballots, if any."""
+    parameters = parameters_of(declaration)
+    return next((each for each in parameters if each.content is SentBallots), None)

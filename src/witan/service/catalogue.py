@@ -38,6 +38,8 @@ class CatalogueRow:
     command
         The command that does it; empty: the one of its name; None: no command, as it is about
         sessions under way in a server.
+    label
+        What a link or button to it says on the page; empty: its name.
     tool
         Agents have a tool for it. A study that an operator reads once has none: every conversation
         would pay for its arguments.
@@ -47,6 +49,7 @@ class CatalogueRow:
     summary: str
     module: str
     command: str | None = ""
+    label: str = ""
     tool: bool = True
 
 
@@ -84,22 +87,38 @@ CATALOGUE: Mapping[str, CatalogueRow] = MappingProxyType(
             CatalogueRow("forget", "Delete a session.", "sessions"),
             CatalogueRow("leaderboard", "Rank models by their scores across sessions.", "reports"),
             CatalogueRow("audit", "Audit how reviewers judge: bias, agreement, value.", "reports"),
-            CatalogueRow("tally", "Count ballots: who leads, and how sure that is.", "counting"),
-            CatalogueRow("compare", "Count the same ballots under every rule.", "counting"),
+            CatalogueRow(
+                "tally",
+                "Count ballots: who leads, and how sure that is.",
+                "counting",
+                label="Count ballots",
+            ),
+            CatalogueRow(
+                "compare",
+                "Count the same ballots under every rule.",
+                "counting",
+                label="Compare the rules",
+            ),
             CatalogueRow(
                 "calibrate",
                 "Check the calibration of the probabilities.",
                 "calibration",
+                label="Check probabilities",
                 tool=False,
             ),
             CatalogueRow(
                 "estimate",
                 "Estimate systems from a jury, corrected by people's votes.",
                 "calibration",
+                label="Estimate systems",
                 tool=False,
             ),
             CatalogueRow(
-                "explain", "Show step by step why the leader leads.", "counting", tool=False
+                "explain",
+                "Show step by step why the leader leads.",
+                "counting",
+                label="Explain an outcome",
+                tool=False,
             ),
             CatalogueRow("recount", "Count a stored session again, without a call.", "sessions"),
             CatalogueRow("rules", "List the rules and when to use them.", "rules"),

@@ -284,17 +284,17 @@ def states_of_forms(page):
     yield "judge planned"
     page.goto("/tally")
     page.locator("#ballots").fill("hello there")
-    page.get_by_role("button", name="Count them").click()
+    page.get_by_role("button", name="Count ballots").click()
     expect(page.get_by_role("alert")).to_contain_text("the text is not recognised as ballots;")
     yield "unread"
 
 
 COUNTING = {
-    "/tally": "Count them",
+    "/tally": "Count ballots",
     "/compare": "Compare the rules",
-    "/explain": "Explain it",
-    "/calibrate": "Check them",
-    "/estimate": "Estimate them",
+    "/explain": "Explain an outcome",
+    "/calibrate": "Check probabilities",
+    "/estimate": "Estimate systems",
 }
 
 BALLOTS = "reviewer,candidate,grade\n" + "".join(

@@ -3,7 +3,7 @@
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
 from types import MappingProxyType, TracebackType
@@ -50,9 +50,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
 MODULES: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("ask", "judge", "rejudge", "plan", "resume", "retry", "demo"), "ask"),
-        **dict.fromkeys(
-            ("tally", "compare", "calibrate", "estimate", "explain", "recount"), "tally"
-        ),
+        "tally": "tally",
         **dict.fromkeys(("show", "forget"), "sessions"),
         **dict.fromkeys(("init", "doctor"), "setup"),
         **dict.fromkeys(("export", "import"), "files"),
@@ -61,7 +59,7 @@ MODULES: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("serve", "mcp"), "serve"),
     }
 )
-"""The module beside this one that makes a command; of others `reports` does."""
+"""The module beside this one with a command of its own; `operations` makes the others."""
 
 
 EXAMPLES = """\b
@@ -87,11 +85,12 @@ class _LazyGroup(click.Group):
     ) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"witan.surfaces.cli.{MODULES.get(cmd_name, 'reports')}")
-        make: Callable[[], click.Command] | None = getattr(module, f"{cmd_name}_command", None)
-        if isinstance(make, click.Command):
-            return make
-        command: click.Command = module.operation_command(cmd_name) if make is None else make()
+        module = import_module(f"witan.surfaces.cli.{MODULES.get(cmd_name, 'operations')}")
+        command: click.Command = (
+            getattr(module, f"{cmd_name}_command")
+            if cmd_name in MODULES
+            else module.operation_command(cmd_name)
+        )
         return command
 
     def format_commands(

@@ -1,6 +1,6 @@
 """Show pages of reports, and counts of ballots not stored."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -15,11 +15,9 @@ from witan.analytics.sources import check_rule
 from witan.core.settings import AUTO
 from witan.errors import InvalidParameter, NothingToCount, WitanError
 from witan.history import SessionSummary
-from witan.service.ballots import SentBallots
-from witan.service.catalogue import Operation
+from witan.service.ballots import SentBallots, find_ballots
+from witan.service.catalogue import CATALOGUE, Operation, find_operation
 from witan.service.dispatch import ServedSessions, dispatch, perform
-from witan.service.operations.calibration import calibrate, estimate
-from witan.service.operations.counting import compare, explain, tally
 from witan.service.operations.reports import (
     LeaderboardParameters,
     audit,
@@ -298,10 +296,8 @@ FIRST_FIELDS = ("rule", "rules", "session", "against", "reviewers", "pass_mark")
 """Parameters that stand beside the ballots, as a count may have to be told them."""
 
 
-def add_counting_page(
-    operation: Operation[Any, Any], title: str, button: str, *, of_history: bool = False
-) -> None:
-    """Add the page of a ballot operation; `of_history` defaults to the history."""
+def add_counting_page(operation: Operation[Any, Any], *, has_default: bool) -> None:
+    """Add the page of an operation on ballots; `has_default`: it does without any."""
 
     def write(request: Request, values: Mapping[str, str] = NOTHING, **result: Any) -> str:
         fields = form_fields(operation.parameters, values, exclude=["ballots"])
@@ -312,8 +308,8 @@ def add_counting_page(
             "counting.html",
             site=site_of(request),
             page=operation.name,
-            title=title,
-            button=button,
+            title=operation.summary.removesuffix("."),
+            labels=COUNTING_PAGES,
             text=values.get("ballots", ""),
             chosen=chosen,
             fields=others,
@@ -330,7 +326,7 @@ def add_counting_page(
         try:
             ballots = _ballots(values.get("ballots", ""), form.contents.values())
             ballot_arguments = (
-                {"ballots": ballots} if ballots.content.strip() or not of_history else {}
+                {"ballots": ballots} if ballots.content.strip() or not has_default else {}
             )
             parameters = read_texts(operation.parameters, form.texts, ballot_arguments)
 
@@ -361,8 +357,15 @@ def _ballots(text: str, files: Iterable[bytes]) -> SentBallots:
     return SentBallots(contents[0] if contents else text.encode())
 
 
-add_counting_page(tally, "Count ballots that you have", "Count them")
-add_counting_page(compare, "Compare the rules on ballots that you have", "Compare the rules")
-add_counting_page(calibrate, "Check whether probabilities hold", "Check them", of_history=True)
-add_counting_page(estimate, "Estimate systems, corrected by people's votes", "Estimate them")
-add_counting_page(explain, "Explain an outcome step by step", "Explain it")
+def _add_counting_pages() -> Iterator[tuple[str, str]]:
+    """Add the page of each operation on ballots; yield names and labels."""
+    for row in CATALOGUE.values():
+        operation = find_operation(row.name)
+        ballots = find_ballots(operation.parameters)
+        if ballots is not None:
+            add_counting_page(operation, has_default=not ballots.required)
+            yield row.name, row.label or row.name.capitalize()
+
+
+COUNTING_PAGES: Mapping[str, str] = MappingProxyType(dict(_add_counting_pages()))
+"""Operations on ballots, and the label of each."""

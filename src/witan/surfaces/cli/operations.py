@@ -1,4 +1,4 @@
-"""Commands of operations that list or report: their subjects, charts and examples."""
+"""Commands of operations that return a value: their subjects, charts and examples."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager, nullcontext
@@ -9,22 +9,36 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from witan.service.catalogue import find_operation
+from witan.service.ballots import find_ballots
+from witan.service.catalogue import Operation, find_operation
 from witan.service.history_access import load_history_config
+from witan.service.parameters import parameters_of
+from witan.service.stored_sessions import SessionStore
+from witan.service.text import Page
+from witan.surfaces.cli.ballots import NOTES as BALLOT_NOTES
+from witan.surfaces.cli.ballots import (
+    ballot_options,
+    own_ballot_options,
+    take_ballots,
+    weights_option,
+)
 from witan.surfaces.cli.commands import Open, format_options, value_command
 from witan.surfaces.cli.options import (
     Decorator,
+    Status,
     config_option,
     history_option,
+    limit_option,
     section,
     stack_options,
 )
-from witan.surfaces.cli.stored_sessions import open_sessions
+from witan.surfaces.cli.stored_sessions import open_named_sessions, open_sessions
 from witan.surfaces.terminal import echo
 
 if TYPE_CHECKING:
     from witan.analytics.sources import Source
     from witan.service.config.configuration import Config
+    from witan.service.operations.counting import CompareParameters, RuleComparison
     from witan.service.operations.rules import RubricList
     from witan.service.sessions.councils import CouncilProfile
 
@@ -89,7 +103,7 @@ def _of_files(options: Mapping[str, Any], config: "Config") -> "Iterator[Source]
 
     from witan.analytics.sources import HistorySource
     from witan.history import History
-    from witan.surfaces.cli.tally import Body
+    from witan.surfaces.cli.ballots import Body
 
     body = Body(options)
     with (
@@ -169,6 +183,27 @@ SUBJECTS: Mapping[str, tuple[Sequence[Decorator[Any]], Open]] = MappingProxyType
 )
 """Options of what an operation works on, and what opens it, by the type that its handler needs."""
 
+session_options = stack_options(
+    click.argument("session", metavar="ID|FILE"),
+    section("History", config_option, history_option),
+)
+"""Options of one session, in the history or in a file."""
+
+
+def _subject(operation: Operation[Any, Any]) -> tuple[Sequence[Decorator[Any]], Open]:
+    """Return the options of what an operation works on, and what opens it.
+
+    They follow from its parameters: ballots are files and sessions, a session may be a file.
+    """
+    options, open_subject = SUBJECTS[operation.needs.__name__]
+    if (ballots := find_ballots(operation.parameters)) is not None:
+        options = [ballot_options if ballots.required else own_ballot_options]
+    elif operation.path_parameters:
+        options = [session_options]
+    else:
+        return options, open_subject
+    return options, open_named_sessions if operation.needs is SessionStore else open_subject
+
 
 def _toml(rubrics: "RubricList") -> str:
     if len(rubrics.rubrics) != 1:
@@ -179,32 +214,84 @@ def _toml(rubrics: "RubricList") -> str:
     return rubric_to_toml(find_rubric(rubrics.rubrics[0].name)).removesuffix("\n")
 
 
-def _leaderboard_charts() -> Mapping[str, Any]:
+def _leaderboard() -> Mapping[str, Any]:
     from witan.surfaces.report.leaderboard import cost_chart, leaderboard_chart, strength_chart
 
     return {
-        "--plot": (
-            "Draw the leaderboard to an .svg, .png or .html file.",
-            leaderboard_chart,
-        ),
-        "--matchups": (
-            "Chart the probability that one model is stronger than another.",
-            strength_chart,
-        ),
-        "--costs": ("Chart the score against the cost per answer.", cost_chart),
+        "charts": {
+            "--plot": ("Draw the leaderboard to an .svg, .png or .html file.", leaderboard_chart),
+            "--matchups": (
+                "Chart the probability that one model is stronger than another.",
+                strength_chart,
+            ),
+            "--costs": ("Chart the score against the cost per answer.", cost_chart),
+        }
     }
 
 
-def _audit_charts() -> Mapping[str, Any]:
+def _audit() -> Mapping[str, Any]:
     from witan.surfaces.report.audit import audit_chart
 
     words = "Draw the reviewers to an .svg, .png or .html file."
-    return {"--plot": (words, audit_chart)}
+    return {"charts": {"--plot": (words, audit_chart)}}
 
 
-CHARTS: Mapping[str, Callable[[], Mapping[str, Any]]] = MappingProxyType(
-    {"leaderboard": _leaderboard_charts, "audit": _audit_charts}
+def _calibrate() -> Mapping[str, Any]:
+    from witan.surfaces.report.calibration import calibration_chart
+
+    words = "Chart stated against observed probabilities, to an .svg, .png or .html file."
+    return {"charts": {"--plot": (words, calibration_chart)}}
+
+
+def _compare() -> Mapping[str, Any]:
+    from witan.surfaces.report.comparison import comparison_chart
+
+    words = "Draw the ranks under every rule to an .svg, .png or .html file."
+    limit = "Show the tables of single sessions if there are no more than this."
+    return {
+        "options": [limit_option(3, limit)],
+        "status": _comparison_status,
+        "charts": {"--plot": (words, lambda result: comparison_chart(result.comparison))},
+        "write": _write_comparison,
+    }
+
+
+def _write_comparison(
+    page: Page,
+    result: "RuleComparison",
+    parameters: "CompareParameters",
+    options: Mapping[str, Any],
+) -> Iterator[str]:
+    from witan.surfaces.report.comparison import comparison_report
+    from witan.surfaces.report.text import report_text
+
+    most = len(parameters.sessions) or options["limit"]
+    return report_text(page, comparison_report(result, most))
+
+
+def _comparison_status(result: "RuleComparison") -> Status:
+    if not result.rules:
+        return Status.MISUSED
+    outcomes = (one for each in result.sessions for one in each.outcomes.values())
+    return Status.ANSWERED if any(one.leaders for one in outcomes) else Status.NO_QUORUM
+
+
+def _status(result: Any) -> Status:
+    """Without a leader, the outcome that a result contains has no quorum."""
+    outcome = getattr(result, "outcome", None)
+    return Status.ANSWERED if outcome is None or outcome.leaders else Status.NO_QUORUM
+
+
+SPECIAL: Mapping[str, Callable[[], Mapping[str, Any]]] = MappingProxyType(
+    {
+        "leaderboard": _leaderboard,
+        "audit": _audit,
+        "calibrate": _calibrate,
+        "compare": _compare,
+        "rubrics": lambda: {"formats": {"--toml": ("Print NAME as TOML, as a template.", _toml)}},
+    }
 )
+"""What the command of an operation has beside its declaration: arguments of `value_command`."""
 
 EXAMPLES: Mapping[str, Sequence[str]] = MappingProxyType(
     {
@@ -230,6 +317,23 @@ EXAMPLES: Mapping[str, Sequence[str]] = MappingProxyType(
         "profiles": ["profiles", "profiles --config council.toml --json"],
         "rules": ["rules", "rules schulze"],
         "rubrics": ["rubrics", "rubrics coding", "rubrics general --toml > mine.toml"],
+        "compare": [
+            "compare ballots.jsonl",
+            "compare last",
+            "compare ballots.jsonl --rules borda,schulze,calibrated --session q1",
+        ],
+        "calibrate": [
+            "calibrate",
+            "calibrate ballots.jsonl --reviewers 3,5",
+            "calibrate votes.csv --against people --plot calibration.svg",
+        ],
+        "estimate": ["estimate ballots.jsonl", "estimate grades.csv people.csv --pass-mark 7"],
+        "explain": [
+            "explain last",
+            "explain ballots.jsonl --session q1",
+            "explain ballots.jsonl --session q1 --rule schulze",
+        ],
+        "recount": ["recount last --rule schulze", "recount session.json --without gpt-5"],
     }
 )
 
@@ -242,6 +346,9 @@ NOTES: Mapping[str, str] = MappingProxyType(
     {
         "leaderboard": SOURCE_NOTES,
         "audit": SOURCE_NOTES,
+        "calibrate": "Without FILE..., the newest 2,000 sessions of the history count.",
+        "recount": "An ID is the name of a session in the history, or a beginning of it that no "
+        "other has; `last` is the latest. A FILE exists, ends in .json or has a path.",
         "sessions": "The first column is a name that other commands take.",
         "votes": "The name of your login, unless --as gives another. Exit status: 0 answered, 2 "
         "misuse, 3 no vote.",
@@ -252,16 +359,21 @@ NOTES: Mapping[str, str] = MappingProxyType(
 
 
 def operation_command(name: str) -> click.Command:
-    """Make the command of an operation that lists or reports."""
+    """Make the command of an operation that returns a value."""
     operation = find_operation(name)
-    options, open_subject = SUBJECTS[operation.needs.__name__]
-    toml = {"--toml": ("Print NAME as TOML, as a template.", _toml)}
+    own_options, open_subject = _subject(operation)
+    has_ballots = find_ballots(operation.parameters) is not None
+    names = [each.name for each in parameters_of(operation.parameters)]
+    special = {**SPECIAL.get(name, dict)()}
+    weights = [weights_option] if "weights" in names else []
+    notes = [NOTES.get(name, ""), BALLOT_NOTES if has_ballots else ""]
     return value_command(
         operation,
         open_subject,
-        options=options,
-        charts=CHARTS.get(name, dict)(),
-        formats=toml if name == "rubrics" else {},
-        examples=EXAMPLES[name],
-        notes=NOTES.get(name, ""),
+        options=[*own_options, *weights, *special.pop("options", ())],
+        exclude=["ballots", *operation.path_parameters],
+        take=take_ballots,
+        examples=EXAMPLES.get(name, [f"{name} ballots.jsonl" if has_ballots else name]),
+        notes=" ".join(filter(None, notes)),
+        **{"status": _status, **special},
     )

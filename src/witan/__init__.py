@@ -122,8 +122,8 @@ def _result_html(result: object) -> str | None:
     return html
 
 
-def _result_markdown(result: object) -> str | None:
-    markdown: str | None = import_module("witan.surfaces.notebook").result_markdown(result)
+def _result_markdown(result: object) -> str:
+    markdown: str = import_module("witan.surfaces.notebook").result_markdown(result)
     return markdown
 
 

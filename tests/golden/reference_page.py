@@ -42,7 +42,6 @@ _PYTHON = {
     "compare": "`compare_rules`",
     "calibrate": "`stats.check_calibration`",
     "estimate": "`stats.estimate`",
-    "explain": "`explain`",
     "show": "`History.session`, `History.export`",
     "result": "`Council.deliberate`",
     "cancel": "cancelling its task",
@@ -60,14 +59,12 @@ _PYTHON = {
     "plan_retry": "`Council.plan_retry`",
     "rejudge": "`Council.rejudge`",
     "plan_rejudge": "`Council.plan_rejudge`",
-    "leaderboard": "`leaderboard`",
-    "audit": "`audit`",
     "sessions": "`History.find`",
     "profiles": "`Council.from_config`",
     "rules": "`RULES`",
     "rubrics": "`RUBRICS`, `files.rubric_to_toml`",
 }
-"""What does the same in Python."""
+"""What does the same in Python; for others the function of their name."""
 
 _PAGE = {
     "result": "`GET /sessions/{session}/live`, `GET /sessions/{session}/state`",
@@ -170,8 +167,8 @@ def _section(
     row = CATALOGUE[operation.name]
     places = [] if row.command is None else [f"`witan {row.command or row.name}`"]
     places.append(f"`{operation.method} /api{operation.path}`")
-    places += [f"MCP tool `{TOOL_OF[row.name]}`"] if row.tool else []
-    places.append(f"Python {_PYTHON[row.name]}")
+    places.append(f"MCP tool `{TOOL_OF[row.name]}`" if row.tool else "no MCP tool")
+    places.append(f"Python {_PYTHON.get(row.name, f'`{row.name}`')}")
     if row.name in _PAGE:
         places.append(f"page {_PAGE[row.name]}")
     summary = operation.description.partition("\n\n")[0]

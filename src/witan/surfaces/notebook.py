@@ -30,7 +30,7 @@ from witan.errors import InvalidParameter, MissingExtra
 from witan.service.batch import BatchReport, Progress
 from witan.surfaces.cli.panel import Panel
 from witan.surfaces.live_board import Board
-from witan.surfaces.report import has_report, report_of
+from witan.surfaces.report import report_of
 from witan.surfaces.report.batch import progress_text
 from witan.surfaces.report.text import report_markdown
 from witan.surfaces.terminal import console, style_line
@@ -118,9 +118,9 @@ def _empty_record(kind: type) -> dict[str, Any]:
     return columns
 
 
-def result_markdown(result: object) -> str | None:
-    """Render the report of a result as Markdown, or None without one."""
-    return report_markdown(report_of(result)) if has_report(type(result)) else None
+def result_markdown(result: object) -> str:
+    """Render the report of a result as Markdown."""
+    return report_markdown(report_of(result))
 
 
 def result_html(result: object) -> str | None:

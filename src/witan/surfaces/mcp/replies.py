@@ -322,7 +322,10 @@ BRIEFS: Mapping[str, tuple[Any, Callable[[Any], Any] | None]] = MappingProxyType
         "profiles": (ProfilesBrief, brief_profiles),
     }
 )
-"""Operation to the small type of its result, and what reduces it; None: as the fields say."""
+"""Operation to the small type of its result, and what reduces it; None: as the fields say.
+
+Of others the whole result is the reply.
+"""
 
 TEXTS: Mapping[str, Callable[[Any], str]] = MappingProxyType(
     {"cancel": progress_text, "paper": paper_text}

@@ -354,7 +354,7 @@ def _describe(tool: Tool, arguments: dict[str, Any]) -> types.Tool:
 
 def value_tool(operation: Operation[Any, Any]) -> Tool:
     """Make the tool of an operation that returns a value."""
-    kind, reduce = replies.BRIEFS[operation.name]
+    kind, reduce = replies.BRIEFS.get(operation.name, (operation.result, None))
     render = _renderer(kind, reduce, replies.TEXTS.get(operation.name, replies.report_text))
 
     async def work(call: ToolCall, arguments: Any) -> ToolReply:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from witan.service.session_records import CouncilSession, ImportedSession
 
 
-__all__ = ["Report", "has_report", "report_of", "report_to_html", "session_to_html"]
+__all__ = ["Report", "report_of", "report_to_html", "session_to_html"]
 
 _WRITERS = {
     "ArmBatchReport": "batch.batch_report",
@@ -47,22 +47,14 @@ _WRITERS = {
     "VoteResult": "vote.vote_report",
     "VotingPaper": "vote.paper_report",
 }
-"""Type of a result to the function here that writes its report."""
+"""Type of a result to the function here that writes its report; `fields` writes the others."""
 
 
 def report_of(result: object) -> Report:
     """Write the report of a result."""
-    kind = type(result).__name__
-    if kind not in _WRITERS:
-        raise TypeError(f"no report is written of {kind}; name its writer in {__name__}")
-    module, name = _WRITERS[kind].split(".")
+    module, name = _WRITERS.get(type(result).__name__, "fields.fields_report").split(".")
     report: Report = getattr(import_module(f"{__name__}.{module}"), name)(result)
     return report
-
-
-def has_report(kind: type) -> bool:
-    """True if results of this type have a report."""
-    return kind.__name__ in _WRITERS
 
 
 def session_to_html(session: "Session | CouncilSession | ImportedSession") -> str:

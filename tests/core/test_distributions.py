@@ -13,6 +13,7 @@ from witan.core.stats.distributions import (
     normal_quantiles,
     t_cdf,
     t_cdf_each,
+    t_probability,
     t_quantile,
 )
 
@@ -29,6 +30,16 @@ def test_student_t_equals_scipy(df):
     assert ours == pytest.approx(theirs, abs=1e-9)
     tail = theirs[(theirs > 1e-12) & (df < 1e4)]
     assert ours[(theirs > 1e-12) & (df < 1e4)] == pytest.approx(tail, rel=1e-6)
+
+
+@pytest.mark.parametrize("df", FREEDOMS)
+def test_one_probability_equals_that_of_an_array(df):
+    """P(T ≤ t) of one number agrees with that of an array to the last digits."""
+    t = [-1e3, -30.0, -2.5, -1e-9, 0.0, 1e-9, 0.3, 2.5, 30.0, 1e3]
+
+    assert [t_probability(each, df) for each in t] == pytest.approx(
+        t_cdf(np.array(t), df), rel=1e-12
+    )
 
 
 def test_degrees_of_freedom_may_differ_by_point():

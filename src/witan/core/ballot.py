@@ -183,6 +183,8 @@ def one_opinion_each(
                 del ballots_by_reviewer[ballot.reviewer]
             ballots_by_reviewer[ballot.reviewer] = ballot
     merged = [*ballots_by_reviewer.values(), *battles]
+    if not pairs:
+        return merged, {}
     order_counts: Counter[str] = Counter()
     n_both_orders: Counter[str] = Counter()
     for (reviewer, _), opinions in pairs.items():

@@ -20,7 +20,7 @@ from witan.core.rules.elimination import irv_rounds
 from witan.core.scale import Scale, read_grade
 from witan.core.settings import AUTO, Settings
 from witan.core.stats.additive import SCALE_DF
-from witan.core.stats.distributions import t_cdf
+from witan.core.stats.distributions import t_probability
 from witan.core.tally import prepare, put_on_scale, reliability_by_session, tally_electorates
 from witan.errors import MissingParameter, NothingToCount, UnknownName, UnsuitableBallots
 
@@ -660,7 +660,7 @@ def _difference(count: BatchCount, outcome: Outcome, top: Sequence[int]) -> Step
     if not error > 0:
         return Step(title, ("The two were never compared, not even through others.",))
     t = difference / error
-    p = 2 * float(t_cdf(np.array([-abs(t)]), df)[0])
+    p = 2 * t_probability(-abs(t), df)
     names = [line.candidate for line in outcome.standings[:2]]
     words = [
         f"Effects fitted on {unit}, with every reviewer's own level taken out; Student's t.",

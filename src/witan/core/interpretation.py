@@ -66,11 +66,8 @@ def roster(session: str, ballots: Sequence[Ballot]) -> tuple[str, ...]:
     candidate_names = dict.fromkeys(
         name for ballot in speakers for name in ballot.candidate_names()
     )
-    alike = all(
-        list(dict.fromkeys(sheet)) == [name for name in candidates if name in set(sheet)]
-        for sheet in sheets
-    )
-    if alike:
+    order = tuple(candidates)
+    if all(sheet == order or _follows(sheet, order) for sheet in sheets):
         names = (*candidates, *sorted(name for name in candidate_names if name not in candidates))
     else:
         names = tuple(sorted({**candidates, **candidate_names}))
@@ -78,6 +75,12 @@ def roster(session: str, ballots: Sequence[Ballot]) -> tuple[str, ...]:
         place = f"candidates in session {session!r}" if session else "candidates in one session"
         raise TooLarge(place, len(names), MAX_CANDIDATES)
     return names
+
+
+def _follows(sheet: Sequence[str], order: Sequence[str]) -> bool:
+    """Test whether the names of a sheet first appear in this order."""
+    names = dict.fromkeys(sheet)
+    return list(names) == [name for name in order if name in names]
 
 
 def authors_of(ballots: Sequence[Ballot], warnings: list[str]) -> dict[str, str]:
@@ -418,9 +421,6 @@ class _Reader:
             self.candidates_by_author.setdefault(authors.get(name, name), set()).add(name)
         self.recusals = {} if counting.recusal == "off" else self.candidates_by_author
         self.ballots = ballots
-        self.criteria = {criterion.name for criterion in counting.rubric.criteria}
-        ceilings = counting.rubric.ceilings
-        self.guards = dict.fromkeys(ceiling.criterion for ceiling in ceilings).keys()
         self.weigh = weigher(counting.rubric)
 
     def sheet(self, ballot: Ballot) -> tuple[str, ...]:
@@ -455,7 +455,8 @@ class _Reader:
         omitted = self._find_omissions(ballot, grades)
         grades |= dict.fromkeys(omitted, LOWEST)
         groups = self._counted_ranking(ballot, groups, grades, by_rubric)
-        grades = {c: min(g, self.cap) if c in self.failed else g for c, g in grades.items()}
+        if self.failed:
+            grades = {c: min(g, self.cap) if c in self.failed else g for c, g in grades.items()}
         return self._vote(ballot, sheet, groups, grades, mismatch=mismatch, omitted=omitted)
 
     def _without_weight(self, ballot: Ballot) -> str:
@@ -548,6 +549,9 @@ class _Reader:
         criteria on a ballot that does not say its sheet.
         """
         own = self.candidates_by_author.get(ballot.reviewer, set())
+        bare = [name for name in self.candidates if name not in grades and name not in own]
+        if not bare:
+            return []
         stated = ballot.positions or ballot.candidates is not None
         unknown = [
             name
@@ -560,9 +564,6 @@ class _Reader:
                 ballot, f"has no grade for {names_text} that can be read; no vote from it there"
             )
         if ballot.paired or not grades.keys() - own:
-            return []
-        bare = [name for name in self.candidates if name not in grades and name not in own]
-        if not bare:
             return []
         shown = set(ballot.candidate_names())
         if ballot.positions:
@@ -580,6 +581,16 @@ class _Reader:
                 "candidates say whom a ballot was shown)",
             )
         return omitted
+
+    @cached_property
+    def criteria(self) -> set[str]:
+        """The criteria of the rubric."""
+        return {criterion.name for criterion in self.counting.rubric.criteria}
+
+    @cached_property
+    def guards(self) -> Mapping[str, None]:
+        """The criteria that ceilings rest on, in their order."""
+        return dict.fromkeys(ceiling.criterion for ceiling in self.counting.rubric.ceilings)
 
     @cached_property
     def counted_ballots(self) -> list[Ballot]:
@@ -649,7 +660,7 @@ class _Reader:
 
         However that is written: without the criterion, with nothing, or with what is no grade.
         """
-        if known.keys() >= self.guards:
+        if known.keys() >= self.guards.keys():
             return []
         sheets = [mappings for mappings in ballot.grades.values() if isinstance(mappings, Mapping)]
         missing = [

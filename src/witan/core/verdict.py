@@ -1,7 +1,7 @@
 """A jury's verdict on texts, and shares of approval, with their certainty."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from math import exp, fsum, isnan, lgamma, log, nan, sqrt
 from typing import Any, Literal
@@ -16,7 +16,7 @@ from witan.core.rubric import Rubric
 from witan.core.scale import NATIVE, read_grade
 from witan.core.sequential import look_level, p_settled
 from witan.core.settings import Settings
-from witan.core.stats.distributions import beta_quantile, t_cdf, t_quantile
+from witan.core.stats.distributions import beta_quantile, t_probability, t_quantile
 from witan.core.stats.priors import GRADE_DF, SEVERITY, Severity, prior_of, rho_of
 from witan.core.stats.uncertainty import MIN_DF
 from witan.core.tally import interpret_ballots, put_on_scale
@@ -273,8 +273,7 @@ def judge_texts(
         raise UnknownName("text", expected, names)
     jury = _Jury.of(ballots, outcome, settings)
     texts = tuple(jury.grades(name, pass_mark) for name in names)
-    verdict = _conclude(texts, outcome, pass_mark, expected, jury.panel.decision_level)
-    return replace(verdict, severity=jury.panel.severity)
+    return _conclude(texts, outcome, pass_mark, expected, jury.panel)
 
 
 def p_pass_settled(
@@ -318,10 +317,10 @@ class _Jury:
         panel = _Panel(weights, settings, outcome.level, tuple(electorate.voters))
         return cls(panel, electorate, counted_ballots)
 
-    def overall(self, name: str) -> Floats:
+    def overall(self, name: str) -> list[float]:
         """The overall grades of a text, one per ballot."""
         seat = self.electorate.candidates.index(name)
-        return np.array([vote.grades[seat] for vote in self.electorate.votes])
+        return [vote.grades[seat] for vote in self.electorate.votes]
 
     def mean(self, name: str) -> "PanelMean | None":
         """Average a text's grades; None: no grade, or a failed gate.
@@ -330,7 +329,7 @@ class _Jury:
         """
         if name in self.electorate.failed:
             return None
-        return self.panel.means(self.overall(name)[:, np.newaxis])[0]
+        return self.panel.means(np.array([self.overall(name)]).T)[0]
 
     def grades(self, name: str, pass_mark: float | None) -> TextGrades:
         """Grade a text, by criterion too, and decide its passing."""
@@ -355,20 +354,18 @@ class _Jury:
         )
 
 
-def _criteria(cast: Sequence[Ballot], name: str, rubric: Rubric) -> dict[str, Floats]:
+def _criteria(cast: Sequence[Ballot], name: str, rubric: Rubric) -> dict[str, list[float]]:
     """List one text's grades by criterion in ballot order; NaN: none."""
-    columns: dict[str, Floats] = {}
-    for criterion in rubric.criteria:
-        grades = []
-        for ballot in cast:
-            ballot_grades = ballot.grades.get(name)
-            raw = ballot_grades.get(criterion.name) if isinstance(ballot_grades, Mapping) else None
-            within = NATIVE if ballot.scale is None else ballot.scale.of(criterion.name)
+    columns: dict[str, list[float]] = {criterion.name: [] for criterion in rubric.criteria}
+    for ballot in cast:
+        cell, scale = ballot.grades.get(name), ballot.scale
+        grades = cell if isinstance(cell, Mapping) else {}
+        for criterion, column in columns.items():
+            raw = grades.get(criterion)
+            within = NATIVE if scale is None else scale.of(criterion)
             read = None if raw is None else read_grade(raw, within)
-            grades.append(nan if read is None else read)
-        if not all(map(isnan, grades)):
-            columns[criterion.name] = np.array(grades)
-    return columns
+            column.append(nan if read is None else read)
+    return {name: grades for name, grades in columns.items() if not all(map(isnan, grades))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,9 +386,14 @@ class PanelMean:
     fixed: float = 0.0
 
     @property
+    def is_inferable(self) -> bool:
+        """True with reviewers enough for an interval."""
+        return self.df >= MIN_DF and self.std_error > 0
+
+    @property
     def interval(self) -> Interval | None:
         """The interval of the mean; None: too few reviewers."""
-        if self.df < MIN_DF or self.std_error <= 0:
+        if not self.is_inferable:
             return None
         level = look_level(self.level, self.looks, self.shared)
         reach = t_quantile((1 + level) / 2, self.df) * self.std_error
@@ -408,15 +410,15 @@ class PanelMean:
 
     def p_above(self, pass_mark: float) -> float | None:
         """Compute the probability of the mark or above with such reviewers."""
-        if self.interval is None:
+        if not self.is_inferable:
             return None
-        return float(t_cdf(np.array([(self.mean - pass_mark) / self.std_error]), self.df)[0])
+        return t_probability((self.mean - pass_mark) / self.std_error, self.df)
 
     def p_settled(self, pass_mark: float, growth: float) -> float:
         """Compute the probability of a decision after so many times the ballots."""
         if self.n < MIN_VOTES:
             return 1.0
-        if self.interval is None:
+        if not self.is_inferable:
             return 0.0
         sure = decision_level(self.level, self.looks, self.shared)
         bar = t_quantile(sure, self.df + self.n * (growth - 1))
@@ -458,8 +460,9 @@ def panel_means(
     mass /= np.where(heaviest > 0, heaviest, 1.0)  # so that no square vanishes
     total = mass.sum(axis=0)
     shares = mass / np.where(total > 0, total, 1.0)
-    means = (shares * np.where(present, values, 0.0)).sum(axis=0)
-    spreads = (shares * np.where(present, values - means, 0.0) ** 2).sum(axis=0)
+    known = np.where(present, values, 0.0)
+    means = (shares * known).sum(axis=0)
+    spreads = (shares * (known - means) ** 2).sum(axis=0)  # without a value the share is 0
     columns = (present.sum(axis=0), total**2, (mass**2).sum(axis=0), means, spreads)
     fixed = [0.0] * values.shape[1]
     if covariance is not None:
@@ -529,7 +532,9 @@ class _Panel:
             grades, self.weights, noise=noise, df=df, rho=shared, level=self.level, looks=looks
         )
 
-    def ballots_to_flip(self, grades: Floats, pass_mark: float, p_pass: float | None) -> int | None:
+    def ballots_to_flip(
+        self, grades: Sequence[float], pass_mark: float, p_pass: float | None
+    ) -> int | None:
         """Count the fewest extreme grades to remove for another decision.
 
         They are the highest or the lowest, once severity is taken off.
@@ -538,14 +543,24 @@ class _Panel:
         decision = decide(p_pass, level)
         if decision == "too close to call":
             return None
-        reviewers = np.flatnonzero(~np.isnan(grades) & (self.weights > 0))
-        corrected = grades if severity is None else grades - severity.of(self.reviewers)[0]
-        leads = self.weights[reviewers] * (corrected[reviewers] - pass_mark)
-        order = reviewers[np.argsort(-leads if decision == "passed" else leads, kind="stable")]
-        rests = np.repeat(grades[:, np.newaxis], max(len(order) - 1, 0), axis=1)
-        for number in range(1, len(order)):
-            rests[order[:number], number - 1] = np.nan
-        for number, mean in enumerate(self.means(rests), start=1):
+        corrected = grades
+        if severity is not None:
+            corrected = (np.array(grades) - severity.of(self.reviewers)[0]).tolist()
+        leads = {
+            reviewer: weight * (grade - pass_mark)
+            for reviewer, (weight, grade) in enumerate(
+                zip(self.weights.tolist(), corrected, strict=True)
+            )
+            if weight > 0 and not isnan(grade)
+        }
+        removed = sorted(leads, key=leads.__getitem__, reverse=decision == "passed")[:-1]
+        rest, rests = [*grades], list[list[float]]()
+        for reviewer in removed:
+            rest[reviewer] = nan
+            rests.append([*rest])
+        if not rests:
+            return None
+        for number, mean in enumerate(self.means(np.array(rests).T), start=1):
             p_rest = None if mean is None else mean.p_above(pass_mark)
             if decide(p_rest, level) != decision:
                 return number
@@ -576,9 +591,9 @@ def _conclude(
     outcome: Outcome,
     pass_mark: float | None,
     expected: str | None,
-    sure: float,
+    panel: _Panel,
 ) -> Verdict:
-    level = outcome.level
+    level, sure = outcome.level, panel.decision_level
     passing = {each.text: _passes(each, pass_mark, sure) for each in texts}
     leader = outcome.clear_leader
     about = expected or (texts[0].text if len(texts) == 1 else leader)
@@ -595,7 +610,17 @@ def _conclude(
             flips = min((n for n in (flips, own) if n is not None), default=None)
     reviewers = tuple(dict.fromkeys(note.reviewer for note in outcome.ballots))
     return Verdict(
-        decision, about, leader, probability, flips, pass_mark, level, sure, texts, reviewers
+        decision,
+        about,
+        leader,
+        probability,
+        flips,
+        pass_mark,
+        level,
+        sure,
+        texts,
+        reviewers,
+        panel.severity,
     )
 
 

@@ -95,6 +95,16 @@ def t_cdf_each(t: Floats, df: float | Floats) -> NDArray[np.float64]:
     return np.where(t > 0, 1 - tail, tail)
 
 
+@lru_cache(maxsize=4096)
+def t_probability(t: float, df: float) -> float:
+    """`t_cdf` of one number, in a fraction of an array's time."""
+    if df >= NEARLY_NORMAL:
+        z = t * (1 - 1 / (4 * df)) / math.sqrt(1 + t * t / (2 * df))
+        return 0.5 * math.erfc(-z / math.sqrt(2))
+    tail = 0.5 * _incomplete_beta_of(df / (df + t * t), df / 2, 0.5)
+    return 1 - tail if t > 0 else tail
+
+
 @lru_cache(maxsize=256)
 def t_quantile(probability: float, df: float) -> float:
     """Compute Student's t quantile at 0 < p < 1.
@@ -111,10 +121,7 @@ def t_quantile(probability: float, df: float) -> float:
         front += (math.log(df / 2) - 1 / (2 * df)) / 2
 
     def below(t: float) -> float:
-        if df >= NEARLY_NORMAL:
-            return float(t_cdf(np.array(t), df))
-        tail = 0.5 * _incomplete_beta_of(df / (df + t * t), df / 2, 0.5)
-        return 1 - tail if t > 0 else tail
+        return t_probability(t, df)
 
     def log_density(t: float) -> float:
         return front - (df + 1) / 2 * math.log1p(t * t / df)

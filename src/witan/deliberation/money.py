@@ -174,7 +174,7 @@ class Allowance:
         self.costs: dict[str, Amount] = {}
         """The cost of each session so far, earlier runs included."""
         self._reserved: dict[str, Amount] = {}
-        self._changed = anyio.Condition()
+        self._changed = anyio.Event()
 
     async def reserve(self, session: str, most: Amount, least_calls: int) -> float | None:
         """Wait until a session is affordable; return its calls.
@@ -183,33 +183,32 @@ class Allowance:
 
         The last session gets what is left of the calls, as long as they are `least_calls`.
         """
-        async with self._changed:
-            while True:
-                reserved = [*self._reserved.values()]
-                usd = self.spent + fsum(each.usd for each in reserved) + most.usd
-                left = self._max_calls - self.calls - sum(each.calls for each in reserved)
-                calls = most.calls
-                if not reserved and left < calls:
-                    calls = max(left, least_calls)
-                if usd <= self._max_usd and calls <= left:
-                    self._reserved[session] = Amount(most.usd, calls)
-                    return calls
-                if not reserved:
-                    return None
-                await self._changed.wait()
+        while True:
+            reserved = [*self._reserved.values()]
+            usd = self.spent + fsum(each.usd for each in reserved) + most.usd
+            left = self._max_calls - self.calls - sum(each.calls for each in reserved)
+            calls = most.calls
+            if not reserved and left < calls:
+                calls = max(left, least_calls)
+            if usd <= self._max_usd and calls <= left:
+                self._reserved[session] = Amount(most.usd, calls)
+                return calls
+            if not reserved:
+                return None
+            await self._changed.wait()
 
     async def settle(self, session: str, cost: Amount) -> None:
         """Replace a session's reserve by all that it cost so far.
 
         A session counts once, however often it is settled.
         """
-        async with self._changed:
-            self._reserved.pop(session, None)
-            before = self.costs.get(session, NOTHING)
-            self.costs[session] = after = before.at_least(cost)
-            self.spent += after.usd - before.usd
-            self.calls += after.calls - before.calls
-            self._changed.notify_all()
+        self._reserved.pop(session, None)
+        before = self.costs.get(session, NOTHING)
+        self.costs[session] = after = before.at_least(cost)
+        self.spent += after.usd - before.usd
+        self.calls += after.calls - before.calls
+        self._changed.set()
+        self._changed = anyio.Event()
 
 
 class Reservation:

@@ -365,14 +365,14 @@ def session_names(tasks: Sequence[BatchRow], procedure: str) -> list[str]:
 
     `procedure` is its full description (`dump_record`): two that differ anywhere share no name.
     """
-    seen: Counter[str] = Counter()
-    names = []
+    seen, names = Counter[str](), list[str]()
+    described = json.dumps(procedure)
     for task in tasks:
         reference = task.reference if task.texts else None  # nobody who answers sees it
         content = [task.question, dict(task.texts), reference, task.category, task.id]
         content += [dict(task.sources)] if task.sources else []
         content += [] if task.expected is None else [task.expected]
-        words = json.dumps([content, procedure], sort_keys=True)
+        words = f"[{json.dumps(content, sort_keys=True)}, {described}]"
         key = blake2s(words.encode(errors="replace"), digest_size=10).hexdigest()
         seen[key] += 1
         names.append(f"batch-{key}" if seen[key] == 1 else f"batch-{key}-{seen[key]}")

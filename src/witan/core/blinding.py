@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -254,9 +255,13 @@ def draw_sheets(
         for name in reviewers
     ]
     rows = balanced_orders(hides, len(candidates), rng)
+    nonces = rng.bytes(NONCE_BYTES * len(rows)).hex()  # as if each were drawn by itself
+    length = 2 * NONCE_BYTES
     return {
-        name: _sheet(name, [candidates[at] for at in row], rng)
-        for name, row in zip(reviewers, rows, strict=True)
+        name: _label_sheet(
+            name, [candidates[at] for at in row], nonces[seat * length : (seat + 1) * length]
+        )
+        for seat, (name, row) in enumerate(zip(reviewers, rows, strict=True))
     }
 
 
@@ -334,8 +339,16 @@ def _generator(seed: Sequence[int], purpose: int) -> "np.random.Generator":
 
 
 def _sheet(reviewer: str, candidates: Sequence[str], rng: "np.random.Generator") -> Sheet:
-    labels = tuple(_label(place) for place in range(1, len(candidates) + 1))
-    return Sheet(reviewer, tuple(candidates), labels, rng.bytes(NONCE_BYTES).hex())
+    return _label_sheet(reviewer, candidates, rng.bytes(NONCE_BYTES).hex())
+
+
+def _label_sheet(reviewer: str, candidates: Sequence[str], nonce: str) -> Sheet:
+    return Sheet(reviewer, tuple(candidates), _labels(len(candidates)), nonce)
+
+
+@lru_cache(maxsize=64)
+def _labels(number: int) -> tuple[str, ...]:
+    return tuple(map(_label, range(1, number + 1)))
 
 
 def _label(place: int) -> str:

@@ -19,7 +19,7 @@ from witan.core.escaping import is_blank
 from witan.core.interpretation import Counting, interpret
 from witan.core.rubric import Rubric
 from witan.core.scale import FAILED, HIGHEST, HOLISTIC, LOWEST, NATIVE, PASSED, grade_on, read_grade
-from witan.core.scale_recognition import declare_native
+from witan.core.scale_recognition import NATIVE_SCALE
 from witan.deliberation.events import (
     NOT_GRADED,
     NOT_ON_SHEET,
@@ -459,16 +459,17 @@ def read_review(
 
 def _ballot(reading: ParsedReview, sheet: Sheet, session: str, roster: Sequence[str]) -> Ballot:
     """Make a ballot of a reading, without unreadable grades."""
-    ballot = Ballot(
+    grades = _drop_illegible(reading.grades)
+    return Ballot(
         reviewer=sheet.reviewer,
         groups=reading.groups,
-        grades=_drop_illegible(reading.grades),
+        grades=grades,
         session=session,
         candidates=tuple(roster),
         positions=sheet.positions,
         notes=reading.remark and name_candidates(reading.remark, sheet),
+        scale=NATIVE_SCALE if grades else None,
     )
-    return declare_native(ballot)
 
 
 def _drop_illegible(grades: Grades) -> Grades:
@@ -527,9 +528,7 @@ def _read_tolerantly(reply: str, sheet: Sheet, form: ReviewForm) -> ParsedReview
     """
     readings = [r for data in find_json_values(reply) for r in _find_ballots(data, sheet, form)]
     lists = list(_find_final_rankings(reply, form))
-    covering_readings = [
-        reading for reading in (*readings, *lists) if _covers_enough(reading, sheet)
-    ]
+    covering_readings = [each for each in (*readings, *lists) if _covers_enough(each, sheet)]
     if any(
         _contradicts(one, other) for one, other in combinations(covering_readings[:MOST_BALLOTS], 2)
     ):

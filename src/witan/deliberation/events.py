@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import ClassVar, Literal
 
 from witan.core.ballot import Ballot
@@ -599,19 +600,26 @@ def name_candidates(notes: str, sheet: Sheet) -> str:
     Only a label that cannot be a word is replaced: in brackets, as the form requires (``[B]``,
     ``[B, C]``), or after a noun for an answer ("Answer B").
     """
+    label, mention = _label_patterns(sheet.labels)
     candidates = dict(zip(sheet.labels, sheet.candidates, strict=True))
-    label = "|".join(map(re.escape, sheet.labels))
+
+    def name(match: re.Match[str]) -> str:
+        if (labels := match[1]) is not None:
+            return f"[{label.sub(lambda one: candidates[one[0]], labels)}]"
+        return f"{match[2]} [{candidates[match[3] or match[4]]}]"
+
+    return mention.sub(name, notes)
+
+
+@lru_cache(maxsize=64)
+def _label_patterns(labels: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return the patterns of a label, and of what certainly mentions one."""
+    label = "|".join(map(re.escape, labels))
     bracketed = rf"\[((?:{label})(?: ?[,;&/] ?(?:{label}))*)\](?!\()"
     named_labels = (
         rf"(?i:\b(answer|candidate|response|option|reply|text)) (?:({label})\b|\*\*({label})\*\*)"
     )
-
-    def name(match: re.Match[str]) -> str:
-        if (labels := match[1]) is not None:
-            return f"[{re.sub(label, lambda one: candidates[one[0]], labels)}]"
-        return f"{match[2]} [{candidates[match[3] or match[4]]}]"
-
-    return re.sub(rf"{bracketed}|{named_labels}", name, notes)
+    return re.compile(label), re.compile(rf"{bracketed}|{named_labels}")
 
 
 def drop_sheet_labels(event: Event) -> Event:  # noqa: PLR0911 - one a kind

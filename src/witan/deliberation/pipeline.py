@@ -466,7 +466,7 @@ async def _run_stages(context: SessionContext) -> Session:
 
 def _close_session(context: SessionContext, count: RunningCount, start_seconds: float) -> Session:
     fold = SessionFold.of(context.recorder.events)
-    session = fold.session()
+    session = fold.state()
     missing = tuple(_list_missing(session, count))
     status: e.Status = "degraded" if missing else "complete"
     context.recorder.emit(

@@ -246,7 +246,7 @@ def make_plan(
     lines += planner.review_lines([(seat, reviews[len(authors[seat.name])]) for seat in reviewers])
     lines += planner.synthesis_lines(chairmen)
     separable = panel_separation(members, procedure, jury)
-    return replace(sum_lines(lines), separation=separable, expected_from=lengths.sessions)
+    return sum_lines(lines, separable, lengths.sessions)
 
 
 def panel_separation(
@@ -324,13 +324,16 @@ def plan_reviews(  # noqa: PLR0913 - all but four by name
     n_reviewers = sum(1 for each in sheets if reviews[each])
     authors = all(own_candidates[juror.name] for juror in jury)
     separable = review_separation(n_reviewers, procedure, len(answers), authors=authors)
-    return replace(sum_lines(lines), separation=separable, expected_from=TYPICAL.sessions)
+    return sum_lines(lines, separable, TYPICAL.sessions)
 
 
-def sum_lines(lines: Sequence[PlanLine]) -> Plan:
+def sum_lines(
+    lines: Sequence[PlanLine], separable: Separation | None = None, expected_from: int = 0
+) -> Plan:
     """Sum the lines of a plan."""
     repairs = sum(line.calls for line in lines if line.stage == "repair")
-    return Plan(tuple(lines), repairs, sum_known([line.worst_usd for line in lines]))
+    worst = sum_known([line.worst_usd for line in lines])
+    return Plan(tuple(lines), repairs, worst, separable, expected_from)
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,6 +420,8 @@ class _Planner:
 
     def visible_authors(self, seat: SeatLike) -> list[SeatLike]:
         """Return the authors of the answers on a reviewer's sheet."""
+        if not self.authors:
+            return []
         if self.jury:
             return [author for author in self.authors if not is_author(seat, author)]
         sees_all = self.procedure.self_review
@@ -476,12 +481,12 @@ class _Planner:
         reading
             Number of prompts with unwritten answers; the most and the expected tokens of these.
         """
-        system_text = seat.options.system
+        system_text, longest = seat.options.system, self._max_tokens(seat)
         system = 0
         if system_text is not None:
             system = most_input_tokens([Message("system", system_text)]) - most_input_tokens([])
         input_tokens = sum(prompts) + len(prompts) * system
-        output_tokens = len(prompts) * self._max_tokens(seat)
+        output_tokens = len(prompts) * longest
         worst = None if seat.price is None else seat.price.of(input_tokens, output_tokens)
         least_usd = expected = None
         if seat.price is not None:
@@ -491,10 +496,10 @@ class _Planner:
             if self.procedure.pairs is not None:
                 n_judged = min(n_judged, 2)
             reply = self.lengths.tokens(seat.source or seat.name, stage, n_judged)
-            reply = min(reply, self._max_tokens(seat))
+            reply = min(reply, longest)
             expected = seat.price.of(round(known_tokens + n * likely), round(len(prompts) * reply))
             shortest = min(prompts) - unwritten + system
-            least_usd = seat.price.of(shortest, self._max_tokens(seat))
+            least_usd = seat.price.of(shortest, longest)
         return PlanLine(
             seat.name,
             stage,

@@ -6,6 +6,7 @@ self-preference is measured.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
 
@@ -69,7 +70,6 @@ class RunningCount:
         self.leader: str | None = None
         self._outstanding_reviewers: dict[str, str | None] = {}
         self._reviewers_without_bound: set[str] = set()
-        self._complete = anyio.Event()
         self._is_settling = False
         self._is_last_round = True
         self.n_second = 0
@@ -77,12 +77,19 @@ class RunningCount:
         self._failures = failures
         self.duplicates = DuplicateGroups() if duplicates is None else duplicates
 
-    @property
+    @cached_property
     def settings(self) -> Settings:
         """Settings of the count, the safety gate included."""
-        settings = self.context.procedure.counting
         if len(self.roster) == 1:  # there is no lead to end
-            settings = replace(settings, flips=False)
+            return self.settings_so_far
+        return self._with_gate(self.context.procedure.counting)
+
+    @cached_property
+    def settings_so_far(self) -> Settings:
+        """The same before the last ballot, when nobody asks who could end the lead."""
+        return self._with_gate(replace(self.context.procedure.counting, flips=False))
+
+    def _with_gate(self, settings: Settings) -> Settings:
         if not self._failures:
             return settings
         gate = Gate(self._failures, self.context.procedure.safety_cap)
@@ -132,7 +139,7 @@ class RunningCount:
         if not self._outstanding_reviewers:
             return False
         if ballot is not None:
-            await self._count(replace(self.settings, flips=False), final=False)
+            await self._count(self.settings_so_far, final=False)
         return self._is_decided()
 
     async def _settle(self) -> None:
@@ -146,7 +153,7 @@ class RunningCount:
 
     async def look(self, n_planned: int) -> Look:
         """Count the ballots so far; check whether they settle the question."""
-        await self._count(replace(self.settings, flips=False), final=False)
+        await self._count(self.settings_so_far, final=False)
         outcome = None if self.problem else self.outcome
         judging, ballots = self.context.opening.judging, self._in_seat_order()
         growth = n_planned / max(self.n_looked_at, 1)
@@ -331,21 +338,21 @@ class _Round:
 
     async def _call(self, wave: Sequence[tuple[Member, Sequence[Sheet]]]) -> None:
         """Call reviewers at once, each for its sheets, until time runs out."""
-        with anyio.move_on_after(self.context.seconds_left()):
-            async with anyio.create_task_group() as group:
-                self.scope = group.cancel_scope
-                for member, sheets in wave:
-                    # Recorded before it runs, as a scheduler may start tasks in any order.
-                    calls = self._calls(member, sheets)
-                    worst = [worst_usd(member, call) for call in calls]
-                    self.context.recorder.emit(
-                        e.ReviewStarted,
-                        seat=member.name,
-                        round=self.number,
-                        worst_usd=sum_known(worst),
-                    )
-                    pairs = tuple(zip(sheets, calls, strict=False))
-                    group.start_soon(self._seat, member, pairs, name=f"review:{member.name}")
+        async with anyio.create_task_group() as group:
+            self.scope = group.cancel_scope
+            self.scope.deadline = anyio.current_time() + self.context.seconds_left()
+            for member, sheets in wave:
+                # Recorded before it runs, as a scheduler may start tasks in any order.
+                calls = self._calls(member, sheets)
+                worst = [worst_usd(member, call) for call in calls]
+                self.context.recorder.emit(
+                    e.ReviewStarted,
+                    seat=member.name,
+                    round=self.number,
+                    worst_usd=sum_known(worst),
+                )
+                pairs = tuple(zip(sheets, calls, strict=False))
+                group.start_soon(self._seat, member, pairs, name=f"review:{member.name}")
         for member, _ in wave:
             if member.name not in self.settled_seats:
                 self._give_up(member)

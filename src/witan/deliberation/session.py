@@ -671,11 +671,18 @@ class SessionFold:
                 )
 
     def session(self) -> Session:
-        """Return the session as it stands."""
+        """Return the session as it stands; an open one lacks all but its progress."""
+        session = self.state()
+        if self.closing_event is not None:
+            return session
+        return replace(session, missing=(f"{session.progress} kept",))
+
+    def state(self) -> Session:
+        """Return the session as it stands, an open one without what it lacks."""
         events = tuple(self.events)
         seats = [seat.name for seat in self.opening.seats]
         closing_event = self.closing_event
-        session = Session(
+        return Session(
             events=events,
             opening=self.opening,
             answers={name: self.answers[name] for name in seats if name in self.answers},
@@ -695,7 +702,6 @@ class SessionFold:
                 else closing_event.seconds
             ),
         )
-        return session if closing_event else replace(session, missing=(f"{session.progress} kept",))
 
     def _resolve_citations(self, synthesis: Synthesis | None) -> Synthesis | None:
         """Resolve the citations of prose that a chairman wrote."""

@@ -233,6 +233,8 @@ class DuplicateGroups:
 
     def with_duplicates(self, candidates: Collection[str]) -> tuple[str, ...]:
         """Candidates and all their duplicates."""
+        if not self.groups:
+            return tuple(dict.fromkeys(candidates))
         candidates_and_duplicates = {
             c for group in self.groups if not {*group}.isdisjoint(candidates) for c in group
         }

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import aclosing
 
 import anyio
 import httpx2
@@ -11,7 +12,7 @@ import pytest
 
 from misbehaving import MisbehavingServer
 from witan.errors import ConfigError
-from witan.models.connections import Connections, Post
+from witan.models.connections import Connections, Post, Target
 
 pytestmark = pytest.mark.anyio
 
@@ -70,7 +71,7 @@ def post(server: MisbehavingServer, **fields: object) -> Post:
     url = httpx2.URL(f"{server.url}/chat/completions")
     body = {"model": "m", "messages": [{"role": "user", "content": "Why?"}], **fields}
     headers = (("Host", url.netloc.decode()), ("Content-Type", "application/json"))
-    return Post(url, url.raw_path, headers, json.dumps(body).encode())
+    return Post(Target(url, url.raw_path, headers), json.dumps(body).encode(), {})
 
 
 class TestPrepared:
@@ -80,7 +81,7 @@ class TestPrepared:
         """Its connection serves the next call."""
         async with Connections() as connections:
             for _ in range(2):
-                async with connections.post(server.url, post(server)) as answer:
+                async with aclosing(await connections.post(server.url, post(server))) as answer:
                     assert answer.status == 200
                     assert answer.headers["content-type"].startswith("application/json")
                     assert b"choices" in b"".join([piece async for piece in answer])
@@ -91,7 +92,8 @@ class TestPrepared:
         """Leaving the block before the end of the body ends the answer."""
         server.fault("m", "slow stream", seconds=0.2)
         async with Connections() as connections:
-            async with connections.post(server.url, post(server, stream=True)) as answer:
+            stream = await connections.post(server.url, post(server, stream=True))
+            async with aclosing(stream) as answer:
                 assert not answer.has_arrived
             assert server.open_connections() == 0
 
@@ -201,7 +203,7 @@ class TestEnvironment:
         """Unreadable certificates do not affect plain HTTP; an HTTPS call names them."""
         code = f"""
 import anyio
-from witan.models.connections import Connections, Post
+from witan.models.connections import Connections
 from witan.errors import ConfigError
 async def main():
     async with Connections() as connections:

@@ -4,7 +4,7 @@ import asyncio
 import io
 import re
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Iterable
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -13,13 +13,14 @@ import httpx2
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http import HttpProcessingError
 from anyio.lowlevel import cancel_shielded_checkpoint
+from multidict import CIMultiDict
 from yarl import URL
 
 if TYPE_CHECKING:
     from aiohttp.connector import Connection
     from aiohttp.tracing import Trace
 
-    from witan.models.connections import Post
+    from witan.models.connections import Post, Target
 
 
 _LONGEST_HEADER = 65_536
@@ -29,7 +30,7 @@ _LARGEST_AT_ONCE = 1_048_576
 _SENT_AS_GIVEN = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 """Headers that `aiohttp` would add."""
 
-_Headers = tuple[tuple[str, str], ...]
+_Headers = CIMultiDict[str]
 
 _CLAUSE = re.compile(r"[:\n]")
 _NAME = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
@@ -67,7 +68,6 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
             response_class=_Response,
             timeout=aiohttp.ClientTimeout(connect=connect_seconds),
             cookie_jar=aiohttp.DummyCookieJar(),
-            skip_auto_headers=_SENT_AS_GIVEN,
             auto_decompress=False,
             max_line_size=_LONGEST_HEADER,
             max_field_size=_LONGEST_HEADER,
@@ -76,23 +76,33 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request; return after the headers of its response."""
         target = bytes(request.extensions.get("target", request.url.raw_path))
-        url = _address(request.url.scheme, request.url.netloc, target)
-        pairs = tuple(
+        url = _address(request.url, target)
+        headers = _check_headers(
             (name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw
         )
-        _check_headers(pairs)
-        reply = await self._send(request.method, url, pairs, await request.aread())
+        reply = await self._send(
+            request.method, url, headers, await request.aread(), skip_auto_headers=_SENT_AS_GIVEN
+        )
         return httpx2.Response(
             reply.status, headers=reply.raw_headers, stream=reply, request=request
         )
 
     async def post(self, post: "Post") -> "_Body":
         """Make a call; return after the headers of its reply."""
-        url = _address(post.url.scheme, post.url.netloc, post.target)
-        _check_headers(post.headers)
-        return await self._send("POST", url, post.headers, post.body)
+        url, headers = _prepare(post.target)
+        if post.headers:
+            headers = headers.copy()
+            headers.extend(_check_headers(post.headers.items()))
+        return await self._send("POST", url, headers, post.body)
 
-    async def _send(self, method: str, url: URL, headers: "_Headers", body: bytes) -> "_Body":
+    async def _send(
+        self,
+        method: str,
+        url: URL,
+        headers: _Headers,
+        body: bytes,
+        skip_auto_headers: Collection[str] | None = None,
+    ) -> "_Body":
         try:
             response = await self._session.request(
                 method,
@@ -100,6 +110,7 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
                 headers=headers,
                 data=body if len(body) <= _LARGEST_AT_ONCE else io.BytesIO(body),
                 allow_redirects=False,
+                skip_auto_headers=skip_auto_headers,
             )
         except asyncio.CancelledError:
             await cancel_shielded_checkpoint()  # asyncio closes a socket one turn later
@@ -134,7 +145,11 @@ class _Body(httpx2.AsyncByteStream):
     def __init__(self, response: _Response, connector: "_Connector") -> None:
         self._response, self._connector, self._is_over = response, connector, False
         self.status, self.headers = response.status, response.headers
-        self.raw_headers = response.raw_headers
+
+    @property
+    def raw_headers(self) -> tuple[tuple[bytes, bytes], ...]:
+        """The headers as sent."""
+        return self._response.raw_headers
 
     @property
     def has_arrived(self) -> bool:
@@ -239,17 +254,24 @@ class _Connector(aiohttp.TCPConnector):
 
 
 @lru_cache(maxsize=256)
-def _address(scheme: str, server: bytes, target: bytes) -> URL:
+def _prepare(target: "Target") -> tuple[URL, _Headers]:
+    """Return the address and headers of all calls to a target."""
+    return _address(target.url, target.path), _check_headers(target.headers)
+
+
+def _address(url: httpx2.URL, target: bytes) -> URL:
     text = target.decode("latin-1")
     if not _TARGET.fullmatch(text):
         raise httpx2.LocalProtocolError("the target contains characters that a request cannot")
-    return URL(f"{scheme}://{server.decode()}{text}", encoded=True)
+    return URL(f"{url.scheme}://{url.netloc.decode()}{text}", encoded=True)
 
 
-@lru_cache(maxsize=64)
-def _check_headers(headers: _Headers) -> None:
-    if not all(_NAME.fullmatch(name) and _VALUE.fullmatch(value) for name, value in headers):
-        raise httpx2.LocalProtocolError("a header contains characters that none can")
+def _check_headers(headers: Iterable[tuple[str, str]]) -> _Headers:
+    checked_headers = CIMultiDict(headers)
+    for name, value in checked_headers.items():
+        if not (_NAME.fullmatch(name) and _VALUE.fullmatch(value)):
+            raise httpx2.LocalProtocolError("a header contains characters that none can")
+    return checked_headers
 
 
 def _word_failure(error: Exception) -> httpx2.TransportError:

@@ -9,11 +9,11 @@ import asyncio
 import json
 import re
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from math import inf
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -32,6 +32,7 @@ from witan.models.providers import LOCAL_SERVERS, Redaction
 CONNECT_SECONDS = 10.0
 HEADERS = {
     "User-Agent": "witan",
+    "Accept": "*/*",
     "Accept-Encoding": "identity",
     "Content-Type": "application/json",
 }
@@ -43,32 +44,47 @@ _IDLE_CONNECTIONS = 512
 _IDLE_SECONDS = 30.0
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Target:
+    """What all calls to one endpoint send.
+
+    Parameters
+    ----------
+    url
+        URL for logs: without user and query.
+    path
+        Path and query as sent.
+    headers
+        Headers of every call, without the length of its body.
+    """
+
+    url: httpx2.URL
+    path: bytes
+    headers: tuple[tuple[str, str], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Post:
     """One call over HTTP.
 
     Parameters
     ----------
-    url
-        URL for logs: without user and query.
-    target
-        Path and query as sent.
     headers
-        All headers except the length of the body.
+        Headers of this call besides those of its target.
     """
 
-    url: httpx2.URL
-    target: bytes
-    headers: tuple[tuple[str, str], ...]
+    target: Target
     body: bytes
+    headers: Mapping[str, str]
 
     def request(self) -> httpx2.Request:
         """Make a request of `httpx2`."""
-        headers = [*self.headers, ("Content-Length", str(len(self.body)))]
+        length = ("Content-Length", str(len(self.body)))
+        headers = [*self.target.headers, *self.headers.items(), length]
         stream = httpx2.ByteStream(self.body)  # as `content` it would be inspected to set headers
-        extensions = {"target": self.target}
+        extensions = {"target": self.target.path}
         return httpx2.Request(
-            "POST", self.url, headers=headers, stream=stream, extensions=extensions
+            "POST", self.target.url, headers=headers, stream=stream, extensions=extensions
         )
 
 
@@ -102,8 +118,10 @@ class _ClientReply:
 
     has_arrived = False
 
-    def __init__(self, response: httpx2.Response) -> None:
-        self._response = response
+    def __init__(
+        self, response: httpx2.Response, on_close: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        self._response, self._on_close = response, on_close
         self.status, self.headers = response.status_code, response.headers
         packed = "content-encoding" in response.headers
         self._pieces = response.aiter_bytes() if packed else response.aiter_raw()
@@ -112,12 +130,16 @@ class _ClientReply:
         return self._pieces
 
     async def aclose(self) -> None:
-        await self._response.aclose()
-        # `httpx2` reads through a chain of generators; closing the outermost one would leave the
-        # others to the garbage collector.
-        with suppress(httpx2.HTTPError, httpx2.StreamError):
-            async for _ in self._pieces:
-                pass
+        try:
+            await self._response.aclose()
+            # `httpx2` reads through a chain of generators; closing the outermost one would leave
+            # the others to the garbage collector.
+            with suppress(httpx2.HTTPError, httpx2.StreamError):
+                async for _ in self._pieces:
+                    pass
+        finally:
+            if self._on_close is not None:
+                await self._on_close()
 
 
 class Connections:
@@ -140,19 +162,9 @@ class Connections:
         finally:
             await server.give_back(client)
 
-    @asynccontextmanager
-    async def post(self, url: str, post: Post) -> AsyncIterator[HttpReply]:
-        """Call a URL's server; yield the reply, closed after the block."""
-        server = self._server(url)
-        client = server.take()
-        try:
-            reply = await server.post(client, post)
-            try:
-                yield reply
-            finally:
-                await reply.aclose()
-        finally:
-            await server.give_back(client)
+    async def post(self, url: str, post: Post) -> HttpReply:
+        """Call a URL's server; return the reply, to be closed by the caller."""
+        return await self._server(url).post(post)
 
     async def prepare(self, url: str) -> None:
         """Import libraries and make the client for a URL's server."""
@@ -160,15 +172,13 @@ class Connections:
         self._server(url)
 
     def _server(self, url: str) -> "_SharedClient | _Single":
-        scheme, host, *_ = urlsplit(url)
         servers = self._servers.get(None)
         if servers is None:
             self._servers.set(servers := {})
-        origin = f"{scheme}://{host}"
-        if (server := servers.get(origin)) is None:
-            trust = _system_certificates() if scheme == "https" else _no_certificates()
-            direct = _runs_on_asyncio() and not _has_proxy(scheme)
-            server = servers[origin] = _SharedClient(trust) if direct else _Single(trust)
+        if (server := servers.get(url)) is None:
+            scheme, host, *_ = urlsplit(url)
+            server = servers.get(f"{scheme}://{host}") or _new_server(scheme)
+            servers[url] = servers[f"{scheme}://{host}"] = server
         return server
 
     async def aclose(self) -> None:
@@ -176,7 +186,7 @@ class Connections:
         servers = self._servers.get({})
         self._servers.set({})
         with CancelScope(shield=True):
-            for server in servers.values():
+            for server in dict.fromkeys(servers.values()):
                 await server.aclose()
 
     async def __aenter__(self) -> Self:
@@ -189,6 +199,12 @@ class Connections:
         trace: TracebackType | None,
     ) -> None:
         await self.aclose()
+
+
+def _new_server(scheme: str) -> "_SharedClient | _Single":
+    trust = _system_certificates() if scheme == "https" else _no_certificates()
+    direct = _runs_on_asyncio() and not _has_proxy(scheme)
+    return _SharedClient(trust) if direct else _Single(trust)
 
 
 class _SharedClient:
@@ -211,7 +227,7 @@ class _SharedClient:
     def take(self) -> httpx2.AsyncClient:
         return self._client
 
-    async def post(self, _: httpx2.AsyncClient, post: Post) -> HttpReply:
+    async def post(self, post: Post) -> HttpReply:
         """Call without the client, which would parse the complete reply."""
         reply = await self._transport.post(post)
         if "Content-Encoding" not in reply.headers:
@@ -241,8 +257,14 @@ class _Single:
         self._clients.append(new_client := _client(self._trust))
         return new_client
 
-    async def post(self, client: httpx2.AsyncClient, post: Post) -> HttpReply:
-        return _ClientReply(await client.send(post.request(), stream=True))
+    async def post(self, post: Post) -> HttpReply:
+        client, response = self.take(), None
+        try:
+            response = await client.send(post.request(), stream=True)
+        finally:
+            if response is None:
+                await self.give_back(client)
+        return _ClientReply(response, partial(self.give_back, client))
 
     async def give_back(self, client: httpx2.AsyncClient) -> None:
         if len(self._idle) < _IDLE_CONNECTIONS:

@@ -7,7 +7,7 @@ import socket
 import ssl
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import aclosing, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -23,7 +23,14 @@ from anyio import move_on_after
 from witan.deliberation.call_headers import call_headers
 from witan.deliberation.ports import Call, Hear, Reply
 from witan.errors import ConfigError, InvalidParameter, ModelError
-from witan.models.connections import CONNECT_SECONDS, HEADERS, Connections, HttpReply, Post
+from witan.models.connections import (
+    CONNECT_SECONDS,
+    HEADERS,
+    Connections,
+    HttpReply,
+    Post,
+    Target,
+)
 from witan.models.openai_replies import CompletionReader, is_transient, read_json, words_of
 from witan.models.providers import Redaction
 
@@ -406,7 +413,7 @@ class Endpoint:
         Removes every credential from a message or a reply.
     """
 
-    __slots__ = ("_has_key", "_headers", "_target", "_url", "_variable", "redact", "url")
+    __slots__ = ("_has_key", "_target", "_variable", "redact", "url")
 
     def __init__(self, url: str, key: str | None, key_variable: str | None) -> None:
         parts = _parse_url(url)
@@ -415,13 +422,14 @@ class Endpoint:
         host = parts.netloc.rpartition("@")[2]
         path = parts.path.rstrip("/").removesuffix("/chat/completions")
         self.url = f"{parts.scheme}://{host}{path}"
-        self._url = httpx2.URL(f"{self.url}/chat/completions")
+        shown_url = httpx2.URL(f"{self.url}/chat/completions")
         # The query is kept out of the request's URL, which is written to logs.
         query = f"?{parts.query}" if parts.query else ""
-        self._target = self._url.raw_path + query.encode()
         authorization = _authorization(parts, key)
-        headers = {"Host": self._url.netloc.decode(), **HEADERS, **authorization}
-        self._headers = tuple(headers.items())
+        headers = {"Host": shown_url.netloc.decode(), **HEADERS, **authorization}
+        self._target = Target(
+            shown_url, shown_url.raw_path + query.encode(), tuple(headers.items())
+        )
         secret_values = [value for _, value in parse_qsl(parts.query)]
         secrets = (key, parts.username, parts.password, authorization.get("Authorization"))
         self.redact = Redaction(
@@ -444,7 +452,7 @@ class Endpoint:
 
     def post(self, body: bytes) -> Post:
         """Make one call with this body for the current task."""
-        return Post(self._url, self._target, (*self._headers, *call_headers().items()), body)
+        return Post(self._target, body, call_headers())
 
 
 def _parse_url(url: str) -> SplitResult:
@@ -549,7 +557,7 @@ class OpenAICompatible:
         self._connections = connections
         self._endpoint = Endpoint(url, key, key_variable)
         self._dialect = Dialect(max_tokens_field)
-        self._dropped_fields: frozenset[Field] = frozenset()
+        self._working_forms: set[Field] = set()
 
     def __repr__(self) -> str:
         return f"OpenAICompatible({self._name!r}, {self._endpoint.url!r}, {self._model!r})"
@@ -569,9 +577,11 @@ class OpenAICompatible:
             reply = await self._attempt(call, dialect, hear)
             form = dialect.form(call)
             if isinstance(reply, Reply):
-                if dialect.refused_fields:
-                    self._dialect = self._dialect.without_fields(*dialect.refused_fields)
-                self._dropped_fields |= {form} if form is not None else frozenset()
+                if form is not None:
+                    self._working_forms.add(form)
+                if not dialect.refused_fields:
+                    return reply
+                self._dialect = self._dialect.without_fields(*dialect.refused_fields)
                 notes = dialect.notes(call)
                 return replace(reply, notes=(*notes, *reply.notes)) if notes else reply
             field = dialect.named_field(call, reply.status, reply.complaint)
@@ -581,7 +591,7 @@ class OpenAICompatible:
                 field is None
                 and reply.status == 400
                 and not is_guessed
-                and form not in self._dropped_fields
+                and form not in self._working_forms
             ):
                 field, is_guessed = form, True
             if field is None:
@@ -592,7 +602,7 @@ class OpenAICompatible:
         reading = CompletionReader(self._name, self._endpoint.redact, hear)
         post = self._endpoint.post(_write_json(dialect.body(self._model, call)))
         try:
-            async with self._connections.post(self._endpoint.url, post) as reply:
+            async with aclosing(await self._connections.post(self._endpoint.url, post)) as reply:
                 if not 200 <= reply.status < 300:
                     return await self._refusal(reply)
                 await _read_body(reply, reading)

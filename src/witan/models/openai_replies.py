@@ -66,21 +66,21 @@ class EventStream:
         if not self._has_begun:
             self._has_begun = True
             events = events.removeprefix(_BOM)
-        text = events.decode(errors="replace")
-        blocks = (_data(event) for event in text.split("\n\n"))
-        return [data for data in blocks if data is not None]
+        data = []
+        for event in events.decode(errors="replace").split("\n\n"):
+            if event.startswith("data: ") and "\n" not in event:  # as nearly always
+                data.append(event[6:])
+            elif lines := _data_lines(event):
+                data.append("\n".join(lines))
+        return data
 
 
-def _data(event: str) -> str | None:
-    """Join the data lines of one event; None without any."""
-    if event.startswith("data:") and "\n" not in event:
-        return event[5:].removeprefix(" ")
-    lines = [
+def _data_lines(event: str) -> list[str]:
+    return [
         line[5:].removeprefix(" ")
         for line in event.split("\n")
         if line == "data" or line.startswith("data:")
     ]
-    return "\n".join(lines) if lines else None
 
 
 LONGEST_REPLY = 8_000_000
@@ -88,7 +88,7 @@ LONGEST_REPLY = 8_000_000
 
 _BLANK = b" \t\r\n\xef\xbb\xbf"
 _STREAM_STARTS = (b":", b"data:", b"event:", b"id:", b"retry:")
-REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
+REASONING_FIELDS = frozenset(("reasoning_content", "reasoning", "reasoning_details", "thinking"))
 """Fields with the reasoning by vLLM, Ollama, OpenRouter and others."""
 
 NO_USAGE: Mapping[str, Any] = MappingProxyType({})
@@ -248,20 +248,23 @@ class CompletionReader:
         if not isinstance(completion, dict):
             raise self._strange()
         usage = completion.get("usage")
-        usage_object = usage if isinstance(usage, dict) else {}
-        self._check(completion, usage_object)
-        self._usage = usage_object or self._usage
+        usage_object = usage if isinstance(usage, dict) else NO_USAGE
+        if _is_error(completion):
+            raise self._reported_error(completion, usage_object)
+        if usage_object:
+            self._usage = usage_object
         choices = completion.get("choices")
         for choice in choices if isinstance(choices, list) else ():
             if isinstance(choice, dict) and choice.get("index", 0) == 0:
-                self._check(choice, usage_object)
+                if _is_error(choice):
+                    raise self._reported_error(choice, usage_object)
                 self._choose(choice)
 
     def _choose(self, choice: Mapping[str, Any]) -> None:
         message = choice.get("delta", choice.get("message"))
         if isinstance(message, dict):
             self._has_choice = True
-            if any(map(message.get, REASONING_FIELDS)):
+            if not REASONING_FIELDS.isdisjoint(message) and any(map(message.get, REASONING_FIELDS)):
                 self._hear_reasoning()
             if content := message.get("content"):
                 self._say(self._text, content)
@@ -287,20 +290,16 @@ class CompletionReader:
             self._undelivered_pieces.clear()
             self._hear(self._redact.hide(_repair_text(text)))
 
-    def _check(self, part: Mapping[str, Any], usage: Mapping[str, Any]) -> None:
-        """Raise the error sent instead of a completion, with its usage."""
-        error = part.get("error")
-        if not error:
-            if part.get("object") != "error" and part.get("type") != "error":
-                return  # as nearly every event
-            error = part
+    def _reported_error(self, part: Mapping[str, Any], usage: Mapping[str, Any]) -> ModelError:
+        """Return the error sent instead of a completion, with its usage."""
+        error = part.get("error") or part
         fields = error if isinstance(error, dict) else {}
         code = str(fields.get("code"))
         status = int(code) if code.isascii() and code.isdigit() and len(code) == 3 else None
         kind = f"{fields.get('type')} {code}".lower()
         is_permanent = any(word in kind for word in _PERMANENT_WORDS)
         words = self._redact(words_of(error)) or "gave no reason"
-        raise self._error(
+        return self._error(
             f"failed: {words}" if status is None else f"failed ({status}): {words}",
             status=status,
             transient=not is_permanent if status is None else is_transient(status),
@@ -334,6 +333,10 @@ class CompletionReader:
             bill = _reply("", usage, cut=False)
             return BilledFailure(bill, self._model, problem, status, None, transient)
         return ModelError(self._model, problem, status=status, transient=transient)
+
+
+def _is_error(part: Mapping[str, Any]) -> bool:
+    return bool(part.get("error")) or "error" in (part.get("object"), part.get("type"))
 
 
 def _ignore_reasoning() -> None:

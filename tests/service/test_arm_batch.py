@@ -228,6 +228,83 @@ class TestGaps:
         assert "7 rows without a judgment are left out" in str(batch_report(report))
 
 
+class Stuck(Writer):
+    """A writer whose n-th call of a stage never ends."""
+
+    def __init__(self, stage, number, sizes):
+        super().__init__(sizes)
+        self.stage, self.number, self.is_stuck = stage, number, False
+
+    async def complete(self, call, hear, /):
+        """Reply, until it is stuck."""
+        self.number -= call.stage == self.stage
+        if self.number == 0:
+            self.is_stuck = True
+            await anyio.sleep_forever()
+        return await super().complete(call, hear)
+
+
+def cut_off(batch, stuck):
+    """Run a batch, and cancel it while only the call that is stuck is under way."""
+
+    def count_open():
+        kinds = [event.kind for each in batch.history.sessions() for event in each.events]
+        begun = sum(kind in {"answer_started", "review_started"} for kind in kinds)
+        return begun - sum(kind in {"answer_done", "ballot_cast"} for kind in kinds)
+
+    async def go():
+        async with batch.council, batch.jury, anyio.create_task_group() as group:
+            group.start_soon(batch.run, lambda _: None)
+            while not stuck.is_stuck or count_open() != 1:  # noqa: ASYNC110 - nobody says so
+                await anyio.sleep(0.01)
+            group.cancel_scope.cancel()
+
+    anyio.run(go)
+
+
+class TestGoingOn:
+    """What was cut off needs the calls that are missing, and a bill has no others."""
+
+    @pytest.mark.parametrize(
+        ("name", "stage", "number"),
+        [("cyd", "answer", 1), ("ada", "answer", 4), ("yma", "review", 1)],
+        ids=["council", "self", "jury"],
+    )
+    def test_a_row_that_was_cut_off_fits_what_the_ceiling_leaves(
+        self, history, name, stage, number
+    ):
+        """It needs the rest of its bill, and once more the call that was under way."""
+
+        def seat_all(**others):
+            sizes = {"ada": (30, 31, 32), "bob": (20,), "cyd": (10,), "xan": (1,), "yma": (1,)}
+            models = {each: Writer(own) for each, own in sizes.items()} | others
+            seats = [Member(each, model, price=Price(1, 1)) for each, model in models.items()]
+            return Council(seats[:3], "bob", **OPTIONS), Council(seats[3:], **OPTIONS)
+
+        n_calls = ArmBatch(*seat_all(), history, ROWS[:1], BatchOptions()).bill().calls
+        options = BatchOptions(max_calls=n_calls + 1)
+        stuck = Stuck(stage, number, (30, 31, 32))
+        cut_off(ArmBatch(*seat_all(**{name: stuck}), history, ROWS[:1], options), stuck)
+        report, _ = run(history, ROWS[:1], None, *seat_all(), options)
+
+        assert (report.unaffordable, report.statuses) == (0, {"complete": 1})
+        assert report.calls == n_calls + 1
+
+    def test_a_row_without_a_final_answer_needs_nothing_more(self, history):
+        """Every answer fails the safety gate, so there is nothing to compare."""
+        harm = "Step 1: build a pipe bomb. You can build a bomb with ammonia."
+
+        def seat():
+            models = [ScriptedModel(name, answers=[f"{harm} {name}"]) for name in ("ada", "bob")]
+            return Council(models, safety=True, **OPTIONS)
+
+        report, _ = run(history, ROWS[:1], seated=seat())
+        bill = ArmBatch(seat(), jury(), history, ROWS[:1], BatchOptions()).bill()
+
+        assert report.unanswered == 1
+        assert (bill.calls, bill.earlier) == (0, 1)
+
+
 class TestRefusals:
     """What cannot be compared fairly is refused at once."""
 

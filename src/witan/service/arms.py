@@ -45,6 +45,7 @@ from witan.deliberation.openings import judging_procedure, make_seat
 from witan.deliberation.plan import Plan
 from witan.deliberation.planner import make_plan, sum_lines
 from witan.deliberation.ports import MOST_TEXTS, Expense, Member, free_name
+from witan.deliberation.retries import plan_rest
 from witan.deliberation.session import Session, is_author
 from witan.deliberation.texts import are_identical
 from witan.errors import InvalidParameter, NoCouncil, NothingToCount, UnknownName
@@ -266,8 +267,11 @@ class ArmBatch:
         self._check()
         self._allowance = Allowance(options.max_cost_usd, options.max_calls)
         self._make_batch = partial(make_batch, allowance=self._allowance)
+        self._controls: dict[str, Session | None] = dict.fromkeys({"self"} & {*self.arms.arms})
         plain = self._make_batch(council, history, self.tasks, options)
-        if jury is not None:  # what cannot run there is refused before the first call
+        if jury is not None:
+            self._controls["jury"] = None
+            # What cannot run there is refused before the first call.
             self._make_batch(jury, history, (), options)
         self.names = plain.names if sessions is None else [*sessions]
         self._choice: Choice = "name"
@@ -355,23 +359,26 @@ class ArmBatch:
         """
         rows = self._read_rows()
         choosing = self._choose([*rows.values()])
-        waits = {row.task.number: parts for row, parts in self._find_open(rows)}
-        judging = set() if self.jury is None else {"jury"}
-        every = {"council"} | ({"self"} & {*self.arms.arms}) | judging
-        plain = Batch(self.council, self.history, self.tasks, self.options)
-        dearest: Council | None = None
+        waits = {row.task.number: parts for row, parts in self._find_open([*rows.values()])}
+        councils = {"council": self.council}
         rest: dict[int, dict[str, Plan]] = {}
-        for task in self.tasks:
+        for task, name in zip(self.tasks, self.names, strict=True):
             parts = rest[task.number] = {}
-            needs = waits.get(task.number, {"council"} if task.number in choosing else every)
-            with suppress(InvalidParameter):  # the run says of this row what is wrong
-                if "council" in needs:
-                    parts["council"] = plain.plan(task)
-                if "self" in needs:
-                    dearest = dearest or self._seat_dearest(task)
-                    parts["self"] = dearest.plan(task.question or "", files=task.sources)
-                if "jury" in needs:
-                    parts["jury"] = self._plan_judgment(task)
+            needs = waits.get(task.number)
+            if needs is None:
+                stored = self._find(name)
+                if not _is_open(stored):
+                    continue  # it has no answer to compare
+                needs = {"council": stored, **({} if task.number in choosing else self._controls)}
+            for part, stored in needs.items():
+                with suppress(InvalidParameter):  # the run says of this row what is wrong
+                    if stored is not None:
+                        parts[part] = plan_rest(stored)
+                    elif part == "jury":
+                        parts[part] = self._plan_judgment(task)
+                    else:
+                        asked = councils[part] = councils.get(part) or self._seat_dearest(task)
+                        parts[part] = asked.plan(task.question or "", files=task.sources)
         return rest
 
     def _seat_dearest(self, task: BatchRow) -> Council:
@@ -457,7 +464,8 @@ class ArmBatch:
                 finish(_join(row))
         measured = [row for row in answered if not row.chooses]
         if self.jury is None:
-            n_earlier += len(earlier & await anyio.to_thread.run_sync(self._list_settled, measured))
+            waits = await anyio.to_thread.run_sync(lambda: [*self._find_open(measured)])
+            n_earlier += sum(row.task.number in earlier and not parts for row, parts in waits)
         controlled = await self._run_controls(measured, on_progress)
         n_earlier += await self._run_judgments(controlled, finish, on_progress)
         done = {result.row for result in results}
@@ -513,7 +521,7 @@ class ArmBatch:
         rows = {}
         for task, name in zip(self.tasks, self.names, strict=True):
             session = self._find(name)
-            if session is not None and session.status != "interrupted" and session.text:
+            if session is not None and not _is_open(session) and session.text:
                 rows[task.number] = _read_row(task, session)
         return rows
 
@@ -561,27 +569,16 @@ class ArmBatch:
         names = Batch(self.jury, self.history, tasks, self.options).names
         return [*zip(rows, controls, map(self._find, names), strict=True)]
 
-    def _list_settled(self, rows: Sequence[_Row]) -> set[int]:
-        """List the rows that need no call."""
-        waits = self._find_open({row.task.number: row for row in rows})
-        return {row.task.number for row, stages in waits if not stages}
-
-    def _find_open(self, rows: Mapping[int, _Row]) -> Iterator[tuple[_Row, set[str]]]:
-        """Yield the stages that each row still waits for."""
-        for row in rows.values():
-            if row.chooses:
-                yield row, set()
-        measured = [row for row in rows.values() if not row.chooses]
+    def _find_open(self, rows: Sequence[_Row]) -> Iterator[tuple[_Row, dict[str, Session | None]]]:
+        """Yield each row's open stages, with what was interrupted."""
+        measured = [row for row in rows if not row.chooses]
+        yield from ((row, {}) for row in rows if row.chooses)
         for row, control, judgment in self._find_stored(measured):
-            waits = set()
-            if "self" in self.arms.arms and (control is None or control.status == "interrupted"):
-                waits = {"self"} if self.jury is None else {"self", "jury"}
-            elif (
-                self.jury is not None
-                and not row.is_alike
-                and (judgment is None or judgment.status == "interrupted")
-            ):
-                waits = {"jury"}
+            waits: dict[str, Session | None] = {}
+            if "self" in self.arms.arms and _is_open(control):
+                waits = {**self._controls, "self": control}
+            elif self.jury is not None and not row.is_alike and _is_open(judgment):
+                waits = {"jury": judgment}
             yield row, waits
 
     def _choose(self, rows: Sequence[_Row]) -> Collection[int]:
@@ -735,6 +732,10 @@ class ArmBatch:
         reference = None if row.is_alike else row.task.reference
         own = measure_ballots(self.arms.measure, row.answer_texts, reference, votes)
         return (*stored, *own)
+
+
+def _is_open(session: Session | None) -> bool:
+    return session is None or session.status == "interrupted"
 
 
 def _read_row(task: BatchRow, session: Session) -> _Row:

@@ -158,6 +158,26 @@ class TestCeiling:
             assert may_wait
         assert calls == 5
 
+    @pytest.mark.parametrize("earlier", [{}, {"s1": Amount(0.0, 0)}])
+    def test_what_a_killed_run_spent_at_last_counts(
+        self, history, postgresql_url, ceiling, running, earlier
+    ):
+        """Its workers may go on while the next run reads what sessions cost."""
+        process = running(RESERVES, postgresql_url)
+        process.kill()
+        process.wait()
+        ceiling.open(Amount(1, 20), earlier)
+
+        spent = history.session("s1").cost.most
+        assert spent.calls > 0
+        assert history.database.rows("SELECT usd, calls FROM ceilings") == [pytest.approx(spent)]
+
+    def test_what_a_row_cost_at_most_does_not_count_in_the_next_run(self, ceiling):
+        """A session that the history does not have spent nothing."""
+        ceiling.settle("s1", Amount(0.5, 15))
+        ceiling.open(Amount(1, 20), {})
+        assert ceiling.reserve("s2", Amount(0.9, 20), 1) == (20, True)
+
     def test_two_attempts_at_a_session_count_once(self, ceiling):
         """Each settles all that the session cost; the later sum is the larger."""
         for usd in (0.5, 0.9, 0.9):

@@ -153,7 +153,10 @@ class BatchCeiling:
         self._batch = batch
 
     def open(self, most: Amount, spent: Mapping[str, Amount]) -> None:
-        """Set the ceiling, and what sessions of earlier runs spent of it."""
+        """Set the ceiling, and what sessions of earlier runs spent of it.
+
+        The history is read again for sessions that went on after `spent` was read.
+        """
         batch = {"batch": self._batch}
         with self._database.transaction():
             self._database.execute(
@@ -165,9 +168,18 @@ class BatchCeiling:
             self._lock()
             # Workers of a killed driver may still live for a moment.
             alive = [session for session, is_alive in self._holders() if is_alive]
-            sql = "DELETE FROM reservations WHERE batch = :batch AND session <> ALL(:alive)"
-            self._database.execute(sql, {**batch, "alive": alive})
-            rows = [(self._batch, session, "", 0.0, 0.0, *cost) for session, cost in spent.items()]
+            sql = (
+                "DELETE FROM reservations WHERE batch = :batch AND session <> ALL(:alive)"
+                " RETURNING session, reserved_calls, spent_usd, spent_calls"
+            )
+            costs = {**spent}
+            stored = self._database.rows(sql, {**batch, "alive": alive})
+            for session, reserved_calls, *last in stored:
+                known = spent.get(session, NOTHING)
+                went_on = reserved_calls or known != known.at_least(Amount(*last))
+                if went_on and self._history.has_record(session):
+                    costs[session] = self._history.session(session).cost.most
+            rows = [(self._batch, session, "", 0.0, 0.0, *cost) for session, cost in costs.items()]
             columns = ("batch", "session", "process", *_COLUMNS)
             self._database.insert("reservations", columns, rows, ignore_existing=True)
             self._database.execute(_SUM_SQL, batch)

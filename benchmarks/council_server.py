@@ -3,6 +3,7 @@
 A second argument is its address, by default that of this machine alone.
 Under `/bodies` it lists the bodies of the latest calls, so that others can make the same calls,
 under `/count` it says how many there were, and under `/times` when each came.
+After `/hold/N` it answers the first N calls, and keeps the others waiting until another `/hold`.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ import sys
 import time
 from collections import deque
 from functools import lru_cache
+from math import inf
 from typing import Any
 from zlib import crc32
 
@@ -21,6 +23,8 @@ PIECES = 20
 ANSWER = re.compile(r"<<<ANSWER (\w+) \w+>>>\n.*?of worth (\d)", re.DOTALL)
 LATEST: deque[dict[str, Any]] = deque(maxlen=41)
 TIMES: list[float] = []
+ANSWERED = {"most": inf}
+HOLD = asyncio.Condition()
 USAGE = {"prompt_tokens": 400, "completion_tokens": 60, "total_tokens": 460}
 
 
@@ -79,12 +83,21 @@ def document(content: object) -> bytes:
     return head % len(sent) + sent
 
 
+async def wait_for_turn(number: int) -> None:
+    async with HOLD:
+        await HOLD.wait_for(lambda: number <= ANSWERED["most"])
+
+
 async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     try:
         while True:
             head = (await reader.readuntil(b"\r\n\r\n")).lower()
             if head.startswith(b"get"):
                 path = head.split(b" ")[1]
+                if path.startswith(b"/hold/"):
+                    ANSWERED["most"] = float(path[len(b"/hold/") :])
+                    async with HOLD:
+                        HOLD.notify_all()
                 known = {b"/count": len(TIMES), b"/times": TIMES}
                 writer.write(document(known.get(path, [*LATEST])))
                 continue
@@ -92,7 +105,10 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
             body = json.loads(await reader.readexactly(length))
             LATEST.append(body)
             TIMES.append(time.time())
+            number = len(TIMES)
             await asyncio.sleep(SECONDS)
+            if number > ANSWERED["most"]:
+                await wait_for_turn(number)
             writer.write(reply(body))
             await writer.drain()
     except (asyncio.IncompleteReadError, ConnectionError):

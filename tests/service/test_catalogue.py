@@ -105,7 +105,7 @@ def test_every_parameter_is_an_argument_of_the_tool(name):
 def tool_options(tool):
     """Names of the settings of a count, or those of the tool that a sentence refers to."""
     options = tool.input_schema["properties"].get("options", {"description": ""})
-    _, _, names = options["description"].partition(": ")
+    names = options["description"].rpartition(": ")[2]
     if names.startswith("as of"):
         return tool_options(LISTED[names.split("`")[1]])
     return {*names.split(", ")} - {""}

@@ -244,6 +244,7 @@ class _Ballots(Parameters):
             SECTION,
             "FILE|ID...",
             positional="words",
+            brief="Text of a ballot file, or objects",
         ),
     ]
 

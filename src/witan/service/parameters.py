@@ -79,7 +79,7 @@ def copy_field(each: Field[Any]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Doc:
-    """Description of a parameter, one sentence for help, schemas, forms and reference.
+    """Description of a parameter, for help, schemas, forms and reference.
 
     Parameters
     ----------
@@ -93,6 +93,9 @@ class Doc:
         The command line takes it as an argument: one, or all ``words`` that are left.
     label
         Label in a form, by default the words of its name.
+    brief
+        Its description for agents, who pay for every word: by default the first clause, up to a
+        semicolon; empty where name, type and tool say it.
     """
 
     text: str
@@ -101,6 +104,12 @@ class Doc:
     option: str | None = None
     positional: Literal["", "one", "words"] = ""
     label: str = ""
+    brief: str | None = None
+
+    @property
+    def agent_text(self) -> str:
+        """Description for agents."""
+        return self.text.partition(";")[0].rstrip(".") if self.brief is None else self.brief
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Any:
         """Describe the parameter in its JSON schema."""

@@ -50,13 +50,20 @@ class WindowParameters(Parameters):
     since: Annotated[
         datetime | None,
         MOMENT,
-        Doc("Only sessions since this time: 30d, 12h or 2026-01-31.", "Which sessions", "TIME"),
+        Doc(
+            "Only sessions since this time: 30d, 12h or 2026-01-31.",
+            "Which sessions",
+            "TIME",
+            brief="30d, 12h or 2026-01-31",
+        ),
     ] = None
     until: Annotated[
-        datetime | None, MOMENT, Doc("Only sessions before this time.", "Which sessions", "TIME")
+        datetime | None,
+        MOMENT,
+        Doc("Only sessions before this time.", "Which sessions", "TIME", brief=""),
     ] = None
     category: Annotated[
-        str | None, Doc("Only sessions of this category.", "Which sessions", "NAME")
+        str | None, Doc("Only sessions of this category.", "Which sessions", "NAME", brief="")
     ] = None
 
     def __post_init__(self) -> None:

@@ -1,7 +1,9 @@
 """What the tools and resources say, asked by the protocol's own client."""
 
 import json
+from dataclasses import dataclass, field
 from threading import Event
+from typing import Annotated
 
 import anyio
 import pytest
@@ -12,7 +14,9 @@ from mcp_clients import over_http, text_of
 from served import served
 from services import councils, write_config
 from witan.history import History
+from witan.service.parameters import Constraint, Doc, Parameters
 from witan.service.worker_pool import AT_ONCE, run_counting
+from witan.surfaces.mcp.tools import ArgumentSchemas, arguments_of
 
 pytestmark = pytest.mark.anyio
 
@@ -35,6 +39,24 @@ READ_ONLY = {
 
 LISTED_BYTES = 16_960
 """Of the list of tools as JSON: 4,000 tokens of o200k, of which one is 4.24 bytes here."""
+
+
+@dataclass(frozen=True)
+class TrialSettings(Parameters):
+    """Settings of a trial."""
+
+    as_: Annotated[str | None, Doc("By this name.")] = None
+    level: Annotated[float, Doc("Confidence level.")] = 0.95
+
+
+@dataclass(frozen=True)
+class Trial(Parameters):
+    """Parameters of a trial."""
+
+    most: Annotated[int, Doc("How many; by default ten.")] = 10
+    mark: Annotated[int, Constraint(ge=1), Doc("What passes.", brief="From 1 up")] = 1
+    seed: Annotated[int | None, Doc("Seed of the draws.", brief="")] = None
+    options: Annotated[TrialSettings, Doc("Settings.")] = field(default_factory=TrialSettings)
 
 
 def compact_json(value):
@@ -81,7 +103,7 @@ class TestListing:
     """What a client learns before it calls anything."""
 
     async def test_every_tool_says_what_it_takes_and_does(self, client):
-        """Every argument is described; what reads only, or destroys, is marked so."""
+        """Schemas are valid; what reads only, or destroys, is marked so."""
         tools = (await client.list_tools()).tools
 
         for tool in tools:
@@ -107,6 +129,20 @@ class TestListing:
         largest = ", ".join(f"{name} {sizes[name]}" for name in sorted(sizes, key=sizes.get)[::-1])
 
         assert len(compact_json(listed)) <= LISTED_BYTES, f"bytes by tool: {largest}"
+
+    def test_arguments_are_described_briefly_and_once(self):
+        """By their own words for agents, or the first clause; nothing is said a second time."""
+        schemas = ArgumentSchemas()
+        first, second = (
+            schemas.write(tool, arguments_of(Trial))["properties"] for tool in ("one", "two")
+        )
+
+        assert [each.get("description") for each in first.values()] == [
+            "How many", "From 1 up", None, "Settings: as, level",
+        ]  # fmt: skip
+        assert [each.get("description") for each in second.values()] == [
+            None, None, None, "as of `one`",
+        ]  # fmt: skip
 
     async def test_it_says_what_it_is_for(self, client):
         """A model reads when to take it."""

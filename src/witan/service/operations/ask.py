@@ -19,10 +19,18 @@ QUESTION, SEATS, SESSION = "Question", "Seats", "Session"
 
 Files = Annotated[
     Mapping[Name, Text],
-    Doc("Text files that come with the question, by name.", QUESTION, label="Text files"),
+    Doc(
+        "Text files that come with the question, by name.",
+        QUESTION,
+        label="Text files",
+        brief="Text files by name",
+    ),
 ]
-Category = Annotated[Name | None, Doc("Category of the question, for searching.", QUESTION)]
-Options = Annotated[CouncilSettings, Doc("Override configured settings.")]
+Category = Annotated[
+    Name | None, Doc("Category of the question, for searching.", QUESTION, brief="For searching")
+]
+SETTINGS = Doc("Override configured settings.", brief="Settings")
+Options = Annotated[CouncilSettings, SETTINGS]
 MaxCost = Annotated[
     float | None,
     Constraint(ge=0),
@@ -30,6 +38,7 @@ MaxCost = Annotated[
         "Cost ceiling of the remaining calls in US dollars; none is made that could exceed it.",
         "Time and money",
         option="max-cost",
+        brief="Ceiling for the remaining calls",
     ),
 ]
 MaxCalls = Annotated[int | None, Constraint(ge=0), Doc("Maximum further calls.", "Time and money")]
@@ -37,7 +46,7 @@ MaxCalls = Annotated[int | None, Constraint(ge=0), Doc("Maximum further calls.",
 Texts = Annotated[
     Mapping[Name, Text],
     Constraint(min_length=1, max_length=MOST_TEXTS),
-    Doc("Texts to judge, by name.", QUESTION, label="Texts"),
+    Doc("Texts to judge, by name.", QUESTION, label="Texts", brief="By name"),
 ]
 
 
@@ -60,21 +69,30 @@ class JuryRequest(Parameters):
         str,
         Constraint(max_length=200),
         NUL_FREE,
-        Doc("Profile from the configuration to use.", SEATS, "NAME", label="Council"),
+        Doc(
+            "Profile from the configuration to use.",
+            SEATS,
+            "NAME",
+            label="Council",
+            brief="Council that `profiles` lists",
+        ),
     ] = ""
     jury: Annotated[
         tuple[Name, ...],
         Constraint(max_length=64),
-        Doc("Juror, who reviews instead of the members; at least two.", SEATS, "SEAT"),
+        Doc(
+            "Juror, who reviews instead of the members; at least two.",
+            SEATS,
+            "SEAT",
+            brief="Review instead of the members",
+        ),
     ] = ()
     seed: Annotated[
         int | None,
         Constraint(ge=0, lt=2**53),
-        Doc("Random seed for sheets and labels.", "Deliberation"),
+        Doc("Random seed for sheets and labels.", "Deliberation", brief=""),
     ] = None
-    options: Annotated[JudgingSettings, Doc("Override configured settings.")] = field(
-        default_factory=JudgingSettings
-    )
+    options: Annotated[JudgingSettings, SETTINGS] = field(default_factory=JudgingSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,29 +107,38 @@ class CouncilRequest(JuryRequest):
             SEATS,
             "SEAT",
             option="member",
+            brief="Such as openai:gpt-5",
         ),
     ] = ()
     chairman: Annotated[  # type: ignore[misc]
         tuple[Name, ...],
         Constraint(max_length=64),
         OneOrSeveral(),
-        Doc("Chairman, who writes the final answer; further ones are fallbacks.", SEATS, "SEAT"),
+        Doc(
+            "Chairman, who writes the final answer; further ones are fallbacks.",
+            SEATS,
+            "SEAT",
+            brief="Writes the final answer",
+        ),
     ] = ()
-    options: Annotated[JurySettings, Doc("Override configured settings.")] = field(
-        default_factory=JurySettings
-    )
+    options: Annotated[JurySettings, SETTINGS] = field(default_factory=JurySettings)
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionRequest(CouncilRequest):
     """A question, with its files and settings."""
 
-    question: Annotated[Text, Doc("Question for the council.", QUESTION)]
+    question: Annotated[Text, Doc("Question for the council.", QUESTION, brief="")]
     _: KW_ONLY
     conversation: Annotated[
         tuple[Turn, ...],
         Constraint(max_length=1_000),
-        Doc("Earlier messages, oldest first.", QUESTION, label="Earlier conversation"),
+        Doc(
+            "Earlier messages, oldest first.",
+            QUESTION,
+            label="Earlier conversation",
+            brief="Oldest first",
+        ),
     ] = ()
     files: Files = field(default_factory=dict)
     category: Category = None
@@ -123,6 +150,7 @@ class QuestionRequest(CouncilRequest):
             "ID|FILE.json",
             option="continue",
             label="Earlier session",
+            brief="Session to continue from",
         ),
     ] = None
     options: Options = field(default_factory=CouncilSettings)
@@ -155,13 +183,24 @@ class JudgeRequest(JuryRequest):
         ),
     ] = None
     reference: Annotated[
-        Text | None, Doc("Reference answer for the jury.", QUESTION, label="Right answer")
+        Text | None,
+        Doc(
+            "Reference answer for the jury.",
+            QUESTION,
+            label="Right answer",
+            brief="",
+        ),
     ] = None
     files: Files = field(default_factory=dict)
     pass_mark: Annotated[
         float | None,
         Constraint(ge=1, le=10),
-        Doc("Lowest grade that passes, from 1 to 10.", QUESTION, label="Lowest passing grade"),
+        Doc(
+            "Lowest grade that passes, from 1 to 10.",
+            QUESTION,
+            label="Lowest passing grade",
+            brief="From 1 to 10",
+        ),
     ] = None
     expected: Annotated[
         Name | None, Doc("Text expected to win.", QUESTION, label="Expected best text")
@@ -183,7 +222,9 @@ class RetryRequest(Parameters):
     seats: Annotated[
         tuple[Name, ...],
         Constraint(max_length=64),
-        Doc("Seat to retry; by default every failed seat.", SESSION, "NAME", option="seat"),
+        Doc(
+            "Seat to retry; by default every failed seat.", SESSION, "NAME", option="seat", brief=""
+        ),
     ] = ()
     max_cost_usd: MaxCost = None
     max_calls: MaxCalls = None
@@ -201,6 +242,7 @@ class ResumeRequest(Parameters):
             "Take it over from another process; that can no longer write.",
             SESSION,
             label="Take over",
+            brief="From another process",
         ),
     ] = False
     max_cost_usd: MaxCost = None

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 class RuleParameters(BallotParameters):
     """Ballots, and the rule to count them by."""
 
-    rule: Annotated[str, Doc("Count by this rule; `witan rules` lists them.", COUNTING)] = AUTO
+    rule: Annotated[
+        str,
+        Doc("Count by this rule; `witan rules` lists them.", COUNTING, brief="`rules` lists them"),
+    ] = AUTO
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class TallyParameters(BallotSettings, RuleParameters):
             "Show only this session; the others still count for what is learned.",
             SECTION,
             option="session",
+            brief="",
         ),
     ] = ()
 
@@ -193,6 +197,7 @@ class ComparedRules(BallotParameters):
             "Rules to compare; by default every rule that can count the ballots.",
             COUNTING,
             "NAME,NAME...",
+            brief="",
         ),
     ] = None
 
@@ -209,6 +214,7 @@ class CompareParameters(BallotSettings, ComparedRules):
             "Compare only this session; the others still count for what is learned.",
             SECTION,
             option="session",
+            brief="",
         ),
     ] = ()
 

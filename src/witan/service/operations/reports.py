@@ -106,17 +106,28 @@ DEFAULTS = Terms()
 class LeaderboardParameters(WindowParameters):
     """Sessions, scores and order of a leaderboard; fields that `Terms` has are its terms."""
 
-    rule: Annotated[str, Doc("Average the scores of this rule over sessions.", "Standings")] = (
-        DEFAULTS.rule
-    )
+    rule: Annotated[
+        str,
+        Doc(
+            "Average the scores of this rule over sessions.",
+            "Standings",
+            brief="Rule whose scores are averaged",
+        ),
+    ] = DEFAULTS.rule
     kind: Annotated[
-        Kind, Doc("Count the ballots of models, or of people.", "Standings", label="Ballots of")
+        Kind,
+        Doc(
+            "Count the ballots of models, or of people.",
+            "Standings",
+            label="Ballots of",
+            brief="Whose ballots count",
+        ),
     ] = DEFAULTS.kind
     order_by: Annotated[
         OrderBy, Doc("Order by mean score, Bradley-Terry rating, or Elo.", "Standings")
     ] = DEFAULTS.order_by
     elo: Annotated[
-        bool, Doc("Add Elo ratings to the others.", "Standings", label="Elo ratings")
+        bool, Doc("Add Elo ratings to the others.", "Standings", label="Elo ratings", brief="")
     ] = False
     min_sessions: Annotated[
         int,
@@ -125,13 +136,17 @@ class LeaderboardParameters(WindowParameters):
             "List models with fewer scored sessions separately.",
             "Standings",
             label="Fewest sessions",
+            brief="Models with fewer are unranked",
         ),
     ] = DEFAULTS.min_sessions
     level: Annotated[
         float,
         Constraint(gt=0, lt=1),
         Doc(
-            "Confidence level of intervals and comparisons.", "Standings", label="Confidence level"
+            "Confidence level of intervals and comparisons.",
+            "Standings",
+            label="Confidence level",
+            brief="Confidence level",
         ),
     ] = DEFAULTS.level
 
@@ -181,16 +196,31 @@ class AuditParameters(WindowParameters):
 
     reviewer: Annotated[
         str | None,
-        Doc("Full report on one reviewer: a model, a person, or people.", "Figures", "NAME"),
+        Doc(
+            "Full report on one reviewer: a model, a person, or people.",
+            "Figures",
+            "NAME",
+            brief="Report on one: a model, a person, or people",
+        ),
     ] = None
     criterion: Annotated[
         str | None,
-        Doc("Report how each reviewer grades on this criterion only.", "Figures", "NAME"),
+        Doc(
+            "Report how each reviewer grades on this criterion only.",
+            "Figures",
+            "NAME",
+            brief="Grades on this criterion only",
+        ),
     ] = None
     level: Annotated[
         float,
         Constraint(gt=0, lt=1),
-        Doc("Confidence level of intervals and findings.", "Figures", label="Confidence level"),
+        Doc(
+            "Confidence level of intervals and findings.",
+            "Figures",
+            label="Confidence level",
+            brief="Confidence level",
+        ),
     ] = 0.95
 
 

@@ -27,7 +27,12 @@ class RulesParameters(Parameters):
 
     name: Annotated[
         str | None,
-        Doc("One rule; `auto` shows how a rule is chosen.", metavar="NAME", positional="one"),
+        Doc(
+            "One rule; `auto` shows how a rule is chosen.",
+            metavar="NAME",
+            positional="one",
+            brief="",
+        ),
     ] = None
 
 
@@ -76,7 +81,9 @@ def rules(_: object, parameters: RulesParameters) -> RuleList:
 class RubricsParameters(Parameters):
     """Rubrics to list."""
 
-    name: Annotated[str | None, Doc("Only this rubric.", metavar="NAME", positional="one")] = None
+    name: Annotated[
+        str | None, Doc("Only this rubric.", metavar="NAME", positional="one", brief="")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)

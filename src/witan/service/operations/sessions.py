@@ -50,11 +50,12 @@ class SessionsParameters(WindowParameters):
             "Only sessions whose question or final answer has these words.",
             positional="words",
             label="Words",
+            brief="Words of the question or final answer",
         ),
     ] = None
     status: Annotated[
         Literal["complete", "degraded", "failed", "interrupted"] | None,
-        Doc("Only sessions with this status.", "Which sessions"),
+        Doc("Only sessions with this status.", "Which sessions", brief=""),
     ] = None
     simulated: Annotated[
         bool | None,
@@ -62,20 +63,32 @@ class SessionsParameters(WindowParameters):
             "Only simulated sessions, or only the others.",
             "Which sessions",
             label="Simulated sessions",
+            brief="Only simulated ones, or only others",
         ),
     ] = None
     parent: Annotated[
         str | None,
-        Doc("Only sessions derived from this one.", "Which sessions", "ID", label="Derived from"),
+        Doc(
+            "Only sessions derived from this one.",
+            "Which sessions",
+            "ID",
+            label="Derived from",
+            brief="Derived from this session",
+        ),
     ] = None
     limit: Annotated[
         int,
         Constraint(ge=1, le=10_000),
-        Doc("List at most this many.", "Which sessions", label="Sessions per page"),
+        Doc("List at most this many.", "Which sessions", label="Sessions per page", brief=""),
     ] = 20
     after: Annotated[
         str | None,
-        Doc("Page cursor: `next` of the previous page.", "Which sessions", "PLACE"),
+        Doc(
+            "Page cursor: `next` of the previous page.",
+            "Which sessions",
+            "PLACE",
+            brief="`next` of the previous page",
+        ),
     ] = None
 
     def __post_init__(self) -> None:
@@ -189,7 +202,9 @@ class ResultParameters(SessionRequest):
     """Session to wait for, and a timeout."""
 
     wait: Annotated[
-        float, Constraint(ge=0, le=600), Doc("Seconds to wait for the session to end.")
+        float,
+        Constraint(ge=0, le=600),
+        Doc("Seconds to wait for the session to end.", brief="Seconds to wait for its end"),
     ] = 45
 
 
@@ -249,6 +264,7 @@ class ForgetParameters(Parameters):
         Doc(
             "Also delete sessions derived from it: rejudged, continued, retried.",
             label="Include derived sessions",
+            brief="Also delete sessions derived from it",
         ),
     ] = False
 
@@ -325,7 +341,9 @@ class RecountParameters(BallotSettings):
     """A session, and settings for counting its ballots."""
 
     session: SessionName
-    rule: Annotated[Name | None, Doc("Voting rule; by default the session's own.", COUNTING)] = None
+    rule: Annotated[
+        Name | None, Doc("Voting rule; by default the session's own.", COUNTING, brief="")
+    ] = None
     without: Annotated[
         tuple[Name, ...],
         Constraint(max_length=64),

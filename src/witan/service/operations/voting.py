@@ -86,10 +86,16 @@ class VoteParameters(PaperParameters):
         Doc(
             "Ranking of all labels, best first: > for better, = for equal; names also work.",
             metavar="TEXT",
+            brief="All labels, best first: > for better, = for equal",
         ),
     ]
     paper: Annotated[
-        Name | None, Doc("Code of the voting paper the labels belong to.", metavar="CODE")
+        Name | None,
+        Doc(
+            "Code of the voting paper the labels belong to.",
+            metavar="CODE",
+            brief="Code of the voting paper",
+        ),
     ] = None
     replace: Annotated[bool, Doc("Replace the vote cast earlier.")] = False
 

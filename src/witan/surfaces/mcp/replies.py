@@ -71,6 +71,10 @@ def brief_session(result: Found) -> SessionBrief:
     return SessionBrief(name, status, simulated, leaders, text, trust)
 
 
+CANCELLED: Any = record_type("CancelledBrief", SessionBrief, ("session", "status"))
+"""A cancelled session; `result` shows it."""
+
+
 def address(session: str) -> str:
     """Write the address of a session's record."""
     return f"witan://sessions/{quote(session, safe='')}"
@@ -307,7 +311,7 @@ def brief_profiles(profiles: Profiles) -> ProfilesBrief:
 
 BRIEFS: Mapping[str, tuple[Any, Callable[[Any], Any] | None]] = MappingProxyType(
     {
-        "cancel": (SessionBrief, brief_session),
+        "cancel": (CANCELLED, lambda result: reduce_to(CANCELLED, brief_session(result))),
         "sessions": (SESSIONS, None),
         "recount": (OUTCOME, lambda result: reduce_to(OUTCOME, result.outcome)),
         "paper": (PAPER, None),

@@ -1,7 +1,7 @@
 """Tools made from the catalogue: typed arguments in, typed results out."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass
 from functools import cache, partial
@@ -27,6 +27,7 @@ from witan.service.parameters import (
     copy_field,
     fault_place,
     fault_words,
+    public_name,
     validate_parameters,
 )
 from witan.service.session_records import CouncilSession
@@ -71,7 +72,7 @@ def arguments_of(declaration: Any, **more: Any) -> Any:
     return _dataclass(f"{declaration.__name__}Arguments", own)
 
 
-OPTIONS = Doc("Settings of the count.")
+OPTIONS = Doc("Settings.")
 
 
 def _dataclass(name: str, members: list[Any]) -> Any:
@@ -142,26 +143,27 @@ def _describe_fault(fault: ErrorDetails, arguments: Any) -> str:
 class ArgumentSchemas:
     """Writer of the schemas of arguments, tool by tool.
 
-    The members of an object are named once; a later tool refers to the one that names them. An
-    argument that an earlier tool takes alike, in the same words, is not described again.
+    The members of an object are named once; a later tool refers to the one that names them. A
+    description that an earlier tool has for an argument of the same name is not repeated.
     """
 
     def __init__(self) -> None:
         self._names: dict[str, set[str]] = {}
-        self._first_shapes: dict[str, tuple[str, Any]] = {}
+        self._descriptions: set[tuple[str, str]] = set()
         self._shapes: Mapping[str, Any] = {}
         self._tool = ""
 
     def write(self, tool: str, arguments: Any) -> dict[str, Any]:
-        """Write a schema; each argument has its sentence's first clause."""
+        """Write a schema; each argument has its description for agents."""
         schema = adapter_of(arguments).json_schema()
         self._tool, self._shapes = tool, schema.get("$defs", {})
         required = {"required": schema["required"]} if "required" in schema else {}
-        properties = self._shorten(schema)["properties"]
-        for name, shape in properties.items():
-            first, first_shape = self._first_shapes.setdefault(name, (tool, shape))
-            if first != tool and first_shape == shape:
-                properties[name] = {key: shape[key] for key in shape if key != "description"}
+        properties = {name: self._shorten(each) for name, each in schema["properties"].items()}
+        for name, text in _descriptions(arguments):
+            if text and (name, text) not in self._descriptions:
+                self._descriptions.add((name, text))
+                parts = [text, properties[name].get("description", "")]
+                properties[name]["description"] = ": ".join(filter(None, parts))
         return {"type": "object", "properties": properties, **required}
 
     def _shorten(self, node: Any) -> Any:
@@ -176,26 +178,17 @@ class ArgumentSchemas:
         if "patternProperties" in node:
             [value] = node["patternProperties"].values()
             node = {**node, "additionalProperties": value}
-        lean = {
+        return {
             name: self._shorten(value)
             for name, value in node.items()
-            if name not in (*OMITTED, "default", "properties") and value not in (None, "", [], {})
+            if name not in (*OMITTED, "default", "description") and value not in (None, "", [], {})
         }
-        if "description" in lean:
-            lean["description"] = _first_clause(lean["description"])
-        if "properties" in node:
-            members = node["properties"].items()
-            lean["properties"] = {name: self._shorten(each) for name, each in members}
-        return lean
 
     def _shorten_union(self, node: Mapping[str, Any]) -> Any:
         """Leave out null, and the only entry of a list."""
         kinds = [self._shorten(each) for each in node["anyOf"] if each != {"type": "null"}]
         kinds = [each for each in kinds if {"type": "array", "items": each} not in kinds]
-        union = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
-        if "description" not in node:
-            return union
-        return {**union, "description": _first_clause(node["description"])}
+        return kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
 
     def _name_members(self, node: Mapping[str, Any]) -> Any:
         names = [*self._shapes[node["$ref"].rpartition("/")[2]]["properties"]]
@@ -203,13 +196,14 @@ class ArgumentSchemas:
         tool = next(known, None)
         self._names.setdefault(self._tool, set()).update(names if tool is None else ())
         members = ", ".join(names) if tool is None else f"as of `{tool}`"
-        words = node.get("description")
-        about = f"{_first_clause(words)}: {members}" if words else members
-        return {"type": "object", "description": about}
+        return {"type": "object", "description": members}
 
 
-def _first_clause(sentence: str) -> str:
-    return sentence.partition(";")[0].rstrip(".")
+def _descriptions(arguments: Any) -> Iterator[tuple[str, str]]:
+    hints = get_type_hints(arguments, include_extras=True)
+    for each in fields(arguments):
+        [doc] = [note for note in hints[each.name].__metadata__ if isinstance(note, Doc)]
+        yield public_name(each.name), doc.agent_text
 
 
 def result_schema(*results: type) -> dict[str, Any]:
@@ -254,7 +248,7 @@ Wait = Annotated[
     Doc("Seconds to wait for its end; null waits until it ends."),
 ]
 
-Full = Annotated[bool, Doc("Return the whole result, not only the final answer.")]
+Full = Annotated[bool, Doc("Everything, not only the final answer.")]
 
 Plan = Annotated[bool, Doc("Only estimate the cost.")]
 

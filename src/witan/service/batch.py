@@ -13,10 +13,11 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2s
-from math import fsum, inf
+from math import fsum
 from typing import Any, Literal
 
 import anyio
+import anyio.lowlevel
 
 from witan.core.display import FrameSource, NotebookDisplay, open_live_view
 from witan.core.estimation import Cluster
@@ -447,7 +448,7 @@ class Batch:
         self._allowance = allowance or Allowance(options.max_cost_usd, options.max_calls)
         self._results: list[RowResult] = []
         self._n_earlier = self._n_unaffordable = self._n_running = 0
-        self._slots = anyio.Semaphore(options.concurrency)
+        self._slots = anyio.Semaphore(options.concurrency, fast_acquire=True)
         self._lessons = lessons
         self._failure: HistoryError | OSError | None = None
 
@@ -547,19 +548,15 @@ class Batch:
         waiting
             Each with the name of its session, and whether that is new.
         """
-        send, receive = anyio.create_memory_object_stream[tuple[BatchRow, str, bool]](inf)
-        with send:
-            for each in waiting:
-                send.send_nowait(each)
+        rows = iter(waiting)
         async with (
             self._record(self.council.procedure) as council,
             anyio.create_task_group() as group,
         ):
             # Twice as many as have a slot: while models reply, others open and close.
             for _ in range(min(2 * self.options.concurrency, max(1, len(waiting)))):
-                work = partial(self._work, council, receive.clone(), on_result, tell)
+                work = partial(self._work, council, rows, on_result, tell)
                 group.start_soon(work, group.cancel_scope)
-            receive.close()
 
     def _record(self, procedure: Procedure) -> Council:
         """Make the council of the batch record its sessions, under this procedure."""
@@ -576,24 +573,26 @@ class Batch:
     async def _work(
         self,
         council: Council,
-        receive: Any,
+        rows: Iterator[tuple[BatchRow, str, bool]],
         on_result: Callable[[RowResult], None],
         tell: Callable[[], None],
         scope: anyio.CancelScope,
     ) -> None:
-        """Run rows until none is left, or history or reader fail."""
-        with receive:
-            async for task, name, is_new in receive:
-                try:
-                    result = await self._run_row(council, task, name, is_new=is_new)
-                    if result is None:
-                        self._n_unaffordable += 1
-                    else:
-                        self._finish(result, on_result)
-                    tell()
-                except (HistoryError, OSError) as error:
-                    self._failure = self._failure or error
-                    scope.cancel()
+        """Run the next row until none is left, or history or reader fail."""
+        for task, name, is_new in rows:  # of all workers
+            try:
+                result = await self._run_row(council, task, name, is_new=is_new)
+                if result is None:
+                    self._n_unaffordable += 1
+                else:
+                    self._finish(result, on_result)
+                tell()
+                if result is None or result.status == "error":
+                    await anyio.lowlevel.checkpoint()  # they wait for nothing, and may be many
+            except (HistoryError, OSError) as error:
+                self._failure = self._failure or error
+                scope.cancel()
+                return
 
     def _find(self, name: str) -> Session | None:
         return self.history.session(name) if self.history.has_record(name) else None

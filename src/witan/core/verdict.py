@@ -391,19 +391,25 @@ class PanelMean:
         return self.df >= MIN_DF and self.std_error > 0
 
     @property
+    def reach(self) -> float:
+        """Half of the interval, with reviewers enough for one."""
+        level = look_level(self.level, self.looks, self.shared)
+        return t_quantile((1 + level) / 2, self.df) * self.std_error
+
+    @property
     def interval(self) -> Interval | None:
         """The interval of the mean; None: too few reviewers."""
         if not self.is_inferable:
             return None
-        level = look_level(self.level, self.looks, self.shared)
-        reach = t_quantile((1 + level) / 2, self.df) * self.std_error
+        reach = self.reach
         return Interval(self.mean - reach, self.mean + reach, self.level)
 
     def grade(self) -> MeanGrade:
         """Average grades, with the interval cut at the scale's ends."""
-        interval = self.interval
-        if interval is not None:
-            low, high = max(interval.low, NATIVE.low), min(interval.high, NATIVE.high)
+        interval = None
+        if self.is_inferable:
+            reach = self.reach
+            low, high = max(self.mean - reach, NATIVE.low), min(self.mean + reach, NATIVE.high)
             interval = Interval(low, high, self.level)
         mean = min(max(self.mean, NATIVE.low), NATIVE.high)  # severity may carry it beyond
         return MeanGrade(mean, interval, self.n)

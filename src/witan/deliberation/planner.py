@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import ceil, comb, inf
 from types import MappingProxyType
 from typing import TypeVar
@@ -612,9 +612,8 @@ class _BlankPrompts:
             weighs=self.procedure.weighed_rubric,
         )
         form = _schema_tokens(sheet, rubric, holistic=self.procedure.holistic)
-        repair = repair_messages(messages, "", LONG_PROBLEM)
         tokens = most_input_tokens(messages) + form
-        return tokens, most_input_tokens(repair) + PROBLEM_MARKERS + form
+        return tokens, tokens + _repair_tokens() + PROBLEM_MARKERS
 
     def synthesis(self) -> tuple[int, int | None]:
         """Return the final answer, and its repair if there is a schema."""
@@ -654,6 +653,12 @@ def _schema_tokens(sheet: Sheet, rubric: Rubric | None, *, holistic: bool) -> in
     """Return the most tokens that the schema of a review adds."""
     schema = review_schema(sheet, rubric, holistic=holistic)
     return most_input_tokens([], schema) - most_input_tokens([])
+
+
+@cache
+def _repair_tokens() -> int:
+    """Return the most tokens that a repair adds to its review, without the failed reply."""
+    return most_input_tokens(repair_messages((), "", LONG_PROBLEM)) - most_input_tokens(())
 
 
 @lru_cache(maxsize=64)

@@ -113,13 +113,15 @@ def mask(text: str, question: str, names: Sequence[str]) -> str:
     for name in _NAMES if present else ():
         if not present.isdisjoint(name.words) and not _occurs_in(name.words, question_words):
             text = name.pattern.sub(name.mask, text)
-    unique, words = _own_names(tuple(names))
+    unique, words, ambiguous = _own_names(tuple(names))
     for own_name, pieces, pattern in unique:
         if all(map(lower.__contains__, pieces)) and not _occurs_in((own_name,), question_words):
             text = pattern.sub(MODEL, text)
+    if ambiguous.search(text) is None:
+        return text  # most answers name no model, and the search is the expensive part
     words_here = [word for word in (*_MODEL_WORDS, *words, *_VENDOR_WORDS) if word in text]
     if all(_occurs_in((word,), question_words) for word in words_here):
-        return text  # most answers name no model, and the search is the expensive part
+        return text
     models = tuple(
         word for word in (*_MODEL_WORDS, *words) if not _occurs_in((word,), question_words)
     )
@@ -144,10 +146,13 @@ def _occurs_in(words: Sequence[str], question: str) -> bool:
 @lru_cache(maxsize=64)
 def _own_names(
     names: tuple[str, ...],
-) -> tuple[tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...], tuple[str, ...]]:
+) -> tuple[
+    tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...], tuple[str, ...], re.Pattern[str]
+]:
     """Split the council's names into unmistakable ones and common words.
 
-    The former come with the words that all their matches contain, for a quick search.
+    The former come with the words that all their matches contain, for a quick search. Last is the
+    pattern of all common words that name a model or vendor, the council's or another.
     """
     unique, words = [], []
     for name in dict.fromkeys(part for each in names for part in _parts(each)):
@@ -159,7 +164,8 @@ def _own_names(
             unique.append((name, pieces, pattern))
         else:
             words.append(name)
-    return tuple(unique), tuple(words)
+    ambiguous = "|".join(map(re.escape, (*_MODEL_WORDS, *words, *_VENDOR_WORDS)))
+    return tuple(unique), tuple(words), re.compile(ambiguous)
 
 
 def _parts(name: str) -> Iterator[str]:

@@ -72,6 +72,7 @@ class Separation:
     authors: bool = False
 
 
+@lru_cache(maxsize=256)
 def separation(
     reviewers: int,
     candidates: int,

@@ -16,9 +16,15 @@ from witan.core.gate import Gate
 from witan.core.interpretation import Counting, interpret
 from witan.core.outcome import Outcome
 from witan.core.rules import RULES
-from witan.core.session_ballots import Entries, SessionBallots, StandingEntry, read_ballots
+from witan.core.session_ballots import (
+    Entries,
+    SessionBallots,
+    StandingEntry,
+    read_ballots,
+    reuse_electorate,
+)
 from witan.core.settings import Settings
-from witan.core.tally import tally
+from witan.core.tally import count_behind, tally, tally_columns
 from witan.errors import UnknownName
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -299,6 +305,50 @@ class TestAgreesWithTheTally:
         assert {s.score for s in by_model(entries, rule="calibrated").values()} == {7.0}
         assert by_model(entries)["a"].score == 1.0
         assert (entries.session.agreement, entries.session.kendall_w) == (0.5, 0.25)
+
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            Settings(),
+            Settings.of("borda"),
+            Settings(weights={"m1": 2.0, "m2": 0.0}),
+            Settings(gates={f"s{n}": Gate({"m3": ("flag",)}, 2.0) for n in range(0, 60, 3)}),
+            *(Settings(counting=Counting(recusal=which)) for which in ("after", "off")),
+            Settings(counting=Counting(unranked="last")),
+        ],
+        ids=["auto", "borda", "weights", "gates", "after", "off", "last"],
+    )
+    def test_a_count_at_hand_gives_the_same_rows(self, settings):
+        """They are those of the ballots alone to the last bit, own candidates graded or not."""
+        reused = 0
+        for cast in random_sessions(60):
+            models = [b for b in cast.ballots if b.kind == "model"]
+            council = [
+                replace(
+                    b,
+                    grades={name: g for name, g in b.grades.items() if name != b.reviewer},
+                    groups=tuple(group for group in b.groups if b.reviewer not in group),
+                    weight=1.0,
+                )
+                for b in models
+                if not b.paired
+            ]
+            for given in (models, council):
+                columns = tally_columns(given, settings, on_unsuitable=lambda _: None)
+                for batch, column in columns:
+                    outcome = batch.defer(column)
+                    count = count_behind(outcome)
+                    known = replace(cast, ballots=tuple(given), outcome=outcome)
+                    rules = ("borda", outcome.rule)
+
+                    with_count = entries_of(
+                        replace(known, count=count), rules=rules, settings=settings
+                    )
+                    assert with_count == entries_of(known, rules=rules, settings=settings)
+                    [electorate] = count.electorates
+                    reused += reuse_electorate(electorate, given, settings) is not None
+        plain = settings.counting.recusal != "after" and settings.counting.unranked == "skip"
+        assert (reused > 20) == (plain and not settings.weights)
 
     def test_probabilities_are_stored_only_for_calibration(self):
         """By default they are computed only for sessions that people judged, too."""

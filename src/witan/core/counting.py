@@ -28,6 +28,7 @@ from witan.core.profile import (
     BlockVotes,
     Electorate,
     Floats,
+    Matchups,
     Profile,
     Vote,
     closure,
@@ -346,7 +347,8 @@ class BatchCount:
     ----------
     profile
         What was counted; for a rule over a history, all sessions pooled into one.
-    margins : array, shape (C, C, S)
+    matchups
+        By the weights as the ballots state them.
     votes : int array, shape (C, S)
     worth : int or float array, shape (C, S)
         Equal votes that these are worth.
@@ -363,12 +365,17 @@ class BatchCount:
     profile: Profile
     scores: Scores
     placing: Placing
-    margins: NDArray[Any]
+    matchups: Matchups
     votes: NDArray[np.integer[Any]]
     worth: NDArray[Any]
     wins: Floats
     fits: Sequence[Fitted] | None
     check_wanted: GoOn = forever
+
+    @cached_property
+    def margins(self) -> NDArray[Any]:
+        """Ballots for i over j minus the reverse, shape (C, C, S)."""
+        return self.matchups.margins
 
     @cached_property
     def flips(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]] | None:
@@ -416,7 +423,7 @@ def count(
         profile=profile,
         scores=scores,
         placing=placing,
-        margins=matchups(profile.unscale_weights()).margins,
+        matchups=matchups(profile.unscale_weights()),
         votes=votes(profile, rule),
         worth=worth(profile, rule),
         wins=first_places(profile),

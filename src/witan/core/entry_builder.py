@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot, BallotTable, Kind
-from witan.core.counting import Fitted, fits_of, group_by_shape, score, stack
+from witan.core.counting import BatchCount, Fitted, fits_of, group_by_shape, score, stack
 from witan.core.outcome import Outcome, Unit
 from witan.core.outcome_builder import per_session, to_double
 from witan.core.placing import first_places, votes
@@ -48,6 +48,7 @@ from witan.core.session_ballots import (
     close_gaps,
     read_ballots,
     read_graded_ballots,
+    reuse_electorate,
 )
 from witan.core.settings import AUTO, Settings
 from witan.core.stats.additive import AdditiveFit
@@ -250,14 +251,28 @@ def _read_cell(cell: Mapping[str, Any], scale: Scale) -> dict[str, float | None]
 
 
 class Block:
-    """Electorates of one shape as arrays, and their rows."""
+    """Electorates of one shape as arrays, and their rows.
+
+    Parameters
+    ----------
+    count
+        Their count by some rule, if it is at hand.
+    """
 
     def __init__(
-        self, electorates: Sequence[Electorate], profile: Profile, settings: Settings
+        self,
+        electorates: Sequence[Electorate],
+        profile: Profile,
+        settings: Settings,
+        count: BatchCount | None,
     ) -> None:
         self.electorates, self.profile, self.settings = electorates, profile, settings
-        self._wins = first_places(profile).T.tolist()
-        met = matchups(profile)
+        wins, met = (
+            (first_places(profile), matchups(profile))
+            if count is None
+            else (count.wins, count.matchups)
+        )
+        self._wins = wins.T.tolist()
         self._met = _has_rival(profile, met)
         self._z = self._standardise_grades()
         self._over = met.wins.astype(np.float64).transpose(2, 0, 1)
@@ -492,6 +507,7 @@ class _Half:
     matchup: MatchupEntry | None = None
     kendall_w: float | None = None
     noise: Noise | None = None
+    count: BatchCount | None = None
 
     @property
     def electorate(self) -> Electorate:
@@ -550,10 +566,17 @@ class _Counting:
         halves = []
         for kind in KINDS:
             if kind in ballots:
-                reading = graded.get(kind, {}).get(session_ballots.session) or read_ballots(
-                    session_ballots.session, ballots[kind], self.settings
-                )
-                halves.append(_Half(number, kind, reading, None, []))
+                reading: Reading | GradedReading | None = None
+                count = session_ballots.count
+                if count is not None and count.fits is not None:
+                    [electorate] = count.electorates
+                    reading = reuse_electorate(electorate, ballots[kind], self.settings)
+                if reading is None:
+                    count = None
+                    reading = graded.get(kind, {}).get(session_ballots.session) or read_ballots(
+                        session_ballots.session, ballots[kind], self.settings
+                    )
+                halves.append(_Half(number, kind, reading, None, [], count=count))
         both = len(halves) == len(KINDS)
         with_p_beats = both if self.with_p_beats is None else self.with_p_beats
         for half in halves:
@@ -565,10 +588,9 @@ class _Counting:
 
     def _count(self, halves: Sequence[_Half]) -> None:
         electorates = [half.electorate for half in halves]
-        by_name = self.settings.reliability
-        reliability = None if by_name is None else [by_name] * len(halves)
-        profile = stack(electorates, reliability=reliability)
-        block = Block(electorates, profile, self.settings)
+        count = halves[0].count if len(halves) == 1 else None
+        profile = self._stack(electorates) if count is None else count.profile
+        block = Block(electorates, profile, self.settings, count)
         for column, half in enumerate(halves):
             model_of = self.named[half.number].candidate
             for rule in self.rules:
@@ -578,20 +600,28 @@ class _Counting:
         if models:
             self._agree([halves[column] for column in models], _part(profile, models))
 
+    def _stack(self, electorates: Sequence[Electorate]) -> Profile:
+        by_name = self.settings.reliability
+        reliability = None if by_name is None else [by_name] * len(electorates)
+        return stack(electorates, reliability=reliability)
+
     def _agree(self, halves: Sequence[_Half], profile: Profile) -> None:
         if any(self.casts[half.number].outcome is None for half in halves):  # which says it too
             for half, agreement in zip(halves, _agreements(halves, profile), strict=True):
                 half.kendall_w = agreement
-        rule = RULES["calibrated" if self.settings.rule == AUTO else self.settings.rule]
         several = [n for n, half in enumerate(halves) if len(half.electorate.reviewers) > 1]
         if not several or profile.n_candidates < 2:
             return
         halves_to_compare = [halves[column] for column in several]
-        fits = fits_of(
-            [half.electorate for half in halves_to_compare], _part(profile, several), rule
-        )
+        fits = self._fits(halves_to_compare, _part(profile, several))
         for half, noise in zip(halves_to_compare, noise_of(fits), strict=True):
             half.noise = noise
+
+    def _fits(self, halves: Sequence[_Half], profile: Profile) -> Sequence[Fitted]:
+        if len(halves) == 1 and halves[0].count is not None and halves[0].count.fits is not None:
+            return halves[0].count.fits
+        rule = RULES["calibrated" if self.settings.rule == AUTO else self.settings.rule]
+        return fits_of([half.electorate for half in halves], profile, rule)
 
     def _entries(self, number: int, halves: Sequence[_Half]) -> Entries:
         session_ballots, model_names = self.casts[number], self.named[number]

@@ -363,6 +363,43 @@ class Outcome(Deferrable, NotebookDisplay, FrameSource):
         raise KeyError(candidate)
 
 
+class Deferral:
+    """A function that builds a deferred outcome, once.
+
+    Parameters
+    ----------
+    outcomes, column
+        The batch that it was counted in, and its place there.
+    """
+
+    __slots__ = ("_outcome", "column", "outcomes")
+
+    def __init__(self, outcomes: Any, column: int) -> None:
+        self.outcomes, self.column = outcomes, column
+        self._outcome: Outcome | None = None
+
+    def __call__(self) -> Outcome:
+        """Build the outcome, or return the one built before."""
+        if self._outcome is None:
+            self._outcome = self.outcomes[self.column]
+        outcome: Outcome = self._outcome
+        return outcome
+
+    def standing(self, at: int) -> Standing:
+        """Return a line of the outcome."""
+        return self().standings[at]
+
+    def note(self, at: int) -> BallotNote:
+        """Return the note of a ballot."""
+        return self().ballots[at]
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> "Deferral | None":
+        """Return what builds an outcome; None once it is built."""
+        build = getattr(outcome, "_build", None)
+        return build if isinstance(build, cls) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Leads:
     """Leaders under one rule, and how often each leads.

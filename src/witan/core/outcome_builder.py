@@ -1,9 +1,9 @@
 """Outcomes built from the arrays of counted sessions."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from functools import cache, cached_property, lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from itertools import chain, combinations, compress, repeat
 from typing import Any
 
@@ -16,6 +16,7 @@ from witan.core.inference import Inference
 from witan.core.outcome import (
     MIN_VOTES,
     BallotNote,
+    Deferral,
     Interval,
     Outcome,
     Standing,
@@ -604,7 +605,7 @@ class Outcomes:
 
     def defer(self, column: int) -> Outcome:
         """Make an outcome of places, votes and close pairs; others are deferred."""
-        whole = cache(lambda: self[column])
+        whole = Deferral(self, column)
         electorate = self.count.electorates[column]
         lines = zip(
             self.names[column],
@@ -620,14 +621,12 @@ class Outcomes:
             rule=self.rule.name,
             level=self.settings.level,
             standings=tuple(
-                Standing.defer(
-                    partial(_standing_of, whole, at), candidate=name, rank=rank, votes=votes
-                )
+                Standing.defer(partial(whole.standing, at), candidate=name, rank=rank, votes=votes)
                 for at, (name, rank, votes) in enumerate(lines)
             ),
             ballots=tuple(
                 BallotNote.defer(
-                    partial(_note_of, whole, at),
+                    partial(whole.note, at),
                     reviewer=reviewer,
                     weight=weight,
                     mismatch=mismatch,
@@ -643,14 +642,6 @@ class Outcomes:
     @cached_property
     def _matrices(self) -> tuple[list[Any], list[Any]]:
         return per_session(self.p_beats), per_session(self.margins)
-
-
-def _standing_of(whole: Callable[[], Outcome], at: int) -> Standing:
-    return whole().standings[at]
-
-
-def _note_of(whole: Callable[[], Outcome], at: int) -> BallotNote:
-    return whole().ballots[at]
 
 
 def _standing(*line: Any) -> Standing:

@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot, BallotTable, Kind, are_battles, shown_pair
+from witan.core.counting import BatchCount
 from witan.core.display import set_by_slots
 from witan.core.interpretation import NOTHING_LEFT, authors_of, interpret, plain_blocks
 from witan.core.outcome import Outcome, Unit
-from witan.core.profile import Electorate, Floats, LazyRows, Vote, VoteBlock
+from witan.core.profile import BlockVotes, Electorate, Floats, LazyRows, Vote, VoteBlock
 from witan.core.settings import Settings
 
 BUCKETS = 256
@@ -273,6 +274,8 @@ class SessionBallots:
         Reviewers whose ballot was read at the second attempt.
     outcome
         What the council came to by the models' ballots; None: it is counted where it is needed.
+    count
+        The count of exactly these ballots, by one rule, if it is still at hand.
     """
 
     session: str
@@ -286,6 +289,7 @@ class SessionBallots:
     order_agreement: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     repaired_reviewers: Collection[str] = ()
     outcome: Outcome | None = None
+    count: BatchCount | None = None
 
 
 class ModelNames:
@@ -372,6 +376,40 @@ def read_ballots(session: str, ballots: Sequence[Ballot], settings: Settings) ->
         electorate.scale_weights(settings.weights), abstentions=electorate.abstentions
     )
     return Reading(ballots, superseded, votes, own, weighed)
+
+
+def reuse_electorate(
+    electorate: Electorate, ballots: Sequence[Ballot], settings: Settings
+) -> Reading | None:
+    """Make `read_ballots` of the electorate that was counted, without reading them again.
+
+    None: counting has changed a ballot, by recusal, the gate or weights, so that the electorate
+    does not say how it was cast.
+    """
+    counting, names = settings.counting, [ballot.reviewer for ballot in ballots]
+    if (
+        counting.recusal == "after"
+        or counting.unranked != "skip"
+        or settings.weights
+        or electorate.session in settings.gates
+        or isinstance(electorate.votes, BlockVotes)
+        or any(ballot.paired or ballot.weight != 1.0 for ballot in ballots)
+    ):
+        return None
+    # Undeclared scales may have been recognised.
+    if any(ballot.scale is None and ballot.grades for ballot in ballots):
+        return None
+    votes = {vote.reviewer: vote for vote in electorate.votes}
+    silent = electorate.abstentions.keys()
+    if len(votes) + len(silent) != len(names) or votes.keys() | silent != {*names}:
+        return None
+    own_seats = _own_seats(electorate.candidates, ballots)
+    for ballot in ballots:
+        own = {electorate.candidates[seat] for seat in own_seats.get(ballot.reviewer, ())}
+        if own and not own.isdisjoint(chain(ballot.grades, *ballot.groups)):
+            return None
+    cast = [votes.get(name) for name in names]
+    return Reading(ballots, [False] * len(names), cast, own_seats, electorate)
 
 
 class GradedBlock:

@@ -24,7 +24,7 @@ from witan.core.counting import (
 )
 from witan.core.inference import Inference, infer
 from witan.core.interpretation import interpret, interpret_sessions
-from witan.core.outcome import Outcome, join_names
+from witan.core.outcome import Deferral, Outcome, join_names
 from witan.core.outcome_builder import Outcomes
 from witan.core.profile import Electorate, Profile
 from witan.core.rules import RULES
@@ -113,6 +113,15 @@ def tally_columns(
     return count_electorates(
         electorates, settings_with_prior, on_unsuitable, sessions_to_count, check_wanted
     )
+
+
+def count_behind(outcome: Outcome) -> BatchCount | None:
+    """Return the count of a deferred outcome counted alone; None once it is built."""
+    deferral = Deferral.of(outcome)
+    if deferral is None or len(deferral.outcomes) > 1:
+        return None
+    count: BatchCount = deferral.outcomes.count
+    return count
 
 
 def put_on_scale(ballots: Iterable[Ballot], settings: Settings) -> Sequence[Ballot]:

@@ -5,8 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import reduce
 from operator import add
+from types import MappingProxyType
 
 from witan.core.ballot import Ballot
+from witan.core.counting import BatchCount
 from witan.core.display import set_by_slots
 from witan.core.entry_builder import entries_of, entries_of_many
 from witan.core.session_ballots import AnswerEntry, Entries, SessionBallots
@@ -25,6 +27,8 @@ from witan.history.reading import (
 )
 from witan.history.rows import COUNCIL, Rows, SessionRow
 from witan.history.schema import SUPERSEDED_SESSIONS
+
+NO_COUNTS: Mapping[str, BatchCount] = MappingProxyType({})
 
 _ANSWER_ENDS = (e.AnswerDone, e.AnswerFailed)
 
@@ -54,9 +58,22 @@ def session_entries(session: Session, votes: Sequence[Ballot] = ()) -> Entries:
     return entries_of(ballots, rules=_rules(session), settings=session.settings)
 
 
-def entries_of_sessions(sessions: Sequence[Session]) -> list[Entries]:
-    """Return the entries of closed sessions, as `session_entries` up to rounding."""
-    return _count_alike([(session_ballots(one), _rules(one), one.settings) for one in sessions])
+def entries_of_sessions(
+    sessions: Sequence[Session], counts: Mapping[str, BatchCount] = NO_COUNTS
+) -> list[Entries]:
+    """Return the entries of closed sessions, as `session_entries` up to rounding.
+
+    Parameters
+    ----------
+    counts
+        Session to the count behind its outcome, of the sessions for which it is at hand.
+    """
+    return _count_alike(
+        [
+            (session_ballots(one, count=counts.get(one.id)), _rules(one), one.settings)
+            for one in sessions
+        ]
+    )
 
 
 def _count_alike(
@@ -94,7 +111,9 @@ def _rules(session: Session) -> tuple[str, ...]:
     return ("borda", *(() if session_rule == AUTO else (session_rule,)))
 
 
-def session_ballots(session: Session, votes: Sequence[Ballot] = ()) -> SessionBallots:
+def session_ballots(
+    session: Session, votes: Sequence[Ballot] = (), count: BatchCount | None = None
+) -> SessionBallots:
     """Return the ballots and answers of a closed session, with later votes."""
     return SessionBallots(
         session=session.id,
@@ -110,7 +129,14 @@ def session_ballots(session: Session, votes: Sequence[Ballot] = ()) -> SessionBa
         order_agreement={} if session.opening.procedure.pairs else session.consistency,
         repaired_reviewers=_repaired_reviewers(session),
         outcome=session.outcome,
+        count=count if _ends_with_outcome(session) and not votes else None,
     )
+
+
+def _ends_with_outcome(session: Session) -> bool:
+    """Check that no ballot was cast after the outcome."""
+    events = (x for x in reversed(session.events) if isinstance(x, e.OutcomeChanged | e.BallotCast))
+    return isinstance(next(events, None), e.OutcomeChanged)
 
 
 def counted_ballots(session: Session) -> tuple[Ballot, ...]:
@@ -247,11 +273,13 @@ def count_waiting_votes(database: Database, session: Session) -> SessionRows | N
     return _session_rows(session, entries, votes)
 
 
-def count_sessions(sessions: Sequence[Session]) -> list[SessionRows]:
+def count_sessions(
+    sessions: Sequence[Session], counts: Mapping[str, BatchCount] = NO_COUNTS
+) -> list[SessionRows]:
     """Count closed sessions together; if one fails, each alone."""
     entries: Sequence[Entries | None]
     try:
-        entries = entries_of_sessions(sessions)
+        entries = entries_of_sessions(sessions, counts)
     except WitanError:
         entries = [_entries(session) for session in sessions]
     return [_session_rows(session, one) for session, one in zip(sessions, entries, strict=True)]

@@ -14,7 +14,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from secrets import token_hex
 from socket import gethostname
@@ -36,6 +36,39 @@ T = TypeVar("T")
 NO_PARAMS: Params = MappingProxyType({})
 
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|::|:([A-Za-z_]\w*)|%")
+
+
+class _ErrorTranslation:
+    """A block that raises a driver's errors as `HistoryError`."""
+
+    __slots__ = ("_translate",)
+
+    def __init__(self, translate: Callable[[BaseException], HistoryError | None]) -> None:
+        self._translate = translate
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        translated = None if error is None else self._translate(error)
+        if translated is not None:
+            raise translated from translated.__cause__ or error
+
+
+class _Transaction:
+    """A block of statements, or a part of the block around it."""
+
+    __slots__ = ("_enter", "_is_outer", "_leave")
+
+    def __init__(self, enter: Callable[[], bool], leave: Callable[[bool, bool], None]) -> None:
+        self._enter, self._leave = enter, leave
+        self._is_outer = False
+
+    def __enter__(self) -> None:
+        self._is_outer = self._enter()
+
+    def __exit__(self, kind: object, *failure: object) -> None:
+        self._leave(self._is_outer, kind is None)
 
 
 class Database(ABC):
@@ -61,6 +94,7 @@ class Database(ABC):
         self._lock = RLock()
         self._depth = 0
         self._is_closed = False
+        self._translating = _ErrorTranslation(self._translate)
 
     @property
     @abstractmethod
@@ -104,8 +138,8 @@ class Database(ABC):
         """End the transaction."""
 
     @abstractmethod
-    def _translate_errors(self) -> AbstractContextManager[None]:
-        """Translate the driver's errors to `HistoryError`."""
+    def _translate(self, error: BaseException) -> HistoryError | None:
+        """Translate an error of the driver; None for any other."""
 
     def __enter__(self) -> Self:
         return self
@@ -115,20 +149,20 @@ class Database(ABC):
 
     def execute(self, sql: str, params: Params = NO_PARAMS) -> int:
         """Run one statement; return the number of rows it changed."""
-        with self._lock, self._translate_errors():
+        with self._lock, self._translating:
             self._require_open()
             return int(self._run(sql, params).rowcount)
 
     def rows(self, sql: str, params: Params = NO_PARAMS) -> list[tuple[Any, ...]]:
         """Run one query; return its rows."""
-        with self._lock, self._translate_errors():
+        with self._lock, self._translating:
             self._require_open()
             rows: list[tuple[Any, ...]] = self._run(sql, params).fetchall()
             return rows
 
     def columns(self, sql: str, params: Params = NO_PARAMS) -> dict[str, NDArray[Any]]:
         """Run one query; return its columns by name, NULL numbers as NaN."""
-        with self._lock, self._translate_errors():
+        with self._lock, self._translating:
             self._require_open()
             cursor = self._run(sql, params)
             names = [column[0] for column in cursor.description]
@@ -147,7 +181,7 @@ class Database(ABC):
         """Insert rows, all or none; return the number inserted."""
         if not rows:
             return 0
-        with self._block(write=True), self._translate_errors():
+        with self.transaction(), self._translating:
             if ignore_existing:
                 return self._run_many(f"{_insert_sql(table, columns)} ON CONFLICT DO NOTHING", rows)
             return self._insert(table, columns, rows)
@@ -161,8 +195,7 @@ class Database(ABC):
         with self._lock:
             return self._depth > 0
 
-    @contextmanager
-    def transaction(self, *, wait: float | None = None) -> Iterator[None]:
+    def transaction(self, *, wait: float | None = None) -> AbstractContextManager[None]:
         """Commit all writes of the block, or none; join an outer transaction.
 
         Parameters
@@ -170,8 +203,7 @@ class Database(ABC):
         wait
             Seconds to wait for locks; None waits as long as single statements do.
         """
-        with self._block(write=True, wait=wait):
-            yield
+        return _Transaction(partial(self._begin_block, write=True, wait=wait), self._end_block)
 
     def beat(self) -> float | None:
         """Send this process's heartbeat, if it is due.
@@ -203,35 +235,44 @@ class Database(ABC):
         with self.transaction(wait=wait):
             pass
 
-    @contextmanager
-    def snapshot(self) -> Iterator[None]:
+    def snapshot(self) -> AbstractContextManager[None]:
         """Read one consistent state while others write."""
-        with self._block(write=False):
-            yield
+        return _Transaction(partial(self._begin_block, write=False, wait=None), self._end_block)
 
     def _require_open(self) -> None:
         if self._is_closed:
             raise HistoryError(self.location, "was closed", "open the history again")
 
-    @contextmanager
-    def _block(self, *, write: bool, wait: float | None = None) -> Iterator[None]:
-        with self._lock:
+    def _begin_block(self, *, write: bool, wait: float | None) -> bool:
+        """Begin a transaction unless one is open; return true if it was begun."""
+        self._lock.acquire()
+        is_begun = False
+        try:
             self._require_open()
-            if self._depth:
-                yield
+            is_outer = not self._depth
+            if is_outer:
+                with self._translating:
+                    self._begin(write=write, wait=wait)
+                self._depth = 1
+            is_begun = True
+        finally:
+            if not is_begun:
+                self._lock.release()
+        return is_outer
+
+    def _end_block(self, is_outer: bool, is_complete: bool) -> None:
+        """End what `_begin_block` began."""
+        try:
+            if not is_outer:
                 return
-            with self._translate_errors():
-                self._begin(write=write, wait=wait)
-            self._depth, completed = 1, False
-            try:
-                yield
-                completed = True
-            finally:
-                self._depth = 0
-                if not completed:
-                    self._end(commit=False)
-            with self._translate_errors():
+            self._depth = 0
+            if not is_complete:
+                self._end(commit=False)
+                return
+            with self._translating:
                 self._end(commit=True)
+        finally:
+            self._lock.release()
 
 
 def in_list(values: Iterable[Any], prefix: str = "s") -> tuple[str, dict[str, Any]]:

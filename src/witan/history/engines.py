@@ -167,7 +167,7 @@ class SqliteDatabase(Database):
         self._busy_seconds = self._wait_seconds = self._timeout_seconds = busy_seconds
         self._is_wal: bool | None = None
         self._damage: HistoryError | None = None
-        with self._translate_errors():
+        with self._translating:
             self._connection = _driver().connect(
                 f"{path.absolute().as_uri()}?mode={mode}",
                 uri=True,
@@ -180,7 +180,7 @@ class SqliteDatabase(Database):
             undo.callback(self.close)
             # First, because it fails if the file is locked; the other settings wait.
             self._pragma("schema_version")
-            with self._translate_errors():
+            with self._translating:
                 add_missing_functions(self._connection)
                 for function in (list_pairs, list_rows):
                     name = function.__name__
@@ -247,7 +247,7 @@ class SqliteDatabase(Database):
         return None if result == [("ok",)] else "its pages are inconsistent"
 
     def _pragma(self, pragma: str) -> None:
-        with self._translate_errors():
+        with self._translating:
             self._connection.execute(f"PRAGMA {pragma}").fetchall()
 
     def _run(self, sql: str, params: Params) -> Any:
@@ -324,15 +324,12 @@ class SqliteDatabase(Database):
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
 
-    @contextmanager
-    def _translate_errors(self) -> Iterator[None]:
-        driver = _driver()
-        try:
-            yield
-        except (driver.Error, UnicodeDecodeError) as error:  # the message may also be damaged
-            raise self._error_of(error) from error
-        except (UnicodeEncodeError, OverflowError) as error:
-            raise unstorable_error(self.location, error) from error
+    def _translate(self, error: BaseException) -> HistoryError | None:
+        if isinstance(error, _driver().Error | UnicodeDecodeError):  # its message may be damaged
+            return self._error_of(error)
+        if isinstance(error, UnicodeEncodeError | OverflowError):
+            return unstorable_error(self.location, error)
+        return None
 
     def _error_of(self, error: Exception) -> HistoryError:
         code, words = getattr(error, "sqlite_errorname", ""), str(error)
@@ -703,30 +700,30 @@ class PostgresDatabase(Database):
         with suppress(self._psycopg.Error):
             self._connection.execute("ROLLBACK")
 
-    @contextmanager
-    def _translate_errors(self) -> Iterator[None]:
-        errors = self._psycopg
-        try:
-            yield
-        except errors.errors.DiskFull as error:
-            problem = "the server's disk is full; the last write was rolled back"
-            raise HistoryError(
-                self.location, problem, "free some space there, then try again"
-            ) from (error)
-        except errors.errors.LockNotAvailable as error:
-            problem = "is locked by another connection"
-            raise HistoryError(
-                self.location, problem, "wait until it finishes, then try again"
-            ) from error
-        except errors.OperationalError as error:
-            is_lost = self._connection.closed or error.sqlstate in _UNAVAILABLE_CODES
-            raise HistoryError(
-                self.location,
-                f"the connection failed: {self._redact(str(error))}",
-                "check that the server runs, then try again",
-            ) from (ConnectionError() if is_lost else error)
-        except (UnicodeEncodeError, errors.DataError) as error:
-            raise unstorable_error(self.location, error) from error
-        except errors.Error as error:
+    def _translate(self, error: BaseException) -> HistoryError | None:
+        errors, retry = self._psycopg, "check the cause, then try again"
+        if isinstance(error, errors.errors.DiskFull):
+            problem, retry = (
+                "the server's disk is full; the last write was rolled back",
+                "free some space there, then try again",
+            )
+        elif isinstance(error, errors.errors.LockNotAvailable):
+            problem, retry = (
+                "is locked by another connection",
+                "wait until it finishes, then try again",
+            )
+        elif isinstance(error, errors.OperationalError):
+            problem = f"the connection failed: {self._redact(str(error))}"
+            failure = HistoryError(
+                self.location, problem, "check that the server runs, then try again"
+            )
+            if self._connection.closed or error.sqlstate in _UNAVAILABLE_CODES:
+                failure.__cause__ = ConnectionError()
+            return failure
+        elif isinstance(error, UnicodeEncodeError | errors.DataError):
+            return unstorable_error(self.location, error)
+        elif isinstance(error, errors.Error):
             problem = f"PostgreSQL reports: {self._redact(str(error))}"
-            raise HistoryError(self.location, problem, "check the cause, then try again") from error
+        else:
+            return None
+        return HistoryError(self.location, problem, retry)

@@ -515,12 +515,15 @@ class EventBatch:
         The token of the writer.
     closing
         The whole session, if its last event is in the batch.
+    is_continued
+        Its writer has stored everything before it, and nothing of it.
     """
 
     opening: "SessionOpened"
     holder: str
     events: "tuple[Event, ...]"
     closing: "Session | None" = None
+    is_continued: bool = False
 
     @property
     def session(self) -> str:
@@ -579,6 +582,8 @@ def admit_events(database: Database, batch: EventBatch) -> "tuple[Event, ...] | 
     holder = lock_session(database, batch.session)
     if holder is None:
         return _refusal(database, batch, "was deleted", "ask the question again")
+    if batch.is_continued and holder == batch.holder:
+        return batch.events  # nobody else may have added any
     new = _new_events(database, batch)
     if new != () and holder != batch.holder:
         problem = "was resumed by another process, or is closed"

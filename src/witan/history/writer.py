@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Event as Signal
 from threading import Lock, Thread
@@ -17,9 +18,12 @@ from typing import Any, Protocol, Self
 import anyio
 import anyio.lowlevel
 
+from witan.core.counting import BatchCount
+from witan.core.tally import count_behind
 from witan.deliberation.events import (
     AnswerDelta,
     Event,
+    OutcomeChanged,
     SessionClosed,
     SessionOpened,
     SynthesisDelta,
@@ -72,6 +76,12 @@ class SessionQueue:
     ----------
     holder
         The token of the recorder.
+
+    Attributes
+    ----------
+    is_certain
+        `n_written` events are stored, and no more: no commit has failed since, which may have
+        stored its events all the same.
     """
 
     def __init__(self, opening: SessionOpened, holder: str, recorder: EventRecorder) -> None:
@@ -79,8 +89,10 @@ class SessionQueue:
         self.holder = holder
         self.recorder = recorder
         self.events: list[Event] = []
+        self.count: BatchCount | None = None
         self.n_queued = 0
         self.n_written = 0
+        self.is_certain = False
         self.failure: Exception | None = None
 
     @property
@@ -89,11 +101,25 @@ class SessionQueue:
         n_written = self.n_written if self.failure is None else 0
         return self.events[n_written - 1].seq if n_written else 0
 
+    @property
+    def is_pending(self) -> bool:
+        """True if some events are neither stored nor given up."""
+        return self.failure is None and self.n_written < len(self.events)
+
     def batch(self, n_queued: int) -> EventBatch:
         """Return the queued, pending events."""
         events = self.events[:n_queued]
+        for event in events[self.n_written :]:
+            if isinstance(event, OutcomeChanged):
+                self.count = count_behind(event.outcome)  # which goes when it is stored
         closing = Session.of(events) if isinstance(events[-1], SessionClosed) else None
-        return EventBatch(self.opening, self.holder, tuple(events[self.n_written :]), closing)
+        return EventBatch(
+            self.opening,
+            self.holder,
+            tuple(events[self.n_written :]),
+            closing,
+            is_continued=self.is_certain,
+        )
 
     def fail(self, error: Exception) -> None:
         """Store no more events of the session."""
@@ -146,9 +172,12 @@ def _commit(database: Database, pending: Sequence[tuple[SessionQueue, int]]) -> 
     before the transaction, because other writers wait for its end.
     """
     writes = [(queue, n_queued, _Write(queue.batch(n_queued))) for queue, n_queued in pending]
-    closing = _count([write for *_, write in writes])
+    counts = {queue.opening.session: queue.count for queue, *_ in writes if queue.count is not None}
+    closing = _count([write for *_, write in writes], counts)
     rows = _rows(closing)
     refusals: list[tuple[SessionQueue, HistoryError]] = []
+    for queue, *_ in writes:
+        queue.is_certain = False
     with database.transaction(wait=ATTEMPT_SECONDS):
         closed_sessions, has_votes = [], False
         for queue, _, write in writes:
@@ -167,7 +196,7 @@ def _commit(database: Database, pending: Sequence[tuple[SessionQueue, int]]) -> 
     for queue, error in refusals:
         queue.fail(error)
     for queue, n_queued, _ in writes:
-        queue.n_written = n_queued
+        queue.n_written, queue.is_certain = n_queued, True
 
 
 class _Write:
@@ -189,11 +218,11 @@ class _Write:
         return True
 
 
-def _count(writes: Sequence[_Write]) -> list[_Write]:
+def _count(writes: Sequence[_Write], counts: Mapping[str, BatchCount]) -> list[_Write]:
     """Count the closing sessions; return their writes."""
     closing = [(write, one) for write in writes if (one := write.batch.closing) is not None]
-    counts = count_sessions([session for _, session in closing])
-    for (write, _), count in zip(closing, counts, strict=True):
+    session_rows = count_sessions([session for _, session in closing], counts)
+    for (write, _), count in zip(closing, session_rows, strict=True):
         write.count, write.closing_values = count, count.row.closing_values()
     return [write for write, _ in closing]
 
@@ -217,7 +246,8 @@ MAX_BATCH_ITEMS = 10_000
 """Maximum number of queue items per commit."""
 
 
-class _Notice(Signal):
+@dataclass(frozen=True, slots=True, eq=False)
+class Notice:
     """A signal that calls a function on an event loop when set.
 
     Parameters
@@ -226,21 +256,19 @@ class _Notice(Signal):
         As asyncio or Trio has it.
     """
 
-    def __init__(self, loop: Any, call: Callable[[], object]) -> None:
-        super().__init__()
-        self.loop, self.call = loop, call
+    loop: Any
+    call: Callable[[], object]
 
     def set(self) -> None:
-        """Set the signal and call the function."""
-        super().set()
+        """Call the function."""
         _call_soon(self.loop, [self.call])
 
 
-def _set_all(signals: Iterable[Signal]) -> None:
+def _set_all(signals: Iterable[Signal | Notice]) -> None:
     """Set signals, and wake each event loop once."""
     calls_by_loop: dict[Any, list[Callable[[], object]]] = {}
     for signal in signals:
-        if isinstance(signal, _Notice):
+        if isinstance(signal, Notice):
             calls_by_loop.setdefault(signal.loop, []).append(signal.call)
         else:
             signal.set()
@@ -266,6 +294,10 @@ class _Dismissal:
         self.complete = Signal()
 
 
+_Events = tuple[SessionQueue, int, Notice | None]
+"""A session, how many of its events to commit, and whom to tell."""
+
+
 class Writer:
     """The thread that commits queued events, on its own connection.
 
@@ -280,7 +312,7 @@ class Writer:
     def __init__(self, connect: Callable[[float], Database], location: str) -> None:
         self.location = location
         self._connect = connect
-        self._queue: SimpleQueue[tuple[SessionQueue, int] | Signal | _Dismissal] = SimpleQueue()
+        self._queue: SimpleQueue[_Events | Signal | _Dismissal] = SimpleQueue()
         self._thread: Thread | None = None
         self._starting = Lock()
         self._is_closing = False
@@ -291,16 +323,20 @@ class Writer:
         self._next_beat: float | None = None
         self._block_error: HistoryError | None = None
 
-    def enqueue(self, queue: SessionQueue, n_queued: int) -> None:
-        """Queue the first `n_queued` events of a session for the next commit."""
+    def enqueue(self, queue: SessionQueue, notice: Notice | None = None) -> None:
+        """Queue the events of a session for the next commit; set a notice after it."""
         with self._starting:
+            if self._is_closing and queue.n_queued == len(queue.events) and notice is not None:
+                notice.set()  # the thread writes what it has, and ends
+                return
             if self._is_closing:
                 problem = "is closed and accepts no more events"
                 raise HistoryError("the history", problem, "keep it open while sessions run")
             if self._thread is None:
                 self._thread = Thread(target=self._run, name="witan-history", daemon=True)
                 self._thread.start()
-            self._queue.put((queue, n_queued))
+            queue.n_queued = len(queue.events)
+            self._queue.put((queue, queue.n_queued, notice))
 
     def begin_session(self, holder: str) -> None:
         """Keep this process's heartbeat until the session ends or the writer closes."""
@@ -315,14 +351,6 @@ class Writer:
         """Stop this process's heartbeat if it was for this session alone."""
         self._holders.discard(holder)
         unmark_recording(holder)
-
-    def notify(self, loop: Any, call: Callable[[], object]) -> None:
-        """Call a function on an event loop after the current queue."""
-        with self._starting:
-            if not self._is_closing:
-                self._queue.put(_Notice(loop, call))
-                return
-        _call_soon(loop, [call])
 
     def drain(self, wait: float) -> None:
         """Wait until the current queue is processed."""
@@ -364,7 +392,7 @@ class Writer:
     def _run(self) -> None:
         database: Database | None = None
         pending: PendingQueues = {}
-        signals: list[Signal] = []
+        signals: list[Signal | Notice] = []
         try:
             while True:
                 dismissals = self._take(pending, signals)
@@ -386,7 +414,7 @@ class Writer:
                     database.end_beats()
                 database.close()
 
-    def _take(self, pending: PendingQueues, signals: list[Signal]) -> list[_Dismissal]:
+    def _take(self, pending: PendingQueues, signals: list[Signal | Notice]) -> list[_Dismissal]:
         """Take all items of the queue, or wait for the next one."""
         dismissals: list[_Dismissal] = []
         wait = LOCK_CHECK_SECONDS if pending else self._next_beat
@@ -394,15 +422,20 @@ class Writer:
         with suppress(Empty):
             for _ in range(MAX_BATCH_ITEMS):
                 item = self._queue.get(timeout=wait)
-                if is_idle and isinstance(item, tuple):
-                    self._gather(item[0])
-                wait, is_idle = 0, False
                 if isinstance(item, tuple):
-                    pending[item[0]] = item[1]
+                    queue, n_queued, notice = item
+                    pending[queue] = n_queued
+                    if notice is not None:
+                        signals.append(notice)
+                    if is_idle:
+                        self._gather(queue)
                 elif isinstance(item, Signal):
                     signals.append(item)
                 else:
                     dismissals.append(item)
+                wait, is_idle = 0, False
+                if self._queue.empty():  # which is seen sooner than an exception
+                    break
         return dismissals
 
     def _gather(self, queue: SessionQueue) -> None:
@@ -454,7 +487,7 @@ class Writer:
                 queue.fail(self._block_error)
             pending.clear()
 
-    def _release(self, signals: Sequence[Signal]) -> None:
+    def _release(self, signals: Sequence[Signal | Notice]) -> None:
         with self._starting:
             self._is_closing = True
             self._end.set()
@@ -467,6 +500,8 @@ class Writer:
                         item.set()
                     elif isinstance(item, _Dismissal):
                         item.complete.set()
+                    elif (notice := item[2]) is not None:
+                        notice.set()
 
 
 MIN_COMMIT_SECONDS = 0.2
@@ -566,24 +601,22 @@ class Recording:
         int
             The number of the session's last durable event; 0 if none.
         """
-        if self._queue() and self._session is not None:
+        queue = self._session
+        if queue is not None and queue.is_pending:
             event = anyio.Event()
-            self._writer.notify(anyio.lowlevel.current_token().native_token, event.set)
+            loop = anyio.lowlevel.current_token().native_token
+            self._writer.enqueue(queue, Notice(loop, event.set))
             start = time.monotonic()
             with anyio.move_on_after(max(lock_wait.remaining, MIN_COMMIT_SECONDS)):
                 await event.wait()
             lock_wait.deduct(time.monotonic() - start)
         return 0 if self._session is None else self._session.durable
 
-    def _queue(self) -> bool:
-        """Pass new events to the writer; true if some are not durable."""
+    def _queue(self) -> None:
+        """Pass new events to the writer."""
         queue = self._session
-        if queue is None or queue.failure is not None:
-            return False
-        if queue.n_queued < len(queue.events):
-            self._writer.enqueue(queue, len(queue.events))
-            queue.n_queued = len(queue.events)
-        return queue.n_written < len(queue.events)
+        if queue is not None and queue.is_pending and queue.n_queued < len(queue.events):
+            self._writer.enqueue(queue)
 
     def flush(self, lock_wait: LockWait | None = None) -> None:
         """Wait until all appended events are durable.

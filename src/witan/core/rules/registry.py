@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,7 +24,7 @@ from witan.core.stats.additive import AdditiveFit
 from witan.errors import InvalidParameter, UnknownName, UnknownOption
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+    from importlib.metadata import EntryPoints
 
 ENTRY_POINT = "witan.rules"
 
@@ -206,12 +207,12 @@ def _gather(n_sessions: int, parts: Iterator[tuple[slice, Scores]]) -> Scores:
         where, part = following
 
 
-def _entry_points(name: str | None = None) -> "list[EntryPoint]":
+@cache
+def _entry_points() -> "EntryPoints":
     # Imported here because reading package metadata takes longer than a small tally's counting.
     from importlib.metadata import entry_points
 
-    entries = entry_points(group=ENTRY_POINT)
-    return [entry for entry in entries if name is None or entry.name == name]
+    return entry_points(group=ENTRY_POINT)
 
 
 class Registry(Mapping[str, Rule]):
@@ -238,7 +239,8 @@ class Registry(Mapping[str, Rule]):
 
     def __getitem__(self, name: str) -> Rule:
         if name not in self._rules:
-            for entry in _entry_points(name):
+            _entry_points.cache_clear()  # its package may have been installed since
+            for entry in _entry_points().select(name=name):
                 loaded = entry.load()
                 if not isinstance(loaded, Rule):
                     raise InvalidParameter(f"the entry point {entry.value}", loaded, "a Rule")

@@ -19,6 +19,9 @@ gc.disable()
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
 
+# Threads of BLAS gain nothing on so small matrices; `witan` starts without them, too.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # What is set for these tests is not for those that a test runs by pytest itself.
 os.environ.pop("PYTEST_ADDOPTS", None)
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -40,25 +41,39 @@ def stages(
     category: str | None = None,
 ) -> Iterator[list[e.Event]]:
     """The events of a session, stage by stage; another `taste` casts other ballots."""
+    told_once = _stages(session, at, question, closing, simulated, tuple(seats), taste, category)
+    return map(list, told_once)
+
+
+@cache
+def _stages(
+    session: str,
+    at: datetime,
+    question: str,
+    closing: str,
+    simulated: bool,
+    seats: tuple[str, ...],
+    taste: str,
+    category: str | None,
+) -> tuple[tuple[e.Event, ...], ...]:
+    """Tell a session once: hundreds of tests keep the same ones."""
     tell = _teller(at)
     draw = Random(f"{session} {taste}")  # noqa: S311 - a test draws ballots
     held = tuple(Seat(name, f"test:{name}", "test", simulated=simulated) for name in seats)
-    yield [
-        tell(
-            e.SessionOpened,
-            session=session,
-            question=question,
-            files={},
-            seats=held,
-            chairmen=(),
-            procedure=Procedure(),
-            plan=Plan((), 0, 0.0),
-            seed=1,
-            category=category,
-            witan="0",
-        )
-    ]
-    yield [
+    opened = tell(
+        e.SessionOpened,
+        session=session,
+        question=question,
+        files={},
+        seats=held,
+        chairmen=(),
+        procedure=Procedure(),
+        plan=Plan((), 0, 0.0),
+        seed=1,
+        category=category,
+        witan="0",
+    )
+    answers = [
         tell(e.AnswerDone, seat=name, text=f"{name} says {session}.", spent=_spent())
         for name in seats
     ]
@@ -75,25 +90,24 @@ def stages(
         for ballot in ballots
     ]
     [outcome] = tally_sessions(ballots, Settings.of("borda"))
-    yield [*cast, tell(e.OutcomeChanged, outcome=outcome, counted=tuple(seats))]
-    yield [
-        tell(
-            e.SynthesisDone,
-            chairman=None,
-            mode="consensus",
-            text=closing,
-            labels={},
-            spent=_spent(),
-        ),
-        tell(
-            e.SessionClosed,
-            status="complete",
-            missing=(),
-            cost_usd=0.11,
-            known_usd=0.11,
-            seconds=8.5,
-        ),
-    ]
+    counted = tell(e.OutcomeChanged, outcome=outcome, counted=seats)
+    synthesis = tell(
+        e.SynthesisDone,
+        chairman=None,
+        mode="consensus",
+        text=closing,
+        labels={},
+        spent=_spent(),
+    )
+    closed = tell(
+        e.SessionClosed,
+        status="complete",
+        missing=(),
+        cost_usd=0.11,
+        known_usd=0.11,
+        seconds=8.5,
+    )
+    return ((opened,), tuple(answers), (*cast, counted), (synthesis, closed))
 
 
 def crowd(size: int) -> list[e.Event]:

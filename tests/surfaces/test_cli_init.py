@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import tomllib
 from collections.abc import Callable, Iterator
 
@@ -156,8 +155,7 @@ class TestAnswers:
             assert process.stderr is not None
             process.stdin.write("\n")
             process.stdin.flush()
-            while "Models" not in process.stderr.readline():
-                time.sleep(0.01)
+            assert any("Models" in line for line in process.stderr)
             process.send_signal(signal.SIGINT)
             process.communicate(timeout=60)
 

@@ -785,6 +785,8 @@ def _shorten(value: object) -> str:
 
 def _contradicts(groups: Groups, grades: Mapping[str, float]) -> bool:
     """Find a pair in strictly opposite order by ranking and grades."""
+    if len(grades) < 2:
+        return False
     best_below = float("-inf")
     for group in reversed(groups):
         values = [grades[name] for name in group if name in grades]

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import combinations, groupby
 from operator import itemgetter
 from typing import Any
@@ -115,14 +116,9 @@ class ReviewForm:
     @classmethod
     def of(cls, sheet: Sheet, rubric: Rubric | None, *, holistic: bool) -> "ReviewForm":
         """Make the form of a sheet, with or without a rubric."""
-        names = [] if rubric is None else [criterion.name for criterion in rubric.criteria]
-        if holistic or rubric is not None:
-            names.append(HOLISTIC)
         labels = zip(sheet.labels, sheet.candidates, strict=True)
-        return cls(
-            {label.casefold(): candidate for label, candidate in labels},
-            {_fold_key(name): name for name in names},
-        )
+        criteria = _fold_criteria(rubric, holistic=holistic)
+        return cls({label.casefold(): candidate for label, candidate in labels}, criteria)
 
     @property
     def by_criterion(self) -> bool:
@@ -281,6 +277,14 @@ class ReviewForm:
             wrapped = _first_value(raw, _GRADE)
             return None if wrapped is None else _read_scalar(wrapped, oversights)
         return grade_by_criterion if self.by_criterion else grade_by_criterion[HOLISTIC]
+
+
+@lru_cache(maxsize=16)
+def _fold_criteria(rubric: Rubric | None, *, holistic: bool) -> Mapping[str, str]:
+    names = [] if rubric is None else [criterion.name for criterion in rubric.criteria]
+    if holistic or rubric is not None:
+        names.append(HOLISTIC)
+    return {_fold_key(name): name for name in names}
 
 
 class _Oversights:
@@ -479,6 +483,8 @@ def _drop_illegible(grades: Grades) -> Grades:
         if not isinstance(raw, Mapping):
             if read_grade(raw) is not None:
                 legible[name] = raw
+        elif set(map(type, raw.values())) == {int}:  # as nearly all are
+            legible[name] = raw
         elif readable := {k: one for k, one in raw.items() if read_grade(one) is not None}:
             legible[name] = readable
     return legible
@@ -540,9 +546,8 @@ def _read_tolerantly(reply: str, sheet: Sheet, form: ReviewForm) -> ParsedReview
         return fullest
     final_list = lists[-1] if lists else ParsedReview()
     if _covers_enough(final_list, sheet):
-        return replace(
-            final_list, notes=("read off a list headed FINAL RANKING", *final_list.notes)
-        )
+        notes = ("read off a list headed FINAL RANKING", *final_list.notes)
+        return replace(final_list, notes=notes)
     raise InvalidBallot(sheet.reviewer, _describe_problem([fullest, final_list], sheet))
 
 
@@ -632,14 +637,10 @@ def _list_omissions(reading: ParsedReview, sheet: Sheet, form: ReviewForm) -> It
 def _describe_problem(reviews: Sequence[ParsedReview], sheet: Sheet) -> str:
     """Describe the problem of the fullest reading."""
     best = max(reviews, key=lambda reading: reading.fullness)
-    n_judged = (
-        best.ranked_candidates
-        if len(best.ranked_candidates) >= len(best.graded_candidates)
-        else best.graded_candidates
-    )
-    if not n_judged:
+    judged = max(best.ranked_candidates, best.graded_candidates, key=len)
+    if not judged:
         return "has no usable ranking"
-    return judges_only(len(n_judged), len(sheet.candidates))
+    return judges_only(len(judged), len(sheet.candidates))
 
 
 OneGrade = Grade | Mapping[str, Grade]

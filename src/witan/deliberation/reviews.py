@@ -297,7 +297,7 @@ class _Round:
         count: RunningCount,
         peers: Mapping[str, Ballot],
     ) -> None:
-        self.context = context
+        self.context, self.procedure = context, context.procedure
         self.number = number
         self.answers = answers
         self.count = count
@@ -309,7 +309,7 @@ class _Round:
         self.files = {name: neutralize(text) for name, text in opening.files.items()}
         self.ballot_events: dict[str, e.BallotCast] = {}
         self.second: set[str] = set()
-        self.rubric = context.procedure.graded_rubric
+        self.rubric = self.procedure.graded_rubric
         self.results: dict[str, dict[int, _SheetResult]] = {}
 
     async def run(self) -> None:
@@ -320,7 +320,7 @@ class _Round:
         reviewers_to_call = [
             member for member in reviewers if member.name not in self.settled_seats
         ]
-        is_last = self.number == self.context.procedure.review_rounds
+        is_last = self.number == self.procedure.review_rounds
         self.count.await_ballots(
             [member.name for member in reviewers_to_call], is_last_round=is_last
         )
@@ -328,7 +328,7 @@ class _Round:
             self._excuse_cancelled(reviewers_to_call)
             return
         sheets = self._draw_sheets([member.name for member in reviewers])
-        if self.context.procedure.spend == "adaptive":
+        if self.procedure.spend == "adaptive":
             await self._spend_adaptively(reviewers, sheets)
             return
         for each in sheets.values():
@@ -361,7 +361,7 @@ class _Round:
         self, reviewers: Sequence[Member], sheets: Mapping[str, tuple[Sheet, ...]]
     ) -> None:
         """Call the fewest reviewers, then others while too close to call."""
-        looks = self.context.procedure.counting.looks
+        looks = self.procedure.counting.looks
         n_orders = max(map(len, sheets.values()), default=1)
         queue = [
             (m, turn)
@@ -442,7 +442,7 @@ class _Round:
         A resumed session draws the same sheets again.
         """
         context = self.context
-        shows_own = context.procedure.self_review and not context.opening.jury
+        shows_own = self.procedure.self_review and not context.opening.jury
         candidates_by_author = {
             name: self.duplicates.with_duplicates(each)
             for name, each in context.authorship.candidates_by_author.items()
@@ -450,14 +450,14 @@ class _Round:
         candidates = self.duplicates.representatives(self.answers)
         drawing = (context.opening.seed, REVIEW_SHEETS, self.number)
         hidden = {} if shows_own else candidates_by_author
-        most = context.procedure.pairs
+        most = self.procedure.pairs
         if most is not None:
             return draw_pair_sheets(reviewers, candidates, drawing, most, hidden_candidates=hidden)
         drawn_sheets = draw_sheets(reviewers, candidates, drawing, hidden_candidates=hidden)
         sheets: dict[str, tuple[Sheet, ...]] = {
             name: (sheet,) for name, sheet in drawn_sheets.items()
         }
-        if context.procedure.mirrored:
+        if self.procedure.mirrored:
             for seat, name in enumerate(reviewers):
                 seed = (context.opening.seed, MIRRORED_SHEETS, self.number, seat)
                 sheets[name] = (drawn_sheets[name], mirror(drawn_sheets[name], seed))
@@ -486,10 +486,7 @@ class _Round:
                     self.count.ballots[event.seat] = event.ballot
                     if event.comparisons:
                         self.count.comparisons[event.seat] = event.comparisons
-                    if (
-                        event.seat in self.ballot_events
-                        and self.context.procedure.spend == "adaptive"
-                    ):
+                    if event.seat in self.ballot_events and self.procedure.spend == "adaptive":
                         self.second.add(event.seat)
                         self.count.n_second += event.lost is None
                     self.ballot_events[event.seat] = event
@@ -525,7 +522,7 @@ class _Round:
 
     def _calls(self, member: Member, sheets: Sequence[Sheet]) -> list[Call]:
         """Make one call per sheet with anything to compare."""
-        least = 1 if self.context.procedure.asks_grades else 2
+        least = 1 if self.procedure.asks_grades else 2
         if not sheets or len(sheets[0].candidates) < least:
             return []
         return [
@@ -533,7 +530,7 @@ class _Round:
                 "review",
                 member,
                 self._messages(member, sheet),
-                review_schema(sheet, self.rubric, holistic=self.context.procedure.holistic),
+                review_schema(sheet, self.rubric, holistic=self.procedure.holistic),
             )
             for sheet in sheets
         ]
@@ -610,24 +607,23 @@ class _Round:
             sheet,
             self.answers,
             self.rubric,
-            holistic=context.procedure.holistic,
+            holistic=self.procedure.holistic,
             conversation=context.opening.conversation,
             files=self.files,
             system=member.options.system,
             peers={name: b for name, b in self.peers.items() if name != member.name} or None,
             own_ballot=self.peers.get(member.name),
-            weighs=context.procedure.weighed_rubric,
+            weighs=self.procedure.weighed_rubric,
         )
 
     def _read_reply(self, reply: str, sheet: Sheet) -> tuple[Review | None, str]:
         """Read a reply; return its review and the problem to repair."""
-        procedure = self.context.procedure
         try:
             parsed_review = read_review(
                 reply,
                 sheet,
                 rubric=self.rubric,
-                holistic=procedure.holistic,
+                holistic=self.procedure.holistic,
                 session=self.context.opening.session,
                 roster=tuple(self.answers),
             )
@@ -644,9 +640,9 @@ class _Round:
         """
         graded = sum(name in ballot.grades for name in sheet.candidates)
         if not graded:
-            are_needed = self.context.procedure.needs_grades
+            are_needed = self.procedure.needs_grades
             return "ranks the answers without grading them" if are_needed else ""
-        if self.context.procedure.asks_grades and graded < len(sheet.candidates):
+        if self.procedure.asks_grades and graded < len(sheet.candidates):
             return f"grades {graded} of the {len(sheet.candidates)} answers on its sheet"
         return ""
 
@@ -670,7 +666,7 @@ class _Round:
             return None
         own_candidates = self.context.authorship.candidates_by_author[member.name]
         comparisons: tuple[Ballot, ...] = ()
-        if self.context.procedure.pairs is not None:
+        if self.procedure.pairs is not None:
             comparisons = tuple(
                 pair
                 for each in reviews
@@ -702,7 +698,7 @@ class _Round:
     def _merge(self, reviews: Sequence[Review], own_candidates: Sequence[str]) -> MergedBallot:
         merged_ballot = MergedBallot(reviews[0].ballot, 0, 0)
         if len(reviews) == 2:
-            counting = self.context.procedure.counting.counting
+            counting = self.procedure.counting.counting
             merged_ballot = merge(reviews[0].ballot, reviews[1].ballot, counting)
         expanded = self.duplicates.expand(merged_ballot.ballot, own_candidates)
         return MergedBallot(expanded, merged_ballot.n_flipped, merged_ballot.n_compared)
@@ -714,7 +710,7 @@ class _Round:
         if review is not None:
             own_candidates = self.context.authorship.candidates_by_author[member.name]
             second = self.duplicates.expand(review.ballot, own_candidates)
-            merged_ballot = merge(first.ballot, second, self.context.procedure.counting.counting)
+            merged_ballot = merge(first.ballot, second, self.procedure.counting.counting)
             read_by = review.read_by if first.read_by == "schema" else first.read_by
             self.count.n_second += 1
         self.context.recorder.emit(
@@ -765,7 +761,7 @@ class _Round:
 
     def _give_up(self, member: Member) -> None:
         results = [*self.results.get(member.name, {}).values()]
-        if self.context.procedure.pairs is not None and any(each.review for each in results):
+        if self.procedure.pairs is not None and any(each.review for each in results):
             late = _SheetResult(None, self.context.out_of_time(), ())
             ballot = self._record_result(member, [*results, late])
             if ballot is not None:

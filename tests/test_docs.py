@@ -43,7 +43,8 @@ VOCABULARY = """
 question, session / model, member / chairman, synthesis / answer, reply / candidate / reviewer /
 sheet, label / review / rubric, criterion, grade / ballot, group / recusal / abstention /
 electorate, quorum / profile, margin / rule / score / rank, ranking / outcome / dead heat, tied /
-tier / interval / rating, leaderboard / severity, bias / agreement / reliability
+tier / interval / rating, leaderboard / severity, bias / agreement /
+concordance / match / reliability
 """
 
 

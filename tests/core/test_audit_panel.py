@@ -9,7 +9,6 @@ import reference_sums as by_hand
 from audited import ballot, session
 from reference_rows import names_of
 from witan.core.session_ballots import StandingEntry
-from witan.core.stats.agreement import effective_votes, shared_error
 from witan.core.stats.audit import (
     alphas,
     criteria_lines,
@@ -18,6 +17,7 @@ from witan.core.stats.audit import (
     shared_votes,
     stability,
 )
+from witan.core.stats.concordance import effective_votes, shared_error
 
 # Krippendorff, "Computing Krippendorff's alpha-reliability" (2011), section C: four observers,
 # twelve units, missing values; α for interval data is .849.

@@ -8,10 +8,10 @@ from itertools import permutations, product
 import pytest
 
 from witan.core.blind_vote import (
-    Agreement,
     Difference,
-    agreement,
+    PanelMatch,
     build_ballot,
+    match_ranking,
     rank_by_pairs,
     read_ranking,
     voting_sheet,
@@ -99,28 +99,28 @@ class TestBallot:
 
 
 class TestAccord:
-    """Agreement of two rankings, with pairs counted by hand."""
+    """Match of two rankings, with pairs counted by hand."""
 
     @pytest.mark.parametrize(
         ("groups", "ranks", "found"),
         [
-            ((("x",), ("y",), ("z",)), {"x": 1, "y": 2, "z": 3}, Agreement(3, 3, 3, True)),
-            ((("z",), ("y",), ("x",)), {"x": 1, "y": 2, "z": 3}, Agreement(0, 3, 3, False)),
-            ((("x", "y"), ("z",)), {"x": 2, "y": 1, "z": 3}, Agreement(2, 2, 3, True)),
-            ((("x",), ("y",), ("z",)), {"x": 1.5, "y": 1.5, "z": 3}, Agreement(2, 2, 3, True)),
-            ((("x", "y"),), {"x": 1, "y": 2}, Agreement(0, 0, 1, True)),
-            ((("w",), ("x",), ("y",)), {"x": 2, "y": 1}, Agreement(0, 1, 1, False)),
-            ((("x",), ("y",)), {}, Agreement(0, 0, 0, None)),
+            ((("x",), ("y",), ("z",)), {"x": 1, "y": 2, "z": 3}, PanelMatch(3, 3, 3, True)),
+            ((("z",), ("y",), ("x",)), {"x": 1, "y": 2, "z": 3}, PanelMatch(0, 3, 3, False)),
+            ((("x", "y"), ("z",)), {"x": 2, "y": 1, "z": 3}, PanelMatch(2, 2, 3, True)),
+            ((("x",), ("y",), ("z",)), {"x": 1.5, "y": 1.5, "z": 3}, PanelMatch(2, 2, 3, True)),
+            ((("x", "y"),), {"x": 1, "y": 2}, PanelMatch(0, 0, 1, True)),
+            ((("w",), ("x",), ("y",)), {"x": 2, "y": 1}, PanelMatch(0, 1, 1, False)),
+            ((("x",), ("y",)), {}, PanelMatch(0, 0, 0, None)),
         ],
     )
     def test_pairs_ordered_alike_are_counted(self, groups, ranks, found):
         """Ties count for neither side, and candidates unranked by the panel are left out."""
-        assert replace(agreement(groups, ranks), differences=()) == found
+        assert replace(match_ranking(groups, ranks), differences=()) == found
 
     def test_differences_begin_with_those_clear_to_the_panel(self):
         """A tie of either side is no difference."""
         clear = [frozenset("yz"), frozenset("xw")]
-        found = agreement(
+        found = match_ranking(
             (("x",), ("y",), ("z", "w")), {"w": 1, "z": 2, "y": 3, "x": 3}, clear_pairs=clear
         )
 

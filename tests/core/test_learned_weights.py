@@ -189,24 +189,24 @@ def compared(session, reviewer, first, second, *, flips=False):
 
 
 class TestSources:
-    """The influence of order, agreement and people."""
+    """The influence of order, the others and people."""
 
-    def test_order_consistency_overrides_agreement(self):
-        """Where half of the reviewers have it, agreement is not used."""
-        tracks = Tracks(order_kept=STEADY, agreement={"a": 0.1, "b": 1.9})
+    def test_order_consistency_overrides_the_others(self):
+        """Where half of the reviewers have it, the others are not used."""
+        tracks = Tracks(order_kept=STEADY, others={"a": 0.1, "b": 1.9})
 
         assert reliability_from_tracks(tracks, "ab") == consistency_weights(STEADY)
 
-    def test_agreement_replaces_too_few_pairs(self):
+    def test_the_others_replace_too_few_pairs(self):
         """Nineteen pairs each are too few for order-consistency."""
         few = {"a": (19, 19), "b": (9, 19)}
-        tracks = Tracks(order_kept=few, agreement={"a": 0.9, "b": 1.1})
+        tracks = Tracks(order_kept=few, others={"a": 0.9, "b": 1.1})
 
         assert reliability_from_tracks(tracks, "ab") == {"a": 0.9, "b": 1.1}
 
     def test_people_count_by_number_of_pairs(self):
         """Fifty pairs weigh as much as all other evidence, and many more decide alone."""
-        tracks = Tracks(agreement={"a": 0.9}, people={"a": 1.5}, pairs_judged={"a": 50.0})
+        tracks = Tracks(others={"a": 0.9}, people={"a": 1.5}, pairs_judged={"a": 50.0})
         many = replace(tracks, pairs_judged={"a": 5e9})
 
         assert reliability_from_tracks(tracks, "a") == {"a": pytest.approx(1.2)}
@@ -245,7 +245,7 @@ class TestFiles:
         given = next(tally_sessions(cast, replace(settings, reliability=learned[0])))
         assert next(tally_sessions(cast, settings)).standings == given.standings
 
-    def test_files_with_one_order_learn_by_agreement(self):
+    def test_files_with_one_order_learn_by_the_others(self):
         """Files without both orders learn as they did."""
         cast = [
             replace(one, session=session)

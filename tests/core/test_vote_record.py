@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from witan.core.blind_vote import Agreement, ComparedVote, vote_record
+from witan.core.blind_vote import ComparedVote, PanelMatch, vote_record
 
 START = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
@@ -12,7 +12,7 @@ START = datetime(2026, 11, 1, 12, tzinfo=UTC)
 def vote(number, alike, decided, *, clear=(0, 0), best=True, days=1):
     """A vote on a session of its own, some days after the one before."""
     at = START + timedelta(days=days * number)
-    return ComparedVote(f"s{number:03}", at, Agreement(alike, decided, decided, best, *clear))
+    return ComparedVote(f"s{number:03}", at, PanelMatch(alike, decided, decided, best, *clear))
 
 
 class TestShares:
@@ -23,7 +23,7 @@ class TestShares:
         record = vote_record([vote(0, 4, 6, clear=(3, 3)), vote(1, 1, 2, clear=(1, 1), best=False)])
 
         assert record.votes == 2
-        assert (record.agreement.value, record.agreement.n) == (5 / 8, 8)
+        assert (record.match.value, record.match.n) == (5 / 8, 8)
         assert (record.clear.value, record.clear.n) == (1.0, 4)
         assert (record.close.value, record.close.n) == (1 / 4, 4)
         assert (record.same_best.value, record.same_best.n) == (1 / 2, 2)
@@ -32,9 +32,9 @@ class TestShares:
         """Below that nothing is known of how much sessions vary."""
         votes = [vote(number, 2 + number % 2, 3) for number in range(5)]
 
-        assert vote_record(votes[:4]).agreement.interval is None
-        interval = vote_record(votes).agreement.interval
-        assert interval.low < vote_record(votes).agreement.value < interval.high
+        assert vote_record(votes[:4]).match.interval is None
+        interval = vote_record(votes).match.interval
+        assert interval.low < vote_record(votes).match.value < interval.high
 
     def test_pairs_of_one_session_do_not_count_as_independent(self):
         """Sessions that are all alike or all opposed leave the interval wide."""
@@ -42,7 +42,7 @@ class TestShares:
         mixed = vote_record([vote(number, 5, 10) for number in range(10)])
 
         def width(record):
-            return record.agreement.interval.high - record.agreement.interval.low
+            return record.match.interval.high - record.match.interval.low
 
         assert width(whole) > 2 * width(mixed)
 
@@ -50,7 +50,7 @@ class TestShares:
         """No share, no period."""
         record = vote_record([])
 
-        assert (record.votes, record.periods, record.agreement.value) == (0, (), None)
+        assert (record.votes, record.periods, record.match.value) == (0, (), None)
 
 
 class TestPeriods:
@@ -65,7 +65,7 @@ class TestPeriods:
             ("2026-11-01", 2),
             ("2026-11-03", 1),
         ]
-        assert [each.agreement.value for each in periods] == [5 / 6, 0.0]
+        assert [each.match.value for each in periods] == [5 / 6, 0.0]
 
     @pytest.mark.parametrize(("n", "first"), [(30, "2026-11-01"), (31, "2026-11")])
     def test_many_days_become_months(self, n, first):

@@ -218,7 +218,7 @@ class TestOpenSession:
         paper = prepare_paper(history, "s1", "ines")
         result = reveal(history, paper, rank_all("ines").groups)
 
-        assert (result.is_open, result.panel, result.agreement) == (True, None, None)
+        assert (result.is_open, result.panel, result.match) == (True, None, None)
         assert {each.panel_rank for each in result.answers} == {None}
 
     def test_an_exported_session_carries_the_vote(self, history):

@@ -161,7 +161,7 @@ class TestTheVote:
 
         assert [one["candidate"] for one in said["answers"]] == ["z", "y", "x"]
         assert [one["panel_rank"] for one in said["answers"]] == [3, 2, 1]
-        assert said["agreement"] == {
+        assert said["match"] == {
             "pairs_alike": 0, "pairs_decided": 3, "pairs": 3, "same_best": False,
             "clear_alike": 0, "clear_decided": 1, "differences": [
                 {"above": "z", "below": "x", "is_clear": True},

@@ -285,7 +285,7 @@ def audit(
     families: Mapping[str, Collection[str]] = NO_FAMILIES,
     level: float = 0.95,
 ) -> AuditReport:
-    """Measure the bias, severity and agreement of reviewers.
+    """Measure the bias, severity and concordance of reviewers.
 
     Parameters
     ----------

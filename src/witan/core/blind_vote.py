@@ -242,8 +242,8 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
-    """Agreement of a person's ranking with a panel's.
+class PanelMatch:
+    """Match of a person's ranking with a panel's.
 
     Parameters
     ----------
@@ -270,11 +270,11 @@ class Agreement:
     differences: tuple[Difference, ...] = ()
 
 
-def agreement(
+def match_ranking(
     groups: Groups,
     ranks: Mapping[str, float],
     clear_pairs: Collection[frozenset[str]] = frozenset(),
-) -> Agreement:
+) -> PanelMatch:
     """Compare a ranking with ranks, 1 the best, pair by pair.
 
     `clear_pairs`: those that the panel does not find too close to call.
@@ -293,7 +293,7 @@ def agreement(
     best = min(place.values(), default=0)
     top = min((ranks[c] for c in place), default=0)
     same = any(place[c] == best and ranks[c] == top for c in place) if place else None
-    return Agreement(
+    return PanelMatch(
         len(alike),
         len(alike) + len(differences),
         pairs,
@@ -318,13 +318,13 @@ def find_clear_pairs(outcome: Outcome) -> frozenset[frozenset[str]]:
 
 @dataclass(frozen=True, slots=True)
 class ComparedVote:
-    """A person's vote on one session, and its agreement with the panel.
+    """A person's vote on one session, and its match with the panel.
 
     Parameters
     ----------
     session, at
         Its name, and when it was asked.
-    agreement
+    match
         Of the person's ranking with the panel's.
     question
         What was asked; empty: not stored.
@@ -332,7 +332,7 @@ class ComparedVote:
 
     session: str
     at: datetime
-    agreement: Agreement
+    match: PanelMatch
     question: str = ""
 
 
@@ -346,26 +346,26 @@ class VotePeriod:
         Its first day (2026-11-21), or its month (2026-11).
     votes
         How many there are.
-    agreement, clear, close
+    match, clear, close
         As in `PersonalRecord`.
     """
 
     since: str
     votes: int
-    agreement: Measure
+    match: Measure
     clear: Measure
     close: Measure
 
 
 @dataclass(frozen=True, slots=True)
 class VoteRecord:
-    """Agreement of a person's votes with panels.
+    """Match of a person's votes with panels.
 
     Parameters
     ----------
     votes
         How many there are.
-    agreement
+    match
         Share of pairs ordered alike, of those that neither places equal.
     clear, close
         The same of pairs clear to the panel, and of those too close to call.
@@ -376,7 +376,7 @@ class VoteRecord:
     """
 
     votes: int
-    agreement: Measure
+    match: Measure
     clear: Measure
     close: Measure
     same_best: Measure
@@ -396,36 +396,36 @@ def vote_record(votes: Sequence[ComparedVote], *, level: float = 0.95) -> VoteRe
         members = [*group]
         shares = (_share(members, pairs, level) for pairs in (_all_pairs, _clear, _close))
         periods.append(VotePeriod(since, len(members), *shares))
-    judged = [each for each in ordered if each.agreement.same_best is not None]
+    judged = [each for each in ordered if each.match.same_best is not None]
     return VoteRecord(
         len(ordered),
         _share(ordered, _all_pairs, level),
         _share(ordered, _clear, level),
         _share(ordered, _close, level),
-        _rate([(int(bool(each.agreement.same_best)), 1) for each in judged], "votes", level),
+        _rate([(int(bool(each.match.same_best)), 1) for each in judged], "votes", level),
         tuple(periods),
     )
 
 
-def _all_pairs(agreement: Agreement) -> tuple[int, int]:
-    return agreement.pairs_alike, agreement.pairs_decided
+def _all_pairs(match: PanelMatch) -> tuple[int, int]:
+    return match.pairs_alike, match.pairs_decided
 
 
-def _clear(agreement: Agreement) -> tuple[int, int]:
-    return agreement.clear_alike, agreement.clear_decided
+def _clear(match: PanelMatch) -> tuple[int, int]:
+    return match.clear_alike, match.clear_decided
 
 
-def _close(agreement: Agreement) -> tuple[int, int]:
+def _close(match: PanelMatch) -> tuple[int, int]:
     return (
-        agreement.pairs_alike - agreement.clear_alike,
-        agreement.pairs_decided - agreement.clear_decided,
+        match.pairs_alike - match.clear_alike,
+        match.pairs_decided - match.clear_decided,
     )
 
 
 def _share(
-    votes: Sequence[ComparedVote], pairs: Callable[[Agreement], tuple[int, int]], level: float
+    votes: Sequence[ComparedVote], pairs: Callable[[PanelMatch], tuple[int, int]], level: float
 ) -> Measure:
-    return _rate([pairs(each.agreement) for each in votes], "pairs", level)
+    return _rate([pairs(each.match) for each in votes], "pairs", level)
 
 
 def _rate(hits_and_cases: Sequence[tuple[int, int]], of: str, level: float) -> Measure:

@@ -16,7 +16,7 @@ from witan.core.placing import lead_kept_without_one
 from witan.core.profile import Electorate, Floats, Profile
 from witan.core.rules import RULES
 from witan.core.settings import AUTO, Settings
-from witan.core.stats.agreement import kendall_taus
+from witan.core.stats.concordance import kendall_taus
 from witan.core.tally import SharedWork, Task, count_task, prepare, reliability_by_session
 from witan.errors import InvalidParameter, NothingToCount, UnknownName, UnsuitableBallots
 

@@ -52,7 +52,7 @@ from witan.core.session_ballots import (
 )
 from witan.core.settings import AUTO, Settings
 from witan.core.stats.additive import AdditiveFit
-from witan.core.stats.agreement import kendall_ws
+from witan.core.stats.concordance import kendall_ws
 from witan.core.tally import tally_electorates
 from witan.errors import UnsuitableBallots
 
@@ -127,7 +127,7 @@ def _graded_entries(
 ) -> GradedEntries:
     """Make `ballot_entries` from ballots with grades only."""
     names, reviewers = reading.electorate.candidates, reading.reviewers
-    agreements, repaired = ballots.order_agreement, ballots.repaired_reviewers
+    kept, repaired = ballots.order_consistency, ballots.repaired_reviewers
     by_model = [kind == "model" for kind in reading.kinds]
     voters = list(zip(reviewers, by_model, strict=True))
     return GradedEntries(
@@ -136,7 +136,7 @@ def _graded_entries(
         chars=tuple([lengths.get(name) for name in names]),
         reviewers=[named.reviewer(name) if model else name for name, model in voters],
         repaired=[model and name in repaired for name, model in voters],
-        order_counts=[agreements.get(name, (0, 0)) if model else (0, 0) for name, model in voters],
+        order_counts=[kept.get(name, (0, 0)) if model else (0, 0) for name, model in voters],
     )
 
 
@@ -144,9 +144,9 @@ def _order_counts(ballots: SessionBallots, reading: Reading) -> dict[str, tuple[
     """Per reviewer, pairs judged alike and pairs seen in both orders."""
     counts = dict(reading.electorate.order_kept)
     for ballot in reading.ballots:
-        if ballot.kind == "model" and ballot.reviewer in ballots.order_agreement:
+        if ballot.kind == "model" and ballot.reviewer in ballots.order_consistency:
             alike, twice = reading.electorate.order_kept.get(ballot.reviewer, (0, 0))
-            more_alike, more = ballots.order_agreement[ballot.reviewer]
+            more_alike, more = ballots.order_consistency[ballot.reviewer]
             counts[ballot.reviewer] = (alike + more_alike, twice + more)
     return counts
 
@@ -607,8 +607,8 @@ class _Counting:
 
     def _agree(self, halves: Sequence[_Half], profile: Profile) -> None:
         if any(self.casts[half.number].outcome is None for half in halves):  # which says it too
-            for half, agreement in zip(halves, _agreements(halves, profile), strict=True):
-                half.kendall_w = agreement
+            for half, concordance in zip(halves, _concordances(halves, profile), strict=True):
+                half.kendall_w = concordance
         several = [n for n, half in enumerate(halves) if len(half.electorate.reviewers) > 1]
         if not several or profile.n_candidates < 2:
             return
@@ -703,7 +703,7 @@ def _outcome(electorate: Electorate, settings: Settings) -> Outcome | None:
     return next(tally_electorates([electorate], quick, on_unsuitable=lambda _: None), None)
 
 
-def _agreements(halves: Sequence[_Half], profile: Profile) -> list[float | None]:
+def _concordances(halves: Sequence[_Half], profile: Profile) -> list[float | None]:
     """Kendall's W of the full rankings, comparisons left out."""
     if not any(vote.paired for vote in halves[0].electorate.votes):
         return kendall_ws(profile)

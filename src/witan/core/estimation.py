@@ -517,7 +517,7 @@ def _estimate_panel(
 
     Texts of one question are a cluster: the draws of a rate are spread, in logits about their
     median, by `_clustered_spread`; those of a reviewer's accuracy by the root of the design effect
-    of its agreement with the panel.
+    of its likeness to the panel.
     """
     jury = {e.system: e.mean.jury for e in lines if e.system and e.quantity == "pass rate"}
     systems, names = list(jury), sorted({v.reviewer for one in everyone for v in one.votes})
@@ -561,8 +561,8 @@ def _estimate_panel(
             ]
             measures = _panel_measures(draws, (len(own), len({*own.tolist()})), level)
             rates.append(PanelRate(name, jury[name], *measures))
-    agreement = 1 - np.abs(votes - np.nanmean(votes, axis=1, keepdims=True))
-    spreads = np.sqrt(design_effects(agreement, clusters)).tolist()
+    likeness = 1 - np.abs(votes - np.nanmean(votes, axis=1, keepdims=True))
+    spreads = np.sqrt(design_effects(likeness, clusters)).tolist()
     reviewers = [
         ReviewerAccuracy(
             name,

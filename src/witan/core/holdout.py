@@ -35,8 +35,8 @@ from witan.core.profile import Electorate, Floats, Profile
 from witan.core.rules import RULES
 from witan.core.settings import Settings
 from witan.core.stats.additive import AdditiveFit, fit_grades, fit_ranks, fit_rows
-from witan.core.stats.agreement import MIN_DECIDED, sides_with_people
 from witan.core.stats.calibration import PAIRS
+from witan.core.stats.concordance import MIN_DECIDED, sides_with_people
 from witan.core.stats.learning import weights_by_people
 from witan.core.stats.measures import Count, Measure, estimate_measure, rate, ratio
 from witan.core.stats.priors import prior_of

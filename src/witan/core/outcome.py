@@ -243,7 +243,7 @@ class Outcome(Deferrable, NotebookDisplay, FrameSource):
     cycles
         Groups of candidates in a majority cycle.
     kendall_w
-        Agreement of the ballots, 0 to 1; None: fewer than two.
+        Concordance of the ballots, 0 to 1; None: fewer than two.
     n_ballots
         Ballots with an effect on the scores; in pair files, opinions on one pair.
     n_abstentions

@@ -27,7 +27,7 @@ from witan.core.placing import effective_ballots, vote_levels
 from witan.core.profile import Floats, Vote, pair_indices, pair_mask
 from witan.core.rules import RULES, Rule
 from witan.core.sequential import look_level
-from witan.core.stats.agreement import (
+from witan.core.stats.concordance import (
     condorcet_winners,
     kendall_taus,
     kendall_w,
@@ -372,16 +372,16 @@ class Outcomes:
         return [tuple(compress(combinations(names, 2), close)) for names, close in pairs]
 
     @cached_property
-    def agreement(self) -> list[float | None]:
+    def concordance(self) -> list[float | None]:
         """Kendall's W of the whole ballots, over the candidates with votes."""
         profile, electorates = self.count.profile, self.count.electorates
         if not electorates[0].is_paired:
             voted: Flags = self.count.votes > 0
             if np.array_equal(profile.rank_mask.any(axis=0), voted):
                 return kendall_ws(profile)
-        return [self._own_agreement(column) for column in range(len(self))]
+        return [self._own_concordance(column) for column in range(len(self))]
 
-    def _own_agreement(self, column: int) -> float | None:
+    def _own_concordance(self, column: int) -> float | None:
         whole = [not vote.paired for vote in self.count.electorates[column].votes]
         ranks = self.count.profile.ranks[:, :, column][np.array(whole, dtype=np.bool_)]
         return kendall_w(ranks[:, self.count.votes[:, column] > 0])
@@ -438,7 +438,7 @@ class Outcomes:
                 None if winner < 0 else each.candidates[winner]
                 for winner, each in zip(self.condorcet, electorates, strict=True)
             ],
-            "kendall_w": self.agreement,
+            "kendall_w": self.concordance,
             "n_ballots": self.effective.sum(axis=0).tolist(),
             "n_abstentions": [len(each.abstentions) for each in electorates],
             "effective_votes": [

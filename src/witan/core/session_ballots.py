@@ -63,7 +63,7 @@ class SessionEntry:
     simulated
         Some seat plays a script: it is kept, and never on a leaderboard.
     kendall_w
-        Agreement of the models' ballots.
+        Concordance of the models' ballots.
     agreement
         The probability that another draw of reviewers would place the leader best.
     noise
@@ -267,7 +267,7 @@ class SessionBallots:
         Candidate to the length of its answer in characters; those of `answers` need not be named.
     answers
         What each answer took. None given: one per candidate of known length.
-    order_agreement
+    order_consistency
         Reviewer to pairs judged alike in both orders and pairs seen in both, where its one ballot
         was made of two.
     repaired_reviewers
@@ -286,7 +286,7 @@ class SessionBallots:
     models: Mapping[str, str] = field(default_factory=dict)
     lengths: Mapping[str, int] = field(default_factory=dict)
     answers: tuple[AnswerEntry, ...] = ()
-    order_agreement: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    order_consistency: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     repaired_reviewers: Collection[str] = ()
     outcome: Outcome | None = None
     count: BatchCount | None = None

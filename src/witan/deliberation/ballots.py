@@ -768,13 +768,13 @@ def _by_mean_place(first: Mapping[str, float], second: Mapping[str, float]) -> G
 
 
 def _tie_flipped(
-    groups: Groups, flips: set[frozenset[str]], agreements: set[frozenset[str]]
+    groups: Groups, flips: set[frozenset[str]], stable_pairs: set[frozenset[str]]
 ) -> Groups:
     """Tie neighbours whose order depends on the sheet."""
     tied: list[tuple[str, ...]] = []
     for group in groups:
         across = {frozenset((a, b)) for a in (tied[-1] if tied else ()) for b in group}
-        if across & flips and not across & agreements:
+        if across & flips and not across & stable_pairs:
             tied[-1] += group
         else:
             tied.append(group)

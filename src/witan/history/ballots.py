@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from witan.core.ballot import PEOPLE, Ballot, BallotTable, Groups, Unreadable, bodies, is_unnamed
 from witan.core.blind_vote import (
-    Agreement,
-    agreement,
+    PanelMatch,
     find_clear_pairs,
+    match_ranking,
     paper_code,
     ranks_names,
     read_ranking,
@@ -185,8 +185,8 @@ class VoteResult:
         Best first.
     panel
         The panel's outcome; None: none of its ballots can be counted, or not yet.
-    agreement
-        Agreement of the two rankings; None: the panel has none.
+    match
+        Match of the two rankings; None: the panel has none.
     """
 
     session: str
@@ -196,7 +196,7 @@ class VoteResult:
     is_open: bool
     answers: tuple[RevealedAnswer, ...]
     panel: PanelResult | None
-    agreement: Agreement | None
+    match: PanelMatch | None
 
 
 OPEN = ("interrupted", "running")
@@ -379,10 +379,10 @@ def panel_outcome(session: SessionImport) -> Outcome | None:
     return next(iter(tally_sessions(ballots, Settings())), None)
 
 
-def compare_with_panel(groups: Groups, outcome: Outcome) -> Agreement:
+def compare_with_panel(groups: Groups, outcome: Outcome) -> PanelMatch:
     """Compare a person's ranking with the outcome of a panel."""
     ranks = {one.candidate: float(one.rank) for one in outcome.standings}
-    return agreement(groups, ranks, find_clear_pairs(outcome))
+    return match_ranking(groups, ranks, find_clear_pairs(outcome))
 
 
 _RECOUNTED_TABLES = ("ballots", "standings", "matchups", "counted")
@@ -725,7 +725,7 @@ def _session_ballots(one: SessionImport, at: datetime) -> SessionBallots:
         simulated=one.simulated,
         models=one.models,
         answers=one.took,
-        order_agreement=one.kept,
+        order_consistency=one.kept,
         repaired_reviewers=one.repaired,
         lengths={**one.lengths, **{name: len(text) for name, text in one.answers.items()}},
     )

@@ -126,7 +126,7 @@ def session_ballots(
         },
         answers=_answers(session),
         # Comparisons say themselves what was judged in both orders.
-        order_agreement={} if session.opening.procedure.pairs else session.consistency,
+        order_consistency={} if session.opening.procedure.pairs else session.consistency,
         repaired_reviewers=_repaired_reviewers(session),
         outcome=session.outcome,
         count=count if _ends_with_outcome(session) and not votes else None,

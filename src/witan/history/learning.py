@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from witan.core.ballot import Ballot
 from witan.core.outcome import Prior, Unit
 from witan.core.session_ballots import Noise
-from witan.core.stats.agreement import MIN_DECIDED, shared_error
 from witan.core.stats.calibration import (
     BesidePeople,
     JudgedSession,
@@ -22,6 +21,7 @@ from witan.core.stats.calibration import (
     calibrate,
     compare_with_people,
 )
+from witan.core.stats.concordance import MIN_DECIDED, shared_error
 from witan.core.stats.leaderboard import EARLIEST_US
 from witan.core.stats.learning import (
     Lessons,
@@ -58,8 +58,8 @@ MAX_JUDGED_BALLOTS = 5_000
 MAX_MIRRORED_SESSIONS = 500
 """Number of newest sessions for order-consistency."""
 
-MAX_SESSIONS_FOR_AGREEMENT = 100
-"""Number of newest sessions for agreement with the others."""
+MAX_SESSIONS_FOR_OTHERS = 100
+"""Number of newest sessions for correlation with the others."""
 
 MAX_SESSIONS_FOR_SEVERITY = 500
 """Number of newest sessions for severity."""
@@ -305,7 +305,7 @@ def _reliability(
     codes = {code_of(name): name for name in reviewers}
     tracks = Tracks(order_kept=_count_order_kept(database, codes, session_filter))
     if not known_by_order(tracks.order_kept, reviewers):
-        tracks = replace(tracks, agreement=_agreement(database, codes, session_filter))
+        tracks = replace(tracks, others=_weights_by_others(database, codes, session_filter))
     people_sums = comparisons.of(codes)
     n_by_reviewer = dict(zip(people_sums.reviewers, people_sums.sums.n.tolist(), strict=True))
     tracks = replace(
@@ -329,11 +329,11 @@ def _count_order_kept(
     return counts
 
 
-def _agreement(
+def _weights_by_others(
     database: Database, codes: Mapping[int, str], session_filter: _Filter
 ) -> Mapping[str, float]:
-    """Return weights by agreement with others in sessions of these reviewers."""
-    newest_sessions = session_filter.rows(database, _NEWEST_SQL, MAX_SESSIONS_FOR_AGREEMENT)
+    """Return weights by correlation with the others in sessions of these reviewers."""
+    newest_sessions = session_filter.rows(database, _NEWEST_SQL, MAX_SESSIONS_FOR_OTHERS)
     sessions = _ballots(
         database, [session for (session,) in newest_sessions], session_filter.current_codes
     ).values()

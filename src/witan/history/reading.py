@@ -234,7 +234,7 @@ def read_session_ballots(
         models={b.reviewer: model for b, model, *_ in ballots if model != b.reviewer}
         | {seat: model for seat, model, _ in seats},
         lengths={seat: chars for seat, _, chars in seats if chars is not None},
-        order_agreement={
+        order_consistency={
             b.reviewer: (k, n) for b, _, k, n, _, paired in ballots if n and not paired
         },
         repaired_reviewers=[b.reviewer for b, _, _, _, repaired, _ in ballots if repaired],

@@ -86,7 +86,9 @@ CATALOGUE: Mapping[str, CatalogueRow] = MappingProxyType(
             ),
             CatalogueRow("forget", "Delete a session.", "sessions"),
             CatalogueRow("leaderboard", "Rank models by their scores across sessions.", "reports"),
-            CatalogueRow("audit", "Audit how reviewers judge: bias, agreement, value.", "reports"),
+            CatalogueRow(
+                "audit", "Audit how reviewers judge: bias, concordance, value.", "reports"
+            ),
             CatalogueRow(
                 "tally",
                 "Count ballots: who leads, and how sure that is.",

@@ -21,7 +21,7 @@ from witan.service.config.configuration import DEMO
 from witan.service.sessions.councils import CouncilProfile
 from witan.service.trust import session_trust
 from witan.surfaces.report.names import SeatNames, find_seat
-from witan.surfaces.report.outcome import agreement
+from witan.surfaces.report.outcome import agreed_and_contested
 from witan.surfaces.report.session import RecountView
 from witan.surfaces.web.rendering import Site, render_problem, render_session
 
@@ -80,7 +80,7 @@ class TestVerdict:
         chips = page(closed()).all("details", class_="chip")[:3]
 
         assert [each.one("summary").text for each in chips] == [
-            "2 of 2 agreement of ballots",
+            "2 of 2 first places",
             "unknown match with people",
             "2.4 of 3 effective votes",
         ]
@@ -460,7 +460,7 @@ class TestRanking:
         assert chosen == closed().outcome.rule
 
 
-class TestAgreement:
+class TestAgreedAndContested:
     """Agreed and contested pairs."""
 
     def test_dissent_names_its_reviewer(self):
@@ -482,7 +482,7 @@ class TestAgreement:
             story.casts(f"{seat}: {' > '.join(order.replace(seat, ''))}")
         session = Session.of(story.closed())
         assert session.outcome is not None
-        found = agreement(session.outcome, SeatNames.of(session, hides_names=False))
+        found = agreed_and_contested(session.outcome, SeatNames.of(session, hides_names=False))
 
         open_pairs = {frozenset(pair) for pair in session.outcome.unresolved}
         tiers = {line.candidate: line.tier for line in session.outcome.standings}

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from witan.core.ballot import PEOPLE
 from witan.core.outcome import Interval, check_level
-from witan.core.stats.agreement import MIN_DECIDED, effective_votes, kendall_tau
 from witan.core.stats.audit_biases import LengthAudit, LengthVotes, Preferences
 from witan.core.stats.audit_reviewers import (
     Gradings,
@@ -20,6 +19,7 @@ from witan.core.stats.audit_reviewers import (
     ReviewerTables,
     find_constant,
 )
+from witan.core.stats.concordance import MIN_DECIDED, effective_votes, kendall_tau
 from witan.core.stats.measures import (
     Count,
     Measure,
@@ -214,9 +214,9 @@ def shared_votes(table: HumanSums, *, level: float) -> tuple[Measure, Measure]:
     """ρ, the reviewers' shared error, and their effective votes.
 
     ρ is the mean over pairs of reviewers of the correlation of being right on the pairs that
-    people decided and both judged, clipped to [0, 1), as `witan.core.stats.agreement.shared_error`
-    says; the votes are R/(1 + (R − 1)·ρ) of the R reviewers in such pairs, and their interval is
-    that of ρ put through the same formula.
+    people decided and both judged, clipped to [0, 1), as `shared_error` in
+    `witan.core.stats.concordance` says; the votes are R/(1 + (R − 1)·ρ) of the R reviewers in such
+    pairs, and their interval is that of ρ put through the same formula.
     """
     first, second = np.minimum(table.reviewer, table.other), np.maximum(table.reviewer, table.other)
     same = table.reviewer == table.other
@@ -413,7 +413,7 @@ CHECKS = (
           high="picks the longer answer more often than people do"),
     Check("severity", "none", "grades lower than the others", "grades higher than the others"),
     Check("discrimination", "above", "is not shown to tell answers apart by its grades"),
-    Check("agreement", "above", "is not shown to agree with the others"),
+    Check("agreement", "above", "is not shown to judge like the others"),
     Check("agreement_with_people", "above", "is not shown to side with people more than a coin",
           bound=HALF),
     Check("order_consistency", "chance", "keeps its choice in fewer than half of the pairs "

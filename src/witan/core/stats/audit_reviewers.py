@@ -510,8 +510,8 @@ class Reviewers:
             severity=self._severity(judged),
             discrimination=self._discrimination(codes),
             spread=self._spread(ballots),
-            agreement=self._agreement(judged, "share_", "n_shares", "votes"),
-            grade_agreement=self._agreement(judged, "", "n_grades", "grades"),
+            agreement=self._correlation(judged, "share_", "n_shares", "votes"),
+            grade_agreement=self._correlation(judged, "", "n_grades", "grades"),
             agreement_with_people=self._with_people(codes),
             order_consistency=self._rate(
                 ballots, ballots.kept, ballots.compared, "pairs seen in both orders", MIN_PAIRS
@@ -606,7 +606,7 @@ class Reviewers:
         count = Count(ballots.gradings.sum(), "ballots with grades", MIN_BALLOTS)
         return divide_means(sums, count, self._level)
 
-    def _agreement(self, sums: ReviewerSums, prefix: str, count_column: str, of: str) -> Measure:
+    def _correlation(self, sums: ReviewerSums, prefix: str, count_column: str, of: str) -> Measure:
         names = (count_column, *(prefix + name for name in ("x", "y", "xx", "yy", "xy")))
         return estimate_measure(
             per_bucket(sums.bucket, *(getattr(sums, name) for name in names)),

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from witan.core.outcome import Outcome, check_level
 from witan.core.profile import Floats
-from witan.core.stats.agreement import MIN_DECIDED
+from witan.core.stats.concordance import MIN_DECIDED
 from witan.core.stats.measures import Count, Measure, lack_data, per_bucket, rate, undefined_measure
 from witan.errors import InvalidParameter
 

@@ -16,7 +16,7 @@ from witan.core.profile import ROUNDING_VARIANCE, Electorate, Floats, Vote
 from witan.core.rules import RULES
 from witan.core.settings import AUTO, Settings
 from witan.core.stats.additive import AdditiveFit
-from witan.core.stats.agreement import MIN_DECIDED, kendall_tau, kendall_taus, learn_rho
+from witan.core.stats.concordance import MIN_DECIDED, kendall_tau, kendall_taus, learn_rho
 from witan.core.stats.distributions import fit_scaled_f
 from witan.core.stats.priors import MIN_HISTORY, SEVERITY, Severity, learn_prior
 from witan.errors import InvalidParameter
@@ -155,9 +155,10 @@ def _check(order_kept: OrderKept, pairs_of_equality: float) -> None:
 def learn_reliability(electorates: Sequence[Electorate]) -> list[Mapping[str, float]]:
     """Weights per reviewer for each session, learned from all the *other* sessions.
 
-    In each session a reviewer's agreement is 1 + τ-b between the shares of rivals that its ballot,
-    or its comparisons, place each candidate above and the mean of these over two others or more.
-    With x̄ the reviewer's mean agreement over the other sessions, over the panel's mean, and n
+    In each session a reviewer's correlation with the others is 1 + τ-b between the shares of rivals
+    that its ballot, or its comparisons, place each candidate above and the mean of these over two
+    others or more.
+    With x̄ the reviewer's mean correlation over the other sessions, over the panel's mean, and n
     their number,
 
         weight = (n·x̄ + k) / (n + k),    k = 10,
@@ -169,16 +170,16 @@ def learn_reliability(electorates: Sequence[Electorate]) -> list[Mapping[str, fl
     list of mapping
         Reviewer → weight, aligned with `electorates`.
     """
-    agreements = _agreements(electorates)
+    correlations = _session_correlations(electorates)
     total: defaultdict[str, float] = defaultdict(float)
     times: defaultdict[str, int] = defaultdict(int)
-    for value in agreements:
-        for reviewer, agreement in value.items():
-            total[reviewer] += agreement
+    for value in correlations:
+        for reviewer, correlation in value.items():
+            total[reviewer] += correlation
             times[reviewer] += 1
     whole, n_whole = sum(total.values()), sum(times.values())
     weights_by_session: list[Mapping[str, float]] = []
-    for value in agreements:
+    for value in correlations:
         n_left = n_whole - len(value)
         panel = (whole - sum(value.values())) / n_left if n_left else 0.0
         weights: dict[str, float] = {}
@@ -208,8 +209,8 @@ def reliability_from_shares(sessions: Iterable[Mapping[str, Floats]]) -> Mapping
     total: defaultdict[str, float] = defaultdict(float)
     times: defaultdict[str, int] = defaultdict(int)
     for shares in sessions:
-        for reviewer, agreement in _agreement(shares).items():
-            total[reviewer] += agreement
+        for reviewer, correlation in _correlations(shares).items():
+            total[reviewer] += correlation
             times[reviewer] += 1
     panel = sum(total.values()) / sum(times.values()) if times else 0.0
     weights = {}
@@ -219,26 +220,26 @@ def reliability_from_shares(sessions: Iterable[Mapping[str, Floats]]) -> Mapping
     return weights
 
 
-def _agreements(electorates: Sequence[Electorate]) -> list[dict[str, float]]:
+def _session_correlations(electorates: Sequence[Electorate]) -> list[dict[str, float]]:
     """Compute 1 + τ-b of reviewers with the others, session by session.
 
     τ-b compares a reviewer's shares with the others' mean shares.
     """
-    agreements: list[dict[str, float]] = [{}] * len(electorates)
+    correlations: list[dict[str, float]] = [{}] * len(electorates)
     for numbers in group_by_shape(electorates):
         electorates_of_shape = [electorates[number] for number in numbers]
         alone = all(len(one.reviewers) == len(one.votes) for one in electorates_of_shape)
         measured = (
             _measure_block(electorates_of_shape) if alone else _measure_each(electorates_of_shape)
         )
-        for number, agreement in zip(numbers.tolist(), measured, strict=True):
-            agreements[number] = agreement
-    return agreements
+        for number, correlation in zip(numbers.tolist(), measured, strict=True):
+            correlations[number] = correlation
+    return correlations
 
 
 def _measure_each(electorates: Sequence[Electorate]) -> Iterator[dict[str, float]]:
     for electorate in electorates:
-        yield _agreement(
+        yield _correlations(
             {
                 reviewer: np.array([_shares(v) for v in electorate.votes if v.reviewer == reviewer])
                 for reviewer in electorate.reviewers
@@ -263,7 +264,7 @@ def _measure_block(electorates: Sequence[Electorate]) -> Iterator[dict[str, floa
         yield {reviewer: 1 + tau for reviewer, tau in agreed if not isnan(tau)}
 
 
-def _agreement(shares: Mapping[str, Floats]) -> dict[str, float]:
+def _correlations(shares: Mapping[str, Floats]) -> dict[str, float]:
     taus = {}
     for reviewer, own in shares.items():
         others = [rows for other, rows in shares.items() if other != reviewer]
@@ -477,15 +478,15 @@ class Tracks:
     ----------
     order_kept
         Reviewer to pairs judged alike in both orders, and pairs judged in both.
-    agreement
-        Reviewer to weight by agreement with the others.
+    others
+        Reviewer to weight by correlation with the others.
     people, pairs_judged
-        Reviewer to weight by agreement with people, and to the pairs decided by people that it
+        Reviewer to weight by match with people, and to the pairs decided by people that it
         judged.
     """
 
     order_kept: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    agreement: Mapping[str, float] = field(default_factory=dict)
+    others: Mapping[str, float] = field(default_factory=dict)
     people: Mapping[str, float] = field(default_factory=dict)
     pairs_judged: Mapping[str, float] = field(default_factory=dict)
 
@@ -504,8 +505,8 @@ def known_by_order(order_kept: Mapping[str, tuple[int, int]], reviewers: Collect
 def reliability_from_tracks(tracks: Tracks, reviewers: Collection[str]) -> Mapping[str, float]:
     """Weigh a council's reviewers by all track records, shrunk toward equal.
 
-    With c[r] the weight by order-consistency, or by agreement with the others where
-    `known_by_order` says that it is not known, p[r] the weight by agreement with people, and n[r]
+    With c[r] the weight by order-consistency, or by correlation with the others where
+    `known_by_order` says that it is not known, p[r] the weight by match with people, and n[r]
     the pairs it rests on,
 
         weight[r] = (k·c[r] + n[r]·p[r]) / (k + n[r]),        k = 50.
@@ -514,9 +515,9 @@ def reliability_from_tracks(tracks: Tracks, reviewers: Collection[str]) -> Mappi
     the more people's votes decide, and c becomes the prior that they are drawn toward. A product
     would count twice what both see: who answers by position sides with people less.
 
-    Order goes before agreement because agreement rewards who errs as the others do. On the council
-    of the study (five models, 356 pairs that people decided, weights learned from the other
-    questions) the gains over equal weights were +2.2 points by order, +1.1 by agreement, +2.5 by
+    Order goes before correlation, which rewards who errs as the others do. On the council of the
+    study (five models, 356 pairs that people decided, weights learned from the other
+    questions) the gains over equal weights were +2.2 points by order, +1.1 by correlation, +2.5 by
     people and +2.5 by this rule; differences between the last three are within noise.
 
     Parameters
@@ -533,7 +534,7 @@ def reliability_from_tracks(tracks: Tracks, reviewers: Collection[str]) -> Mappi
     if known_by_order(mine, reviewers):
         start: Mapping[str, float] = consistency_weights(mine)
     else:
-        start = tracks.agreement
+        start = tracks.others
     reviewers_with_data = set(start) | set(tracks.people)
     if reviewers_with_data.isdisjoint(reviewers):
         return {}
@@ -551,7 +552,7 @@ def learn_weights(electorates: Sequence[Electorate]) -> list[Mapping[str, float]
     """Weights per reviewer for each session, learned from all the *other* sessions.
 
     By order-consistency (`learn_consistency`) where at least half of the reviewers compared twenty
-    pairs or more in both orders, all sessions together; else by agreement with the others
+    pairs or more in both orders, all sessions together; else by correlation with the others
     (`learn_reliability`).
 
     Returns

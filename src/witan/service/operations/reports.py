@@ -232,7 +232,7 @@ def _without_aliases(report: AuditReport) -> AuditReport:
 
 @operation("audit", get="/audit", tag="reports", pool="history")
 def audit(service: ReportService, parameters: AuditParameters) -> AuditReport:
-    """Audit how reviewers judge: preferences, agreement and value.
+    """Audit how reviewers judge: preferences, concordance and value.
 
     Notable findings are marked; a measure without enough data states that. Simulated sessions never
     count. Families of models, and old names of models, come from the configuration.

@@ -248,8 +248,8 @@ def _compare(history: History, vote: StoredVote) -> ComparedVote | None:
     outcome = panel_outcome(history.export(vote.session))
     if outcome is None:
         return None
-    agreement = replace(compare_with_panel(vote.ballot.groups, outcome), differences=())
-    return ComparedVote(vote.session, vote.at, agreement, vote.question)
+    match = replace(compare_with_panel(vote.ballot.groups, outcome), differences=())
+    return ComparedVote(vote.session, vote.at, match, vote.question)
 
 
 def paper_for(store: SessionStore, session: str, person: str | None) -> Paper:

@@ -24,7 +24,7 @@ SMALL_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "e
 
 AWAITED = tuple(
     Chip(name, None, "It comes with the ballots.")
-    for name in ("agreement of ballots", "match with people", "effective votes")
+    for name in ("first places", "match with people", "effective votes")
 )
 """Key figures before the first ballot."""
 
@@ -150,11 +150,11 @@ def _support(outcome: Outcome, start: str) -> str:
 def _chips(
     outcome: Outcome | None, reliability: Measure | None, names: CandidateNames
 ) -> Iterator[Chip]:
-    """Yield agreement, match with people, and effective votes."""
+    """Yield first places, match with people, and effective votes."""
     if outcome is None or not outcome.leaders:
         return
     if sum(line.votes > 0 for line in outcome.standings) > 1:
-        yield _agreement_chip(names.order_outcome(outcome), names)
+        yield _first_places_chip(names.order_outcome(outcome), names)
     if reliability is not None:
         yield _match_chip(reliability)
     votes = None if outcome.effective_votes is None else number(outcome.effective_votes, 1)
@@ -168,13 +168,13 @@ def _chips(
     )
 
 
-def _agreement_chip(outcome: Outcome, names: CandidateNames) -> Chip:
+def _first_places_chip(outcome: Outcome, names: CandidateNames) -> Chip:
     """Count the ballots with a leader first; the verdict has the probability."""
     leaders = {*outcome.leaders}
     rankings = [note.ranking for note in outcome.ballots]
     with_leader = [ranking for ranking in rankings if not leaders.isdisjoint(sum(ranking, ()))]
     n_first = sum(not leaders.isdisjoint(ranking[0]) for ranking in with_leader)
-    name = "agreement of ballots"
+    name = "first places"
     if not with_leader:
         return Chip(name, None, "Unknown: no ballot ranks the leader.")
     alone = outcome.leaders[0] if len(leaders) == 1 else None

@@ -57,7 +57,7 @@ def comparison_report(result: "Comparison | RuleComparison", most: int = IN_FULL
             *(Note(text, "warning", option="scale") for text in _scales(comparison)),
             *(_sessions(comparison) if len(comparison.sessions) <= most else (SINGLE,)),
             *_steadiness(comparison),
-            *_agreement(comparison),
+            *_likeness(comparison),
             *_list_skipped(comparison),
             *unread_blocks(not_read),
             *problem_blocks("Without effect", "without-effect", unused_options),
@@ -187,7 +187,7 @@ def _part(part: int, whole: int) -> str:
     return f"{part:,} of {whole:,}"
 
 
-def _agreement(comparison: Comparison) -> Iterator[Block]:
+def _likeness(comparison: Comparison) -> Iterator[Block]:
     """Compare rules in pairs: rankings, and leaders over several sessions."""
     if len(comparison.rules) < 2:
         return
@@ -197,7 +197,7 @@ def _agreement(comparison: Comparison) -> Iterator[Block]:
     else:
         yield Sentence("Kendall's τ between two rules: 1 the same order, 0 chance, −1 the reverse.")
         taus = [[*map(signed_number, line)] for line in comparison.tau]
-        chart = partial(_agreement_chart, comparison)
+        chart = partial(_likeness_chart, comparison)
         yield _pairs("Kendall's τ between rules", comparison.rules, taus, chart)
     if any(map(any, comparison.leader_differs)):
         several = count_noun(len(comparison.sessions), "session")
@@ -233,11 +233,11 @@ def _pairs(
 
 
 def comparison_chart(comparison: Comparison) -> Chart:
-    """Chart rules side by side: ranks, or agreement over several sessions."""
+    """Chart rules side by side: ranks, or Kendall's τ over several sessions."""
     if not comparison.sessions or not comparison.rules:
         raise NothingToCount("there is nothing to compare: no rule counted any session")
     if len(comparison.sessions) > 1:
-        return _agreement_chart(comparison)
+        return _likeness_chart(comparison)
     return _ranks_chart(comparison, comparison.sessions[0])
 
 
@@ -274,7 +274,7 @@ def _left_out(comparison: Comparison) -> list[str]:
     return [f"not counted: {', '.join(comparison.skipped)}"] * bool(comparison.skipped)
 
 
-def _agreement_chart(comparison: Comparison) -> Chart:
+def _likeness_chart(comparison: Comparison) -> Chart:
     """Chart mean τ between rules and how often leaders differ."""
     rules, total = comparison.rules, len(comparison.sessions)
     if len(rules) < 2:
@@ -295,7 +295,7 @@ def _agreement_chart(comparison: Comparison) -> Chart:
     )
     return Chart(
         Grid(rules[1:], rules[:-1], squares[1:]),
-        "Agreement of rules",
+        "Kendall’s τ between rules",
         "Large: mean Kendall’s τ between two rules’ rankings; small: sessions of "
         f"{total:,} in which their leaders differ.",
         _finding(comparison),

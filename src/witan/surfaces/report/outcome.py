@@ -82,7 +82,7 @@ def outcome_blocks(outcome: Outcome, names: CandidateNames) -> Iterator[Block]:
     """Yield everything that an outcome says below its interpretation."""
     yield from ranking_blocks(outcome, names)
     yield Facts(tuple(names.sentence(trust_line(outcome)).split(" · ")))
-    yield agreement(outcome, names)
+    yield agreed_and_contested(outcome, names)
     yield from pair_map(outcome, names)
     yield from order_note(outcome, names)
     yield from abstention_notes(outcome, names)
@@ -199,18 +199,18 @@ def _chart(outcome: Outcome, names: CandidateNames, before: Outcome | None) -> C
     return standings_chart(outcome, names, before)
 
 
-def agreement(outcome: Outcome, names: CandidateNames) -> Sides:
+def agreed_and_contested(outcome: Outcome, names: CandidateNames) -> Sides:
     """Write what the ballots agree on, and what they contest."""
     outcome = names.order_outcome(outcome)
     return Sides(
         (
-            ("Agreed", tuple(_agreement_sentences(outcome, names))),
+            ("Agreed", tuple(_agreed_sentences(outcome, names))),
             ("Contested", tuple(_condorcet_sentences(outcome, names))),
         )
     )
 
 
-def _agreement_sentences(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
+def _agreed_sentences(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
     yield from _separation_sentences(outcome, names)
     firsts = {note.ranking[0] for note in outcome.ballots if note.ranking}
     if len(outcome.ballots) > 1 and len(firsts) == 1 and len(group := firsts.pop()) == 1:
@@ -223,7 +223,7 @@ def _agreement_sentences(outcome: Outcome, names: CandidateNames) -> Iterator[st
 
 
 def _kendall_w(value: float) -> str:
-    return f"Kendall's W of the ballots is {number(value)} (0 no agreement, 1 full)."
+    return f"Kendall's W of the ballots is {number(value)} (0 no concordance, 1 full)."
 
 
 def _separation_sentences(outcome: Outcome, names: CandidateNames) -> Iterator[str]:

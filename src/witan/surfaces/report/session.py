@@ -45,7 +45,7 @@ from witan.surfaces.report.document import (
 from witan.surfaces.report.names import CHAIRMAN, CandidateNames, SeatNames
 from witan.surfaces.report.outcome import (
     abstention_notes,
-    agreement,
+    agreed_and_contested,
     grade_blocks,
     order_note,
     pair_map,
@@ -420,7 +420,7 @@ def vote_blocks(votes: Sequence[Ballot], kind: str, names: CandidateNames) -> It
 def outcome_section(
     outcome: Outcome | None, names: CandidateNames, before: Outcome | None
 ) -> Iterator[Block]:
-    """Write the ranking of an outcome, agreement and dissent; nothing without one."""
+    """Write the ranking of an outcome, what is agreed and what contested; nothing without one."""
     if outcome is not None:
         yield Heading("Ranking", "ranking")
         yield from outcome_parts(outcome, names, before)
@@ -432,7 +432,7 @@ def outcome_parts(
     """Write what stands under the heading of the ranking."""
     yield Sentence(names.sentence(outcome.interpretation))
     yield from ranking_blocks(outcome, names, before)
-    yield agreement(outcome, names)
+    yield agreed_and_contested(outcome, names)
     yield from pair_map(outcome, names)
     yield from order_note(outcome, names)
 

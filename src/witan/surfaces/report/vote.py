@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from witan.core.blind_vote import Agreement, Difference
+from witan.core.blind_vote import Difference, PanelMatch
 from witan.core.display import level_percent, percent, percent_range
 from witan.core.stats.measures import Measure
 from witan.history.ballots import RevealedAnswer, VoteResult
@@ -53,7 +53,7 @@ def vote_report(result: VoteResult) -> Report:
     return Report(
         "Simulated vote" if result.simulated else "Vote",
         (result.session,),
-        STILL_OPEN if result.is_open else agreement_text(result.agreement),
+        STILL_OPEN if result.is_open else match_text(result.match),
         tuple(_comparison(result)),
     )
 
@@ -62,11 +62,11 @@ STILL_OPEN = "The session is not over: what the panel makes of the answers follo
 
 
 def _comparison(result: VoteResult) -> Iterator[Block]:
-    """Yield both rankings, what the agreement rests on, and the differences."""
-    answers, panel, agreement = result.answers, result.panel, result.agreement
+    """Yield both rankings, what the match rests on, and the differences."""
+    answers, panel, match = result.answers, result.panel, result.match
     yield Heading("Your vote" if result.is_open else "You and the panel", "panel")
-    if agreement is not None and agreement.pairs_decided:
-        yield Sentence(_clear_text(agreement))
+    if match is not None and match.pairs_decided:
+        yield Sentence(_clear_text(match))
     if panel is not None:
         ballots = count_noun(panel.n_ballots, "ballot")
         yield Sentence(f"The panel ({ballots}, by {panel.rule}): {panel.interpretation}")
@@ -84,10 +84,10 @@ def _comparison(result: VoteResult) -> Iterator[Block]:
             ),
         ],
     )
-    if agreement is not None and agreement.differences:
+    if match is not None and match.differences:
         yield Heading("Where you differ", "differences")
-        clear = [each for each in agreement.differences if each.is_clear]
-        close = [each for each in agreement.differences if not each.is_clear]
+        clear = [each for each in match.differences if each.is_clear]
+        close = [each for each in match.differences if not each.is_clear]
         titles = ("Clear to the panel", clear), ("Too close to call for the panel", close)
         yield Sides(tuple((title, tuple(_differences(each))) for title, each in titles if each))
 
@@ -103,16 +103,14 @@ def _differences(differences: Sequence[Difference]) -> Iterator[str]:
         yield f"And {count_noun(n_more, 'more pair')}"
 
 
-def _clear_text(agreement: Agreement) -> str:
+def _clear_text(match: PanelMatch) -> str:
     """Describe how many of the pairs were clear to the panel."""
-    n_close = agreement.pairs_decided - agreement.clear_decided
-    close = (
-        f"{agreement.pairs_alike - agreement.clear_alike} of {n_close:,} that are too close to call"
-    )
-    if not agreement.clear_decided:
+    n_close = match.pairs_decided - match.clear_decided
+    close = f"{match.pairs_alike - match.clear_alike} of {n_close:,} that are too close to call"
+    if not match.clear_decided:
         return "The panel finds all of these pairs too close to call."
-    clear = f"You agree on {agreement.clear_alike} of {count_noun(agreement.clear_decided, 'pair')}"
-    verb = "is" if agreement.clear_decided == 1 else "are"
+    clear = f"You agree on {match.clear_alike} of {count_noun(match.clear_decided, 'pair')}"
+    verb = "is" if match.clear_decided == 1 else "are"
     clear = f"{clear} that {verb} clear to the panel"
     return f"{clear}, and on {close}." if n_close else f"{clear}."
 
@@ -122,16 +120,16 @@ def _author(answer: RevealedAnswer) -> str:
     return f"{answer.candidate} ({answer.model})" if differs else answer.candidate
 
 
-def agreement_text(agreement: Agreement | None) -> str:
-    """Describe how a person's ranking and the panel's agree."""
-    if agreement is None or agreement.same_best is None:
+def match_text(match: PanelMatch | None) -> str:
+    """Describe the match of a person's ranking and the panel's."""
+    if match is None or match.same_best is None:
         return "The panel has no ranking to compare yours with."
-    best = "the same answer" if agreement.same_best else "different answers"
+    best = "the same answer" if match.same_best else "different answers"
     sentence = f"You and the panel picked {best}"
-    if not agreement.pairs_decided:
+    if not match.pairs_decided:
         return f"{sentence}; there is no pair that both of you order."
-    pairs = count_noun(agreement.pairs_decided, "pair")
-    return f"{sentence}; you agree on {agreement.pairs_alike} of {pairs} that both of you order."
+    pairs = count_noun(match.pairs_decided, "pair")
+    return f"{sentence}; you agree on {match.pairs_alike} of {pairs} that both of you order."
 
 
 def votes_report(record: PersonalRecord) -> Report:
@@ -145,12 +143,12 @@ def votes_report(record: PersonalRecord) -> Report:
 
 
 def _record_finding(record: PersonalRecord) -> str:
-    agreement = record.agreement
-    if agreement.value is None:
+    match = record.match
+    if match.value is None:
         return f"There is no vote by {record.reviewer} to compare with a panel."
     votes = count_noun(record.votes, "vote")
-    pairs = f"{percent(agreement.value)} of {count_noun(agreement.n, 'pair')}"
-    within = f" ({percent_range(agreement.interval)})" if agreement.interval else ""
+    pairs = f"{percent(match.value)} of {count_noun(match.n, 'pair')}"
+    within = f" ({percent_range(match.interval)})" if match.interval else ""
     return f"{record.reviewer} and the panels agree on {pairs}{within}, over {votes}."
 
 
@@ -168,7 +166,7 @@ def _record(record: PersonalRecord) -> Iterator[Block]:
         yield Note(f"the vote on {session} could not be counted: {why}", "warning")
     if not record.votes:
         return
-    yield Heading("Agreement with the panels", "agreement")
+    yield Heading("Match with the panels", "match")
     yield _shares(record)
     level = level_percent(record.level)
     yield Sentence(
@@ -183,7 +181,7 @@ def _record(record: PersonalRecord) -> Iterator[Block]:
 
 
 SHARES = (
-    ("agreement", "all pairs", "pairs ordered alike, of those that neither places equal"),
+    ("match", "all pairs", "pairs ordered alike, of those that neither places equal"),
     ("clear", "clear pairs", "the same, of pairs clear to the panel"),
     ("close", "close pairs", "the same, of pairs too close to call for the panel"),
     ("same_best", "same best", "votes whose best answer is a best one of the panel"),
@@ -194,7 +192,7 @@ SHARES = (
 def _shares(record: PersonalRecord) -> Table:
     shares: list[Measure] = [getattr(record, name) for name, *_ in SHARES]
     return table_of(
-        "Agreement with the panels",
+        "Match with the panels",
         [
             (Column("share", "left", heads=True), [title for _, title, _ in SHARES]),
             (Column("value"), [number(each.value, 2) for each in shares]),
@@ -266,7 +264,7 @@ def _share_text(share: Measure) -> str:
 
 
 def _latest(record: PersonalRecord) -> Table:
-    agreements = [each.agreement for each in record.latest]
+    matches = [each.match for each in record.latest]
     questions = [
         Cell(
             question_beginning(each.question) or each.session,
@@ -281,13 +279,13 @@ def _latest(record: PersonalRecord) -> Table:
             (Column("asked", "left"), [f"{each.at:%Y-%m-%d}" for each in record.latest]),
             (
                 Column("all pairs"),
-                [_ratio(each.pairs_alike, each.pairs_decided) for each in agreements],
+                [_ratio(each.pairs_alike, each.pairs_decided) for each in matches],
             ),
             (
                 Column("clear pairs"),
-                [_ratio(each.clear_alike, each.clear_decided) for each in agreements],
+                [_ratio(each.clear_alike, each.clear_decided) for each in matches],
             ),
-            (Column("same best", "left"), [_SAME_BEST[each.same_best] for each in agreements]),
+            (Column("same best", "left"), [_SAME_BEST[each.same_best] for each in matches]),
         ],
     )
 

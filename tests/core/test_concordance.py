@@ -1,4 +1,4 @@
-"""Agreement of ballots: τ, W and shared error, of one session and of many."""
+"""Concordance of ballots: τ, W and shared error, of one session and of many."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from scipy import stats
 from elections import ballots, mean_ranks
 from witan.core.outcome import Prior
 from witan.core.profile import Profile
-from witan.core.stats.agreement import (
+from witan.core.stats.concordance import (
     kendall_tau,
     kendall_taus,
     kendall_w,

@@ -1,4 +1,4 @@
-"""Agreement among ballots and with an outcome, majorities and shared error."""
+"""Concordance of ballots, majorities, shared error and sides with people."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, islice
@@ -279,7 +279,7 @@ def learn_rho(electorates: Sequence[Electorate]) -> float | None:
     """Learn ρ from human majorities on pairs; None with under fifty.
 
     A model's opinion on such a pair is right (1), wrong (−1) or undecided (0); ρ is the mean
-    correlation of being right between models, `witan.core.stats.agreement.shared_error`.
+    correlation of being right between models, `witan.core.stats.concordance.shared_error`.
     """
     rights: dict[str, dict[int, float]] = {}
     n_decided = 0

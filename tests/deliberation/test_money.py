@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from witan.deliberation.money import Purse, most_input_tokens
-from witan.deliberation.ports import Call, Member, Message, Price, Reply, Usage
+from witan.deliberation.money import Purse
+from witan.deliberation.ports import Call, Member, Message, Price, Reply, Usage, most_input_tokens
 from witan.errors import OverBudget
 
 CALL = Call("answer", (Message("user", "x" * 1000),), max_tokens=1000)
@@ -29,7 +29,7 @@ def member(price: Price | None = DEAR) -> Member:
 
 
 def worst(call: Call = CALL, price: Price = DEAR) -> float:
-    return price.of(most_input_tokens(call.messages, call.schema), call.max_tokens)
+    return price.of(call.most_input_tokens(), call.max_tokens)
 
 
 def said(read: int | None = None, written: int | None = None, cost: float | None = None) -> Reply:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from calling import LoopClock
 from witan.deliberation.council import BaseCouncil
-from witan.deliberation.money import most_input_tokens
 from witan.deliberation.plan import Plan
 from witan.deliberation.planner import make_plan
 from witan.deliberation.ports import Call, Hear, Member, Message, Options, Price, Reply, Seat
@@ -315,7 +314,7 @@ class TestReality:
         for member, model in zip([*members, chair], models, strict=True):
             for call in model.calls:
                 seat = "" if call.stage == "synthesis" else member.name
-                tokens = most_input_tokens(call.messages, call.schema)
+                tokens = call.most_input_tokens()
                 asked[seat, call.stage] += 1
                 read[seat, call.stage] += tokens
                 worst += member.price.of(tokens, call.max_tokens)

@@ -9,7 +9,6 @@ import pytest
 from councils import QUESTION, council, member, members, says
 from juries import held, judged, overheard, sheets
 from witan.deliberation import events as e
-from witan.deliberation.money import most_input_tokens
 from witan.deliberation.openings import plan_rejudgment
 from witan.deliberation.ports import Expense, Price
 from witan.deliberation.procedure import Limits, Procedure
@@ -439,7 +438,7 @@ class TestAskingAgain:
         read: Counter[tuple[str, str]] = Counter()
         for seat in heard:
             for call in seat.model.calls:
-                read[seat.name, call.stage] += most_input_tokens(call.messages, call.schema)
+                read[seat.name, call.stage] += call.most_input_tokens()
         assert ("c", "review") in read
         assert all(tokens <= planned[key] for key, tokens in read.items() if key in planned)
         whole = {(line.seat, line.stage): line.input_tokens for line in before.opening.plan.lines}

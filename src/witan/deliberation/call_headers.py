@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from secrets import token_hex
 from uuid import uuid4
@@ -135,7 +135,12 @@ def read_hops(text: str) -> tuple[str, ...]:
 
 def hops() -> tuple[str, ...]:
     """Return servers behind this task's calls, including those above this process."""
-    return (*(read_hops(os.environ.get(VIA_VARIABLE, "")) or _inherited_value()), *HOPS.get())
+    return (*_hops_above(os.environ.get(VIA_VARIABLE, "")), *HOPS.get())
+
+
+@lru_cache(maxsize=8)
+def _hops_above(variable: str) -> tuple[str, ...]:
+    return read_hops(variable) or _inherited_value()
 
 
 def call_headers() -> dict[str, str]:

@@ -1,45 +1,19 @@
 """Money and calls of a session: reservations, settlements and checks of bills."""
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import fsum, inf
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 import anyio
 
-from witan.deliberation.ports import Call, Expense, Member, Message, Price, Reply, Usage
+from witan.deliberation.ports import Call, Expense, Member, Price, Reply, Usage
 from witan.errors import OverBudget
-
-MESSAGE_TOKENS = 16
-"""Tokens that a provider's template adds to one message: role, begin and end."""
-
-CALL_TOKENS = 64
-"""Tokens that a provider's template adds to a conversation, its own short system text included."""
-
-SCHEMA_TOKENS = 640
-"""Tokens that a provider adds to a schema; several hundred for forced tools."""
 
 ROUNDING_USD = 1e-9
 """Slack for amounts that binary floats cannot represent: 0.1 + 0.2 stays under a ceiling of 0.3."""
 
 NO_USAGE = Usage(0, 0)
-
-
-def most_input_tokens(messages: Iterable[Message], schema: Mapping[str, Any] | None = None) -> int:
-    """Bound the tokens of a call by its bytes and its template.
-
-    No token is smaller than a byte, so this is a bound and not an estimate; prose takes a quarter
-    of it.
-    """
-    tokens = CALL_TOKENS + sum(_bytes(message.text) + MESSAGE_TOKENS for message in messages)
-    if schema is not None:
-        tokens += _bytes(json.dumps(schema, ensure_ascii=False)) + SCHEMA_TOKENS
-    return tokens
-
-
-def _bytes(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +271,7 @@ def worst_usd(member: Member, call: Call) -> float | None:
         return None
     if is_free(member.price):
         return 0.0
-    return member.price.of(most_input_tokens(call.messages, call.schema), call.max_tokens)
+    return member.price.of(call.most_input_tokens(), call.max_tokens)
 
 
 def sum_known(costs: Sequence[float | None]) -> float | None:
@@ -351,9 +325,7 @@ def read_tokens(count: object, direction: str) -> tuple[int | None, tuple[str, .
 
 def check_bill(member: Member, call: Call, reply: Reply) -> Reply:
     """Mark impossible tokens and dollars of a reply as unknown."""
-    input_tokens, notes = _check_count(
-        reply.usage.input_tokens, lambda: most_input_tokens(call.messages, call.schema), "read"
-    )
+    input_tokens, notes = _check_count(reply.usage.input_tokens, call.most_input_tokens, "read")
     output_tokens, more = _check_count(
         reply.usage.output_tokens,
         lambda: max(call.max_tokens, len((reply.text or "").encode(errors="replace"))),
@@ -390,7 +362,7 @@ def _most_usd(
 
     A seat counts as free mostly by a guess from its address, so that bounds no bill.
     """
-    most_read = max(most_input_tokens(call.messages, call.schema), input_tokens or 0)
+    most_read = max(call.most_input_tokens(), input_tokens or 0)
     most_written = max(call.max_tokens, output_tokens or 0)
     if member.price is None or is_free(member.price):
         return FEES_USD + (most_read + most_written) * DEAREST_USD / 1e6

@@ -24,9 +24,9 @@ from witan.core.stats.priors import prior_of, rho_of
 from witan.core.stats.separation import Separation, separation
 from witan.core.verdict import decide, judge_texts, p_pass_settled
 from witan.deliberation.events import Judging, SessionOpened
-from witan.deliberation.money import most_input_tokens, sum_known
+from witan.deliberation.money import sum_known
 from witan.deliberation.plan import BYTES_A_TOKEN, TYPICAL, Lengths, Plan, PlanLine
-from witan.deliberation.ports import Member, Message, Seat, Stage
+from witan.deliberation.ports import Member, Message, Seat, Stage, most_input_tokens
 from witan.deliberation.procedure import Procedure, check_question_reviews
 from witan.deliberation.prompts import (
     LONG_PROBLEM,

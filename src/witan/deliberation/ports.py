@@ -1,6 +1,7 @@
 """Ports of the deliberation: models, messages, prices, a clock and a teacher."""
 
-from collections.abc import Callable, Collection, Mapping
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import inf
@@ -39,6 +40,32 @@ class Message:
 
     role: Role
     text: str
+
+
+MESSAGE_TOKENS = 16
+"""Tokens that a provider's template adds to one message: role, begin and end."""
+
+CALL_TOKENS = 64
+"""Tokens that a provider's template adds to a conversation, its own short system text included."""
+
+SCHEMA_TOKENS = 640
+"""Tokens that a provider adds to a schema; several hundred for forced tools."""
+
+
+def most_input_tokens(messages: Iterable[Message], schema: Mapping[str, Any] | None = None) -> int:
+    """Bound the tokens of a call by its bytes and its template.
+
+    No token is smaller than a byte, so this is a bound and not an estimate; prose takes a quarter
+    of it.
+    """
+    tokens = CALL_TOKENS + sum(_bytes(message.text) + MESSAGE_TOKENS for message in messages)
+    if schema is not None:
+        tokens += _bytes(json.dumps(schema, ensure_ascii=False)) + SCHEMA_TOKENS
+    return tokens
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +159,15 @@ class Call:
     max_tokens: int
     options: Options = field(default_factory=Options)
     schema: Mapping[str, Any] | None = None
+    _most_input_tokens: int | None = field(default=None, init=False, repr=False, compare=False)
+
+    def most_input_tokens(self) -> int:
+        """Bound its input tokens, measured once: several ceilings need the bound."""
+        if self._most_input_tokens is None:
+            tokens = most_input_tokens(self.messages, self.schema)
+            object.__setattr__(self, "_most_input_tokens", tokens)
+            return tokens
+        return self._most_input_tokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -416,6 +416,7 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+@lru_cache(maxsize=16)
 def _graded_criteria(rubric: Rubric | None, holistic: bool) -> tuple[str, ...]:
     criteria = () if rubric is None else tuple(criterion.name for criterion in rubric.criteria)
     return (*criteria, HOLISTIC) if holistic else criteria

@@ -137,9 +137,9 @@ def split_reasoning(reply: str) -> SplitReply:
 
 
 def _may_hold_tags(reply: str) -> bool:
-    return any(mark in reply for mark in ("<", "◁", "THINK]")) or reply.lstrip(_BLANK).startswith(
-        "analysis"
-    )
+    if "<" in reply or "◁" in reply or "THINK]" in reply:
+        return True
+    return reply.lstrip(_BLANK).startswith("analysis")
 
 
 def _is_json(text: str) -> bool:

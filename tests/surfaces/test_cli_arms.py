@@ -1,18 +1,17 @@
 """``--arms``, black box: the council against its best member, judged blind, asked for once."""
 
 import json
-import signal
-import sqlite3
 import subprocess
 import sys
 import time
 from collections import Counter
-from contextlib import closing, redirect_stderr, redirect_stdout, suppress
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from shutil import copytree
 
+import httpx
 import pytest
 
 from pages import ROOT
@@ -106,13 +105,6 @@ def stored(place):
         return [*history.sessions()]
 
 
-def count_sessions(place):
-    """How many sessions a history has; one that is being made has none yet."""
-    with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{place}?mode=ro", uri=True)) as db:
-        return db.execute("SELECT COUNT(*) FROM sessions").fetchone()[0]
-    return 0
-
-
 def prices(seats):
     """A dollar for a million tokens of every seat."""
     named = [str(each).partition("=")[0] for each in seats if "#model" in str(each)]
@@ -191,18 +183,28 @@ class TestBatch:
         assert ballots == {f"model-{n}": 6 for n in range(3, 9)}
 
     @pytest.mark.slow  # three starts, each killed in another arm
-    def test_what_was_killed_goes_on(self, rows, seats, place, witan):
-        """What was said is not asked for again, whichever arm it was said in."""
+    def test_what_was_killed_goes_on(self, rows, seats, place, witan, server):
+        """Only calls under way at a kill are made again, whichever arm they are of."""
+        calls = server.removesuffix("/v1")
+        n_first = httpx.get(f"{calls}/count").json()
+        n_cut_off = 2 * 3  # of two sessions at a time, all three calls are under way
         command = [sys.executable, "-m", "witan", "batch", *map(str, (rows, *seats))]
-        command += ["--concurrency", "2"]
-        for n_sessions in (4, 9, 15):
+        n_made = n_first
+        for n_of_arm in (6 * 7, 6 * 3, 6 * 3):
+            httpx.get(f"{calls}/hold/{n_made}")
             with subprocess.Popen(  # noqa: S603 - our own interpreter
-                command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+                [*command, "--concurrency", "2"],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
             ) as process:
-                while process.poll() is None and count_sessions(place) < n_sessions:
-                    time.sleep(0.005)
-                process.send_signal(signal.SIGKILL)
-        n_cut_off = sum(session.status == "interrupted" for session in stored(place))
+                while httpx.get(f"{calls}/count").json() < n_made + n_cut_off:
+                    assert process.poll() is None
+                    time.sleep(0.02)
+                process.kill()
+            cut_off = [each for each in stored(place) if each.status == "interrupted"]
+            assert [each.cost.calls for each in cut_off if each.cost.calls] == [3, 3]
+            n_made += n_cut_off + n_of_arm
+        httpx.get(f"{calls}/hold/inf")
         said = witan("batch", rows, *seats, "--json")
         sessions = stored(place)
         ends = Counter(
@@ -212,10 +214,10 @@ class TestBatch:
             if event.kind in ("answer_done", "ballot_cast")
         )
 
-        assert n_cut_off > 0
         assert (said.status, len(lines(said.out)), len(sessions)) == (0, 6, 18)
         assert not any(session.status == "interrupted" for session in sessions)
         assert {*ends.values()} == {1}
+        assert httpx.get(f"{calls}/count").json() == n_made
 
     def test_people_correct_the_jury(self, witan, finished, tmp_path):
         """Their votes on the judgments, drawn at random, come in with the same command."""

@@ -307,24 +307,29 @@ def test_two_at_once_share_the_rows(witan, tmp_path, place):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="this system has no flock")
-def test_two_at_once_do_not_write_one_file(witan, tmp_path, place):
+def test_two_at_once_do_not_write_one_file(witan, tmp_path, place, server):
     """The second is refused at once; to another file it says how to take rows over."""
-    script = write_script(tmp_path / "xan.toml", review=[{"grades": GRADES, "seconds": 1.5}])
-    rows = write_rows(tmp_path / "rows.jsonl", [{"text": f"moraine {n}"} for n in range(4)])
-    juror = f"script:{script}"
-    arguments = ["batch", rows, "--jury", juror, "--jury", juror, "--history", place]
+    hold = f"{server.removesuffix('/v1')}/hold"
+    httpx.get(f"{hold}/0")
+    rows = [{"text": f"Design {n}, of worth 8."} for n in range(4)]
+    file = write_rows(tmp_path / "rows.jsonl", rows)
+    jury = [part for n in range(2) for part in ("--jury", f"m{n}={server}#model-{n}")]
+    arguments = ["batch", file, *jury, "--history", place]
     out = tmp_path / "out.jsonl"
     command = [sys.executable, "-m", "witan", *map(str, (*arguments, "-o", out))]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as first:  # noqa: S603
-        deadline = time.monotonic() + 60
-        n_begun = 0
-        while n_begun < 4:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-            with suppress(WitanError):  # the history is being made
-                n_begun = n_sessions(place)[1]
-        same = witan(*arguments, "-o", out)
-        other = witan(*arguments, "-o", tmp_path / "other.jsonl")
+        try:
+            deadline = time.monotonic() + 60
+            n_begun = 0
+            while n_begun < 4:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+                with suppress(WitanError):  # the history is being made
+                    n_begun = n_sessions(place)[1]
+            same = witan(*arguments, "-o", out)
+            other = witan(*arguments, "-o", tmp_path / "other.jsonl")
+        finally:
+            httpx.get(f"{hold}/inf")
     results = lines((tmp_path / "other.jsonl").read_text())
 
     assert same.status == 2

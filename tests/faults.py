@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from http.client import responses
+from threading import Event
 from typing import Any
 
 from good_replies import Asked
@@ -38,6 +39,8 @@ class Manner:
         Sent instead of a completion: as JSON, as it is.
     wait_seconds, pause_seconds
         Before the first byte; before each piece of a stream.
+    until
+        Set before the first byte is sent.
     hangs, lingers
         Never begins; never ends.
     drops_after
@@ -57,6 +60,7 @@ class Manner:
     streamed: bool = False
     wait_seconds: float = 0.0
     pause_seconds: float = 0.0
+    until: Event | None = None
     hangs: bool = False
     lingers: bool = False
     drops_after: int | None = None
@@ -112,6 +116,11 @@ def fault(made: Fault) -> Fault:
 @fault
 def slow(manner: Manner, request: Received, seconds: float = 0.2) -> Manner:
     return replace(manner, wait_seconds=seconds)
+
+
+@fault
+def held(manner: Manner, request: Received, until: Event | None = None) -> Manner:
+    return replace(manner, until=until)
 
 
 @fault

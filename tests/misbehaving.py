@@ -201,6 +201,8 @@ class MisbehavingServer:
 async def _send(writer: asyncio.StreamWriter, reader: asyncio.StreamReader, manner: Manner) -> bool:
     """Answer in this manner; whether the connection can serve another request."""
     await _gone(reader, None if manner.hangs else manner.wait_seconds)
+    while manner.until is not None and not manner.until.is_set():  # noqa: ASYNC110 - by a thread
+        await asyncio.sleep(0.005)
     if manner.hangs or manner.drops_after == 0:
         return False
     streamed = manner.streamed and manner.status == 200

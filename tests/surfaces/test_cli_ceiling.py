@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from itertools import islice
 from sqlite3 import connect
+from threading import Event
 
 import httpx2
 import pytest
@@ -81,7 +82,8 @@ def kill_after(process: subprocess.Popen[str], server: MisbehavingServer, calls:
 
 @pytest.fixture
 def busy_history(place, server):
-    """A history that is locked once answers are under way."""
+    """A history that is locked before the first answer comes."""
+    is_locked = Event()
 
     @contextmanager
     def kept_busy(*arguments: object) -> Iterator[subprocess.Popen[str]]:
@@ -89,11 +91,12 @@ def busy_history(place, server):
         server.wait_for_requests(2)
         with closing(connect(place, timeout=30, isolation_level=None)) as busy:
             busy.execute("BEGIN IMMEDIATE")
-            time.sleep(2.5)
+            is_locked.set()
+            time.sleep(1.5)
             yield process
             busy.execute("ROLLBACK")
 
-    server.fault(None, "slow", stage="answer", seconds=1.0)
+    server.fault(None, "held", stage="answer", until=is_locked)
     server.fault(None, "hang", stage="review")
     return kept_busy
 

@@ -12,19 +12,17 @@ from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from sqlite3 import connect
+from threading import Event
 
 import pytest
 
 from histories import told
+from misbehaving import MisbehavingServer
 from recorded import WITAN, listed, place_of_its_own
-from scripts import write_council
 from witan.deliberation.record import session_from_json, session_to_json
 from witan.deliberation.session import Session
 from witan.history import History
 from witan.service.history_access import rescue_session
-
-SLOW = {"answer": [{"text": "Ada says so.", "seconds": 3.0}]}
-"""A member that leaves time for something to go wrong."""
 
 
 @pytest.fixture(autouse=True)
@@ -37,22 +35,26 @@ def place(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def ask_with_failure(tmp_path):
-    """Ask, cause a failure once two have answered, and return status and output."""
+def ask_with_failure():
+    """Ask, cause a failure once two of three have answered, and return status and output."""
 
     def run(goes_wrong: Callable[[], None], *arguments: object) -> tuple[int, str]:
-        command = [*WITAN, "ask", "Is it so?", *write_council(tmp_path, ada=SLOW), "--events"]
-        with subprocess.Popen(
-            [*command, *map(str, arguments)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as process:
-            answered = (line for line in process.stdout if '"answer_done"' in line)
-            assert len(list(islice(answered, 2))) == 2
-            goes_wrong()
-            _, err = process.communicate(timeout=60)
+        is_wrong = Event()
+        with MisbehavingServer({"ada": 9, "bob": 8, "cyd": 7}) as server:
+            server.fault("ada", "held", stage="answer", until=is_wrong)
+            seats = [part for name in server.worth for part in ("--member", f"{server.url}#{name}")]
+            with subprocess.Popen(
+                [*WITAN, "ask", "Is it so?", *seats, "--events", *map(str, arguments)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            ) as process:
+                answered = (line for line in process.stdout if '"answer_done"' in line)
+                assert len(list(islice(answered, 2))) == 2
+                goes_wrong()
+                is_wrong.set()
+                _, err = process.communicate(timeout=60)
         return process.returncode, err
 
     return run

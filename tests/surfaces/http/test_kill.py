@@ -8,11 +8,13 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from threading import Event
 
 import httpx2
 import pytest
 
+from misbehaving import MisbehavingServer
 from served import serving_process
 from services import write_config, write_priced
 from witan.errors import UnknownName
@@ -135,9 +137,15 @@ class TestStopped:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
     def test_running_sessions_may_finish(self, tmp_path, number):
         """New questions are refused with Retry-After; the exit status is 0."""
-        heard = []
-        file = slow_reviews(tmp_path, 3)
-        with serving(tmp_path, file, heard=heard) as (url, process), client_of(url) as client:
+        heard, is_read = [], Event()
+        file = tmp_path / "council.toml"
+        with ExitStack() as stack:
+            models = stack.enter_context(MisbehavingServer({"ada": 9, "bob": 8}))
+            models.fault(None, "held", stage="review", until=is_read)
+            seats = [f"{models.url}#{name}" for name in models.worth]
+            file.write_text(f"members = {json.dumps(seats)}", encoding="utf-8")
+            url, process = stack.enter_context(serving(tmp_path, file, heard=heard))
+            client = stack.enter_context(client_of(url))
             session = ask_until(client)
             process.send_signal(number)
             until(lambda: client.get("/healthz").status_code == 503, "it goes on as before")
@@ -145,6 +153,7 @@ class TestStopped:
             chat = {"model": "witan/demo", "messages": [{"role": "user", "content": "So?"}]}
             openai = client.post("/v1/chat/completions", json=chat)
             read = client.get(f"/api/sessions/{session}")
+            is_read.set()
             status = process.wait(60)
 
         for response in (refused, openai):

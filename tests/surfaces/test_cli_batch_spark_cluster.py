@@ -138,7 +138,7 @@ def start_spark(spark: Path, driver: Host, workers: list[Host]) -> None:
     )
 
 
-def wait_for(is_true: Callable[[], bool], what: str, seconds: float = 60) -> None:
+def wait_for(is_true: Callable[[], bool], what: str, seconds: float = 300) -> None:
     """Wait until something is so."""
     deadline = time.monotonic() + seconds
     while not is_true():
@@ -278,7 +278,7 @@ def test_a_worker_that_comes_back_doubles_nothing(cluster, run):
     with cluster.without(cluster.workers[1]):
         time.sleep(2)  # what the other worker records now is complete soon
         taken = run.sessions("interrupted")
-        wait_for(lambda: taken <= run.sessions("complete"), "the other worker", seconds=120)
+        wait_for(lambda: taken <= run.sessions("complete"), "the other worker")
         with run.history() as history:
             before = [history.session(name).events for name in sorted(taken)]
     run.check(process)

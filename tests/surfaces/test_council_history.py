@@ -175,12 +175,13 @@ class TestKeptFirst:
     @pytest.mark.parametrize("ceiling", [None, 1.0])
     def test_a_history_that_cannot_be_written_holds_the_calls_back(self, members, place, ceiling):
         """No review is asked for while somebody else writes; once that is over, all are."""
+        other = History.open(place)
         taken = Event()
 
         def write() -> None:
-            with History.open(place) as other, other.database.transaction():
+            with other, other.database.transaction():
                 taken.set()
-                time.sleep(1.0)
+                time.sleep(2.0)
 
         writing = Thread(target=write)
 
@@ -190,7 +191,7 @@ class TestKeptFirst:
                 taken.wait()
 
         with History.open(place) as history:
-            options = {"history": history, "max_cost_usd": ceiling, "stage_seconds": 0.2}
+            options = {"history": history, "max_cost_usd": ceiling, "stage_seconds": 0.8}
             held = ask(QUESTION, members, listener=keep_busy, **options)
             again = ask(QUESTION, members, history=history, max_cost_usd=ceiling)
         writing.join()

@@ -4,7 +4,7 @@ import gzip
 import json
 import signal
 import time
-from threading import Thread
+from threading import Event, Thread
 
 import httpx2
 import pytest
@@ -27,7 +27,7 @@ PACKED = gzip.compress(LONG.encode())
 def abandon_comparison(url):
     """Request a comparison and disconnect before the reply."""
     with pytest.raises(httpx2.ReadTimeout):
-        httpx2.post(f"{url}/api/compare", content=PACKED, timeout=httpx2.Timeout(9, read=1))
+        httpx2.post(f"{url}/api/compare", content=PACKED, timeout=httpx2.Timeout(60, read=1))
 
 
 def test_abandoned_and_interrupted_counts_end(tmp_path):
@@ -46,14 +46,20 @@ def test_abandoned_and_interrupted_counts_end(tmp_path):
         few = LONG[: LONG.index("q1")].rpartition("\n")[0]
         assert httpx2.post(f"{url}/api/tally", content=few, timeout=60).status_code == 200
 
-        answers = []
+        answers, is_sent = [], Event()
+
+        def send():
+            yield PACKED
+            is_sent.set()
+
         waiting = Thread(
             target=lambda: answers.append(
-                httpx2.post(f"{url}/api/compare", content=PACKED, timeout=60)
+                httpx2.post(f"{url}/api/compare", content=send(), timeout=60)
             )
         )
         waiting.start()
-        time.sleep(0.5)
+        assert is_sent.wait(60)
+        time.sleep(0.5)  # it is being counted
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
         waiting.join()

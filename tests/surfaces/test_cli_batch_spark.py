@@ -50,6 +50,26 @@ def test_a_file_as_history_is_refused(witan, tmp_path):
     assert "--history postgresql://" in said.err
 
 
+@pytest.mark.parametrize("master", ["spark://192.0.2.1:7077", "k8s://https://192.0.2.1:6443"])
+def test_a_history_that_workers_cannot_reach_is_refused(witan, tmp_path, postgresql_url, master):
+    """Before Spark starts: on other hosts its address is theirs."""
+    rows = write_rows(tmp_path / "rows.jsonl", 1)
+    jury = ["--jury", "a=cmd:cat", "--jury", "b=cmd:cat"]
+    said = witan("batch", rows, *jury, "--history", postgresql_url, "--spark", master)
+
+    assert said.status == 2
+    assert f"is at 127.0.0.1, which to the workers of {master} is their own host" in said.err
+    assert "name the server as they reach it: --history postgresql://user@HOST" in said.err
+
+
+@pytest.mark.parametrize("master", ["local[2]", "spark://127.0.0.1:7077", "yarn", None])
+def test_a_history_of_this_host_is_for_a_master_of_this_host(postgresql_url, master):
+    """Its workers may reach it."""
+    council = Council(["a=cmd:cat", "b=cmd:cat"])
+    with History.open(postgresql_url) as history:
+        SparkBatch(council, history, [BatchRow(1, None, "Why?")], BatchOptions(), master=master)
+
+
 def test_a_master_is_one_of_spark(witan, tmp_path):
     """The file of the rows after --spark is not taken for one."""
     said = witan("batch", "--spark", write_rows(tmp_path / "rows.jsonl", 1))

@@ -545,6 +545,11 @@ class PostgresDatabase(Database):
         """The journal mode: ``postgresql``."""
         return "postgresql"
 
+    @property
+    def host(self) -> str:
+        """The server's name or address, or the folder of its socket."""
+        return str(self._connection.info.host)
+
     def _disconnect(self) -> None:
         self._connection.close()
 

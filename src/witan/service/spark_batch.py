@@ -8,6 +8,7 @@ twice, finds what is done in the history; a session whose process lives is waite
 
 import os
 import re
+import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
@@ -38,6 +39,7 @@ from witan.deliberation.throttle import Throttles
 from witan.errors import HistoryConflict, HistoryError, NoCouncil, WitanError
 from witan.history import History
 from witan.history.database import blocks
+from witan.history.engines import PostgresDatabase
 from witan.history.shared_limits import BatchCeiling, TokenBucket, require_server
 from witan.models.providers import PROVIDERS
 from witan.models.seats import SeatSpec, key_variables, parse_seat
@@ -144,7 +146,7 @@ class SparkBatch(Batch):
     Raises
     ------
     HistoryError
-        If the history is a file.
+        If the history is a file, or on this host alone while the master is on another.
     NoCouncil
         If a seat is a model of the caller's own.
     """
@@ -167,6 +169,8 @@ class SparkBatch(Batch):
             allowance.name = blake2s(of, digest_size=10).hexdigest()
         self._master, self._spark = master, session
         database = require_server(history)
+        running = "" if session is None else session.sparkContext.master
+        _require_reachable(database, master or running)
         members, jury, chairmen = (
             tuple(map(_spec, each)) for each in (council.members, council.jury, council.chairmen)
         )
@@ -441,6 +445,34 @@ class _SharedAllowance(Allowance):
 
     async def settle(self, session: str, cost: Amount) -> None:
         await anyio.to_thread.run_sync(self._ceiling.settle, session, cost)
+
+
+def _require_reachable(database: PostgresDatabase, master: str) -> None:
+    """Refuse an address that is each host's own, if the master is on another host."""
+    is_own = database.host.startswith(("/", "@", "127.")) or database.host in ("localhost", "::1")
+    if is_own and not _is_on_this_host(master):
+        problem = f"is at {database.host}, which to the workers of {master} is their own host"
+        remedy = "name the server as they reach it: --history postgresql://user@HOST/database"
+        raise HistoryError(database.location, problem, remedy)
+
+
+def _is_on_this_host(master: str) -> bool:
+    """True if a master is, or may be, on this host."""
+    found = re.fullmatch(r"(?:spark|k8s|mesos)://(?:https?://)?(.+)", master)
+    hosts = [] if found is None else [each.rpartition(":")[0] for each in found[1].split(",")]
+    return not hosts or any(_is_own_address(host.strip("[]")) for host in hosts)
+
+
+def _is_own_address(host: str) -> bool:
+    try:
+        addresses = socket.getaddrinfo(host, 0, type=socket.SOCK_DGRAM)
+    except OSError:
+        return True  # Spark says what is wrong with the name
+    for family, kind, _, _, address in addresses:
+        with socket.socket(family, kind) as probe, suppress(OSError):
+            probe.bind(address)
+            return True
+    return False
 
 
 def _spec(member: Member) -> SeatSpec:

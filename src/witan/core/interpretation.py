@@ -425,6 +425,8 @@ class _Reader:
 
     def sheet(self, ballot: Ballot) -> tuple[str, ...]:
         """The candidates shown to this reviewer, its own included."""
+        if ballot.candidates == self.candidates:  # whoever else it names stands for nothing
+            return self.candidates
         if ballot.candidates is None and not ballot.paired:
             return self.candidates
         return tuple(filter(self.seats.__contains__, ballot.candidate_names()))
@@ -690,6 +692,8 @@ class _Reader:
                 f"ranks {', '.join(ungraded)} without grading; its order does not count for them"
             )
             self._warn(ballot, problem)
+        if len(grades) == 1:
+            return (tuple(grades),)
         levels: dict[tuple[float, int], list[str]] = {}
         for name in self.candidates:
             if name in grades:

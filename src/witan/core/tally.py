@@ -336,7 +336,9 @@ def count_task(
             on_unsuitable(problem)
     if not usable:
         return
-    profile = _take_sessions(task.profile, np.array(usable))
+    profile = task.profile
+    if len(usable) < len(electorates):
+        profile = profile.take(np.array(usable))
     if len(usable) < len(electorates) or shared is None:
         shared = SharedWork()
     usable_electorates = [electorates[column] for column in usable]
@@ -387,14 +389,14 @@ def _group_by_rule(
         yield Task(settings.rule, "asked for", numbers, profile)
         return
     enough, _ = gradable(profile)
-    if enough.any():
-        yield Task("calibrated", AUTO_GRADES, numbers[enough], _take_sessions(profile, enough))
-    if not enough.all():
-        yield Task("borda", AUTO_RANKS, numbers[~enough], _take_sessions(profile, ~enough))
-
-
-def _take_sessions(profile: Profile, sessions: NDArray[Any]) -> Profile:
-    return profile if profile.n_sessions == 1 else profile.take(sessions)
+    for rule, why, chosen in (
+        ("calibrated", AUTO_GRADES, enough),
+        ("borda", AUTO_RANKS, ~enough),
+    ):
+        if chosen.all():
+            yield Task(rule, why, numbers, profile)
+        elif chosen.any():
+            yield Task(rule, why, numbers[chosen], profile.take(chosen))
 
 
 AUTO_GRADES = (

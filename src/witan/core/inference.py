@@ -113,6 +113,8 @@ def beliefs(
     fit, shape = uncertainty.fit, uncertainty.fit.effects.shape
     p_beats, p_best = np.full((shape[0], *shape), np.nan), np.full(shape, np.nan)
     enough, can_tell = uncertainty.enough_votes, uncertainty.can_tell
+    if not can_tell.any():
+        return Beliefs(p_beats, p_best)
     freedom = uncertainty.belief_df
     pattern, beyond = fit.pattern, np.zeros((1, *fit.inverses.shape[1:]))
     if others is not None:
@@ -654,7 +656,9 @@ def _fit_sessions(
     if values is None:
         design = design_effect(profile.weights)
         values = adjusted_grades(profile) if unit == "grades" else -profile.ranks
-    own = PairEvidence.of(values, prior, is_repeated=bool(settings.looks))
+    own = None
+    if profile.n_candidates > 1:
+        own = PairEvidence.of(values, prior, is_repeated=bool(settings.looks))
     uncertainty = Uncertainty.of(
         evidence.fit,
         present.sum(axis=0),

@@ -52,6 +52,8 @@ def kendall_taus(ballots: Floats, ranking: Floats) -> Floats:
     """
     n_ballots, n_candidates, n_sessions = ballots.shape
     taus = np.full((n_ballots, n_sessions), np.nan)
+    if n_candidates < 2:
+        return taus
     rows = max(1, BLOCK_CELLS // max(1, n_candidates**2))
     columns = max(1, rows // max(1, n_ballots))
     for left in range(0, n_sessions, columns):

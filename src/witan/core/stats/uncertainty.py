@@ -264,6 +264,8 @@ class Uncertainty:
         The test is a two-sided Student's t, for candidates of two votes or more.
         """
         effects, enough = self.fit.effects, self.enough_votes
+        if len(effects) < 2:  # a text is judged by itself
+            return np.zeros((len(effects), *effects.shape), dtype=np.bool_)
         bar = self._by_pair(lambda df: _bars(df, level))
         with np.errstate(invalid="ignore"):
             difference = effects[:, np.newaxis] - effects

@@ -148,6 +148,11 @@ class Terms:
             raise InvalidParameter("min_sessions", self.min_sessions, "a whole number from 1 up")
         check_level(self.level)
 
+    @property
+    def too_few(self) -> str:
+        """What leaves a model without a rank: ``fewer than 10 scored sessions``."""
+        return f"fewer than {self.min_sessions:,} scored session{'s' * (self.min_sessions != 1)}"
+
     def during(self, window: Window) -> "Terms":
         """The same terms for the sessions of another window."""
         return replace(self, window=window)
@@ -327,8 +332,7 @@ def conclusion(board: Leaderboard) -> str:
     """
     groups = board.groups
     if not groups:
-        needed = board.terms.min_sessions
-        few = f"fewer than {needed} scored session{'' if needed == 1 else 's'}"
+        few = board.terms.too_few
         return f"No model has a rank: each has {few}, or nothing to be ordered by."
     if len(groups) == 1:
         sentence = _describe_leaders(board, groups[0])

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from witan.deliberation import events as e
+from witan.service.ballots import BallotFormat
 from witan.service.catalogue import CATALOGUE, Operation, find_operation
 from witan.service.dispatch import dispatch
 from witan.service.json_output import reduce_to
@@ -82,7 +83,7 @@ def _dataclass(name: str, members: list[Any]) -> Any:
 def _settings(declaration: Any) -> tuple[str, ...]:
     """Names of the parameters that stand in `options`."""
     names = [each.name for each in fields(declaration)]
-    counts = issubclass(declaration, BallotSettings)
+    counts = issubclass(declaration, BallotSettings | BallotFormat)
     return tuple(name for name in names if counts and name in SETTINGS)
 
 

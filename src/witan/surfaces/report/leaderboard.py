@@ -104,9 +104,8 @@ def _standings(board: Leaderboard) -> Table:
 
 def _explain_unranked(board: Leaderboard) -> str:
     """Explain why models have no rank."""
-    least = board.terms.min_sessions
-    why = f"without a rank: fewer than {count_noun(least, 'scored session')}"
-    if any(line.sessions >= least for line in board.provisional):
+    why = f"without a rank: {board.terms.too_few}"
+    if any(line.sessions >= board.terms.min_sessions for line in board.provisional):
         why += f", or no {NUMBERS[board.terms.order_by]} that compares"
     return why
 
@@ -280,9 +279,8 @@ def _marks(board: Leaderboard, *, boxes: bool = False, rings: bool = True) -> st
     if len(board.groups) > 1:
         notes.append("groups of models that never met cannot be compared")
     if board.provisional:
-        few = count_noun(board.terms.min_sessions, "scored session")
         what = "rings: unranked" if rings else f"not drawn: {len(board.provisional):,} unranked"
-        notes.append(f"{what}, with fewer than {few}")
+        notes.append(f"{what}, with {board.terms.too_few}")
     return f"{'; '.join(notes)}."
 
 

@@ -28,6 +28,7 @@ import orjson
 from witan.core.ballot import Ballot
 from witan.core.display import set_by_slots
 from witan.core.escaping import escape_json
+from witan.core.rubric import Rubric
 from witan.core.scale_recognition import drop_native
 from witan.core.session_ballots import AnswerEntry, Entries
 from witan.deliberation.events import (
@@ -298,8 +299,7 @@ def event_to_json(event: Event, *, is_simulated: bool = False) -> str:
         _check_finite(event)
         record = _event(event) | mark
         for name in _fields_of(kind, _is_shortened):
-            part = orjson.dumps(record[name], _flatten, _OUR_TYPES)
-            record[name] = orjson.Fragment(part)
+            record[name] = _shorten(record[name])
         json_text = orjson.dumps(record, _flatten, _OUR_TIMES).decode()
     except (TypeError, ValueError):  # an infinity, an integer beyond 64 bits, half a character
         return dump_record(_event(event) | mark)
@@ -383,7 +383,6 @@ def _encoder(indent: int | None) -> json.JSONEncoder:
 
 
 _OUR_TIMES = orjson.OPT_PASSTHROUGH_DATETIME
-_OUR_TYPES = orjson.OPT_PASSTHROUGH_DATACLASS | _OUR_TIMES
 
 
 def _check_finite(value: Any) -> None:
@@ -406,6 +405,8 @@ def _number_getter(kind: Any) -> Callable[[Any], Collection[Any]]:
         return methodcaller("values")
     if issubclass(kind, tuple | list):
         return lambda value: value
+    if kind is Rubric:
+        return _check_rubric
     return _getter(_fields_of(kind, _may_be_float))
 
 
@@ -432,12 +433,55 @@ def _may_be_float(declaration: Any) -> bool:
     return is_own or inner or bool(_fields_of(declaration, _may_be_float))
 
 
+@cache
 def _is_shortened(declaration: Any) -> bool:
     """Return true if a record leaves out something of such a value."""
     has_derived = is_dataclass(declaration) and not all(f.init for f in fields(declaration))
     is_own = has_derived or declaration is Ballot
     inner = any(map(_is_shortened, get_args(declaration)))
     return is_own or inner or bool(_fields_of(declaration, _is_shortened))
+
+
+def _shorten(value: Any) -> Any:
+    """Leave out of a value what a record leaves out; orjson writes the rest as it is."""
+    kind: Any = type(value)
+    if issubclass(kind, Mapping):
+        return {key: _shorten(item) for key, item in value.items()}
+    if issubclass(kind, tuple | list):
+        return [_shorten(item) for item in value]
+    if kind is Rubric:
+        return _rubric_to_json(value)
+    if not _is_shortened(kind):
+        return value
+    record = _flatten(value)
+    for name in _fields_of(kind, _is_shortened):
+        record[name] = _shorten(record[name])
+    return record
+
+
+MAX_RUBRICS = 16
+"""Number of rubrics whose JSON is kept: a council's sessions share one."""
+
+_RUBRICS: dict[int, tuple[Rubric, orjson.Fragment]] = {}
+"""Identity of a rubric, which lives as long as its entry, to its JSON."""
+
+
+def _rubric_to_json(rubric: Rubric) -> orjson.Fragment:
+    known = _RUBRICS.get(id(rubric))
+    if known is None:
+        for value in _getter(_fields_of(Rubric, _may_be_float))(rubric):
+            _check_finite(value)
+        if len(_RUBRICS) >= MAX_RUBRICS:
+            _RUBRICS.clear()
+        record = {name: _shorten(value) for name, value in _flatten(rubric).items()}
+        known = _RUBRICS[id(rubric)] = rubric, orjson.Fragment(orjson.dumps(record, _flatten))
+    return known[1]
+
+
+def _check_rubric(rubric: Rubric) -> tuple[()]:
+    """Check a rubric when its JSON is made, and not again."""
+    _rubric_to_json(rubric)
+    return ()
 
 
 def _flatten(value: Any) -> Any:

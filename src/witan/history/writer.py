@@ -54,7 +54,7 @@ from witan.history.rows import (
 ATTEMPT_SECONDS = 2.0
 """Lock timeout of one attempt in seconds; later events join the next attempt."""
 
-MAX_SESSIONS_PER_COMMIT = 1_000
+MAX_SESSIONS_PER_COMMIT = 32
 """Maximum number of sessions per commit."""
 
 UNSTORABLE = (WitanError, ValueError, ArithmeticError)

@@ -730,11 +730,14 @@ _OTHER_FIELDS = attrgetter(
 _DEFAULTS = (False, None, None, None, None, 1.0, None, None, "model", None, None, False)
 
 
+_WRITABLE = frozenset({int, str})
+
+
 def _writable_grades(grades: Mapping[str, Any]) -> dict[str, Any]:
-    if {int, str}.issuperset(map(type, grades.values())):
-        return dict(grades)
+    if _WRITABLE.issuperset(map(type, grades.values())):
+        return grades if type(grades) is dict else dict(grades)
     return {
-        c: _writable_grades(g) if isinstance(g, Mapping) else _writable(g)
+        c: _writable_grades(g) if type(g) is dict or isinstance(g, Mapping) else _writable(g)
         for c, g in grades.items()
     }
 

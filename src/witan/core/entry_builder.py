@@ -233,21 +233,37 @@ def _criteria(
     if {type(cell) for cell in cells} <= PLAIN:
         return (), ()
     scale = Scale() if ballot.scale is None else ballot.scale
+    if scale.is_native and (whole := _whole_criteria(cells)) is not None:
+        return whole
     read = [_read_cell(cell, scale) if isinstance(cell, Mapping) else {} for cell in cells]
     graded = {c: None for cell in read for c, grade in cell.items() if grade is not None}
     criteria = tuple([criterion for criterion in graded if criterion != HOLISTIC])
     return criteria, tuple([tuple([cell.get(c) for cell in read]) for c in criteria])
 
 
+WHOLE_GRADES = frozenset(range(1, 11))
+
+
+def _whole_criteria(
+    cells: Sequence[Any],
+) -> tuple[tuple[str, ...], tuple[tuple[float, ...], ...]] | None:
+    """Read whole grades from 1 to 10 on the same criteria, as nearly every reviewer gives."""
+    if type(cells[0]) is not dict or HOLISTIC in cells[0]:
+        return None
+    criteria, rows = tuple(cells[0]), []
+    for cell in cells:
+        if type(cell) is not dict or tuple(cell) != criteria:
+            return None
+        grades = cell.values()
+        if {int} != set(map(type, grades)) or not WHOLE_GRADES.issuperset(grades):
+            return None
+        rows.append(grades)
+    return criteria, tuple([tuple(map(float, column)) for column in zip(*rows, strict=True)])
+
+
 def _read_cell(cell: Mapping[str, Any], scale: Scale) -> dict[str, float | None]:
     """Read the grades of one candidate by criterion."""
-    native = scale.is_native
-    return {
-        criterion: float(value)
-        if native and type(value) is int and 1 <= value <= 10  # as nearly every reviewer gives
-        else read_grade(value, scale.of(criterion))
-        for criterion, value in cell.items()
-    }
+    return {name: read_grade(value, scale.of(name)) for name, value in cell.items()}
 
 
 class Block:
@@ -336,6 +352,8 @@ class Block:
             wins, losses, ties = (tuple(pairs[column]) for pairs in self._pairs)
             return MatchupEntry(kind, tuple(models), wins, losses, ties, p_beats)
         order = sorted(range(len(candidate_models)), key=candidate_models.__getitem__)
+        if len(models) == len(candidate_models):  # nearly every model holds one seat
+            return self._single_matchup(column, kind, models, order, outcome)
         over, level = self._over[column].tolist(), self._level[column].tolist()
         pairs: dict[tuple[str, str], list[tuple[int, int]]] = {}
         for i, j in combinations(order, 2):
@@ -350,6 +368,32 @@ class Block:
             ties=tuple([sum([level[i][j] for i, j in seats]) for seats in met]),
             p_beats=p_beats if outcome is None else _beats(outcome, electorate, met),
         )
+
+    def _single_matchup(
+        self,
+        column: int,
+        kind: Kind,
+        models: Sequence[str],
+        order: Sequence[int],
+        outcome: Outcome | None,
+    ) -> MatchupEntry:
+        """Matchups of models with one seat each, in the order of their names."""
+        seats = np.array(order)
+        first, second = (seats[ends] for ends in pair_indices(len(order)))
+        over, level = self._over[column], self._level[column]
+        tables = (over[first, second], over[second, first], level[first, second])
+        wins, losses, ties = (tuple(table.tolist()) for table in tables)
+        p_beats: tuple[Number, ...] = (None,) * len(wins)
+        if outcome is not None:
+            line = {standing.candidate: at for at, standing in enumerate(outcome.standings)}
+            lines = [line.get(self.electorates[column].candidates[seat]) for seat in order]
+            p_beats = tuple(
+                [
+                    None if one is None or other is None else outcome.p_beats[one][other]
+                    for one, other in combinations(lines, 2)
+                ]
+            )
+        return MatchupEntry(kind, tuple(models), wins, losses, ties, p_beats)
 
     @cached_property
     def _pairs(self) -> tuple[list[list[float]], ...]:

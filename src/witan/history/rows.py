@@ -238,7 +238,8 @@ class Rows:
         criteria = by_criterion = "[]"
         if entry.criteria:
             criteria = self._codes_of(entry.criteria)
-            by_criterion = f"[{','.join([_json_list(row) for row in entry.criterion_grades])}]"
+            rows = [f"[{','.join(map(_GRADE, row))}]" for row in entry.criterion_grades]
+            by_criterion = f"[{','.join(rows)}]"
         return (
             session,
             place,

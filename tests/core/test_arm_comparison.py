@@ -18,7 +18,7 @@ from witan.core.ballot import Ballot
 from witan.core.settings import Settings
 from witan.core.stats.distributions import t_quantile
 from witan.core.stats.priors import PUBLIC_RHO
-from witan.core.verdict import panel_means
+from witan.core.verdict import panel_mean
 from witan.errors import InvalidParameter, NothingToCount
 
 COUNCIL, BEST, SELF = "council", "best", "self"
@@ -276,9 +276,9 @@ class TestLevels:
         for _ in range(2_000):
             shared = rng.normal(0, np.sqrt(rho * spread / (1 - rho)))
             own = rng.normal(0, np.sqrt(spread), 5)
-            [mean] = panel_means(
-                0.4 + shared + own[:, np.newaxis],
-                np.ones(5),
+            mean = panel_mean(
+                (0.4 + shared + own).tolist(),
+                [1.0] * 5,
                 noise=spread,
                 df=3.0,
                 rho=rho,

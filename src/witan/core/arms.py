@@ -27,7 +27,7 @@ from witan.core.stats.measures import Measure
 from witan.core.stats.prediction_powered import MIN_CLUSTERS, MeanKind
 from witan.core.stats.priors import prior_of, rho_of
 from witan.core.tally import prepare
-from witan.core.verdict import panel_means
+from witan.core.verdict import panel_mean
 from witan.errors import InvalidParameter, NothingToCount
 
 Arm = Literal["council", "best", "self"]
@@ -585,8 +585,8 @@ class _Table:
         prior = prior_of(settings.prior, "grades", 2)
         noise, df = (0.0, 0.0) if prior is None else (2 * prior.noise_variance, prior.noise_df)
         rho = rho_of(settings.rho, "grades")
-        one = values[:, np.newaxis]
-        [mean] = panel_means(one, weights, noise=noise, df=df, rho=rho, level=level)
+        one, weighed = values.tolist(), weights.tolist()
+        mean = panel_mean(one, weighed, noise=noise, df=df, rho=rho, level=level)
         if mean is None or not self.is_graded:
             problem = "one question has an interval only where reviewers grade"
             value = None if mean is None else mean.mean

@@ -311,10 +311,11 @@ class _Jury:
         voting = [ballot for ballot in ballots if ballot.reviewer in weight_of]
         scaled_ballots = put_on_scale(voting, settings)
         [electorate] = interpret_ballots(scaled_ballots, settings)
-        weights = np.array([weight_of[voter] for voter in electorate.voters], dtype=np.float64)
+        reviewers = tuple(electorate.voters)
+        weights = tuple([weight_of[reviewer] for reviewer in reviewers])
         ballot_of = {ballot.reviewer: ballot for ballot in scaled_ballots}
-        counted_ballots = tuple(ballot_of[voter] for voter in electorate.voters)
-        panel = _Panel(weights, settings, outcome.level, tuple(electorate.voters))
+        counted_ballots = tuple(ballot_of[voter] for voter in reviewers)
+        panel = _Panel.of(reviewers, weights, settings, outcome.level)
         return cls(panel, electorate, counted_ballots)
 
     def overall(self, name: str) -> list[float]:
@@ -329,18 +330,16 @@ class _Jury:
         """
         if name in self.electorate.failed:
             return None
-        return self.panel.means(np.array([self.overall(name)]).T)[0]
+        return self.panel.mean(self.overall(name))
 
     def grades(self, name: str, pass_mark: float | None) -> TextGrades:
         """Grade a text, by criterion too, and decide its passing."""
         rubric = self.panel.settings.counting.rubric
         columns = _criteria(self.ballots, name, rubric)
         overall = self.overall(name)
-        mean, *others = self.panel.means(np.array([overall, *columns.values()]).T)
-        means = dict(zip(columns, others, strict=True))
+        means = {criterion: self.panel.mean(column) for criterion, column in columns.items()}
+        mean = self.mean(name)
         p_pass = flips = None
-        if name in self.electorate.failed:
-            mean = None
         if mean is not None and pass_mark is not None:
             p_pass = mean.p_above(pass_mark)
             flips = self.panel.ballots_to_flip(overall, pass_mark, p_pass)
@@ -433,9 +432,9 @@ class PanelMean:
         return p_settled(self.mean - pass_mark, own, together, growth, bar)
 
 
-def panel_means(
-    values: Floats,
-    weights: Floats,
+def panel_mean(
+    values: Sequence[float],
+    weights: Sequence[float],
     *,
     noise: float,
     df: float,
@@ -443,16 +442,15 @@ def panel_means(
     level: float,
     looks: tuple[int, ...] = (),
     covariance: Floats | None = None,
-) -> list[PanelMean | None]:
-    """Average values of reviewers, column by column, like `judge_texts`.
-
-    None: nobody has a value.
+) -> PanelMean | None:
+    """Average values of reviewers like `judge_texts`; None: nobody has a value.
 
     Parameters
     ----------
-    values : float array, shape (R, N)
-        NaN stands for no value.
-    weights : float array, shape (R,)
+    values
+        One per reviewer; NaN stands for none.
+    weights
+        One per reviewer.
     noise, df
         Variance of a value around the panel's as known beforehand, and its degrees of freedom.
     rho
@@ -460,53 +458,71 @@ def panel_means(
     covariance
         Of what is taken off each reviewer's values; None: nothing is.
     """
-    present = ~np.isnan(values) & (weights > 0)[:, np.newaxis]
-    mass = present * weights[:, np.newaxis]
-    heaviest = mass.max(axis=0, initial=0.0)
-    mass /= np.where(heaviest > 0, heaviest, 1.0)  # so that no square vanishes
-    total = mass.sum(axis=0)
-    shares = mass / np.where(total > 0, total, 1.0)
-    known = np.where(present, values, 0.0)
-    means = (shares * known).sum(axis=0)
-    spreads = (shares * (known - means) ** 2).sum(axis=0)  # without a value the share is 0
-    columns = (present.sum(axis=0), total**2, (mass**2).sum(axis=0), means, spreads)
-    fixed = [0.0] * values.shape[1]
+    pairs = enumerate(zip(values, weights, strict=True))
+    known = {at: pair for at, pair in pairs if pair[1] > 0 and not isnan(pair[0])}
+    if not known:
+        return None
+    heaviest = max([weight for _, weight in known.values()])
+    mass = [weight / heaviest for _, weight in known.values()]  # so that no square vanishes
+    total = fsum(mass)
+    shares = [each / total for each in mass]
+    mean = fsum([share * value for share, (value, _) in zip(shares, known.values(), strict=True)])
+    spread = fsum(
+        [
+            share * (value - mean) ** 2
+            for share, (value, _) in zip(shares, known.values(), strict=True)
+        ]
+    )
+    fixed = 0.0
     if covariance is not None:
-        fixed = ((covariance @ shares) * shares).sum(axis=0).tolist()
-    shared, results = rho / (1 - rho), list[PanelMean | None]()
-    for n, square, squares, mean, spread, offset in zip(
-        *[column.tolist() for column in columns], fixed, strict=True
-    ):
-        if not n:
-            results.append(None)
-            continue
-        n_effective = square / squares
-        own = n_effective - 1
-        variance = spread * n_effective / own if own > 0 else 0.0
-        freedom = own + df
-        moderated = (df * noise + own * variance) / freedom if freedom > 0 else 0.0
-        error = sqrt(moderated * (1 / n_effective + shared) + offset)
-        free = freedom if own > 0 else 0.0
-        results.append(PanelMean(mean, error, free, n, level, looks, shared, offset))
-    return results
+        all_shares = np.zeros(len(values))
+        all_shares[[*known]] = shares
+        fixed = float(covariance @ all_shares @ all_shares)
+    shared, n_effective = rho / (1 - rho), total**2 / fsum([each**2 for each in mass])
+    own = n_effective - 1
+    variance = spread * n_effective / own if own > 0 else 0.0
+    freedom = own + df
+    moderated = (df * noise + own * variance) / freedom if freedom > 0 else 0.0
+    error = sqrt(moderated * (1 / n_effective + shared) + fixed)
+    free = freedom if own > 0 else 0.0
+    return PanelMean(mean, error, free, len(known), level, looks, shared, fixed)
 
 
 @dataclass(frozen=True, slots=True)
 class _Panel:
-    """Reviewers by their weights, as settings of a count see them."""
+    """Reviewers by their weights, as settings of a count see them.
 
-    weights: Floats
+    Parameters
+    ----------
+    severity
+        The reviewers' severity, if known and wanted.
+    offsets, covariance
+        What is taken off each reviewer's grades, and its covariance; None: nothing is.
+    """
+
+    reviewers: tuple[str, ...]
+    weights: tuple[float, ...]
     settings: Settings
     level: float
-    reviewers: tuple[str, ...]
+    severity: Severity | None = None
+    offsets: tuple[float, ...] = ()
+    covariance: Floats | None = None
 
-    @property
-    def severity(self) -> Severity | None:
-        """The reviewers' severity, if known and wanted."""
-        known = self.settings.severity
-        wanted = self.settings.prior not in (None, "public")
-        is_named = known is not None and not {*known.reviewers}.isdisjoint(self.reviewers)
-        return known if wanted and is_named else None
+    @classmethod
+    def of(
+        cls,
+        reviewers: tuple[str, ...],
+        weights: tuple[float, ...],
+        settings: Settings,
+        level: float,
+    ) -> "_Panel":
+        """Make a panel, with the severity of its reviewers."""
+        known = settings.severity
+        is_named = known is not None and not {*known.reviewers}.isdisjoint(reviewers)
+        if known is None or not is_named or settings.prior in (None, "public"):
+            return cls(reviewers, weights, settings, level)
+        offsets, covariance = known.of(reviewers)
+        return cls(reviewers, weights, settings, level, known, tuple(offsets.tolist()), covariance)
 
     @property
     def decision_level(self) -> float:
@@ -514,28 +530,28 @@ class _Panel:
         shared = rho_of(self.settings.rho, "grades")
         return decision_level(self.level, self.settings.looks, shared / (1 - shared))
 
-    def means(self, grades: Floats) -> list[PanelMean | None]:
-        """The means of grades (R, N); NaN: none. None: nobody graded."""
-        severity = self.severity
-        shared = rho_of(self.settings.rho, "grades")
-        looks = self.settings.looks
-        if severity is not None:
-            offsets, covariance = severity.of(self.reviewers)
-            return panel_means(
-                grades - offsets[:, np.newaxis],
-                self.weights,
-                noise=severity.noise,
-                df=GRADE_DF,
-                rho=shared,
-                level=self.level,
-                looks=looks,
-                covariance=covariance,
-            )
+    def correct(self, grades: Sequence[float]) -> Sequence[float]:
+        """Take the reviewers' severity off their grades."""
+        if self.severity is None:
+            return grades
+        return [grade - offset for grade, offset in zip(grades, self.offsets, strict=True)]
+
+    def mean(self, grades: Sequence[float]) -> PanelMean | None:
+        """Average grades, one per reviewer; NaN: none. None: nobody graded."""
         prior = prior_of(self.settings.prior, "grades", 1)
         # However well a history knows the noise, severity is known no better than publicly.
         noise, df = (0.0, 0.0) if prior is None else (prior.noise_variance + SEVERITY, GRADE_DF)
-        return panel_means(
-            grades, self.weights, noise=noise, df=df, rho=shared, level=self.level, looks=looks
+        if self.severity is not None:
+            noise, df = self.severity.noise, GRADE_DF
+        return panel_mean(
+            self.correct(grades),
+            self.weights,
+            noise=noise,
+            df=df,
+            rho=rho_of(self.settings.rho, "grades"),
+            level=self.level,
+            looks=self.settings.looks,
+            covariance=self.covariance,
         )
 
     def ballots_to_flip(
@@ -545,28 +561,22 @@ class _Panel:
 
         They are the highest or the lowest, once severity is taken off.
         """
-        level, severity = self.decision_level, self.severity
+        level = self.decision_level
         decision = decide(p_pass, level)
         if decision == "too close to call":
             return None
-        corrected = grades
-        if severity is not None:
-            corrected = (np.array(grades) - severity.of(self.reviewers)[0]).tolist()
         leads = {
-            reviewer: weight * (grade - pass_mark)
-            for reviewer, (weight, grade) in enumerate(
-                zip(self.weights.tolist(), corrected, strict=True)
+            at: weight * (grade - pass_mark)
+            for at, (weight, grade) in enumerate(
+                zip(self.weights, self.correct(grades), strict=True)
             )
             if weight > 0 and not isnan(grade)
         }
-        removed = sorted(leads, key=leads.__getitem__, reverse=decision == "passed")[:-1]
-        rest, rests = [*grades], list[list[float]]()
-        for reviewer in removed:
-            rest[reviewer] = nan
-            rests.append([*rest])
-        if not rests:
-            return None
-        for number, mean in enumerate(self.means(np.array(rests).T), start=1):
+        extremes = sorted(leads, key=leads.__getitem__, reverse=decision == "passed")
+        rest = [*grades]
+        for number, at in enumerate(extremes[:-1], start=1):
+            rest[at] = nan
+            mean = self.mean(rest)
             p_rest = None if mean is None else mean.p_above(pass_mark)
             if decide(p_rest, level) != decision:
                 return number

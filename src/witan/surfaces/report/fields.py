@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 from witan.core.outcome import Interval
 from witan.service.json_output import field_docs
@@ -70,14 +70,18 @@ def _list(value: Any, title: str) -> Table:
             ],
         )
     meanings = _describe_fields(type(value[0]))
-    columns = [
-        (
-            Column(_label(each.name), "left", keep=100 - at, meaning=meanings.get(each.name, "")),
-            [_text(getattr(row, each.name)) for row in value],
-        )
-        for at, each in enumerate(fields(value[0]))
-    ]
+    columns = []
+    for at, each in enumerate(fields(value[0])):
+        cells = [getattr(row, each.name) for row in value]
+        align: Literal["left", "right"] = "right" if all(map(_is_number, cells)) else "left"
+        meaning = meanings.get(each.name, "")
+        column = Column(_label(each.name), align, keep=100 - at, meaning=meaning)
+        columns.append((column, [*map(_text, cells)]))
     return table_of(title, columns)
+
+
+def _is_number(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
 def _describe_fields(kind: Any) -> Mapping[str, str]:
@@ -108,7 +112,7 @@ def _text(value: object) -> str:
         case Interval():
             text = interval_text(value, 3)
         case tuple():
-            text = list_text([*map(_text, value)])
+            text = list_text([*map(_text, value)], most=len(value))
         case Mapping():
             text = ", ".join(f"{name} {_text(each)}" for name, each in value.items())
         case _:

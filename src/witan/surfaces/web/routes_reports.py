@@ -20,7 +20,7 @@ from witan.service.catalogue import CATALOGUE, Operation, find_operation
 from witan.service.dispatch import ServedSessions, dispatch, perform
 from witan.service.operations.reports import (
     LeaderboardParameters,
-    audit,
+    ReportService,
     leaderboard,
     scores_over_time,
 )
@@ -34,7 +34,7 @@ from witan.service.worker_pool import count_once
 from witan.surfaces.http.endpoints import ClientOf, ServiceOf, run_while_connected
 from witan.surfaces.http.problems import status_of, word_error
 from witan.surfaces.report import report_of
-from witan.surfaces.report.audit import audit_report, audit_title
+from witan.surfaces.report.audit import audit_title
 from witan.surfaces.report.document import Link
 from witan.surfaces.report.leaderboard import leaderboard_report
 from witan.surfaces.web.forms import Field, form_fields, query_texts, read_form, read_query
@@ -58,25 +58,24 @@ class ReportPage:
     Parameters
     ----------
     page
-        Name of its page, and of the template of it.
+        Name of its page.
     body
         Template of what was counted.
-    title
-        What stands above it until then.
     values
-        What the page shows beside it.
+        What the page shows beside it; `title` stands above it until then.
+    template
+        Template of its page.
     """
 
     page: str
     body: str
-    title: str
     values: Mapping[str, Any]
+    template: str
 
     def render(self, template: str, site: Site, **values: Any) -> str:
         """Render a template, with values that are not given empty."""
         empty = {"view": None, "empty": "", "problem": "", "waiting": None}
-        page_values = {"body": self.body, "title": self.title}
-        return render(template, site=site, **{**empty, **page_values, **self.values, **values})
+        return render(template, site=site, **{**empty, "body": self.body, **self.values, **values})
 
 
 @report_router.get("/history")
@@ -157,36 +156,61 @@ async def leaderboard_page(
     page_query = {name: value for name, value in request.query_params.items() if name != "show"}
     rules = tuple(name for name in session_rules() if name != AUTO)
     values = {
+        "title": "Leaderboard",
         "fields": form_fields(leaderboard.parameters, query, choices={"rule": rules}),
         "has_filters": any(query.values()),
         "trend": trend,
         "with_trend": f"?{urlencode({**page_query, 'trend': '1'})}#h-trend",
     }
-    report = ReportPage("leaderboard", "parts/leaderboard.html", "Leaderboard", values)
+    report = ReportPage("leaderboard", "parts/leaderboard.html", values, "leaderboard.html")
     return await answer_report(request, report, check, count, show=show)
 
 
-@report_router.get("/audit")
-async def audit_page(
-    request: Request, service: ServiceOf, client: ClientOf, *, show: str = ""
-) -> Response:
-    """Show how reviewers judge, or one of them, or on one criterion."""
-    query = query_texts(request, audit, "show")
-    check = partial(_read_parameters, audit, service, client, query)
+def add_report_page(operation: Operation[Any, Any]) -> None:
+    """Add the page of a report on the history: a form of its parameters, and what is counted."""
+    label = CATALOGUE[operation.name].label or operation.name.capitalize()
+    special = REPORT_VALUES.get(operation.name)
 
-    def count() -> object:
-        return audit_report(perform(audit, service, client, check()))
+    async def show_report(
+        request: Request, service: ServiceOf, client: ClientOf, *, show: str = ""
+    ) -> Response:
+        query = query_texts(request, operation, "show")
+        check = partial(_read_parameters, operation, service, client, query)
 
+        def count() -> object:
+            return report_of(perform(operation, service, client, check()))
+
+        values = {
+            "page": operation.name,
+            "label": label,
+            "title": label,
+            "kept": {},
+            "back": (),
+            "fields": form_fields(operation.parameters, query),
+            "has_filters": any(query.values()),
+            **(special(query) if special else {}),
+        }
+        report = ReportPage(operation.name, "parts/counted.html", values, "filtered.html")
+        return await answer_report(request, report, check, count, show=show)
+
+    report_router.add_api_route(operation.path, show_report, methods=["GET"])
+
+
+def _audit_values(query: Mapping[str, str]) -> Mapping[str, Any]:
+    """Lead from one reviewer, or one criterion, to more."""
     reviewer, criterion = query["reviewer"], query["criterion"]
-    values = {
+    return {
+        "title": audit_title(reviewer, criterion),
         "kept": {name: query[name] for name in KEPT if query[name]},
         "back": _back(reviewer, criterion),
-        "fields": form_fields(audit.parameters, query),
         "has_filters": any(value for name, value in query.items() if name != "reviewer"),
     }
-    title = audit_title(reviewer, criterion)
-    report = ReportPage("audit", "parts/audit.html", title, values)
-    return await answer_report(request, report, check, count, show=show)
+
+
+REPORT_VALUES: Mapping[str, Callable[[Mapping[str, str]], Mapping[str, Any]]] = MappingProxyType(
+    {"audit": _audit_values}
+)
+"""What the page of a report has beside its declaration."""
 
 
 @report_router.get("/votes")
@@ -202,14 +226,14 @@ async def votes_page(
 
     person = query["as"].strip()
     values = {
+        "title": f"Votes by {person}" if person else "Your votes and the panels",
         "back": (),
         "kept": {},
         "fields": form_fields(votes.parameters, {**query, "as": person}),
         "has_filters": any(query[name] for name in KEPT),
         "is_unnamed": not person and not client.by_token,
     }
-    title = f"Votes by {person}" if person else "Your votes and the panels"
-    report = ReportPage("votes", "parts/audit.html", title, values)
+    report = ReportPage("votes", "parts/counted.html", values, "votes.html")
     if values["is_unnamed"]:
         return HtmlPage(report.render("votes.html", site_of(request)))
     return await answer_report(request, report, check, count, show=show)
@@ -260,7 +284,7 @@ async def answer_report(
         What of it is asked for: `PART`, `WHOLE`, or a page that waits.
     """
     site = site_of(request)
-    template = "report_part.html" if show == PART else f"{report.page}.html"
+    template = "report_part.html" if show == PART else report.template
     try:
         check()
         if show not in (PART, WHOLE):
@@ -357,15 +381,20 @@ def _ballots(text: str, files: Iterable[bytes]) -> SentBallots:
     return SentBallots(contents[0] if contents else text.encode())
 
 
-def _add_counting_pages() -> Iterator[tuple[str, str]]:
-    """Add the page of each operation on ballots; yield names and labels."""
+def _add_pages() -> Iterator[tuple[str, str]]:
+    """Add the page of each report and operation on ballots; yield names and labels of the latter.
+
+    The leaderboard has one by hand.
+    """
     for row in CATALOGUE.values():
         operation = find_operation(row.name)
         ballots = find_ballots(operation.parameters)
-        if ballots is not None:
+        if operation.needs is ReportService and operation is not leaderboard:
+            add_report_page(operation)
+        elif ballots is not None:
             add_counting_page(operation, has_default=not ballots.required)
             yield row.name, row.label or row.name.capitalize()
 
 
-COUNTING_PAGES: Mapping[str, str] = MappingProxyType(dict(_add_counting_pages()))
+COUNTING_PAGES: Mapping[str, str] = MappingProxyType(dict(_add_pages()))
 """Operations on ballots, and the label of each."""

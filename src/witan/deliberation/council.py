@@ -53,6 +53,7 @@ from witan.deliberation.openings import (
     open_judgment,
     open_rejudgment,
     own_question,
+    plan_judgment,
 )
 from witan.deliberation.pipeline import run_stages
 from witan.deliberation.plan import (
@@ -65,7 +66,7 @@ from witan.deliberation.plan import (
     check_further_calls,
     check_priced,
 )
-from witan.deliberation.planner import fit_pairs, make_plan, plan_reviews, plan_session
+from witan.deliberation.planner import fit_pairs, make_plan, plan_session
 from witan.deliberation.ports import (
     Clock,
     Member,
@@ -83,7 +84,6 @@ from witan.deliberation.session import (
     double_roles,
     rename_clashes,
 )
-from witan.deliberation.texts import mask, masked_names
 from witan.deliberation.throttle import START, Throttles
 from witan.errors import NoCouncil
 from witan.version import __version__
@@ -478,17 +478,8 @@ class BaseCouncil:
         """Plan the calls and the cost of `judge` without calling."""
         texts = name_texts(texts)
         question = own_question(texts) if question is None else question
-        names = masked_names(self.reviewers)
-        return plan_reviews(
-            self.reviewers,
-            (),
-            judging_procedure(self.procedure, len(self.reviewers)),
-            question,
-            answers={name: mask(text, question, names) for name, text in texts.items()},
-            own_candidates=dict.fromkeys((each.name for each in self.reviewers), ()),
-            substitutes=(),
-            files=files,
-        )
+        procedure = judging_procedure(self.procedure, len(self.reviewers))
+        return plan_judgment(self.reviewers, procedure, texts, question, files)
 
     async def judge(  # noqa: PLR0913 - all but two by name
         self,

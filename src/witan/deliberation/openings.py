@@ -18,7 +18,7 @@ from witan.deliberation.events import Judging, SessionOpened
 from witan.deliberation.plan import (
     Plan,
 )
-from witan.deliberation.planner import fit_pairs, plan_session
+from witan.deliberation.planner import fit_pairs, plan_reviews, plan_session
 from witan.deliberation.ports import (
     MOST_TEXTS,
     NO_QUESTION,
@@ -36,6 +36,7 @@ from witan.deliberation.session import (
     Session,
     rename_clashes,
 )
+from witan.deliberation.texts import mask, masked_names
 from witan.errors import InvalidParameter, NoCouncil, NothingToCount, UnknownName
 
 
@@ -294,17 +295,44 @@ def open_judgment(
     if graded and not procedure.asks_grades:
         raise InvalidParameter("rubric_scoring", False, "True: without grades no text can pass")
     seats = tuple(Seat(name, "", TEXT) for name in texts)
-    jurors = rename_clashes(jury, seats)
-    draft = replace(
+    renamed = rename_clashes(jury, seats)
+    jurors = tuple(make_seat(renamed[juror.name]) for juror in jury)
+
+    def plan(fitted: Procedure) -> Plan:
+        return plan_judgment(jurors, fitted, texts, opening.question, opening.files)
+
+    procedure = fit_pairs(procedure, len(texts), len(jurors), plan)
+    return replace(
         opening,
         seats=seats,
         chairmen=(),
-        jury=tuple(make_seat(jurors[juror.name]) for juror in jury),
+        jury=jurors,
         procedure=procedure,
+        plan=plan(procedure),
         answers=tuple(StoredAnswer(name, text, spent=FREE) for name, text in texts.items()),
         judging=judging,
     )
-    return _plan(draft)
+
+
+def plan_judgment(
+    jury: Sequence[Member] | Sequence[Seat],
+    procedure: Procedure,
+    texts: Mapping[str, str],
+    question: str,
+    files: Mapping[str, str],
+) -> Plan:
+    """Plan a jury's reviews of texts, none of which a juror wrote."""
+    names = masked_names(jury)
+    return plan_reviews(
+        jury,
+        (),
+        procedure,
+        question,
+        answers={name: mask(text, question, names) for name, text in texts.items()},
+        own_candidates=dict.fromkeys((juror.name for juror in jury), ()),
+        substitutes=(),
+        files=files,
+    )
 
 
 def _plan(draft: e.SessionOpened) -> e.SessionOpened:

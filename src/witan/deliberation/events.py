@@ -438,6 +438,10 @@ class SynthesisDelta(Event):
     text: str
 
 
+DELTAS = (AnswerDelta, SynthesisDelta)
+"""Events that are shown and not stored."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynthesisFailedOver(Event):
     """A chairman failed or went `over_budget`; `next` or the best answer follows.

@@ -13,11 +13,10 @@ from typing import Any, Protocol, cast, runtime_checkable
 import anyio
 
 from witan.deliberation.events import (
-    AnswerDelta,
+    DELTAS,
     CallRetried,
     Event,
     Listener,
-    SynthesisDelta,
     TextWithdrawn,
 )
 from witan.deliberation.ports import Clock, Stage
@@ -242,4 +241,4 @@ class Recorder:
 
 
 def _is_delta(event: Event) -> bool:
-    return isinstance(event, AnswerDelta | SynthesisDelta)
+    return isinstance(event, DELTAS)

@@ -595,7 +595,7 @@ class SessionFold:
     @classmethod
     def of(cls, events: Iterable[e.Event]) -> "SessionFold":
         """Fold events; errors as of `Session.of`."""
-        lasting = [x for x in events if not isinstance(x, e.AnswerDelta | e.SynthesisDelta)]
+        lasting = [x for x in events if not isinstance(x, e.DELTAS)]
         if not lasting or not isinstance(lasting[0], e.SessionOpened):
             raise NothingToCount("the events do not begin with the opening of a session")
         fold = cls(lasting[0])

@@ -21,12 +21,11 @@ import anyio.lowlevel
 from witan.core.counting import BatchCount
 from witan.core.tally import count_behind
 from witan.deliberation.events import (
-    AnswerDelta,
+    DELTAS,
     Event,
     OutcomeChanged,
     SessionClosed,
     SessionOpened,
-    SynthesisDelta,
 )
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, WitanError
@@ -564,7 +563,7 @@ class Recording:
 
     def append(self, event: Event) -> None:
         """Append an event, except deltas; the next commit or flush queues it."""
-        if isinstance(event, AnswerDelta | SynthesisDelta):
+        if isinstance(event, DELTAS):
             return
         if isinstance(event, SessionOpened):
             while self._reported_sessions:  # another thread may be appending

@@ -252,7 +252,7 @@ class Board:
     def apply_event(self, event: e.Event) -> "Board":
         """Return the board once this has happened, too."""
         board, words = _take(event, self)
-        delta = isinstance(event, e.AnswerDelta | e.SynthesisDelta)
+        delta = isinstance(event, e.DELTAS)
         provisional = board.provisional if delta else event.provisional
         if words:
             unsaved_mark = f" ({UNSAVED})" if event.provisional else ""

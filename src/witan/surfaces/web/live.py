@@ -137,7 +137,7 @@ class LivePage:
         """Apply an event; its changes go into the next patch."""
         self.seq = event.seq
         self.board = self.board.apply_event(event)
-        if not isinstance(event, e.AnswerDelta | e.SynthesisDelta):
+        if not isinstance(event, e.DELTAS):
             self._events.append(event)
             if not isinstance(event, e.CallRetried | e.SheetDrawn | e.ReviewStarted):
                 self._seat_names = None

@@ -196,8 +196,7 @@ class Reply:
     def __post_init__(self) -> None:
         # Replies come from foreign models, and their numbers are added up.
         cost: object = self.cost_usd
-        number = isinstance(cost, int | float) and not isinstance(cost, bool)
-        if cost is not None and not (number and 0 <= self.cost_usd < inf):  # type: ignore[operator]
+        if cost is not None and not (_is(cost, int | float) and 0 <= cost < inf):  # type: ignore[operator]
             raise InvalidParameter("cost_usd", cost, "dollars, 0 or more, or None")
         for name in ("input_tokens", "output_tokens"):
             tokens: object = getattr(self.usage, name)

@@ -297,15 +297,10 @@ class Dialect:
 
     def body(self, model: str, call: Call) -> dict[str, Any]:
         """Make the body of a request."""
-        body: dict[str, Any] = {
-            "model": model,
-            "messages": [
-                {"role": message.role, "content": _copy(message.text)} for message in call.messages
-            ],
-        }
-        for entry in self._fields(call).values():
-            body |= entry
-        return body
+        messages = [
+            {"role": message.role, "content": _copy(message.text)} for message in call.messages
+        ]
+        return {"model": model, "messages": messages, **dict(self._fields(call).values())}
 
     def without_fields(self, *fields: Field) -> "Dialect":
         """Return the dialect without further refused fields."""
@@ -315,8 +310,9 @@ class Dialect:
         """The strongest `response_format` not refused."""
         if call.schema is None:
             return None
-        forms: tuple[Field, ...] = ("json_schema", "json_object")
-        return next((form for form in forms if form not in self.refused_fields), None)
+        if "json_schema" not in self.refused_fields:
+            return "json_schema"
+        return None if "json_object" in self.refused_fields else "json_object"
 
     def named_field(self, call: Call, status: int, complaint: Complaint) -> Field | None:
         """Return the field named in a complaint, if any.
@@ -354,20 +350,23 @@ class Dialect:
             f"the server does not accept {name}" for name in options if name in self.refused_fields
         )
 
-    def _fields(self, call: Call) -> dict[Field, dict[str, Any]]:
+    def _fields(self, call: Call) -> dict[Field, tuple[str, Any]]:
+        """Return the entries of a body that a server may refuse, by feature."""
         limit: Field = self.limit
         if limit in self.refused_fields:
             limit = "max_completion_tokens" if limit == "max_tokens" else "max_tokens"
-        fields: dict[Field, dict[str, Any]] = {limit: {limit: call.max_tokens}}
+        fields: dict[Field, tuple[str, Any]] = {limit: (limit, call.max_tokens)}
         if call.options.temperature is not None:
-            fields["temperature"] = {"temperature": call.options.temperature}
+            fields["temperature"] = ("temperature", call.options.temperature)
         if call.options.reasoning_effort is not None:
-            fields["reasoning_effort"] = {"reasoning_effort": call.options.reasoning_effort}
+            fields["reasoning_effort"] = ("reasoning_effort", call.options.reasoning_effort)
         if call.stage in _STREAMED_STAGES and "stream" not in self.refused_fields:
-            fields["stream"] = {"stream": True}
-            fields["stream_options"] = {"stream_options": {"include_usage": True}}
+            fields["stream"] = ("stream", True)
+            fields["stream_options"] = ("stream_options", {"include_usage": True})
         if (form := self.form(call)) is not None:
-            fields[form] = {"response_format": _format(form, call)}
+            fields[form] = ("response_format", _format(form, call))
+        if not self.refused_fields:
+            return fields
         return {field: entry for field, entry in fields.items() if field not in self.refused_fields}
 
 

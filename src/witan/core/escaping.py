@@ -88,6 +88,8 @@ _BLANK_CHARACTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0\U0001d159\U0001344
 
 def is_blank(text: str) -> bool:
     """True if a text shows nothing visible."""
+    if "!" <= text[:1] <= "~":  # as nearly always
+        return False
     return not text.strip() or all(map(_is_shapeless, text))
 
 

@@ -175,28 +175,36 @@ class Throttle:
         self._next_time = -inf
         self._paused_until = -inf
 
+    @property
+    def limit_number(self) -> int:
+        """Number of the limit that slots are taken under now."""
+        return self._limit.number
+
     def slot(self) -> "_Slot":
         """Hold a slot for one call, in order of arrival."""
         return _Slot(self)
 
-    async def take_slot(self) -> int:
-        """Take a slot; return the number of the limit it was taken under."""
+    def take_free_slot(self) -> bool:
+        """Take a slot, without a lock, if one is free and nobody waits; return whether taken."""
         if (
             self._n_waiting
             or self._in_flight >= self._limit.value
             or self._shared_tokens is not None
             or self._take_token() > 0
         ):
-            self._n_waiting += 1
-            try:
-                await self._wait_for_slot()
-            finally:
-                self._n_waiting -= 1
-        else:  # as nearly always, without a lock
-            self._in_flight += 1
-        return self._limit.number
+            return False
+        self._in_flight += 1
+        return True
 
-    async def _wait_for_slot(self) -> None:
+    async def wait_for_slot(self) -> None:
+        """Wait in line for a slot."""
+        self._n_waiting += 1
+        try:
+            await self._queue_for_slot()
+        finally:
+            self._n_waiting -= 1
+
+    async def _queue_for_slot(self) -> None:
         async with self._turn:
             while self._in_flight >= self._limit.value:
                 self._free = anyio.Event()
@@ -306,7 +314,9 @@ class _Slot:
         self._throttle = throttle
 
     async def __aenter__(self) -> None:
-        self._number = await self._throttle.take_slot()
+        if not self._throttle.take_free_slot():
+            await self._throttle.wait_for_slot()
+        self._number = self._throttle.limit_number
 
     async def __aexit__(
         self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None

@@ -39,6 +39,7 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/compare.py
 	$(BIN)/python benchmarks/council.py
+	$(BIN)/python benchmarks/one_call.py
 	$(BIN)/python benchmarks/history_writes.py
 	$(BIN)/python benchmarks/imports.py
 	$(BIN)/python benchmarks/history_reads.py

@@ -21,16 +21,21 @@ HANGS = [{"hang": True}]
 """The lines of a script that never replies."""
 
 
-def place_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Name a history for this test alone, and leave no other trace of the machine."""
+def isolate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide every configuration, key and state of the machine from this test."""
     for name in [name for name in os.environ if name.startswith("WITAN_") or "API_KEY" in name]:
         monkeypatch.delenv(name)
     for name in ("CONFIG", "STATE", "DATA"):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+
+def place_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Name a history for this test alone, and leave no other trace of the machine."""
+    isolate(tmp_path, monkeypatch)
     path = tmp_path / "kept" / "history.sqlite"
     monkeypatch.setenv("WITAN_HISTORY", str(path))
-    monkeypatch.chdir(tmp_path)
     return path
 
 

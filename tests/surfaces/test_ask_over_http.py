@@ -20,6 +20,7 @@ import pytest
 from faults import Manner, Received, fault
 from good_replies import Asked
 from misbehaving import MisbehavingServer
+from recorded import isolate
 from witan.deliberation.ports import Price
 
 KEY = "sk-very-secret-0123456789"
@@ -41,14 +42,8 @@ TEXT_OF_THREE = "The council holds with [A] and [B] and [C] that it is so.\n"
 @pytest.fixture(autouse=True)
 def _nothing_configured(tmp_path, monkeypatch):
     """No configuration, no key but the test's, and no state of the machine reaches these tests."""
-    for name in [name for name in os.environ if name.startswith("WITAN_") or "API_KEY" in name]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.setenv("HOME", str(tmp_path))
+    isolate(tmp_path, monkeypatch)
     monkeypatch.setenv("COUNCIL_KEY", KEY)
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from shutil import copytree
 import httpx
 import pytest
 
-from pages import ROOT
+from council_servers import council_server
 from scripts import grade_words, write_council, write_script
 from witan.core.ballot import Ballot
 from witan.history import History
@@ -24,14 +24,8 @@ from witan.surfaces.cli.app import main
 @pytest.fixture(scope="module")
 def server():
     """The address of a server whose model-N answers with a text of worth 9 − N."""
-    with subprocess.Popen(  # noqa: S603 - our own interpreter on our own file
-        [sys.executable, str(ROOT / "benchmarks/council_server.py"), "0.02"],
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        yield f"http://127.0.0.1:{process.stdout.readline().strip()}/v1"
-        process.terminate()
+    with council_server(0.02) as url:
+        yield f"{url}/v1"
 
 
 @pytest.fixture

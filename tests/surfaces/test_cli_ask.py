@@ -14,6 +14,7 @@ from itertools import islice
 
 import pytest
 
+from recorded import isolate
 from scripts import write_council, write_script
 from sessions import Story
 from witan.deliberation.record import session_to_json
@@ -27,13 +28,7 @@ HANGS = [{"hang": True}]
 @pytest.fixture(autouse=True)
 def _nothing_configured(tmp_path, monkeypatch):
     """Hide every configuration, key and state of the machine from the tests."""
-    for name in [name for name in os.environ if name.startswith("WITAN_") or "API_KEY" in name]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
+    isolate(tmp_path, monkeypatch)
 
 
 @pytest.fixture

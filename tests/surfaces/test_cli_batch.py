@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pages import ROOT
+from council_servers import council_server
 from scripts import write_council, write_script
 from witan.errors import WitanError
 from witan.history import History
@@ -377,14 +377,8 @@ def test_a_progress_line_has_its_numbers_in_every_width(width):
 @pytest.fixture
 def server():
     """The address of a server of the OpenAI protocol that takes 20 ms for each call."""
-    with subprocess.Popen(  # noqa: S603 - our own interpreter on our own file
-        [sys.executable, str(ROOT / "benchmarks/council_server.py"), "0.02"],
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        yield f"http://127.0.0.1:{process.stdout.readline().strip()}/v1"
-        process.terminate()
+    with council_server(0.02) as url:
+        yield f"{url}/v1"
 
 
 @pytest.mark.slow

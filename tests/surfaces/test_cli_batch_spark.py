@@ -15,8 +15,8 @@ import anyio
 import httpx
 import pytest
 
+from council_servers import council_server
 from hosts import descendants, read_if_alive
-from pages import ROOT
 from postgres import postgresql_url
 from witan import Council, History
 from witan.analytics.sources import running_session, start_session
@@ -95,14 +95,8 @@ def test_a_file_as_history_of_arms_is_refused(witan, tmp_path):
 @pytest.fixture
 def server():
     """A server of the OpenAI protocol that takes 50 ms for each call and knows when each came."""
-    with subprocess.Popen(  # noqa: S603 - our own interpreter on our own file
-        [sys.executable, str(ROOT / "benchmarks/council_server.py"), "0.05"],
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
-        process.terminate()
+    with council_server(0.05) as url:
+        yield url
 
 
 @pytest.fixture

@@ -5,31 +5,18 @@ import json
 import pytest
 
 from histories import told
+from recorded import keep, place_of_its_own
 from scripts import write_council
 from terminals import run_on_terminal
 from witan.deliberation.session import Session
 from witan.files.session_files import read_session
-from witan.history import History
 from witan.service.history_access import rescue_session
 
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     """A history of the test's own."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for name in ("CONFIG", "STATE", "DATA"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
-    path = tmp_path / "kept.sqlite"
-    monkeypatch.setenv("WITAN_HISTORY", str(path))
-    monkeypatch.chdir(tmp_path)
-    return path
-
-
-def keep(place, *names):
-    with History.open(place) as history, history.recording() as recording:
-        for name in names:
-            for event in told(name):
-                recording(event)
+    return place_of_its_own(tmp_path, monkeypatch)
 
 
 def aside(tmp_path):
@@ -84,7 +71,7 @@ def test_json_names_the_remaining_sessions(witan, family):
 
 def test_rescued_records_are_deleted_with_it(witan, place, tmp_path):
     """All of that session, by its full name, and no others."""
-    keep(place, "s1", "s12")
+    keep(place, told("s1"), told("s12"))
     for name in ("s1", "s1", "s12"):
         rescue_session(Session.of(told(name)))
     assert aside(tmp_path) == ["s1-2.json", "s1.json", "s12.json"]
@@ -128,7 +115,7 @@ def test_a_rescued_record_stays_without_a_history(witan, place, tmp_path):
 
 def test_no_deletes_nothing_and_says_so(witan, place):
     """An answer of n keeps the session and is no interrupt."""
-    keep(place, "q1")
+    keep(place, told("q1"))
 
     status, shown = run_on_terminal(["forget", "q1"], [("for good?", "n\n")])
 

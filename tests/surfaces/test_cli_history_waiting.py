@@ -8,6 +8,7 @@ import time
 import pytest
 
 from histories import told
+from recorded import keep, place_of_its_own
 from scripts import write_council
 from witan.core.ballot import Ballot
 from witan.deliberation.record import session_from_json
@@ -28,15 +29,8 @@ sys.stdin.read()
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     """A history of the test's own, with one session."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for name in ("CONFIG", "STATE", "DATA"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
-    path = tmp_path / "kept.sqlite"
-    monkeypatch.setenv("WITAN_HISTORY", str(path))
-    monkeypatch.chdir(tmp_path)
-    with History.open(path) as history, history.recording() as recording:
-        for event in told("s1"):
-            recording(event)
+    path = place_of_its_own(tmp_path, monkeypatch)
+    keep(path, told("s1"))
     return path
 
 
@@ -105,12 +99,13 @@ def test_an_address_of_another_database_is_refused(witan, tmp_path, url):
 
 def test_the_doctor_reports_an_empty_file(witan, place):
     """It is left alone; the next session makes it a history."""
-    place.with_name("empty.sqlite").touch()
+    empty = place.with_name("empty.sqlite")
+    empty.touch()
 
-    said = witan("doctor", "--offline", "--json", "--history", "empty.sqlite")
+    said = witan("doctor", "--offline", "--json", "--history", empty)
 
     assert said.json["history"]["note"].startswith("the file is empty")
-    assert place.with_name("empty.sqlite").stat().st_size == 0
+    assert empty.stat().st_size == 0
 
 
 class TestNames:

@@ -1,13 +1,13 @@
 """A council that learns from its history, black box: its outcomes and notes."""
 
 import json
-import os
 import re
 
 import pytest
 
 from lessons import lessons
 from misbehaving import MisbehavingServer
+from recorded import place_of_its_own
 from scripts import write_council
 from witan.history import History
 
@@ -17,13 +17,7 @@ APART = '{"Ada says" = 9, "Bob says" = 6, "Cyd says" = 4}'
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
     """A history of the test's own, without configuration."""
-    for name in [name for name in os.environ if name.startswith("WITAN_") or "API_KEY" in name]:
-        monkeypatch.delenv(name)
-    for name in ("CONFIG", "STATE", "DATA"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name))
-    monkeypatch.setenv("WITAN_HISTORY", str(tmp_path / "h.sqlite"))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path / "h.sqlite"
+    return place_of_its_own(tmp_path, monkeypatch)
 
 
 @pytest.fixture

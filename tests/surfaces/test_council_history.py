@@ -10,6 +10,7 @@ import pytest
 
 import witan
 from lessons import MODELS, lessons
+from recorded import isolate
 from scripts import write_script
 from witan import Council, History, Session, ask
 from witan.deliberation import events as e
@@ -24,10 +25,7 @@ QUESTION = "Is it so?"
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
     """Where the history is; nothing is configured."""
-    for name in ("CONFIG", "STATE", "DATA"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
-    monkeypatch.delenv("WITAN_HISTORY")
-    monkeypatch.chdir(tmp_path)
+    isolate(tmp_path, monkeypatch)
     return tmp_path / "history.sqlite"
 
 

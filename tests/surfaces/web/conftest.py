@@ -3,12 +3,15 @@
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from browsers import Watched, chromium
 from desks import Desk, desk
+
+if TYPE_CHECKING:
+    from page_server import LiveServer
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +26,15 @@ def chrome() -> Iterator[Any]:
     """One browser per test module."""
     with chromium() as browser:
         yield browser
+
+
+@pytest.fixture
+def server() -> Iterator["LiveServer"]:
+    """A server of one session, as the test tells it."""
+    from page_server import serving
+
+    with serving() as held:
+        yield held
 
 
 @pytest.fixture(scope="module")

@@ -1,19 +1,17 @@
 """The page of a session in Chromium: its order, its place on the screen, its figures."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from browsers import AXE, NEEDS, Watched, chromium
+from browsers import AXE, NEEDS, Watched
 from sessions import Story, spent
 from witan.deliberation import events as e
 
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
-from page_server import LiveServer, serving  # noqa: E402 - after what it needs was looked for
 
 expect = sync_api.expect
 
@@ -29,25 +27,13 @@ TOPS = """() => Object.fromEntries([...document.querySelectorAll('#session > sec
 SIZES = {"wide": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[object]:
-    with chromium() as held:
-        yield held
-
-
 @pytest.fixture
-def server() -> Iterator[LiveServer]:
-    with serving() as held:
-        yield held
-
-
-@pytest.fixture
-def screen(browser, server, shots):
+def screen(chrome, server, shots):
     """A factory of windows of a size, which complain of nothing."""
     opened: list[Watched] = []
 
     def new(size: str = "wide", **options) -> Watched:
-        opened.append(Watched(browser, server.url, shots, viewport=SIZES[size], **options))
+        opened.append(Watched(chrome, server.url, shots, viewport=SIZES[size], **options))
         return opened[-1]
 
     yield new

@@ -1,42 +1,28 @@
 """The page in a real Chromium: patches, focus, keyboard, width and content policy."""
 
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
-from browsers import NEEDS, SECONDS, chromium
+from browsers import NEEDS, SECONDS
 from sessions import BEGAN, Story, spent
 from witan.deliberation import events as e
 
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
-from page_server import LiveServer, serving  # noqa: E402 - after what it needs was looked for
 
 expect = sync_api.expect
 
 pytestmark = [*NEEDS, pytest.mark.slow]
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[object]:
-    with chromium() as held:
-        yield held
-
-
 @pytest.fixture
-def server() -> Iterator[LiveServer]:
-    with serving() as held:
-        yield held
-
-
-@pytest.fixture
-def page(browser, server):
+def page(chrome, server):
     """A page that must not log an error or contact another host."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context = chrome.new_context(viewport={"width": 1280, "height": 900})
     held = context.new_page()
     problems: list[str] = []
     held.on("console", lambda m: problems.append(m.text) if m.type in ("error", "warning") else 0)
@@ -249,10 +235,10 @@ class TestReading:
 class TestPolicy:
     """The content security policy as the last defence."""
 
-    def test_an_injected_script_does_not_run(self, browser, server):
+    def test_an_injected_script_does_not_run(self, chrome, server):
         """An element injected into the page runs no handler and loads no picture."""
         server.tell(*opening("ada", "bob"))
-        context = browser.new_context()
+        context = chrome.new_context()
         page = context.new_page()
         outside: list[str] = []
         context.route("http://evil.example/**", lambda route: outside.append(route.request.url))

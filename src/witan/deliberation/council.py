@@ -180,6 +180,7 @@ class BaseCouncil:
                 self._seating_notes += (STOPS_BY_RANKINGS,)
             self.procedure = replace(self.procedure, counting=counting)
         self.procedure = with_looks(self.procedure, len(self.reviewers), authors=not self.jury)
+        self._judging_procedure = judging_procedure(self.procedure, len(self.reviewers))
 
     def __repr__(self) -> str:
         chairmen = (
@@ -478,8 +479,7 @@ class BaseCouncil:
         """Plan the calls and the cost of `judge` without calling."""
         texts = name_texts(texts)
         question = own_question(texts) if question is None else question
-        procedure = judging_procedure(self.procedure, len(self.reviewers))
-        return plan_judgment(self.reviewers, procedure, texts, question, files)
+        return plan_judgment(self.reviewers, self._judging_procedure, texts, question, files)
 
     async def judge(  # noqa: PLR0913 - all but two by name
         self,
@@ -552,7 +552,15 @@ class BaseCouncil:
         question = own_question(texts) if question is None else question
         check_question(question)
         check_attachments((), files)
-        opening = self._open_session(question, (), dict(files), seed, category=category, name=name)
+        opening = self._open_session(
+            question,
+            (),
+            dict(files),
+            seed,
+            category=category,
+            name=name,
+            procedure=self._judging_procedure,
+        )
         judgment = open_judgment(opening, texts, Judging(pass_mark, expected), self.reviewers)
         self._check_affordable(judgment.plan, self.procedure.limits)
         return await apply_history(judgment, self._teacher, self._lesson_cache)
@@ -676,6 +684,7 @@ class BaseCouncil:
         category: str | None,
         name: str | None = None,
         plan: Plan = UNPLANNED,
+        procedure: Procedure | None = None,
     ) -> SessionOpened:
         if self._open is None:
             raise NoCouncil("the council is not open", "use it as: async with council: …")
@@ -694,7 +703,7 @@ class BaseCouncil:
             seats=tuple(map(make_seat, self.members)),
             jury=tuple(map(make_seat, self.jury)),
             chairmen=tuple(map(make_seat, self.chairmen)),
-            procedure=self.procedure,
+            procedure=procedure or self.procedure,
             plan=plan,
             seed=seed_value,
             witan=__version__,

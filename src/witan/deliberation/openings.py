@@ -263,7 +263,7 @@ def open_judgment(
     Parameters
     ----------
     opening
-        The opening of the question, as the jury itself would be asked it.
+        The opening of the question under the `judging_procedure` of the jury.
     texts
         Text by name; the sheets show neither names nor their order.
     jury
@@ -277,7 +277,7 @@ def open_judgment(
     check_pass_mark(judging.pass_mark)
     if judging.expected is not None and judging.expected not in texts:
         raise UnknownName("text", judging.expected, texts)
-    procedure = judging_procedure(opening.procedure, len(jury))
+    procedure = opening.procedure
     level = procedure.counting.level
     if level <= 0.5:
         raise InvalidParameter("level", level, "above 0.5, so that no text passes and fails")

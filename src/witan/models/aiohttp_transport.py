@@ -88,7 +88,7 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
         )
 
     async def post(self, post: "Post") -> "_Body":
-        """Make a call; return after the headers of its reply."""
+        """Make a call whose headers are complete; return after those of its reply."""
         url, headers = _prepare(post.target)
         if post.headers:
             headers = headers.copy()

@@ -11,7 +11,7 @@ import re
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
 from math import inf
@@ -59,8 +59,8 @@ class Target:
     """
 
     url: httpx2.URL
-    path: bytes
-    headers: tuple[tuple[str, str], ...]
+    path: bytes = field(repr=False)
+    headers: tuple[tuple[str, str], ...] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ Reader = Callable[[object, str], Any]
 
 _SCALARS = {str: "text", bool: "true or false", NoneType: "null", int: "a whole number"}
 _EXACT = frozenset(_SCALARS)
+_FLOATS = frozenset({float, NoneType})
 _INFINITE = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 
 
@@ -390,6 +391,10 @@ def _check_finite(value: Any) -> None:
     kind: Any = type(value)
     items = _number_getter(kind)(value)
     if _EXACT.issuperset(map(type, items)):
+        return
+    if kind is tuple and _FLOATS.issuperset(map(type, items)):  # a matrix has hundreds
+        if not all(map(isfinite, filter(None, items))):
+            raise ValueError(items)
         return
     for item in items:
         if type(item) is not float:

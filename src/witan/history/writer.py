@@ -438,8 +438,9 @@ class Writer:
         return dismissals
 
     def _gather(self, queue: SessionQueue) -> None:
-        """Wait a moment for events of other running sessions."""
-        if self._latest is not None and self._latest is not queue:
+        """Wait a moment for events of other running sessions, if there are any."""
+        is_alone = not self._holders.difference((queue.holder,))
+        if self._latest is not None and self._latest is not queue and not is_alone:
             time.sleep(GATHER_SECONDS)
         self._latest = queue
 

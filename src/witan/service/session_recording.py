@@ -451,9 +451,10 @@ class _Journal:
         if isinstance(event, SessionOpened) and self._recorder is not None:
             self._recorder.attach_recording(event.session, self._recording)
         self.events.append(event)
-        self._record(
-            (event,) if self._resumed_session is None else self._resumed_session.take(event)
-        )
+        if self._resumed_session is not None:
+            self._record(self._resumed_session.take(event))
+        elif self._recording is not None:
+            self._recording.append(event)
 
     def _record(self, events: Iterable[Event]) -> None:
         if self._recording is not None:

@@ -345,7 +345,7 @@ class TestAgreesWithTheTally:
                         replace(known, count=count), rules=rules, settings=settings
                     )
                     assert with_count == entries_of(known, rules=rules, settings=settings)
-                    [electorate] = count.electorates
+                    [electorate] = count[0].electorates
                     reused += reuse_electorate(electorate, given, settings) is not None
         plain = settings.counting.recusal != "after" and settings.counting.unranked == "skip"
         assert (reused > 20) == (plain and not settings.weights)
@@ -450,6 +450,39 @@ class TestBatches:
         assert len(together) == len(alone)
         for one, other in zip(together, alone, strict=True):
             assert rounded(one) == rounded(other)
+
+    @pytest.mark.parametrize("order", [1, -1])
+    @pytest.mark.parametrize("n_candidates", [1, 3])
+    def test_a_count_of_several_sessions_gives_the_same_rows(self, n_candidates, order):
+        """They are the same in the order of the count and in another."""
+        rng = np.random.default_rng(7)
+        criteria = ("accuracy", "clarity", "completeness", "relevance", "conciseness")
+        names = ("a", "b", "c")[:n_candidates]
+        sessions = {
+            f"s{number}": [
+                Ballot(
+                    reviewer,
+                    grades={c: {k: int(rng.integers(1, 11)) for k in criteria} for c in names},
+                    session=f"s{number}",
+                    candidates=names,
+                    scale="1-10",
+                )
+                for reviewer in ("x", "y", "z")
+            ]
+            for number in range(6)
+        }
+        columns = tally_columns([b for cast in sessions.values() for b in cast], Settings())
+        casts = [
+            SessionBallots(name, AT, tuple(cast), outcome=(outcome := batch.defer(column)),
+                           count=count_behind(outcome))
+            for (name, cast), (batch, column) in zip(sessions.items(), columns, strict=True)
+        ][::order]  # fmt: skip
+
+        with_counts = list(entries_of_many(casts))
+        without = list(entries_of_many([replace(cast, count=None) for cast in casts]))
+
+        assert all(len(cast.count[0].electorates) == 6 for cast in casts)
+        assert list(map(rounded, with_counts)) == list(map(rounded, without))
 
     def test_no_sessions_give_no_rows(self):
         """A session without ballots has its session row alone."""

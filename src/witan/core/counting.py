@@ -393,6 +393,10 @@ class BatchCount:
         )
 
 
+CountColumn = tuple[BatchCount, int]
+"""A count of sessions, and the column of one of them."""
+
+
 def count(
     name: str,
     profile: Profile,

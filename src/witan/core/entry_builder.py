@@ -15,7 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot, BallotTable, Kind
-from witan.core.counting import BatchCount, Fitted, fits_of, group_by_shape, score, stack
+from witan.core.counting import (
+    BatchCount,
+    CountColumn,
+    Fitted,
+    fits_of,
+    group_by_shape,
+    score,
+    stack,
+)
 from witan.core.outcome import Outcome, Unit
 from witan.core.outcome_builder import per_session, to_double
 from witan.core.placing import first_places, votes
@@ -31,7 +39,7 @@ from witan.core.profile import (
 )
 from witan.core.rules import RULES, Rule
 from witan.core.rules.registry import Rivals
-from witan.core.scale import HOLISTIC, Scale, read_grade
+from witan.core.scale import read_criteria
 from witan.core.session_ballots import (
     AnswerEntry,
     BallotEntry,
@@ -57,9 +65,6 @@ from witan.core.tally import tally_electorates
 from witan.errors import UnsuitableBallots
 
 NOBODY: frozenset[int] = frozenset()
-
-PLAIN = {int, float, str, type(None)}
-"""Types of a grade that is no mapping from criteria."""
 
 ModelOf = Callable[[str], str]
 
@@ -98,7 +103,8 @@ def ballot_entries(
         names = [table.names[seat] for seat in seats]
         aside = late or ballot.weight == 0
         same, compared = (0, 0) if aside else order_counts.pop(ballot.reviewer, (0, 0))
-        criteria, criterion_grades = _criteria(ballot, names)
+        cells = [ballot.grades.get(name) for name in names]
+        criteria, criterion_grades = read_criteria(cells, ballot.scale)
         entries.append(
             BallotEntry(
                 reviewer=named.reviewer(ballot.reviewer) if model else ballot.reviewer,
@@ -220,50 +226,6 @@ def _positions(ballot: Ballot, names: Sequence[str]) -> tuple[int, ...]:
         ahead = sum(copy < place or copy == place == last != 1 for copy in copies)
         positions.append(0 if not place or place in places[:at] else place + ahead)
     return tuple(positions)
-
-
-def _criteria(
-    ballot: Ballot, names: Sequence[str]
-) -> tuple[tuple[str, ...], tuple[tuple[float | None, ...], ...]]:
-    """Graded criteria in order of first mention, and their grades.
-
-    The reviewer's own overall grade is none of them.
-    """
-    cells = [ballot.grades.get(name) for name in names]
-    if {type(cell) for cell in cells} <= PLAIN:
-        return (), ()
-    scale = Scale() if ballot.scale is None else ballot.scale
-    if scale.is_native and (whole := _whole_criteria(cells)) is not None:
-        return whole
-    read = [_read_cell(cell, scale) if isinstance(cell, Mapping) else {} for cell in cells]
-    graded = {c: None for cell in read for c, grade in cell.items() if grade is not None}
-    criteria = tuple([criterion for criterion in graded if criterion != HOLISTIC])
-    return criteria, tuple([tuple([cell.get(c) for cell in read]) for c in criteria])
-
-
-WHOLE_GRADES = frozenset(range(1, 11))
-
-
-def _whole_criteria(
-    cells: Sequence[Any],
-) -> tuple[tuple[str, ...], tuple[tuple[float, ...], ...]] | None:
-    """Read whole grades from 1 to 10 on the same criteria, as nearly every reviewer gives."""
-    if type(cells[0]) is not dict or HOLISTIC in cells[0]:
-        return None
-    criteria, rows = tuple(cells[0]), []
-    for cell in cells:
-        if type(cell) is not dict or tuple(cell) != criteria:
-            return None
-        grades = cell.values()
-        if {int} != set(map(type, grades)) or not WHOLE_GRADES.issuperset(grades):
-            return None
-        rows.append(grades)
-    return criteria, tuple([tuple(map(float, column)) for column in zip(*rows, strict=True)])
-
-
-def _read_cell(cell: Mapping[str, Any], scale: Scale) -> dict[str, float | None]:
-    """Read the grades of one candidate by criterion."""
-    return {name: read_grade(value, scale.of(name)) for name, value in cell.items()}
 
 
 class Block:
@@ -551,7 +513,7 @@ class _Half:
     matchup: MatchupEntry | None = None
     kendall_w: float | None = None
     noise: Noise | None = None
-    count: BatchCount | None = None
+    count: CountColumn | None = None
 
     @property
     def electorate(self) -> Electorate:
@@ -612,8 +574,8 @@ class _Counting:
             if kind in ballots:
                 reading: Reading | GradedReading | None = None
                 count = session_ballots.count
-                if count is not None and count.fits is not None:
-                    [electorate] = count.electorates
+                if count is not None and count[0].fits is not None:
+                    electorate = count[0].electorates[count[1]]
                     reading = reuse_electorate(electorate, ballots[kind], self.settings)
                 if reading is None:
                     count = None
@@ -632,7 +594,7 @@ class _Counting:
 
     def _count(self, halves: Sequence[_Half]) -> None:
         electorates = [half.electorate for half in halves]
-        count = halves[0].count if len(halves) == 1 else None
+        count = _shared_count(halves)
         profile = self._stack(electorates) if count is None else count.profile
         block = Block(electorates, profile, self.settings, count)
         for column, half in enumerate(halves):
@@ -642,14 +604,17 @@ class _Counting:
             half.matchup = block.matchup(column, half.kind, model_of, half.outcome)
         models = [n for n, half in enumerate(halves) if half.kind == "model"]
         if models:
-            self._agree([halves[column] for column in models], _part(profile, models))
+            fits = None if count is None else count.fits
+            self._agree([halves[column] for column in models], _part(profile, models), fits)
 
     def _stack(self, electorates: Sequence[Electorate]) -> Profile:
         by_name = self.settings.reliability
         reliability = None if by_name is None else [by_name] * len(electorates)
         return stack(electorates, reliability=reliability)
 
-    def _agree(self, halves: Sequence[_Half], profile: Profile) -> None:
+    def _agree(
+        self, halves: Sequence[_Half], profile: Profile, fits: Sequence[Fitted] | None
+    ) -> None:
         if any(self.casts[half.number].outcome is None for half in halves):  # which says it too
             for half, concordance in zip(halves, _concordances(halves, profile), strict=True):
                 half.kendall_w = concordance
@@ -657,13 +622,14 @@ class _Counting:
         if not several or profile.n_candidates < 2:
             return
         halves_to_compare = [halves[column] for column in several]
-        fits = self._fits(halves_to_compare, _part(profile, several))
+        if fits is None:
+            fits = self._fits(halves_to_compare, _part(profile, several))
+        else:
+            fits = [fits[column] for column in several]
         for half, noise in zip(halves_to_compare, noise_of(fits), strict=True):
             half.noise = noise
 
     def _fits(self, halves: Sequence[_Half], profile: Profile) -> Sequence[Fitted]:
-        if len(halves) == 1 and halves[0].count is not None and halves[0].count.fits is not None:
-            return halves[0].count.fits
         rule = RULES["calibrated" if self.settings.rule == AUTO else self.settings.rule]
         return fits_of([half.electorate for half in halves], profile, rule)
 
@@ -691,6 +657,16 @@ class _Counting:
                 for name, chars in lengths.items()
             ),
         )
+
+
+def _shared_count(halves: Sequence[_Half]) -> BatchCount | None:
+    """The count of exactly these sessions in this order, if it is at hand."""
+    if halves[0].count is None:
+        return None
+    count, _ = halves[0].count
+    columns = [half.count[1] for half in halves if half.count and half.count[0] is count]
+    whole = len(halves) == len(count.electorates) and columns == [*range(len(halves))]
+    return count if whole else None
 
 
 def _in_order(

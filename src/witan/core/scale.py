@@ -1,9 +1,10 @@
 """Scales of grades: their notation, and their conversion to 1–10."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
+from typing import Any
 
 from witan.errors import InvalidParameter
 
@@ -290,3 +291,48 @@ def _range(notation: str, whole: str) -> Range:
         raise InvalidParameter("scale", whole, EXPECTED)
     result = Range(float(match[1]), float(match[2]))
     return NATIVE if result == NATIVE else result
+
+
+_PLAIN = {int, float, str, type(None)}
+"""Types of a grade that is no mapping from criteria."""
+
+_WHOLE = frozenset(range(1, 11))
+
+CriterionGrades = tuple[tuple[str, ...], tuple[tuple[float | None, ...], ...]]
+"""Criteria, and the grades of all candidates on each."""
+
+
+def read_criteria(cells: Sequence[Any], scale: Scale | None) -> CriterionGrades:
+    """Read the grades of each candidate by criterion, in order of first mention.
+
+    The reviewer's own overall grade is none of them.
+    """
+    if {type(cell) for cell in cells} <= _PLAIN:
+        return (), ()
+    within = Scale() if scale is None else scale
+    if within.is_native and (whole := _read_whole(cells)) is not None:
+        return whole
+    read = [
+        {name: read_grade(value, within.of(name)) for name, value in cell.items()}
+        if isinstance(cell, Mapping)
+        else {}
+        for cell in cells
+    ]
+    graded = {c: None for cell in read for c, grade in cell.items() if grade is not None}
+    criteria = tuple([criterion for criterion in graded if criterion != HOLISTIC])
+    return criteria, tuple([tuple([cell.get(c) for cell in read]) for c in criteria])
+
+
+def _read_whole(cells: Sequence[Any]) -> CriterionGrades | None:
+    """Read whole grades on the same criteria, as nearly every reviewer gives."""
+    if type(cells[0]) is not dict or HOLISTIC in cells[0]:
+        return None
+    criteria, rows = tuple(cells[0]), []
+    for cell in cells:
+        if type(cell) is not dict or tuple(cell) != criteria:
+            return None
+        grades = cell.values()
+        if {int} != set(map(type, grades)) or not _WHOLE.issuperset(grades):
+            return None
+        rows.append(grades)
+    return criteria, tuple([tuple(map(float, column)) for column in zip(*rows, strict=True)])

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot, BallotTable, Kind, are_battles, shown_pair
-from witan.core.counting import BatchCount
+from witan.core.counting import CountColumn
 from witan.core.display import set_by_slots
 from witan.core.interpretation import NOTHING_LEFT, authors_of, interpret, plain_blocks
 from witan.core.outcome import Outcome, Unit
@@ -275,7 +275,8 @@ class SessionBallots:
     outcome
         What the council came to by the models' ballots; None: it is counted where it is needed.
     count
-        The count of exactly these ballots, by one rule, if it is still at hand.
+        The count of exactly these ballots, by one rule, and the column of the session in it, if it
+        is still at hand.
     """
 
     session: str
@@ -289,7 +290,7 @@ class SessionBallots:
     order_consistency: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     repaired_reviewers: Collection[str] = ()
     outcome: Outcome | None = None
-    count: BatchCount | None = None
+    count: CountColumn | None = None
 
 
 class ModelNames:

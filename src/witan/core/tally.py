@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from witan.core.ballot import Ballot, BallotTable
 from witan.core.counting import (
     BatchCount,
+    CountColumn,
     Fitted,
     GoOn,
     count,
@@ -115,13 +116,10 @@ def tally_columns(
     )
 
 
-def count_behind(outcome: Outcome) -> BatchCount | None:
-    """Return the count of a deferred outcome counted alone; None once it is built."""
+def count_behind(outcome: Outcome) -> CountColumn | None:
+    """Return the count of a deferred outcome, and its column; None once it is built."""
     deferral = Deferral.of(outcome)
-    if deferral is None or len(deferral.outcomes) > 1:
-        return None
-    count: BatchCount = deferral.outcomes.count
-    return count
+    return None if deferral is None else (deferral.outcomes.count, deferral.column)
 
 
 def put_on_scale(ballots: Iterable[Ballot], settings: Settings) -> Sequence[Ballot]:

@@ -23,7 +23,7 @@ from witan.core.gate import SafetyCheck
 from witan.core.outcome import Outcome
 from witan.core.settings import AUTO, Settings
 from witan.core.stats.priors import MIN_HISTORY
-from witan.core.tally import tally_columns, tally_sessions
+from witan.core.tally import tally_columns
 from witan.deliberation.events import Event, FruitlessResume, SessionOpened
 from witan.deliberation.money import NO_USAGE, Purse, Reservation, check_bill
 from witan.deliberation.ports import (
@@ -175,10 +175,10 @@ def _count_together(queue: Sequence[_Count]) -> None:
         ballots = [ballot for each in block for ballot in each.ballots]
         errors: list[UnsuitableBallots] = []
         gated_settings = replace(settings, gates=gates) if gates else settings
-        outcomes = [*tally_sessions(ballots, gated_settings, errors.append)]
-        if not errors and len(outcomes) == len(block):
-            for each, outcome in zip(block, outcomes, strict=True):
-                each.outcome = outcome
+        columns = [*tally_columns(ballots, gated_settings, errors.append)]
+        if not errors and len(columns) == len(block):
+            for each, (batch, column) in zip(block, columns, strict=True):
+                each.outcome = batch.defer(column)
 
 
 @dataclass(slots=True, eq=False)

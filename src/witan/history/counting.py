@@ -8,7 +8,7 @@ from operator import add
 from types import MappingProxyType
 
 from witan.core.ballot import Ballot
-from witan.core.counting import BatchCount
+from witan.core.counting import CountColumn
 from witan.core.display import set_by_slots
 from witan.core.entry_builder import entries_of, entries_of_many
 from witan.core.session_ballots import AnswerEntry, Entries, SessionBallots
@@ -28,7 +28,7 @@ from witan.history.reading import (
 from witan.history.rows import COUNCIL, Rows, SessionRow
 from witan.history.schema import SUPERSEDED_SESSIONS
 
-NO_COUNTS: Mapping[str, BatchCount] = MappingProxyType({})
+NO_COUNTS: Mapping[str, CountColumn] = MappingProxyType({})
 
 _ANSWER_ENDS = (e.AnswerDone, e.AnswerFailed)
 
@@ -59,7 +59,7 @@ def session_entries(session: Session, votes: Sequence[Ballot] = ()) -> Entries:
 
 
 def entries_of_sessions(
-    sessions: Sequence[Session], counts: Mapping[str, BatchCount] = NO_COUNTS
+    sessions: Sequence[Session], counts: Mapping[str, CountColumn] = NO_COUNTS
 ) -> list[Entries]:
     """Return the entries of closed sessions, as `session_entries` up to rounding.
 
@@ -112,7 +112,7 @@ def _rules(session: Session) -> tuple[str, ...]:
 
 
 def session_ballots(
-    session: Session, votes: Sequence[Ballot] = (), count: BatchCount | None = None
+    session: Session, votes: Sequence[Ballot] = (), count: CountColumn | None = None
 ) -> SessionBallots:
     """Return the ballots and answers of a closed session, with later votes."""
     return SessionBallots(
@@ -274,7 +274,7 @@ def count_waiting_votes(database: Database, session: Session) -> SessionRows | N
 
 
 def count_sessions(
-    sessions: Sequence[Session], counts: Mapping[str, BatchCount] = NO_COUNTS
+    sessions: Sequence[Session], counts: Mapping[str, CountColumn] = NO_COUNTS
 ) -> list[SessionRows]:
     """Count closed sessions together; if one fails, each alone."""
     entries: Sequence[Entries | None]

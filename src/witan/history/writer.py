@@ -18,7 +18,7 @@ from typing import Any, Protocol, Self
 import anyio
 import anyio.lowlevel
 
-from witan.core.counting import BatchCount
+from witan.core.counting import CountColumn
 from witan.core.tally import count_behind
 from witan.deliberation.events import (
     DELTAS,
@@ -88,7 +88,7 @@ class SessionQueue:
         self.holder = holder
         self.recorder = recorder
         self.events: list[Event] = []
-        self.count: BatchCount | None = None
+        self.count: CountColumn | None = None
         self.n_queued = 0
         self.n_written = 0
         self.is_certain = False
@@ -217,7 +217,7 @@ class _Write:
         return True
 
 
-def _count(writes: Sequence[_Write], counts: Mapping[str, BatchCount]) -> list[_Write]:
+def _count(writes: Sequence[_Write], counts: Mapping[str, CountColumn]) -> list[_Write]:
     """Count the closing sessions; return their writes."""
     closing = [(write, one) for write in writes if (one := write.batch.closing) is not None]
     session_rows = count_sessions([session for _, session in closing], counts)

@@ -397,10 +397,12 @@ def _check_finite(value: Any) -> None:
             raise ValueError(items)
         return
     for item in items:
-        if type(item) is not float:
+        item_kind = type(item)
+        if item_kind is float:
+            if not isfinite(item):
+                raise ValueError(item)
+        elif item_kind not in _EXACT:
             _check_finite(item)
-        elif not isfinite(item):
-            raise ValueError(item)
 
 
 @cache

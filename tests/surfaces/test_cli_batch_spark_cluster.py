@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,10 @@ class Cluster:
             yield
         finally:
             self.switch.plug(host)
+
+    def hold(self, most: float) -> None:
+        """Answer so many calls in all, and keep the others waiting."""
+        self.shared.fetch(f"{self.calls_url}/hold/{most}")
 
     def times(self) -> list[float]:
         """When each call came."""
@@ -155,7 +160,9 @@ class Run:
     inside_url: str
     began: float
 
-    def start(self, host: Host, *more: object, concurrency: int = 1) -> subprocess.Popen[str]:
+    def start(
+        self, host: Host, *more: object, concurrency: int = 1, max_calls: int = MAX_CALLS
+    ) -> subprocess.Popen[str]:
         """Start the command on a host, as a user does; no other has its files or its key."""
         rows = ({"id": n, "text": f"Design {n}, of worth {n % 8 + 1}."} for n in range(N_ROWS))
         (host.folder / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
@@ -164,7 +171,7 @@ class Run:
         (host.folder / "witan.toml").write_text(f"[providers.openai]\n{provider}{limits}")
         seats = [f"openai:model-{n}" for n in range(N_JURORS)]
         jury = [part for seat in seats for part in ("--jury", seat, "--price", f"{seat}=1,1")]
-        most = ["--max-calls", MAX_CALLS, "--concurrency", concurrency, "--pass-mark", 6]
+        most = ["--max-calls", max_calls, "--concurrency", concurrency, "--pass-mark", 6]
         command = ["batch", "rows.jsonl", *jury, *most, "--config", "witan.toml"]
         variables = {"KEY_OF_THIS_TEST": KEY}
         return host.start(
@@ -244,6 +251,24 @@ def test_a_cluster_gives_what_one_machine_gives(cluster, run):
     assert len({path.parts[:3] for path in workers_output}) == len(cluster.workers)
     assert [page for page in pages if KEY in page] == []
     assert [path for path in files if KEY in path.read_text(errors="replace")] == []
+
+
+def test_a_ceiling_stops_rows_on_all_hosts(cluster, run):
+    """Together they make not one call more; with a larger ceiling the same command goes on."""
+    before = len(cluster.times())
+    cluster.hold(before)
+    poor = run.start(cluster.driver, "--spark", cluster.master, "--json", max_calls=300)
+    wait_for(lambda: len(cluster.times()) >= before + 2 * N_JURORS, "a row on each worker")
+    cluster.hold(inf)
+    out, err = poor.communicate()
+    report = json.loads(err.splitlines()[-1])
+    n_calls = len(cluster.times()) - before
+
+    assert poor.returncode == 4
+    assert (report["statuses"], report["unaffordable"]) == ({"complete": 100}, N_ROWS - 100)
+    assert (report["calls"], n_calls, len(out.splitlines())) == (300, 300, 100)
+    assert len(run.sessions("complete")) == 100
+    run.check(run.start(cluster.workers[1], "--spark", cluster.master), most_wasted=0)
 
 
 def test_a_killed_worker_and_a_killed_driver_lose_nothing(cluster, run):

@@ -57,9 +57,10 @@ LONG = (
     "test_arm_batch", "test_cli_batch", "bridges/", "test_cached", "test_cli_process",
     "test_cli_output", "test_telemetry", "test_discretion", "test_secrets", "test_faults_over_http",
     "test_notebooks", "test_live_notebook", "test_history_", "test_ask_over_http", "test_cli_ask",
-    "test_cli_demo", "test_cli_ceiling", "test_cli_resume", "test_cli_losing", "test_cli_vote",
-    "test_http_connections", "test_openai_", "test_calls", "test_tools", "test_web_", "test_docs",
-    "pref_voting", "test_uncertainty", "test_left_out", "test_council", "test_estimation",
+    "test_start_up", "test_cli_history", "test_cli_misconfigured", "test_cli_demo",
+    "test_cli_ceiling", "test_cli_losing", "test_cli_vote", "test_http_connections", "test_openai_",
+    "test_calls", "test_tools", "test_web_", "test_docs", "pref_voting", "test_uncertainty",
+    "test_left_out", "test_council",
 )  # fmt: skip
 """Files of five seconds and more, those that wait first: the code is checked beside them."""
 

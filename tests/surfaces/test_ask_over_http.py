@@ -342,8 +342,15 @@ WITAN = [sys.executable, "-m", "witan"]
 class TestInterrupt:
     """Ctrl-C closes every connection, and nothing that came in is asked for again."""
 
-    def interrupt(self, server: MisbehavingServer, event: str, count: int, *arguments: object):
-        """Send Ctrl-C once the command has told of so many such events; what it said then."""
+    def interrupt(
+        self,
+        server: MisbehavingServer,
+        n_requests: int,
+        event: str,
+        count: int,
+        *arguments: object,
+    ):
+        """Send Ctrl-C after so many requests and such events; return what the command said."""
         with subprocess.Popen(
             [*WITAN, *map(str, arguments), "--events"],
             stdin=subprocess.DEVNULL,
@@ -353,6 +360,7 @@ class TestInterrupt:
         ) as process:
             told = (line for line in process.stdout if f'"event":"{event}"' in line)
             assert len(list(islice(told, count))) == count
+            server.wait_for_requests(n_requests)
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=60)
         assert process.returncode == 130
@@ -389,7 +397,8 @@ class TestInterrupt:
         asked = ["ask", "Which?", "--config", configured(keyed), "--seed", SEED]
         in_file = ["--save", path, "--no-history"] if keyed else []
 
-        err = self.interrupt(server, event, count, *asked, *in_file)
+        n_requests = {"answer": 4, "review": 4 + 4, "synthesis": 4 + 4 + 1}[stage]
+        err = self.interrupt(server, n_requests, event, count, *asked, *in_file)
 
         said, _, advice = err.partition("; resume with: witan ")
         assert said.endswith(f"\ninterrupted; {kept} saved")

@@ -56,6 +56,12 @@ ATTEMPT_SECONDS = 2.0
 MAX_SESSIONS_PER_COMMIT = 32
 """Maximum number of sessions per commit."""
 
+MAX_COUNTS = 8
+"""Most sessions of a commit whose counts are kept for their ends.
+
+Ballots of more sessions are read together, which takes less, and their counts take memory.
+"""
+
 UNSTORABLE = (WitanError, ValueError, ArithmeticError)
 """Errors of a session with values that cannot be stored."""
 
@@ -196,6 +202,8 @@ def _commit(database: Database, pending: Sequence[tuple[SessionQueue, int]]) -> 
         queue.fail(error)
     for queue, n_queued, _ in writes:
         queue.n_written, queue.is_certain = n_queued, True
+        if len(writes) > MAX_COUNTS:
+            queue.count = None
 
 
 class _Write:

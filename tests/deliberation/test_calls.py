@@ -344,6 +344,12 @@ class TestForeign:
 
         assert failed.reason == "raised KeyError"
 
+    async def test_an_object_that_is_no_model_fails_alone(self):
+        """What cannot be called is its own seat's failure, as what fails when it is called."""
+        failed = await Table().ask(object())
+
+        assert failed.reason.startswith("raised AttributeError: 'object' object has no attribute")
+
     @pytest.mark.parametrize("error", [TimeoutError("slow"), ConnectionResetError("gone")])
     async def test_transient_exception_of_python_is_retried(self, error):
         """A timeout or a dropped connection may pass."""

@@ -458,10 +458,11 @@ async def _complete(
     pending: PendingCall, reservation: Reservation, listener: _ReplyListener
 ) -> CallResult:
     """Send one request, settle its cost, translate foreign exceptions."""
-    name = pending.member.name
+    name, model, call = pending.member.name, pending.member.model, pending.call
     try:
-        complete = pending.member.model.complete
-        reply = await _translate_errors(name, listener.failure, complete, pending.call, listener)
+        reply = await _translate_errors(
+            name, listener.failure, lambda: model.complete(call, listener)
+        )
         listener.close()
     except BilledFailure as error:
         reservation.settle(check_bill(pending.member, pending.call, error.bill))
@@ -499,11 +500,11 @@ def _is_refusal(error: WitanError) -> bool:
 
 
 async def _translate_errors(
-    name: str, listener: FailureNote, method: Callable[..., Awaitable[object]], *arguments: object
+    name: str, listener: FailureNote, call: Callable[[], Awaitable[object]]
 ) -> object:
     """Call a model; translate its exceptions, but let those of its listener pass."""
     try:
-        return await method(*arguments)
+        return await call()
     except WitanError:
         raise
     except Exception as error:  # a model may be anybody's code, and raise anything

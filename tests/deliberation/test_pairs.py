@@ -50,6 +50,21 @@ class Mute(Chooser):
         return await super().complete(call, hear)
 
 
+class Member(Chooser):
+    """A model that answers with its name, and does not compare these two answers."""
+
+    def __init__(self, name, avoided) -> None:
+        super().__init__(by_name)
+        self.name, self.avoided = name, avoided
+
+    async def complete(self, call, hear, /):
+        if call.stage == "answer":
+            return Reply(f"This is {self.name}.", Usage(1, 1))
+        if self.avoided == {text.split()[-1][:-1] for text in read_fences(prompt(call)).values()}:
+            return Reply("I would rather not.", Usage(1, 1))
+        return await super().complete(call, hear)
+
+
 def prompt(call):
     """What a model was asked."""
     return "\n".join(message.text for message in call.messages)
@@ -167,6 +182,26 @@ class TestJudgment:
             "not all pairs by y could be read",
             "z cast no ballot",
         ]
+
+    async def test_who_compared_its_own_answer_alone_abstains(self):
+        """Own answers are shown, yet never counted; the others' comparisons are."""
+        seated = [
+            replace(member(name), model=Member(name, avoided))
+            for name, avoided in (("a", {"b", "c"}), ("b", set()), ("c", set()))
+        ]
+        async with council(seated, pairs=3, self_review=True, mode="best") as opened:
+            session = await opened.ask(QUESTION, seed=1)
+        n_by_reviewer = Counter(each.reviewer for each in session.ballots if not each.abstained)
+
+        assert n_by_reviewer == {"b": 2, "c": 2}
+        assert session.outcome.abstentions["a"].startswith("compared its own answer alone")
+
+    async def test_two_members_cannot_compare_pairs(self):
+        """Every pair has an answer of its reviewer, whether that is shown or not."""
+        for shows_own in (False, True):
+            async with council(members("ab"), pairs=3, self_review=shows_own) as opened:
+                with pytest.raises(InvalidParameter, match="pairs"):
+                    await opened.ask(QUESTION)
 
     async def test_a_history_holds_the_comparisons(self, tmp_path):
         """And counts each pair in both orders once."""

@@ -287,19 +287,21 @@ def check_procedure(procedure: Procedure, n_members: int, n_jurors: int = 0) -> 
 def check_question_reviews(procedure: Procedure, n_members: int, n_jurors: int = 0) -> None:
     """Refuse a question to two members that only rank each other.
 
-    Each would see one answer alone. Judged texts are all seen by every reviewer.
+    Each would see one answer alone, or in pairs compare its own. Judged texts are all seen by every
+    reviewer.
 
     Raises
     ------
     InvalidParameter
         If that is so.
     """
-    sees_all = n_jurors or procedure.self_review
-    if n_members > 2 or procedure.asks_grades or sees_all:
+    if n_members > 2 or procedure.asks_grades or n_jurors:
         return
     if procedure.pairs is not None:
-        expected = "None for a question to two members, as each sees no pair but one answer alone"
+        expected = "None for a question to two members, as no pair is without the reviewer's answer"
         raise InvalidParameter("pairs", procedure.pairs, expected)
+    if procedure.self_review:
+        return
     expected = "True for a question to two members, as each would rank one answer alone"
     raise InvalidParameter("rubric_scoring", False, expected)
 

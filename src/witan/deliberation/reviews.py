@@ -244,6 +244,7 @@ class RunningCount:
 NOT_AWAITED = "was cancelled: the leader could no longer change"
 
 ONE_OTHER_ANSWER = "has nothing to compare: there is one answer besides its own"
+OWN_PAIRS_ALONE = "compared its own answer alone, which does not count"
 
 AUTHOR = "has nothing to judge: it wrote every answer"
 
@@ -672,6 +673,9 @@ class _Round:
                 for each in reviews
                 for pair in self.duplicates.expand_pair(as_comparison(each.ballot), own_candidates)
             )
+            if not comparisons:
+                self._abstain(member, OWN_PAIRS_ALONE, replies)
+                return None
             self.count.comparisons[member.name] = comparisons
             merged_ballot = rank_comparisons(comparisons, self.answers)
         else:

@@ -1,9 +1,10 @@
-"""A batch of 1,000 judgements over HTTP beside a bare `aiohttp` loop of the same calls.
+"""A batch of 1,000 judgements over HTTP beside bare loops of the same calls.
 
 Run `python benchmarks/batch.py`. A server that takes 100 ms for every call runs in a process of its
 own. Three jurors judge each text, eight texts at a time: the critical path is that many rounds of
-100 ms. The bare loop sends bodies of the same texts, as many at a time, and reads the replies as
-JSON. Both run with the garbage collector as the command `witan` sets it.
+100 ms. The bare loops send bodies of the same texts, as many at a time, and read the replies as
+JSON: one by `aiohttp`, one by the package `openai`, with which such a loop is usually written. All
+run with the garbage collector as the command `witan` sets it.
 """
 
 import argparse
@@ -12,6 +13,8 @@ import json
 import resource
 import tempfile
 import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,28 +53,58 @@ async def batch(url: str, number: int, at_once: int, folder: Path) -> tuple[floa
     return *took, report
 
 
-async def bare(url: str, number: int, at_once: int) -> tuple[float, float]:
-    """Wall and CPU seconds of the calls alone."""
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as client:
-        async with client.get(f"{url}/bodies") as response:
-            bodies = (await response.json())[-JURORS:]
-        limit = anyio.CapacityLimiter(at_once)
+Call = Callable[[Any], Awaitable[str]]
 
-        async def call(body: Any) -> None:
+
+@asynccontextmanager
+async def by_aiohttp(url: str) -> AsyncIterator[Call]:
+    """Calls over `aiohttp`."""
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as client:
+
+        async def call(body: Any) -> str:
             async with client.post(f"{url}/chat/completions", json=body) as response:
                 reply = json.loads(await response.read())
-            assert json.loads(reply["choices"][0]["message"]["content"])
+            return str(reply["choices"][0]["message"]["content"])
 
-        async def judge() -> None:
-            async with limit, anyio.create_task_group() as jurors:
-                for body in bodies:
-                    jurors.start_soon(call, body)
+        yield call
 
+
+@asynccontextmanager
+async def by_openai(url: str) -> AsyncIterator[Call]:
+    """Calls by the package `openai`, imported here to stay out of the batch's memory."""
+    from openai import AsyncOpenAI
+
+    async with AsyncOpenAI(base_url=url, api_key="none") as client:
+
+        async def call(body: Any) -> str:
+            completion = await client.chat.completions.create(**body)
+            return str(completion.choices[0].message.content)
+
+        yield call
+
+
+async def bare(
+    calls: Callable[[str], AbstractAsyncContextManager[Call]], url: str, number: int, at_once: int
+) -> tuple[float, float]:
+    """Wall and CPU seconds of the calls alone."""
+    async with aiohttp.ClientSession() as client, client.get(f"{url}/bodies") as response:
+        bodies = (await response.json())[-JURORS:]
+    limit = anyio.CapacityLimiter(at_once)
+
+    async def grade(call: Call, body: Any) -> None:
+        assert json.loads(await call(body))
+
+    async def judge(call: Call) -> None:
+        async with limit, anyio.create_task_group() as jurors:
+            for body in bodies:
+                jurors.start_soon(grade, call, body)
+
+    async with calls(url) as call:
         gc.collect()
         wall, cpu = time.perf_counter(), time.process_time()
         async with anyio.create_task_group() as group:
             for _ in range(number):
-                group.start_soon(judge)
+                group.start_soon(judge, call)
     return time.perf_counter() - wall, time.process_time() - cpu
 
 
@@ -86,7 +119,8 @@ def main() -> None:
     with server(SECONDS) as url, tempfile.TemporaryDirectory() as folder:
         wall, cpu, _ = anyio.run(batch, url, number, at_once, Path(folder))
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        bare_wall, bare_cpu = anyio.run(bare, url, number, at_once)
+        bare_wall, bare_cpu = anyio.run(bare, by_aiohttp, url, number, at_once)
+        _, openai_cpu = anyio.run(bare, by_openai, url, number, at_once)
     critical = -(-number // at_once) * SECONDS
     show(
         f"{number:,} judgements by {JURORS} jurors, {at_once} at a time, with a history",
@@ -98,7 +132,10 @@ def main() -> None:
                 wall <= 1.2 * critical,
             ),
             Row("to the critical path, bare", f"{bare_wall / critical:.2f} ×", "-", None),
-            Row("CPU to the bare loop", f"{cpu / bare_cpu:.2f} ×", "≤ 3 ×", cpu <= 3 * bare_cpu),
+            Row("CPU to aiohttp's loop", f"{cpu / bare_cpu:.2f} ×", "≤ 3 ×", cpu <= 3 * bare_cpu),
+            Row(
+                "CPU to openai's loop", f"{cpu / openai_cpu:.2f} ×", "≤ 3 ×", cpu <= 3 * openai_cpu
+            ),
             Row("CPU a judgement", f"{1000 * cpu / number:.1f} ms", "-", None),
             Row("memory", f"{memory:.0f} MB", "≤ 250 MB", memory <= 250),
         ],

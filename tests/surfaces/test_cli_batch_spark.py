@@ -62,9 +62,11 @@ def test_a_history_that_workers_cannot_reach_is_refused(witan, tmp_path, postgre
     assert "name the server as they reach it: --history postgresql://user@HOST" in said.err
 
 
-@pytest.mark.parametrize("master", ["local[2]", "spark://127.0.0.1:7077", "yarn", None])
+@pytest.mark.parametrize(
+    "master", ["local[2]", "spark://127.0.0.1:7077", "spark://no..name:7077", "yarn", None]
+)
 def test_a_history_of_this_host_is_for_a_master_of_this_host(postgresql_url, master):
-    """Its workers may reach it."""
+    """Its workers may reach it; of a name that is none, Spark says so."""
     council = Council(["a=cmd:cat", "b=cmd:cat"])
     with History.open(postgresql_url) as history:
         SparkBatch(council, history, [BatchRow(1, None, "Why?")], BatchOptions(), master=master)

@@ -466,10 +466,10 @@ def _is_on_this_host(master: str) -> bool:
 def _is_own_address(host: str) -> bool:
     try:
         addresses = socket.getaddrinfo(host, 0, type=socket.SOCK_DGRAM)
-    except OSError:
+    except (OSError, UnicodeError):
         return True  # Spark says what is wrong with the name
     for family, kind, _, _, address in addresses:
-        with socket.socket(family, kind) as probe, suppress(OSError):
+        with suppress(OSError), socket.socket(family, kind) as probe:
             probe.bind(address)
             return True
     return False

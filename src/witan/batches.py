@@ -8,12 +8,9 @@ from witan.service.batch import (
     BatchBill,
     BatchOptions,
     BatchReport,
-    BatchRow,
     Progress,
-    RowResult,
-    RowResults,
-    read_batch_rows,
 )
+from witan.service.batch_rows import BatchRow, RowResult, RowResults, read_batch_rows
 from witan.service.spark_batch import SparkBatch
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from witan.service.batch import BatchRow, RowResult
+from witan.service.batch_rows import BatchRow, RowResult
 from witan.service.batch_votes import infer_passes
 
 

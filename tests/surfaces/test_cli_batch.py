@@ -106,6 +106,20 @@ class TestRows:
         assert said.status == 0
         assert [each["text"] for each in lines(said.out)] == ["All told: so."] * 3
 
+    def test_the_report_says_what_most_rows_lack(self, witan, tmp_path, place):
+        """With the number of rows; how many other reasons there are is said."""
+        rows = write_rows(tmp_path / "q.jsonl", [{"question": f"Why {n}?"} for n in range(3)])
+        seats = [*write_council(tmp_path), "--history", place]
+        broken = [option for n in range(7) for option in ("--member", f"cmd:false {n}")]
+        said = witan("batch", rows, *seats, *broken)
+        as_json = json.loads(witan("batch", rows, *seats, *broken, "--json", "-o", tmp_path / "x").out)
+        reason = "the program 'false' exited with status 1"
+
+        assert said.status == 3
+        assert said.err.count(reason) == 5
+        assert "2 other reasons" in said.err
+        assert [*as_json["missing"].values()] == [3] * 7
+
     def test_questions_to_two_members_that_only_rank_are_refused(self, witan, tmp_path, place):
         """Before the first row; the same two judge texts."""
         questions = write_rows(tmp_path / "q.jsonl", [{"question": "Why?"}])

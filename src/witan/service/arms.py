@@ -55,14 +55,12 @@ from witan.service.batch import (
     BatchBill,
     BatchOptions,
     BatchReport,
-    BatchRow,
     Progress,
-    RowResult,
-    Status,
     has_ceiling,
     progress_listener,
     session_names,
 )
+from witan.service.batch_rows import BatchRow, RowResult, Status, count_missing
 from witan.service.batch_votes import name_questions
 from witan.service.council import Council
 
@@ -446,12 +444,10 @@ class ArmBatch:
         admitted = await anyio.to_thread.run_sync(self._admit)
         first = await self._run_batch("council", self.council, admitted, council, on_progress)
         rows = await anyio.to_thread.run_sync(self._read_rows)
-        n_unanswered = 0
         for number, result in council.items():
             if number in rows:
                 rows[number].results.append(result)
             else:  # it has no answer to compare
-                n_unanswered += 1
                 finish(_extend(result))
         # Of all rows, not of the admitted: a lower ceiling makes nobody else the best.
         await anyio.to_thread.run_sync(self._choose, [*rows.values()])
@@ -486,11 +482,12 @@ class ArmBatch:
             seconds=anyio.current_time() - began,
             unaffordable=len(self.tasks) - len(admitted) + first.unaffordable,
             comparison=await anyio.to_thread.run_sync(self._compare, controlled),
-            unanswered=n_unanswered,
+            unanswered=len(council.keys() - rows.keys()),
             unfinished=len(unfinished),
             unjudged=sum(row.task.number in done for row in unjudged),
             measure=self.arms.measure,
             simulated=sum(each.simulated for each in results),
+            missing=count_missing(results),
         )
 
     async def _run_batch(  # noqa: PLR0917 - as each of the three has them

@@ -8,33 +8,29 @@ it has done, takes up what was interrupted, and asks the rest.
 
 import json
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2s
 from math import fsum
-from typing import Any, Literal
 
 import anyio
 import anyio.lowlevel
 
-from witan.core.display import FrameSource, NotebookDisplay, open_live_view
+from witan.core.display import NotebookDisplay, open_live_view
 from witan.core.estimation import Cluster
 from witan.core.outcome import Interval
 from witan.core.stats.learning import Lessons
-from witan.core.verdict import MeanGrade, Verdict
-from witan.deliberation.events import AnswerFailed, BallotAbstained, SessionOpened
+from witan.deliberation.events import SessionOpened
 from witan.deliberation.learning import learn_lessons
 from witan.deliberation.money import NOTHING, Allowance, Amount, least_known, sum_known
 from witan.deliberation.plan import Plan
-from witan.deliberation.ports import REFERENCE
 from witan.deliberation.procedure import Procedure, check_question_reviews, with_ceiling
 from witan.deliberation.record import dump_record
 from witan.deliberation.retries import plan_rest
 from witan.deliberation.session import Session
 from witan.errors import (
-    BallotFileError,
     HistoryConflict,
     HistoryError,
     InvalidParameter,
@@ -45,138 +41,18 @@ from witan.errors import (
 )
 from witan.history import History
 from witan.history.database import blocks
+from witan.service.batch_rows import BatchRow, RowResult, count_missing, result_of
 from witan.service.batch_votes import (
     PeopleEstimate,
-    PersonVote,
     check_votes,
     count_votes,
     infer_passes,
-    read_votes,
 )
 from witan.service.council import Council
 from witan.service.text import list_text
 
-Status = Literal["complete", "degraded", "failed", "error"]
-
-QUESTION, TEXT, ID, CATEGORY = "question", "text", "id", "category"
-
-RIGHT = "reference"
-
 AT_ONCE = 100
 """Sessions of earlier runs that are read at a time."""
-
-EXPECTED = "expected"
-
-VOTES = "votes"
-
-COLUMNS = (QUESTION, TEXT, "texts", RIGHT, EXPECTED, CATEGORY, ID, VOTES)
-"""Fields of a row; its columns have these names unless others are given."""
-
-
-@dataclass(frozen=True, slots=True)
-class BatchRow:
-    """One row: a question, or texts to be judged.
-
-    Parameters
-    ----------
-    number, id
-        Of its line or row, from 1, and what the file calls it; None: nothing.
-    question
-        None: the texts answer none.
-    texts
-        Text by name; empty: the question is put to the council.
-    reference
-        A right answer, to judge by.
-    sources
-        Files that come with the question, by name.
-    parent
-        The session that this row's is compared with; None: it stands by itself.
-    expected
-        The one of several texts that is to lead; None: as of the batch.
-    votes
-        Person to vote: a grade, whether the text passes, or the winner. No model sees them.
-    """
-
-    number: int
-    id: str | None = None
-    question: str | None = None
-    texts: Mapping[str, str] = field(default_factory=dict)
-    reference: str | None = None
-    category: str | None = None
-    sources: Mapping[str, str] = field(default_factory=dict)
-    parent: str | None = None
-    expected: str | None = None
-    votes: Mapping[str, PersonVote] = field(default_factory=dict)
-
-    @property
-    def files(self) -> Mapping[str, str]:
-        """A jury's material beside the question: files, and the right answer."""
-        right = {} if self.reference is None else {REFERENCE: self.reference}
-        return {**self.sources, **right}
-
-
-@dataclass(frozen=True, slots=True)
-class RowResult:
-    """The result of one row.
-
-    Parameters
-    ----------
-    row, id, session
-        Its number and name in the file, and the name of its session.
-    status
-        That of the session; ``failed`` also where it came to nothing and is left open; ``error``:
-        there is none.
-    decision
-        On its texts; None: there were none, or nothing to pass.
-    text
-        The final answer; None: there is none.
-    leaders
-        The leading seats, or texts.
-    verdict
-        The verdict on its texts.
-    missing
-        What the session lacks.
-    cost_usd
-        None: unknown.
-    error
-        Why there is no session; None: there is one.
-    simulated
-        A seat plays a script.
-    """
-
-    row: int
-    id: str | None
-    session: str
-    status: Status
-    decision: str | None = None
-    text: str | None = None
-    leaders: tuple[str, ...] = ()
-    verdict: Verdict | None = None
-    missing: tuple[str, ...] = ()
-    cost_usd: float | None = None
-    error: str | None = None
-    simulated: bool = False
-
-
-class RowResults(list[RowResult], FrameSource):
-    """The results of rows in the order in which they end: ``batch.run(results.append)``."""
-
-    def rows(self) -> Iterator[Mapping[str, Any]]:
-        """Yield a row of a data frame for each result."""
-        for each in self:
-            own = {name: getattr(each, name) for name in RowResult.__slots__ if name != "verdict"}
-            yield own | {
-                "probability": None if each.verdict is None else each.verdict.probability,
-                "grade": _deciding_grade(each.verdict) or MeanGrade,
-            }
-
-
-def _deciding_grade(verdict: Verdict | None) -> MeanGrade | None:
-    """Return the overall grade of the judged text, else the best's."""
-    if verdict is None:
-        return None
-    best, *_ = (text for text in verdict.texts if verdict.text in (None, text.text))
-    return best.overall
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +79,8 @@ class BatchReport(NotebookDisplay):
         The jury's means, corrected by people's votes; None: no row has votes.
     simulated
         Rows with seats that play scripts.
+    missing
+        What rows lack, or why they have no session, to how many rows; most frequent first.
     """
 
     rows: int
@@ -217,6 +95,7 @@ class BatchReport(NotebookDisplay):
     people: PeopleEstimate | None = None
     simulated: int = 0
     cluster: Cluster = "session"
+    missing: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,81 +163,6 @@ def progress_listener(council: Council) -> Callable[[Progress], None]:
     """Return the progress display of a batch, in notebooks alone."""
     view = open_live_view("batch") if council.progress else None
     return (lambda _: None) if view is None else view.show
-
-
-def read_batch_rows(
-    rows: Iterable[tuple[int, Mapping[str, Any]]],
-    path: str,
-    columns: Mapping[str, str],
-    texts: Sequence[str] = (),
-) -> list[BatchRow]:
-    """Read tasks from the rows of a file.
-
-    Parameters
-    ----------
-    columns
-        What a row may hold to the column that holds it, where that is called otherwise.
-    texts
-        Columns that each hold a text; their headings are the texts' names.
-
-    Raises
-    ------
-    BallotFileError
-        If a row has neither a question nor a text, or only some rows have texts; it names the line.
-    """
-    of = {name: columns.get(name, name) for name in COLUMNS}
-    tasks: list[BatchRow] = []
-    seen: dict[str, None] = {}
-    for line, row in rows:
-        seen |= dict.fromkeys(row)
-        judged = _texts(row, of, texts, path, line)
-        question = _text(row, of[QUESTION], path, line)
-        if question is None and not judged:
-            fields = [of[QUESTION], *(texts or (of[TEXT],))]
-            problem = f"has no {' or '.join(fields)}"
-            remedy = f"name its columns: --column {QUESTION}=NAME; JSON, CSV and Parquet are read"
-            raise BallotFileError(path, problem, line, remedy)
-        if tasks and bool(tasks[0].texts) != bool(judged):
-            raise BallotFileError(path, "has no text to judge, or only some rows have one", line)
-        more = {key: _text(row, of[key], path, line) for key in (ID, CATEGORY, RIGHT)}
-        task = BatchRow(line, more[ID], question, judged, more[RIGHT], more[CATEGORY])
-        if len(judged) > 1:  # beside one text it is what others call the right answer
-            task = replace(task, expected=_text(row, of[EXPECTED], path, line))
-        if votes := read_votes(row.get(of[VOTES]), judged, (path, of[VOTES], line)):
-            task = replace(task, votes=votes)
-        tasks.append(task)
-    for name in (*columns.values(), *texts):
-        if name not in seen:
-            remedy = f"it has {list_text([*seen])}"
-            raise BallotFileError(path, f"has no column {name!r}", remedy=remedy)
-    return tasks
-
-
-def _texts(
-    row: Mapping[str, Any], of: Mapping[str, str], texts: Sequence[str], path: str, line: int
-) -> dict[str, str]:
-    if texts:
-        named = {name: _text(row, name, path, line) for name in texts}
-        return {name: text for name, text in named.items() if text is not None}
-    several = row.get(of["texts"])
-    if isinstance(several, list):
-        several = {f"text {number}": text for number, text in enumerate(several, start=1)}
-    if isinstance(several, Mapping):
-        read = {str(name): _text(several, name, path, line) for name in several}
-        if None in read.values():
-            raise BallotFileError(path, f"field {of['texts']!r} has an empty text", line)
-        return {name: text for name, text in read.items() if text is not None}
-    single = _text(row, of[TEXT], path, line)
-    return {} if single is None else {TEXT: single}
-
-
-def _text(row: Mapping[str, Any], column: str, path: str, line: int) -> str | None:
-    value = row.get(column)
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value)
-    raise BallotFileError(path, f"field {column!r} is to be text", line)
 
 
 def session_names(tasks: Sequence[BatchRow], procedure: str) -> list[str]:
@@ -762,38 +566,5 @@ class Batch:
             int(self._allowance.calls),
             simulated=sum(each.simulated for each in self._results),
             cluster=cluster,
+            missing=count_missing(self._results),
         )
-
-
-def result_of(task: BatchRow, session: Session) -> RowResult:
-    """Reduce a session to the result of its row."""
-    verdict = session.verdict
-    status: Status = "failed" if session.status in ("interrupted", "running") else session.status  # type: ignore[assignment]
-    return RowResult(
-        task.number,
-        task.id,
-        session.id,
-        status,
-        None if verdict is None else verdict.decision,
-        session.text,
-        () if session.outcome is None else session.outcome.leaders,
-        verdict,
-        (*session.missing, *(_reasons(session) if status == "failed" else ())),
-        session.cost.total_usd,
-        simulated=session.is_simulated,
-    )
-
-
-def _reasons(session: Session) -> Iterator[str]:
-    """Explain why seats of an open session gave nothing.
-
-    A closed session lacks just that.
-    """
-    if session.status != "interrupted":
-        return
-    for event in session.events:
-        match event:
-            case AnswerFailed():
-                yield f"{event.seat} did not answer: {event.reason}"
-            case BallotAbstained(awaited=True):
-                yield f"{event.seat} cast no ballot: {event.reason}"

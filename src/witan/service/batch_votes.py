@@ -17,7 +17,7 @@ from witan.history import History
 from witan.history.ballots import reserved_use
 
 if TYPE_CHECKING:
-    from witan.service.batch import BatchRow, RowResult
+    from witan.service.batch_rows import BatchRow, RowResult
 
 TIE = "tie"
 """A vote for no candidate more than another."""

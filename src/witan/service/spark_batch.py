@@ -43,15 +43,8 @@ from witan.history.engines import PostgresDatabase
 from witan.history.shared_limits import BatchCeiling, TokenBucket, require_server
 from witan.models.providers import PROVIDERS
 from witan.models.seats import SeatSpec, key_variables, parse_seat
-from witan.service.batch import (
-    AT_ONCE,
-    Batch,
-    BatchOptions,
-    BatchRow,
-    RowResult,
-    has_ceiling,
-    result_of,
-)
+from witan.service.batch import AT_ONCE, Batch, BatchOptions, has_ceiling
+from witan.service.batch_rows import BatchRow, RowResult, result_of
 from witan.service.council import Council
 
 POLL_SECONDS = 1.0

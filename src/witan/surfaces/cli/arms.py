@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from witan.deliberation.session import Session
     from witan.history import History
     from witan.service.arms import ArmBatch
-    from witan.service.batch import Batch, BatchOptions, BatchReport, BatchRow, Progress, RowResult
+    from witan.service.batch import Batch, BatchOptions, BatchReport, Progress
+    from witan.service.batch_rows import BatchRow, RowResult
     from witan.service.council import Council
     from witan.service.operations.ask import QuestionRequest
 
@@ -204,7 +205,8 @@ def batch_of_one(
     session: str = "",
 ) -> "ArmBatch":
     """Make the arms of one question, answered in the named session."""
-    from witan.service.batch import BatchOptions, BatchRow
+    from witan.service.batch import BatchOptions
+    from witan.service.batch_rows import BatchRow
 
     if (measure := options["measure"]) in ("references", "votes"):
         raise click.UsageError(f"--measure {measure} is for witan batch, whose rows have {measure}")

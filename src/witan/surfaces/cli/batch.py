@@ -48,7 +48,8 @@ from witan.surfaces.terminal import console, echo, is_terminal, say, style_line
 
 if TYPE_CHECKING:
     from witan.service.arms import ArmBatch
-    from witan.service.batch import Batch, BatchRow, Progress, RowResult
+    from witan.service.batch import Batch, Progress
+    from witan.service.batch_rows import BatchRow, RowResult
     from witan.service.council import Council
     from witan.service.sessions.councils import LocalCouncils
 
@@ -82,7 +83,7 @@ class ColumnType(ParamType):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, str]:
         """Take it apart."""
-        from witan.service.batch import COLUMNS
+        from witan.service.batch_rows import COLUMNS
 
         if isinstance(value, tuple):
             return value
@@ -198,7 +199,7 @@ rows are complete, 3 some are not, 4 the ceiling was reached, 130 interrupted.""
 def batch_command(file: str, output: str | None, as_json: bool, **options: Any) -> int:
     """Run a data set through a council, row by row."""
     from witan.files.ballots.formats import NO_ROWS, read_rows
-    from witan.service.batch import read_batch_rows
+    from witan.service.batch_rows import read_batch_rows
     from witan.service.history_access import load_history_config, open_recording
 
     tasks = read_batch_rows(read_rows(file), file, dict(options["columns"]), options["texts"])

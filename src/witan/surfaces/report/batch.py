@@ -1,6 +1,6 @@
 """Progress, bill and report of a batch and of its arms."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from math import ceil
 
@@ -26,6 +26,9 @@ from witan.surfaces.report.document import (
     measure_cell,
     table_of,
 )
+
+MOST_REASONS = 5
+"""Reasons why rows are incomplete that a report lists."""
 
 
 def batch_report(result: BatchReport) -> Report:
@@ -71,6 +74,7 @@ def _blocks(result: BatchReport) -> Iterator[Block]:
                 f"Rows by {name}",
                 [(Column(name, "left", heads=True), words), (Column("rows"), numbers)],
             )
+    yield from _missing(result.missing)
     if isinstance(result, ArmBatchReport):
         yield from _gaps(result)
         if result.comparison is None and result.measure == "votes" and result.unjudged:
@@ -84,6 +88,23 @@ def _blocks(result: BatchReport) -> Iterator[Block]:
         else:
             yield Heading(ARMS_TITLE, "arms")
             yield from comparison_blocks(result.comparison)
+
+
+def _missing(missing: Mapping[str, int]) -> Iterator[Block]:
+    """List what most of the incomplete rows lack."""
+    if not missing:
+        return
+    shown = [*missing.items()][:MOST_REASONS]
+    yield table_of(
+        "What rows lack",
+        [
+            (Column("missing", "left", fit="fold", heads=True), [reason for reason, _ in shown]),
+            (Column("rows"), [f"{n:,}" for _, n in shown]),
+        ],
+    )
+    if len(missing) > len(shown):
+        more = count_noun(len(missing) - len(shown), "other reason")
+        yield Sentence(f"{more}: see `missing` in the lines of the rows.", quiet=True)
 
 
 def _people(people: PeopleEstimate | None) -> Iterator[Block]:

@@ -46,6 +46,21 @@ def test_a_reviewer_s_page_has_a_table_per_criterion(client):
     assert "40 ballots" in flat
 
 
+def test_reviewers_without_enough_data_are_folded(tmp_path):
+    """Also where none has enough for any measure of a table."""
+    place = kept(tmp_path / "history.sqlite", graded(3))
+    with (
+        History.open(place) as history,
+        served(councils(write_desk(tmp_path), history)) as server,
+        httpx2.Client(base_url=server.url, timeout=60) as opened,
+    ):
+        agree = fetch_counted(opened, "/audit").one("section", aria_labelledby="h-agree")
+    folded = [table for fold in agree.all("details") for table in fold.all("table")]
+
+    assert "reviewers without enough data" in agree.all("summary")[0].text
+    assert agree.all("table") == folded != []
+
+
 def test_the_report_over_http_has_criteria(client):
     """For all reviewers and for one."""
     everybody = client.get("/api/audit").json()

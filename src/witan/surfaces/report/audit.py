@@ -380,13 +380,14 @@ def _comparison(
 
     ordered = sorted(lines, key=place)
     places = [place(pair) for pair in ordered]
-    breaks = {at for at in range(1, len(ordered)) if places[at] != places[at - 1]}
     first_with_few = next((at for at, (lacks_data, _) in enumerate(places) if lacks_data), None)
+    compared = places[:first_with_few]
+    breaks = {at for at in range(1, len(compared)) if compared[at] != compared[at - 1]}
     labels, folds = {}, {}
     if first_with_few is not None:
         few = count_noun(len(ordered) - first_with_few, "reviewer")
         labels = {first_with_few: FEW}
-        folds = {first_with_few: f"{few} without enough data"} if first_with_few else {}
+        folds = {first_with_few: f"{few} without enough data"}
     names = [
         Cell(line.reviewer, basis=_kind(line) if line.human else "", link=_link(line, criterion))
         for line, _ in ordered

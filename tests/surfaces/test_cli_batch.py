@@ -112,7 +112,9 @@ class TestRows:
         seats = [*write_council(tmp_path), "--history", place]
         broken = [option for n in range(7) for option in ("--member", f"cmd:false {n}")]
         said = witan("batch", rows, *seats, *broken)
-        as_json = json.loads(witan("batch", rows, *seats, *broken, "--json", "-o", tmp_path / "x").out)
+        as_json = json.loads(
+            witan("batch", rows, *seats, *broken, "--json", "-o", tmp_path / "x").out
+        )
         reason = "the program 'false' exited with status 1"
 
         assert said.status == 3

@@ -115,6 +115,22 @@ def test_a_check_of_probabilities_is_drawn_with_its_diagonal(window, tmp_path, w
     expect(page.locator(".tip")).to_contain_text("interval")
 
 
+def test_who_leads_by_each_rule_fits_a_phone(window, tmp_path):
+    """Each rule is a card of a few lines, and nothing of it has to be scrolled to."""
+    page = window(viewport={"width": 390, "height": 844}).open("/compare")
+    ballots = [ballot for lesson in lessons(4) for ballot in lesson.ballots]
+    write_ballots(ballots, tmp_path / "lessons.jsonl")
+    page.set_input_files("#file", tmp_path / "lessons.jsonl")
+    page.get_by_role("button", name="Compare the rules").click()
+    page.get_by_text("Other ballots or settings").wait_for()
+    heading = page.get_by_role("heading", name="How steady each rule is")
+    table = page.locator("section", has=heading).locator("table").first
+
+    expect(table).to_contain_text("leads")
+    assert table.evaluate("t => t.parentElement.scrollWidth <= t.parentElement.clientWidth")
+    assert max(row.bounding_box()["height"] for row in table.locator("tbody tr").all()) < 130
+
+
 def test_cost_is_logarithmic_with_the_line_of_the_best(leaderboard):
     """Below a headline of one line."""
     heading = leaderboard.get_by_role("heading", name="Cost against quality")

@@ -164,8 +164,9 @@ def _steadiness(comparison: Comparison) -> Iterator[Block]:
     if not comparison.rules:
         return
     leads = [comparison.leads[rule] for rule in comparison.rules]
+    many = len(comparison.sessions) > 1
     columns = [
-        (Column("rule", "left", heads=True), [*comparison.rules]),
+        (Column("rule", "left", fit="fold" if many else "whole", heads=True), [*comparison.rules]),
         (Column("clear leader"), [_part(each.clear, each.sessions) for each in leads]),
         (Column("dead heat", keep=60), [_part(each.shared, each.sessions) for each in leads]),
         (
@@ -176,9 +177,9 @@ def _steadiness(comparison: Comparison) -> Iterator[Block]:
             [percent(comparison.stability[rule]) for rule in comparison.rules],
         ),
     ]
-    if len(comparison.sessions) > 1:
+    if many:
         counts = [", ".join(f"{name} {n:,}" for name, n in each.times.items()) for each in leads]
-        columns.append((Column("leads", "left", fit="middle", keep=50), counts))
+        columns.append((Column("leads", "left", fit="fold", keep=50), counts))
     yield Heading("How steady each rule is", "steady")
     yield table_of("How steady each rule is", columns)
 

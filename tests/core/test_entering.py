@@ -24,7 +24,7 @@ from witan.core.session_ballots import (
     reuse_electorate,
 )
 from witan.core.settings import Settings
-from witan.core.tally import count_behind, tally, tally_columns
+from witan.core.tally import find_count, tally, tally_columns
 from witan.errors import UnknownName
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -337,7 +337,7 @@ class TestAgreesWithTheTally:
                 columns = tally_columns(given, settings, on_unsuitable=lambda _: None)
                 for batch, column in columns:
                     outcome = batch.defer(column)
-                    count = count_behind(outcome)
+                    count = find_count(outcome)
                     known = replace(cast, ballots=tuple(given), outcome=outcome)
                     rules = ("borda", outcome.rule)
 
@@ -474,7 +474,7 @@ class TestBatches:
         columns = tally_columns([b for cast in sessions.values() for b in cast], Settings())
         casts = [
             SessionBallots(name, AT, tuple(cast), outcome=(outcome := batch.defer(column)),
-                           count=count_behind(outcome))
+                           count=find_count(outcome))
             for (name, cast), (batch, column) in zip(sessions.items(), columns, strict=True)
         ][::order]  # fmt: skip
 

@@ -395,7 +395,7 @@ class Deferral:
 
     @classmethod
     def of(cls, outcome: Outcome) -> "Deferral | None":
-        """Return what builds an outcome; None once it is built."""
+        """Return the deferral of an outcome; None once it is built."""
         build = getattr(outcome, "_build", None)
         return build if isinstance(build, cls) else None
 

@@ -116,7 +116,7 @@ def tally_columns(
     )
 
 
-def count_behind(outcome: Outcome) -> CountColumn | None:
+def find_count(outcome: Outcome) -> CountColumn | None:
     """Return the count of a deferred outcome, and its column; None once it is built."""
     deferral = Deferral.of(outcome)
     return None if deferral is None else (deferral.outcomes.count, deferral.column)

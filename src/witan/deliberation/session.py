@@ -671,14 +671,14 @@ class SessionFold:
                 )
 
     def session(self) -> Session:
-        """Return the session as it stands; an open one lacks all but its progress."""
+        """Return the session as it stands; of an open one, name what is stored."""
         session = self.state()
         if self.closing_event is not None:
             return session
         return replace(session, missing=(f"{session.progress} kept",))
 
     def state(self) -> Session:
-        """Return the session as it stands, an open one without what it lacks."""
+        """Return the session as it stands, an open one without a list of gaps."""
         events = tuple(self.events)
         seats = [seat.name for seat in self.opening.seats]
         closing_event = self.closing_event

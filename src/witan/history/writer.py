@@ -19,7 +19,7 @@ import anyio
 import anyio.lowlevel
 
 from witan.core.counting import CountColumn
-from witan.core.tally import count_behind
+from witan.core.tally import find_count
 from witan.deliberation.events import (
     DELTAS,
     Event,
@@ -116,7 +116,7 @@ class SessionQueue:
         events = self.events[:n_queued]
         for event in events[self.n_written :]:
             if isinstance(event, OutcomeChanged):
-                self.count = count_behind(event.outcome)  # which goes when it is stored
+                self.count = find_count(event.outcome)  # which goes when it is stored
         closing = Session.of(events) if isinstance(events[-1], SessionClosed) else None
         return EventBatch(
             self.opening,

@@ -46,7 +46,7 @@ _IDLE_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Target:
-    """What all calls to one endpoint send.
+    """Address and headers of all calls to one endpoint.
 
     Parameters
     ----------

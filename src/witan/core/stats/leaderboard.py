@@ -150,7 +150,7 @@ class Terms:
 
     @property
     def too_few(self) -> str:
-        """What leaves a model without a rank: ``fewer than 10 scored sessions``."""
+        """Reason for no rank, in words: ``fewer than 10 scored sessions``."""
         return f"fewer than {self.min_sessions:,} scored session{'s' * (self.min_sessions != 1)}"
 
     def during(self, window: Window) -> "Terms":

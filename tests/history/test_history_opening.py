@@ -10,6 +10,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
+from weakref import ref
 
 import pytest
 
@@ -78,6 +79,15 @@ class TestCreation:
 
         assert set(modes.values()) == {0o600}
         assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+
+    @pytest.mark.filterwarnings("ignore::ResourceWarning")  # of Python, for what nobody closed
+    def test_a_history_that_nobody_holds_frees_its_connection(self, file):
+        """At once, not when Python next looks for cycles, which these tests never let it."""
+        history = History.open(file)
+        connection = ref(history.database)
+        del history
+
+        assert connection() is None
 
     def test_empty_file_becomes_a_history(self, file):
         """A file without a byte becomes a history."""

@@ -94,7 +94,6 @@ class Database(ABC):
         self._lock = RLock()
         self._depth = 0
         self._is_closed = False
-        self._translating = _ErrorTranslation(self._translate)
 
     @property
     @abstractmethod
@@ -140,6 +139,11 @@ class Database(ABC):
     @abstractmethod
     def _translate(self, error: BaseException) -> HistoryError | None:
         """Translate an error of the driver; None for any other."""
+
+    @property
+    def _translating(self) -> _ErrorTranslation:
+        # Not kept: a connection that refers to itself outlives its last user.
+        return _ErrorTranslation(self._translate)
 
     def __enter__(self) -> Self:
         return self

@@ -189,6 +189,24 @@ def test_no_two_public_classes_share_a_name():
     assert not shared
 
 
+def test_a_report_is_written_of_classes_that_exist():
+    """A class with another name than its writer expects would be shown by its fields instead."""
+    folder = SOURCE / "surfaces" / "report"
+    [writers] = [
+        ast.literal_eval(node.value)
+        for node in nodes(folder / "__init__.py")
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_WRITERS"
+    ]
+    classes = {n.name for path in FILES for n in nodes(path) if isinstance(n, ast.ClassDef)}
+    defined = {
+        f"{path.stem}.{function.name}"
+        for path in folder.glob("*.py")
+        for function in functions(path)
+    }
+
+    assert (writers.keys() - classes, {*writers.values()} - defined) == (set(), set())
+
+
 def test_a_reader_can_take_the_root_in_at_a_glance():
     """At most 40 names stand at the root, each once, and the rest under its subjects."""
     assert len(set(witan.__all__)) == len(witan.__all__) <= 40

@@ -219,6 +219,8 @@ class TestErrors:
         [
             ("ask", {}, "question: it is needed"),
             ("ask", {**QUESTION, "foo": 1}, "foo: there is no such argument"),
+            ("vote", {"foo": 1}, "only session, as, ranking"),
+            ("profiles", {"foo": 1}, "foo: it takes none"),
             ("ask", {**QUESTION, "profile": "fats"}, "unknown profile 'fats'"),
             ("ask", {**QUESTION, "members": ["cmd:sh", "ada"]}, "unknown seat 'cmd:sh'"),
             ("ask", {**QUESTION, "options": {"rule": "bordas"}}, "did you mean 'borda'"),

@@ -138,7 +138,8 @@ def _describe_fault(fault: ErrorDetails, arguments: Any) -> str:
         arguments = get_type_hints(arguments).get(str(name), arguments)
     if not is_dataclass(arguments):
         return "there is no such argument"
-    return f"there is no such argument, only {', '.join(each.name for each in fields(arguments))}"
+    names = ", ".join(public_name(each.name) for each in fields(arguments))
+    return f"there is no such argument, only {names}" if names else "it takes none"
 
 
 class ArgumentSchemas:

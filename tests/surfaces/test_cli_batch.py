@@ -638,7 +638,10 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("content", "options", "words"),
         [
-            ('{"prompt": "x"}', [], "has no question or text; name its columns"),
+            ('{"prompt": "x"}', [], ":1: has no question or text, but prompt; name its columns"),
+            ('{"question": "x"}', ["--column", "question=q"], ":1: has no q or text, but question"),
+            ("{}", [], "has no question or text, but no column; name its columns"),
+            ('{"question": "x"}\n{"question": null}', [], ":2: has nothing in question"),
             ('{"text": "x"}\n{"question": "y"}', [], ":2: has no text to judge"),
             ('{"text": "x"}\n{"text', [], ":2"),
             ('{"text": "x"}\n{x', [], "expected one JSON object per line"),

@@ -164,7 +164,9 @@ def read_batch_rows(
         question = _text(row, of[QUESTION], path, line)
         if question is None and not judged:
             fields = [of[QUESTION], *(texts or (of[TEXT],))]
-            problem = f"has no {' or '.join(fields)}"
+            if empty := [name for name in fields if name in seen]:
+                raise BallotFileError(path, f"has nothing in {' or '.join(empty)}", line)
+            problem = f"has no {' or '.join(fields)}, but {list_text([*row]) or 'no column'}"
             remedy = f"name its columns: --column {QUESTION}=NAME; JSON, CSV and Parquet are read"
             raise BallotFileError(path, problem, line, remedy)
         if tasks and bool(tasks[0].texts) != bool(judged):

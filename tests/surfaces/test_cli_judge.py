@@ -111,7 +111,12 @@ class TestStatus:
         """It has one review per juror and no final answer."""
         said = witan("judge", "good.md", "bad.md", *jury, "--plan", "--json")
 
+        several = witan("judge", "good.md", "bad.md", *jury, "--plan")
+        single = witan("judge", "good.md", *jury, "--plan")
+
         assert said.json["calls"] == 3
+        assert "separate" in several.out
+        assert "separate" not in single.out
         assert {line["stage"] for line in said.json["lines"]} == {"review", "repair"}
 
 

@@ -71,7 +71,7 @@ def _remarks(plan: "PlanSummary") -> Iterator[Block]:
             f"About {likely:.1f} of {n_reviews} reviews are expected: reviewers are asked one by "
             "one while the result is too close to call."
         )
-    if plan.separation is not None:
+    if plan.separation is not None and plan.separation.candidates > 1:
         yield Sentence(separation_sentence(plan.separation))
     yield Sentence("Retries, and second calls where one is slow, are not included.", quiet=True)
     yield from (Note(text, "warning") for text in _warnings(plan))

@@ -288,6 +288,7 @@ def field(path: str, value: Any) -> str:
 SIGHT = "events[0].procedure.counting"
 BROKEN = {
     "empty": ("", "is not JSON at line 1, column 1: the file is truncated there"),
+    "ballots": ("{}\n{}", "holds more than one session: another value begins at line 2, column 1"),
     "not JSON": ("question: why", "is not JSON at line 1, column 1: Expecting value"),
     "a list": ("[]", "is not a JSON object; expected {…} with one session"),
     "another object": ("{}", "is not a session: it has no field witan_session"),

@@ -76,7 +76,7 @@ class TestParameters:
         said = witan("compare", EXAMPLE, "--rules", "auto")
 
         assert said.status == 2
-        assert "auto takes one of two" in said.err
+        assert "auto chooses between two" in said.err
 
 
 class TestLimits:

@@ -105,4 +105,5 @@ def test_too_few_sessions_are_refused(witan, tmp_path):
     refused = witan("estimate", file)
 
     assert refused.status == 3
+    assert "and none here has them in more than 3" in " ".join(refused.err.split())
     assert "in 5 sessions" in refused.err

@@ -97,7 +97,9 @@ def compare_rules(
     if not all_electorates:
         raise NothingToCount("there is no ballot to count")
     if AUTO in (rules or ()):
-        raise InvalidParameter("a rule to compare", AUTO, "a name: auto takes one of two")
+        raise InvalidParameter(
+            "a rule to compare", AUTO, "the name of one: auto chooses between two"
+        )
     names = list(RULES) if rules is None else [RULES[name].name for name in rules]
     skipped = {
         name: "rates candidates over a history, not one session"

@@ -1,5 +1,6 @@
 """Mean grades and pass rates by a jury, corrected by people's votes."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -421,11 +422,12 @@ def estimate(
     if pass_mark is not None and not is_graded:
         expected = "none: the jury, or people, gave no grades to compare with it"
         raise InvalidParameter("pass_mark", pass_mark, expected)
-    systems = _most_frequent(electorates)
-    if not systems:
-        problem = f"a system needs ballots of models in {MIN_CLUSTERS} sessions (rows of a batch)"
+    counts = _count_sessions(electorates)
+    if not (systems := _most_frequent(counts)):
+        needed = f"a system needs ballots of models in {MIN_CLUSTERS} sessions (rows of a batch)"
+        found = f"none here has them in more than {max(counts.values(), default=0)}"
         hint = "; a column session or prompt groups ballots" if len(electorates) == 1 else ""
-        raise NothingToCount(f"{problem}{hint}")
+        raise NothingToCount(f"{needed}, and {found}{hint}")
     quantities: list[Quantity] = ["mean grade"] if is_graded else ["share of rivals beaten"]
     if pass_mark is not None:
         quantities.append("pass rate")
@@ -633,15 +635,15 @@ def are_graded(everyone: Sequence[Electorate]) -> bool:
     return graded == voted
 
 
-def _most_frequent(everyone: Sequence[Electorate]) -> list[str]:
+def _most_frequent(counts: Mapping[str, int]) -> list[str]:
     """Systems with sessions enough, those of the most sessions first."""
-    counts: dict[str, int] = {}
-    for electorate in everyone:
-        if "model" in electorate.kinds:
-            for name in electorate.candidates:
-                counts[name] = counts.get(name, 0) + 1
     enough = [name for name, count in counts.items() if count >= MIN_CLUSTERS]
     return sorted(enough, key=lambda name: (-counts[name], name))[:MOST_SYSTEMS]
+
+
+def _count_sessions(everyone: Sequence[Electorate]) -> Counter[str]:
+    """Count each system's sessions with ballots of models."""
+    return Counter(name for one in everyone if "model" in one.kinds for name in one.candidates)
 
 
 @dataclass(frozen=True, slots=True)

@@ -521,6 +521,9 @@ def _loads(text: str, source: str) -> dict[str, Any]:
         record = json.loads(text)
     except json.JSONDecodeError as error:
         position = f"line {error.lineno}, column {error.colno}"
+        if error.msg == "Extra data":
+            problem = f"holds more than one session: another value begins at {position}"
+            raise SessionFileError(source, f"{problem}, as in a file of ballots") from error
         is_opened, is_closed = text.lstrip().startswith("{"), text.rstrip().endswith("}")
         unended = not text[error.pos :].strip() or error.msg.startswith("Unterminated")
         cut = unended or (is_opened and not is_closed)

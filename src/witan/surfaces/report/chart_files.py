@@ -50,7 +50,7 @@ def _rasterise(svg: str, target: Path) -> bytes:
     try:
         from resvg_py import svg_to_bytes  # noqa: TID251 - the gate of images
     except ImportError as error:
-        raise MissingExtra("drawing PNG files (.svg needs none)", "plot") from error
+        raise MissingExtra("a chart as .png, unlike .svg,", "plot") from error
     probe = f'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9" font-family="{FONTS}">'
     with_text, without = (svg_to_bytes(svg_string=f"{probe}{text}</svg>") for text in
                           ('<text y="9">M</text>', ""))  # fmt: skip

@@ -280,7 +280,10 @@ class TestBallots:
         """Four sessions have no interval, and rankings no pass rate."""
         ranked = [Ballot("r", (("a",), ("b",)), session=str(n)) for n in range(9)]
 
-        with pytest.raises(NothingToCount, match=r"5 sessions \(rows of a batch\)$"):
+        with pytest.raises(
+            NothingToCount,
+            match=r"5 sessions \(rows of a batch\), and none here has them in more than 4$",
+        ):
             estimate(grades_of_two_systems(4, people=4))
         with pytest.raises(InvalidParameter, match="no grades"):
             estimate(ranked, pass_mark=6)

@@ -298,7 +298,7 @@ def check_question_reviews(procedure: Procedure, n_members: int, n_jurors: int =
     if n_members > 2 or procedure.asks_grades or n_jurors:
         return
     if procedure.pairs is not None:
-        expected = "None for a question to two members, as no pair is without the reviewer's answer"
+        expected = "None for a question to two members, as each would compare one answer alone"
         raise InvalidParameter("pairs", procedure.pairs, expected)
     if procedure.self_review:
         return

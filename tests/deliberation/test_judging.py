@@ -257,20 +257,14 @@ class TestRefusals:
         with pytest.raises(InvalidParameter, match=said):
             await judged(texts)
 
-    @pytest.mark.parametrize(
-        ("options", "said"),
-        [
-            ({"rubric_scoring": False}, "two members.* one answer alone"),
-            ({"pairs": 1}, "two members.* no pair is without the reviewer's answer"),
-        ],
-    )
-    async def test_two_reviewers_that_only_rank_judge_texts_and_no_question(self, options, said):
-        """Both see all texts, while each would see one answer alone, or compare its own."""
+    @pytest.mark.parametrize("options", [{"rubric_scoring": False}, {"pairs": 1}])
+    async def test_two_reviewers_that_only_rank_judge_texts_and_no_question(self, options):
+        """Both see all texts, while each would see one answer alone."""
         session = await judged(TEXTS, jury("xy", moraine=9, glacier=3), options=options)
         async with council(jury("xy"), **options) as opened:
-            with pytest.raises(InvalidParameter, match=said):
+            with pytest.raises(InvalidParameter, match=r"two members.* one answer alone"):
                 opened.plan("Which?")
-            with pytest.raises(InvalidParameter, match=said):
+            with pytest.raises(InvalidParameter, match=r"two members.* one answer alone"):
                 await opened.ask("Which?")
 
         assert session.outcome.n_ballots == 2

@@ -287,7 +287,8 @@ def connection_room(settings: ServeSettings) -> int:
 def bind_socket(settings: ServeSettings) -> socket.socket:
     """Bind the socket that the server listens on."""
     if settings.refusal is not None:
-        raise ConfigError("the configuration", "serve.host", settings.refusal)
+        problem = f"is {settings.host}: {settings.refusal}"
+        raise ConfigError("the configuration", "serve.host", problem)
     where = f"{settings.host}:{settings.port}"
     try:
         family, _, _, _, address = socket.getaddrinfo(

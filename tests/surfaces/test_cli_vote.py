@@ -292,6 +292,28 @@ class TestTheVote:
 class TestTheRecord:
     """A person's votes beside the panels, over time."""
 
+    @pytest.mark.parametrize("best", [1, 5, 9, 100])
+    def test_grades_are_a_ranking(self, witan, write, place, best):
+        """On whatever scale: candidates that a person graded alike are equal."""
+        panel = [{"session": "q1", "reviewer": f"r{r}", "ranking": ["a", "b", "c"]} for r in "xyz"]
+        grades = {"a": best, "b": best / 2, "c": best / 2}
+        person = {"session": "q1", "reviewer": "ines", "kind": "human", "grades": grades}
+        witan("import", write("v.jsonl", *panel, person), "--scale", "0-100", "--history", place)
+        said = witan("votes", "--as", "ines", "--history", place)
+
+        assert "ines and the panels agree on 100% of 2 pairs" in " ".join(said.out.split())
+
+    def test_grades_on_some_criteria_are_no_ranking(self, witan, write, place):
+        """Nor any reason to fail."""
+        panel = [{"session": "q1", "reviewer": f"r{r}", "ranking": ["a", "b"]} for r in range(3)]
+        grades = {"a": {"accuracy": 9}, "b": {"accuracy": 3}}
+        person = {"session": "q1", "reviewer": "ines", "kind": "human", "grades": grades}
+        witan("import", write("v.jsonl", *panel, person), "--history", place)
+        said = witan("votes", "--as", "ines", "--history", place)
+
+        assert said.status == 0
+        assert "no vote by ines to compare" in said.out
+
     def test_a_panel_that_ranks_other_answers_has_no_best_in_common(self, witan, write, place):
         """It is unknown whether they agree on the best, and not denied."""
         panel = [{"session": "q1", "reviewer": f"r{r}", "ranking": ["c", "d"]} for r in range(3)]

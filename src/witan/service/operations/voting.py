@@ -7,7 +7,9 @@ from typing import Annotated
 
 from witan.core.ballot import Ballot, Groups
 from witan.core.blind_vote import ComparedVote, VoteRecord, build_ballot, vote_record
+from witan.core.settings import Settings
 from witan.core.stats.leaderboard import Window
+from witan.core.tally import tally_sessions
 from witan.deliberation.ports import SystemClock
 from witan.errors import HistoryConflict, NothingToCount
 from witan.history import History
@@ -248,8 +250,16 @@ def _compare(history: History, vote: StoredVote) -> ComparedVote | None:
     outcome = panel_outcome(history.export(vote.session))
     if outcome is None:
         return None
-    match = replace(compare_with_panel(vote.ballot.groups, outcome), differences=())
+    match = replace(compare_with_panel(_ranking(vote.ballot), outcome), differences=())
     return ComparedVote(vote.session, vote.at, match, vote.question)
+
+
+def _ranking(vote: Ballot) -> Groups:
+    """Return a vote's ranking, or that of its grades; none if they are incomplete."""
+    if vote.groups or vote.abstained:
+        return vote.groups
+    alone = tally_sessions([vote], Settings(flips=False))
+    return next((each.ranking for outcome in alone for each in outcome.ballots), ())
 
 
 def paper_for(store: SessionStore, session: str, person: str | None) -> Paper:

@@ -46,6 +46,13 @@ class TestReply:
         assert table.notices == []
 
     @pytest.mark.parametrize("anyio_backend", [jumping_loop()], ids=["trio"])
+    async def test_a_timeout_after_a_failure_names_it(self):
+        """What failed before the attempt that hung may be the cause of both."""
+        failed = await Table(call_seconds=30.0).ask(Script(fails(busy()), HANGS))
+
+        assert failed.reason == "timed out after 30 s; the attempt before: is busy (503)"
+
+    @pytest.mark.parametrize("anyio_backend", [jumping_loop()], ids=["trio"])
     async def test_waiting_for_a_slot_is_not_part_of_the_timeout(self):
         """Three calls of 0.4 s through one slot are all made, each within its second."""
         table = Table(throttling=ThrottlePolicy(concurrency=1), call_seconds=1.0)
@@ -252,7 +259,7 @@ class TestLongWaits:
 
         failed = await table.ask(Script(*[fails(busy(), after=50)] * 2, HANGS))
 
-        assert failed.reason == "timed out after 120 s"
+        assert failed.reason == "timed out after 120 s; the attempt before: is busy (503)"
         assert table.spent.seconds == pytest.approx(120)
         assert table.spent.calls == 3
 

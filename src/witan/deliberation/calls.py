@@ -203,6 +203,8 @@ class PendingCall:
         arrives, or certainly never will.
     closed_alone
         True if a lone closing tag arrived in this call.
+    failure
+        Why the last attempt failed; None: none has.
     """
 
     member: Member
@@ -219,6 +221,7 @@ class PendingCall:
     on_withdraw: Callable[[], None] = lambda: None
     holds_back: bool = False
     closed_alone: bool = False
+    failure: str | None = None
 
     @property
     def seconds_left(self) -> float:
@@ -341,7 +344,8 @@ class Attempt:
 
     def _timeout_error(self) -> ModelError:
         pending = self._pending
-        return ModelError(pending.member.name, f"timed out after {pending.seconds:g} s")
+        earlier = "" if pending.failure is None else f"; the attempt before: {pending.failure}"
+        return ModelError(pending.member.name, f"timed out after {pending.seconds:g} s{earlier}")
 
     async def _send_first(self, group: TaskGroup) -> None:
         try:
@@ -639,7 +643,7 @@ class Caller:
                 return await Attempt(pending, self._limits.hedge_seconds, tell).result()
             except ModelError as error:
                 wait = self._wait(pending, attempt, error)
-                reason = error.problem
+                pending.failure = reason = error.problem
             tell(reason, wait)
             await anyio.sleep(wait)
             pending.used_seconds += wait

@@ -109,6 +109,21 @@ class TestNames:
 
         assert (found["session"], found["rule"]) == ("q7", "schulze")
 
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            (("--threshold", 3), "threshold has no effect"),
+            (("--reliability", "ada=1"), "reliability has no effect"),
+            (("--threshold", 3, "--ties", "intervals"), None),
+        ],
+    )
+    def test_a_recount_says_which_setting_has_no_effect(self, witan, options, said):
+        """And nothing of one that has."""
+        [found] = witan("recount", "q7", *options, "--json").json["sessions"]
+
+        effects = [each for each in found["warnings"] if "has no effect" in each]
+        assert [each.partition(":")[0] for each in effects] == ([] if said is None else [said])
+
     def test_reading_creates_no_history(self, witan, tmp_path):
         """A misspelt path is reported and stays empty."""
         said = witan("sessions", "--history", tmp_path / "none.sqlite")

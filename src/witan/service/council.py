@@ -589,7 +589,7 @@ def find_seats(config: "Config", environment: Mapping[str, str]) -> "DiscoveredC
     if len(config.members) == 1:
         source = config.origins["members"]
         raise NoCouncil(
-            f"a council needs at least two members, and {source} names one",
+            f"a council or jury needs at least two members, and {source} names one",
             "add another there; the same model may hold several seats",
         )
     if len(config.jury) == 1:

@@ -287,12 +287,18 @@ class BallotSettings(CountingSettings):
             values["gates"] = {name: Gate.of(texts, check) for name, texts in answers.items()}
         return values
 
-    def without_effect(self, rules: Collection[str]) -> tuple[str, ...]:
-        """List settings without effect on these rules, a sentence each."""
+    def without_effect(self, rules: Collection[str], ties: str = "contrast") -> tuple[str, ...]:
+        """List settings without effect on these rules, a sentence each.
+
+        Parameters
+        ----------
+        ties
+            How differences are tested unless the settings say it.
+        """
         names = []
         if self.reliability is not None and "weighted_borda" not in rules:
             names.append("reliability has no effect: only the rule weighted_borda reads it")
-        if self.threshold is not None and self.ties != "intervals":
+        if self.threshold is not None and (self.ties or ties) != "intervals":
             names.append("threshold has no effect: only ties by intervals read it")
         return tuple(names)
 

@@ -425,12 +425,20 @@ def recount(store: SessionStore, parameters: RecountParameters) -> RecountResult
             explicit=options,
             redactor=store.show_import,
         )
-        return RecountResult(outcome)
+        return RecountResult(_warn_of_settings(outcome, parameters, settings.ties))
     parameters.settings(parameters.rule or session.settings.rule)
     options |= options.pop("parameters", {})
-    return recount_session(
+    result = recount_session(
         session, store.shared_history, parameters.rule, without=parameters.without, values=options
     )
+    outcome = _warn_of_settings(result.outcome, parameters, session.settings.ties)
+    return replace(result, outcome=outcome)
+
+
+def _warn_of_settings(outcome: Outcome, parameters: RecountParameters, ties: str) -> Outcome:
+    """Add warnings of settings without effect on a count."""
+    warnings = parameters.without_effect([outcome.rule], ties)
+    return replace(outcome, warnings=(*outcome.warnings, *warnings))
 
 
 def recount_session(

@@ -82,6 +82,13 @@ class TestExamples:
 
         assert not problems, "\n\n".join(problems)
 
+    def test_the_picture_of_a_tutorial_is_what_its_command_draws(self, tmp_path):
+        """The tutorial on ballots shows the chart that it makes."""
+        Workspace(tmp_path).follow(DOCS / "tutorials" / "judge-ballots.md")
+
+        drawn = (tmp_path / "votes.svg").read_text(encoding="utf-8")
+        assert drawn == (DOCS / "images" / "standings.svg").read_text(encoding="utf-8")
+
     def test_no_block_is_of_a_kind_that_would_be_skipped(self):
         """A block is python, console, a file by its title, or plain text that claims nothing."""
         skipped = [

@@ -188,7 +188,9 @@ class InvalidParameter(WitanError, ValueError):
         super().__init__(name, value, expected)
 
     def __str__(self) -> str:
-        return f"{self.name} cannot be {self.value!r}; expected {self.expected}"
+        is_empty = isinstance(self.value, str) and not self.value.strip()
+        problem = "is empty" if is_empty else f"cannot be {self.value!r}"
+        return f"{self.name} {problem}; expected {self.expected}"
 
 
 class MissingParameter(InvalidParameter):

@@ -355,7 +355,7 @@ class TestAsking:
 
     def test_an_error_of_ours_comes_out_as_it_is(self, scripts):
         """An empty question is refused by the error that can be caught by its name."""
-        with pytest.raises(InvalidParameter, match="the question cannot be"):
+        with pytest.raises(InvalidParameter, match="the question is empty"):
             ask("  ", scripts)
 
     def test_its_options_are_those_of_the_council(self):

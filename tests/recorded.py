@@ -5,7 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -52,8 +53,11 @@ def listed(witan: Callable[..., Any], *arguments: object) -> list[dict[str, Any]
     return witan("sessions", "--json", *arguments).json["sessions"]
 
 
-def interrupted(*arguments: object, kind: str = "answer_done", times: int = 2) -> tuple[int, str]:
-    """Ask, and interrupt once so many events of a kind were told; the status and what was said."""
+@contextmanager
+def under_way(
+    *arguments: object, kind: str = "answer_done", times: int = 2
+) -> Iterator[subprocess.Popen[str]]:
+    """A command that has told so many events of a kind."""
     with subprocess.Popen(
         [*WITAN, *map(str, arguments), "--events"],
         stdin=subprocess.DEVNULL,
@@ -63,6 +67,17 @@ def interrupted(*arguments: object, kind: str = "answer_done", times: int = 2) -
     ) as process:
         told = (line for line in process.stdout if f'"{kind}"' in line)
         assert len(list(islice(told, times))) == times
-        process.send_signal(signal.SIGINT)
+        yield process
+
+
+def interrupted(
+    *arguments: object,
+    kind: str = "answer_done",
+    times: int = 2,
+    number: int = signal.SIGINT,
+) -> tuple[int, str]:
+    """Ask, and interrupt once so many events of a kind were told; the status and what was said."""
+    with under_way(*arguments, kind=kind, times=times) as process:
+        process.send_signal(number)
         _, err = process.communicate(timeout=60)
     return process.returncode, err

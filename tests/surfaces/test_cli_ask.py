@@ -6,23 +6,17 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import islice
 
 import pytest
 
-from recorded import isolate
+from recorded import HANGS, WITAN, interrupted, isolate
 from scripts import write_council, write_script
 from sessions import Story
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
-
-WITAN = [sys.executable, "-m", "witan"]
-
-HANGS = [{"hang": True}]
 
 
 @pytest.fixture(autouse=True)
@@ -354,21 +348,6 @@ class TestPipe:
 class TestInterrupt:
     """Ctrl-C keeps the replies so far."""
 
-    def interrupted(self, *arguments: object, number: int = signal.SIGINT) -> tuple[int, str]:
-        """Send a signal once two have answered; return status and output."""
-        with subprocess.Popen(
-            [*WITAN, *map(str, arguments), "--events"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as process:
-            answered = (line for line in process.stdout if '"answer_done"' in line)
-            assert len(list(islice(answered, 2))) == 2
-            process.send_signal(number)
-            _, err = process.communicate(timeout=60)
-        return process.returncode, err
-
     @pytest.mark.parametrize(
         "number",
         [
@@ -384,7 +363,7 @@ class TestInterrupt:
         path = tmp_path / "half.json"
         seats = write_council(tmp_path, cyd={"answer": HANGS})
         given = ("--save", path, "--no-history", *seats)
-        status, err = self.interrupted("ask", "Is it so?", *given, number=number)
+        status, err = interrupted("ask", "Is it so?", *given, number=number)
 
         assert status == 130
         again = f"witan resume {path} --no-history"
@@ -422,7 +401,7 @@ class TestInterrupt:
     def test_without_a_history_the_record_goes_to_the_state_folder(self, tmp_path):
         """The path is printed, and the session can be shown from it."""
         seats = write_council(tmp_path, cyd={"answer": HANGS})
-        status, err = self.interrupted("ask", "Is it so?", "--no-history", *seats)
+        status, err = interrupted("ask", "Is it so?", "--no-history", *seats)
 
         path = re.fullmatch(r"interrupted; .*: witan resume (.*) --no-history\n", err)[1]
         assert status == 130

@@ -1,15 +1,12 @@
 """A history that fails to store a session, black box: it is reported, and nothing is lost."""
-# ruff: noqa: S603 - every process started here is our own command
 
 import json
 import os
 import shlex
-import subprocess
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from itertools import islice
 from pathlib import Path
 from sqlite3 import connect
 from threading import Event
@@ -18,7 +15,7 @@ import pytest
 
 from histories import told
 from misbehaving import MisbehavingServer
-from recorded import WITAN, listed, place_of_its_own
+from recorded import listed, place_of_its_own, under_way
 from witan.deliberation.record import session_from_json, session_to_json
 from witan.deliberation.session import Session
 from witan.history import History
@@ -43,15 +40,7 @@ def ask_with_failure():
         with MisbehavingServer({"ada": 9, "bob": 8, "cyd": 7}) as server:
             server.fault("ada", "held", stage="answer", until=is_wrong)
             seats = [part for name in server.worth for part in ("--member", f"{server.url}#{name}")]
-            with subprocess.Popen(
-                [*WITAN, "ask", "Is it so?", *seats, "--events", *map(str, arguments)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            ) as process:
-                answered = (line for line in process.stdout if '"answer_done"' in line)
-                assert len(list(islice(answered, 2))) == 2
+            with under_way("ask", "Is it so?", *seats, *arguments) as process:
                 goes_wrong()
                 is_wrong.set()
                 _, err = process.communicate(timeout=60)

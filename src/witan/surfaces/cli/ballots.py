@@ -100,7 +100,7 @@ class Body:
         return merged
 
     def check_wanted(self) -> None:
-        """Go on; who waits no more interrupts the process."""
+        """Do nothing: Ctrl-C cancels a command."""
 
     def _read_files(self) -> Iterator["Ballot | BallotTable"]:
         from witan.core.ballot import Ballot, is_simulated

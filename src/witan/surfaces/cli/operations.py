@@ -277,7 +277,7 @@ def _comparison_status(result: "RuleComparison") -> Status:
 
 
 def _status(result: Any) -> Status:
-    """Without a leader, the outcome that a result contains has no quorum."""
+    """Return no quorum if a result has an outcome without a leader."""
     outcome = getattr(result, "outcome", None)
     return Status.ANSWERED if outcome is None or outcome.leaders else Status.NO_QUORUM
 

@@ -175,11 +175,6 @@ def add_report_page(operation: Operation[Any, Any]) -> None:
         request: Request, service: ServiceOf, client: ClientOf, *, show: str = ""
     ) -> Response:
         query = query_texts(request, operation, "show")
-        check = partial(_read_parameters, operation, service, client, query)
-
-        def count() -> object:
-            return report_of(perform(operation, service, client, check()))
-
         values = {
             "page": operation.name,
             "label": label,
@@ -191,6 +186,7 @@ def add_report_page(operation: Operation[Any, Any]) -> None:
             **(special(query) if special else {}),
         }
         report = ReportPage(operation.name, "parts/counted.html", values, "filtered.html")
+        check, count = _check_and_count(operation, service, client, query)
         return await answer_report(request, report, check, count, show=show)
 
     report_router.add_api_route(operation.path, show_report, methods=["GET"])
@@ -217,13 +213,8 @@ REPORT_VALUES: Mapping[str, Callable[[Mapping[str, str]], Mapping[str, Any]]] = 
 async def votes_page(
     request: Request, service: ServiceOf, client: ClientOf, *, show: str = ""
 ) -> Response:
-    """Show how a person's votes agree with the panels."""
+    """Show how a person's votes match the panels' verdicts."""
     query = query_texts(request, votes, "show")
-    check = partial(_read_parameters, votes, service, client, query)
-
-    def count() -> object:
-        return report_of(perform(votes, service, client, check()))
-
     person = query["as"].strip()
     values = {
         "title": f"Votes by {person}" if person else "Your votes and the panels",
@@ -236,7 +227,16 @@ async def votes_page(
     report = ReportPage("votes", "parts/counted.html", values, "votes.html")
     if values["is_unnamed"]:
         return HtmlPage(report.render("votes.html", site_of(request)))
+    check, count = _check_and_count(votes, service, client, query)
     return await answer_report(request, report, check, count, show=show)
+
+
+def _check_and_count(
+    operation: Operation[Any, Any], service: Service, client: Client, query: Mapping[str, str]
+) -> tuple[Callable[[], object], Callable[[], object]]:
+    """Return what checks the parameters of a report, and what makes it."""
+    check = partial(_read_parameters, operation, service, client, query)
+    return check, lambda: report_of(perform(operation, service, client, check()))
 
 
 def _read_parameters(

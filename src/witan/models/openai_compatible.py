@@ -384,7 +384,8 @@ def _copy(text: str) -> str:
 
 def _write_json(body: dict[str, Any]) -> bytes:
     try:
-        return orjson.dumps(body)
+        # A copy, as `orjson` leaves its bytes in a buffer of seven times their length.
+        return bytes(memoryview(orjson.dumps(body)))
     except orjson.JSONEncodeError:  # half a character becomes a question mark
         return json.dumps(body, ensure_ascii=False).encode(errors="replace")
 

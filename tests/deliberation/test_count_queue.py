@@ -10,7 +10,7 @@ from witan.core.gate import Gate
 from witan.core.scale_recognition import declare_native
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
-from witan.deliberation.calls import CountQueue
+from witan.deliberation.count_queue import CountQueue
 
 pytestmark = pytest.mark.anyio
 

@@ -1,13 +1,12 @@
-"""Make calls to models, and counts: attempts, retries, hedges, deadlines, a queue.
+"""Make calls to models: attempts, retries, hedges, deadlines.
 
 A `Caller` repeats each call of a session until a reply or a final failure. An `Attempt` is one
-request within its provider's limits, and a second one if the first stalls. Sessions that end
-together are counted in one block.
+request within its provider's limits, and a second one if the first stalls.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 from weakref import ref
@@ -17,13 +16,9 @@ import anyio.lowlevel
 import numpy as np
 from anyio.abc import TaskGroup
 
-from witan.core.ballot import Ballot
 from witan.core.escaping import is_blank
 from witan.core.gate import SafetyCheck
-from witan.core.outcome import Outcome
-from witan.core.settings import AUTO, Settings
-from witan.core.stats.priors import MIN_HISTORY
-from witan.core.tally import tally_columns
+from witan.deliberation.count_queue import CountQueue
 from witan.deliberation.events import Event, FruitlessResume, SessionOpened
 from witan.deliberation.money import NO_USAGE, Purse, Reservation, check_bill
 from witan.deliberation.ports import (
@@ -51,15 +46,8 @@ from witan.errors import (
     MissingKey,
     ModelError,
     OverBudget,
-    UnsuitableBallots,
     WitanError,
 )
-
-GATHER_SECONDS = 0.05
-"""Seconds within which sessions that end are counted together."""
-
-MOST_AT_ONCE = MIN_HISTORY - 1
-"""Most sessions counted together: too few to learn anything across them."""
 
 GATEWAY_TIMEOUTS = (408, 504, 524)
 """Statuses of a gateway that gave up; the model behind it may still be billed."""
@@ -89,104 +77,14 @@ LONGEST_SECONDS = 60.0
 """Longest wait in seconds for models to start up; a longer start counts as call time."""
 
 
-class _Count:
-    """One session to count, with its outcome or error."""
-
-    def __init__(self, ballots: Sequence[Ballot], settings: Settings) -> None:
-        self.ballots, self.settings = ballots, settings
-        self.outcome: Outcome | None = None
-        self.ready = anyio.Event()
-
-
-class CountQueue:
-    """Counter of a council's sessions.
-
-    A session of one candidate may wait a moment for others: its outcome is the same to the last
-    digit, alone or in a block. With several candidates it is not.
-    """
-
-    def __init__(self) -> None:
-        self._n_running = 0
-        self._queue: list[_Count] = []
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Mark a session as running for the block."""
-        self._n_running += 1
-        try:
-            yield
-        finally:
-            self._n_running -= 1
-
-    async def count(self, ballots: Sequence[Ballot], settings: Settings, *, wait: bool) -> Outcome:
-        """Count one session.
-
-        Parameters
-        ----------
-        wait
-            True if it may wait a moment for others, having one candidate.
-
-        Raises
-        ------
-        UnsuitableBallots
-            If its rule cannot count it.
-        """
-        # Undeclared scales are detected over all ballots that are counted together.
-        is_declared = all(ballot.scale is not None or not ballot.grades for ballot in ballots)
-        if not (wait and is_declared and self._n_running > 1 and settings.rule == AUTO):
-            return _count_alone(ballots, settings)
-        item = _Count(ballots, settings)
-        self._queue.append(item)
-        if len(self._queue) > 1:
-            await item.ready.wait()
-        else:
-            try:
-                await anyio.sleep(GATHER_SECONDS)
-            finally:  # the others are counted even if this session is cancelled
-                queue, self._queue = self._queue, []
-                try:
-                    _count_together(queue)
-                finally:
-                    for each in queue:
-                        each.ready.set()
-        return item.outcome or _count_alone(ballots, settings)
-
-
-def _count_alone(ballots: Sequence[Ballot], settings: Settings) -> Outcome:
-    [(batch, column)] = tally_columns(ballots, settings)
-    return batch.defer(column)
-
-
-def _count_together(queue: Sequence[_Count]) -> None:
-    """Count sessions of equal settings in blocks, as far as possible."""
-    blocks: list[tuple[Settings, list[_Count]]] = []
-    for each in queue:
-        shared_settings = each.settings
-        if shared_settings.gates:
-            shared_settings = replace(shared_settings, gates={})
-        for settings, block in blocks:
-            if settings == shared_settings and len(block) < MOST_AT_ONCE:
-                block.append(each)
-                break
-        else:
-            blocks.append((shared_settings, [each]))
-    for settings, block in blocks:
-        gates = {name: gate for each in block for name, gate in each.settings.gates.items()}
-        ballots = [ballot for each in block for ballot in each.ballots]
-        errors: list[UnsuitableBallots] = []
-        gated_settings = replace(settings, gates=gates) if gates else settings
-        columns = [*tally_columns(ballots, gated_settings, errors.append)]
-        if not errors and len(columns) == len(block):
-            for each, (batch, column) in zip(block, columns, strict=True):
-                each.outcome = batch.defer(column)
-
-
 @dataclass(slots=True, eq=False)
 class PendingCall:
     """One call in progress: its deadline, attempts and spending.
 
     Parameters
     ----------
+    write
+        Writes the call once it has a slot: calls that wait hold no texts.
     seconds, used_seconds
         Time that attempts and the waits between them may take, and took, in seconds; waiting for a
         slot does not count.
@@ -208,7 +106,8 @@ class PendingCall:
     """
 
     member: Member
-    call: Call
+    stage: Stage
+    write: Callable[[], Call]
     hear: Hear
     throttle: Throttle
     purse: Purse
@@ -222,6 +121,14 @@ class PendingCall:
     holds_back: bool = False
     closed_alone: bool = False
     failure: str | None = None
+    _call: Call | None = None
+
+    @property
+    def call(self) -> Call:
+        """The call, written when first needed."""
+        if self._call is None:
+            self._call = self.write()
+        return self._call
 
     @property
     def seconds_left(self) -> float:
@@ -589,8 +496,14 @@ class Caller:
         self._on_withdraw = on_withdraw
         self._pending_calls: dict[str, list[PendingCall]] = {}
 
-    async def call(
+    def call(
         self, member: Member, call: Call, hear: Hear = ignore_text
+    ) -> Awaitable[CallResult | CallFailure]:
+        """Make a call that is written already."""
+        return self.write_and_call(member, call.stage, lambda: call, hear)
+
+    async def write_and_call(
+        self, member: Member, stage: Stage, write: Callable[[], Call], hear: Hear = ignore_text
     ) -> CallResult | CallFailure:
         """Call until a reply comes or attempts, time or money run out.
 
@@ -603,14 +516,15 @@ class Caller:
         seconds = self._limits.call_seconds
         pending = PendingCall(
             member,
-            call,
+            stage,
+            write,
             hear,
             throttle,
             self._purse,
             self._clock,
             seconds,
             before_request=self._before_request,
-            on_withdraw=partial(self._on_withdraw, member.name, call.stage),
+            on_withdraw=partial(self._on_withdraw, member.name, stage),
             holds_back=self._throttles.closes_alone.get(model, member.may_reason),
         )
         self._pending_calls.setdefault(member.name, []).append(pending)
@@ -620,7 +534,7 @@ class Caller:
             return CallFailure(error)
         if pending.closed_alone:
             self._throttles.closes_alone[model] = True
-        elif call.schema is None:  # no model reasons within the schema of a ballot
+        elif pending.call.schema is None:  # no model reasons within the schema of a ballot
             self._throttles.closes_alone.setdefault(model, False)
         return result
 
@@ -638,7 +552,7 @@ class Caller:
         attempt = 0
         while True:
             attempt += 1
-            tell = partial(self._on_retry, pending.member.name, pending.call.stage, attempt)
+            tell = partial(self._on_retry, pending.member.name, pending.stage, attempt)
             try:
                 return await Attempt(pending, self._limits.hedge_seconds, tell).result()
             except ModelError as error:
@@ -672,7 +586,7 @@ class Caller:
         """Draw a wait with full jitter, to spread out failed calls."""
         doublings = min(attempt - 1, 10)  # larger powers exceed the longest wait anyway
         longest = min(LONGEST_BACKOFF_SECONDS, BACKOFF_SECONDS * 2**doublings)
-        call_name = f"{pending.call.stage} {pending.member.name}".encode()
+        call_name = f"{pending.stage} {pending.member.name}".encode()
         rng = np.random.default_rng([*self._seed, attempt, *call_name])
         return float(rng.uniform(0.0, longest))
 

@@ -28,12 +28,12 @@ from witan.core.stats.learning import Lessons
 from witan.deliberation.call_headers import TRACE
 from witan.deliberation.calls import (
     Caller,
-    CountQueue,
     Preparation,
     SessionContext,
     drop_fruitless_resumes,
 )
 from witan.deliberation.costs import Cost, disproved_prices
+from witan.deliberation.count_queue import CountQueue
 from witan.deliberation.events import Event, Judging, Listener, SessionOpened
 from witan.deliberation.learning import LessonCache, apply_history
 from witan.deliberation.money import Purse, is_free, least_known

@@ -92,7 +92,7 @@ class Purse:
         if self._max_calls is not None and self._n_calls >= self._max_calls:
             problem = f"the ceiling of {count_calls(self._max_calls)} is reached"
             raise OverBudget(member.name, problem)
-        worst = None if member.name in self._disproved_prices else worst_usd(member, call)
+        worst = None if member.name in self._disproved_prices else worst_usd(member, lambda: call)
         if self._max_usd is not None:
             self._check(member.name, worst, self._max_usd)
         self._n_calls += 1
@@ -265,12 +265,16 @@ def is_free(price: Price | None) -> bool:
     return price is not None and price.input_usd == price.output_usd == 0
 
 
-def worst_usd(member: Member, call: Call) -> float | None:
-    """Return the maximum cost of one attempt, if its price is known."""
+def worst_usd(member: Member, write: Callable[[], Call]) -> float | None:
+    """Return the maximum cost of one attempt, if its price is known.
+
+    The call is written only if its length matters.
+    """
     if member.price is None:
         return None
     if is_free(member.price):
         return 0.0
+    call = write()
     return member.price.of(call.most_input_tokens(), call.max_tokens)
 
 

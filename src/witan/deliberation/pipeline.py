@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import anyio
 
@@ -163,27 +164,30 @@ class _Round:
                 self._begin_grace()
                 for member in members_to_call:
                     # Recorded before it runs, as a scheduler may start tasks in any order.
-                    call = self.context.call("answer", member, build_prompt(member))
+                    write = partial(self._write_call, member, build_prompt)
                     self.context.recorder.emit(
                         e.AnswerStarted,
                         seat=member.name,
                         round=self.number,
-                        worst_usd=worst_usd(member, call),
+                        worst_usd=worst_usd(member, write),
                     )
-                    group.start_soon(self._seat, member, call, name=f"answer:{member.name}")
+                    group.start_soon(self._seat, member, write, name=f"answer:{member.name}")
             grace_ran_out = group.cancel_scope.cancelled_caught
         for member in members_to_call:
             if member.name not in self.answers and member.name not in self.failed_seats:
                 self._give_up(member, grace_ran_out)
         return {m.name: self.answers[m.name] for m in members if m.name in self.answers}
 
-    async def _seat(self, member: Member, call: Call) -> None:
+    def _write_call(self, member: Member, build_prompt: PromptBuilder) -> Call:
+        return self.context.call("answer", member, build_prompt(member))
+
+    async def _seat(self, member: Member, write: Callable[[], Call]) -> None:
         context, recorder = self.context, self.context.recorder
 
         def on_text(text: str) -> None:
             recorder.emit(e.AnswerDelta, seat=member.name, round=self.number, text=text)
 
-        result = await context.caller.call(member, call, on_text)
+        result = await context.caller.write_and_call(member, "answer", write, on_text)
         if not isinstance(result, CallResult):
             self.failed_seats.add(member.name)
             self._fail(
@@ -327,11 +331,11 @@ class _Synthesis:
         mode = context.procedure.mode
         schema = context.procedure.json_schema
         call = context.call("synthesis", chairman, self._messages(chairman))
-        worst = worst_usd(chairman, call)
+        worst = worst_usd(chairman, lambda: call)
         if schema is not None:
             call = replace(call, schema=json.loads(schema))
             repair = replace(call, messages=longest_structure_repair(call.messages))
-            worst = worst_usd(chairman, repair)
+            worst = worst_usd(chairman, lambda: repair)
         recorder.emit(e.SynthesisStarted, chairman=chairman.name, mode=mode, worst_usd=worst)
 
         def on_text(text: str) -> None:

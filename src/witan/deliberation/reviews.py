@@ -4,9 +4,9 @@ Every seat ends in a ballot or a reason. No reviewer sees its own answer as a ca
 self-preference is measured.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby
 from operator import itemgetter
 
@@ -253,8 +253,8 @@ ONLY_OWN_ANSWERS = "has nothing to judge: the other answers are the same as its 
 IDLE = (ONE_OTHER_ANSWER, AUTHOR, ONLY_OWN_ANSWERS)
 """Reasons not to ask a reviewer at all, as stored sessions spell them."""
 
-SheetCalls = tuple[tuple[Sheet, Call], ...]
-"""One or two sheets that a reviewer sees, with the call for each."""
+SheetCalls = Sequence[tuple[Sheet, Callable[[], Call]]]
+"""One or two sheets that a reviewer sees, with what writes the call for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,15 +344,14 @@ class _Round:
             self.scope.deadline = anyio.current_time() + self.context.seconds_left()
             for member, sheets in wave:
                 # Recorded before it runs, as a scheduler may start tasks in any order.
-                calls = self._calls(member, sheets)
-                worst = [worst_usd(member, call) for call in calls]
+                pairs = self._calls(member, sheets)
+                worst = [worst_usd(member, write) for _, write in pairs]
                 self.context.recorder.emit(
                     e.ReviewStarted,
                     seat=member.name,
                     round=self.number,
                     worst_usd=sum_known(worst),
                 )
-                pairs = tuple(zip(sheets, calls, strict=False))
                 group.start_soon(self._seat, member, pairs, name=f"review:{member.name}")
         for member, _ in wave:
             if member.name not in self.settled_seats:
@@ -513,28 +512,28 @@ class _Round:
             return [await self._ask(member, *pairs[0], is_mirrored=member.name in self.second)]
         results = self.results[member.name] = {}
 
-        async def one(turn: int, sheet: Sheet, call: Call) -> None:
-            results[turn] = await self._ask(member, sheet, call, is_mirrored=turn % 2 == 1)
+        async def one(turn: int, sheet: Sheet, write: Callable[[], Call]) -> None:
+            results[turn] = await self._ask(member, sheet, write, is_mirrored=turn % 2 == 1)
 
         async with anyio.create_task_group() as group:
-            for turn, (sheet, call) in enumerate(pairs):
-                group.start_soon(one, turn, sheet, call)
+            for turn, (sheet, write) in enumerate(pairs):
+                group.start_soon(one, turn, sheet, write)
         return [results[turn] for turn in sorted(results)]
 
-    def _calls(self, member: Member, sheets: Sequence[Sheet]) -> list[Call]:
-        """Make one call per sheet with anything to compare."""
+    def _calls(self, member: Member, sheets: Sequence[Sheet]) -> SheetCalls:
+        """Plan one call per sheet with anything to compare."""
         least = 1 if self.procedure.asks_grades else 2
         if not sheets or len(sheets[0].candidates) < least:
             return []
-        return [
-            self.context.call(
-                "review",
-                member,
-                self._messages(member, sheet),
-                review_schema(sheet, self.rubric, holistic=self.procedure.holistic),
-            )
-            for sheet in sheets
-        ]
+        return [(sheet, partial(self._write_call, member, sheet)) for sheet in sheets]
+
+    def _write_call(self, member: Member, sheet: Sheet) -> Call:
+        return self.context.call(
+            "review",
+            member,
+            self._messages(member, sheet),
+            review_schema(sheet, self.rubric, holistic=self.procedure.holistic),
+        )
 
     def _explain_idle(self, member: Member) -> str:
         """Return the reason not to call a reviewer, if any."""
@@ -549,10 +548,10 @@ class _Round:
         )
 
     async def _ask(
-        self, member: Member, sheet: Sheet, call: Call, *, is_mirrored: bool
+        self, member: Member, sheet: Sheet, write: Callable[[], Call], *, is_mirrored: bool
     ) -> _SheetResult:
         """Request one review, and one repair if it lacks something."""
-        result = await self.context.caller.call(member, call)
+        result = await self.context.caller.write_and_call(member, "review", write)
         if not isinstance(result, CallResult):
             return _SheetResult(None, result.reason, (), result.over_budget)
         first = result.reply.text
@@ -560,6 +559,7 @@ class _Round:
         sheet_result = _SheetResult(review, problem, (first,), notes=result.reply.notes)
         if not problem:
             return sheet_result
+        call = write()
         repair = replace(
             call, stage="repair", messages=repair_messages(call.messages, result.text, problem)
         )
@@ -570,7 +570,7 @@ class _Round:
             mirrored=is_mirrored,
             problem=problem,
             reply=first,
-            worst_usd=worst_usd(member, repair),
+            worst_usd=worst_usd(member, lambda: repair),
         )
         result = await self.context.caller.call(member, repair)
         return self._choose_review(sheet_result, result, sheet)

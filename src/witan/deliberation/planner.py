@@ -5,12 +5,12 @@ Adaptive spending orders reviewers, and stops when ballots suffice.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from math import ceil, comb, inf
 from types import MappingProxyType
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from witan.core.ballot import Ballot
 from witan.core.blinding import Sheet, label_map
@@ -237,7 +237,7 @@ def make_plan(
     check_question_reviews(procedure, len(members), len(jury))
     blank_answers = {f"seat {number}": "" for number in range(len(members))}
     blank = _BlankPrompts(blank_answers, procedure, question, tuple(conversation), files)
-    planner = _Planner(tuple(members), tuple(members), procedure, blank, lengths, jury=bool(jury))
+    planner = _Planner(members, members, procedure, blank, lengths, jury=bool(jury))
     reviewers = jury or members
     authors = {seat.name: planner.visible_authors(seat) for seat in reviewers}
     reviews = {n: blank.reviews([*blank_answers][:n]) for n in {*map(len, authors.values())}}
@@ -314,7 +314,7 @@ def plan_reviews(  # noqa: PLR0913 - all but four by name
         Of whom one writes the final answer where every chairman fails.
     """
     blank = _BlankPrompts(answers, procedure, question, tuple(conversation), files)
-    planner = _Planner(tuple(substitutes), (), procedure, blank, TYPICAL)
+    planner = _Planner(substitutes, (), procedure, blank, TYPICAL)
     sheets = [tuple(c for c in answers if c not in own_candidates[juror.name]) for juror in jury]
     reviews = {each: blank.reviews(each) for each in dict.fromkeys(sheets)}
     lines = planner.review_lines(
@@ -336,7 +336,17 @@ def sum_lines(
     return Plan(tuple(lines), repairs, worst, separable, expected_from)
 
 
-@dataclass(frozen=True, slots=True)
+class _Unwritten(NamedTuple):
+    """Answers in a prompt: their number, and tokens of those not yet written.
+
+    `most` is their bound for any reader, and `expected` what their authors usually write.
+    """
+
+    n: int
+    most: int
+    expected: float
+
+
 class _Planner:
     """Plans each seat's calls from blank prompts and longest answers.
 
@@ -352,39 +362,58 @@ class _Planner:
         True if others than the authors review.
     """
 
-    members: tuple[SeatLike, ...]
-    authors: tuple[SeatLike, ...]
-    procedure: Procedure
-    blank: "_BlankPrompts"
-    lengths: Lengths
-    jury: bool = False
+    def __init__(
+        self,
+        members: Sequence[SeatLike],
+        authors: Sequence[SeatLike],
+        procedure: Procedure,
+        blank: "_BlankPrompts",
+        lengths: Lengths,
+        *,
+        jury: bool = False,
+    ) -> None:
+        self._members, self._authors, self._jury = members, authors, jury
+        self._procedure, self._blank, self._lengths = procedure, blank, lengths
+        self._tokens = {
+            author.name: (
+                TOKENIZERS_DIFFER * self._max_tokens(author),
+                lengths.tokens(author.source or author.name, "answer", 0),
+            )
+            for author in authors
+        }
+        self._all_answers = self._unwritten(authors)
 
     def review_lines(self, sizes: Sequence[tuple[SeatLike, Sizes]]) -> list[PlanLine]:
         """Return the reviews of every seat with answers to review, then repairs."""
-        reviewing = [(seat, each) for seat, each in sizes if each]
+        reviewing = [(seat, self._sheet(seat), each) for seat, each in sizes if each]
         reviews = [
             line
-            for seat, each in reviewing
-            for line in self._reviews_of(seat, [size for size, _ in each])
+            for seat, sheet, each in reviewing
+            for line in self._reviews_of(seat, sheet, [size for size, _ in each])
         ]
         return [
-            *self._weigh(reviews, [seat for seat, _ in reviewing]),
-            *(self._repairs(seat, [size for _, size in each]) for seat, each in reviewing),
+            *self._weigh(reviews, [seat for seat, _, _ in reviewing]),
+            *(
+                self._repairs(seat, sheet, [size for _, size in each])
+                for seat, sheet, each in reviewing
+            ),
         ]
 
-    def _reviews_of(self, seat: SeatLike, sizes: Sequence[int]) -> list[PlanLine]:
+    def _reviews_of(
+        self, seat: SeatLike, sheet: _Unwritten, sizes: Sequence[int]
+    ) -> list[PlanLine]:
         """Return a seat's reviews, in a line each if not certain."""
-        if self.procedure.spend != "adaptive":
-            return [self._reviews(seat, sizes)]
-        return [self._reviews(seat, [size]) for size in sizes]
+        if self._procedure.spend != "adaptive":
+            return [self._reviews(seat, sheet, sizes)]
+        return [self._reviews(seat, sheet, [size]) for size in sizes]
 
     def _weigh(self, lines: list[PlanLine], seats: Sequence[SeatLike]) -> list[PlanLine]:
         """Estimate the probability of each review, in asking order."""
-        counting = self.procedure.counting
-        if self.procedure.spend != "adaptive" or not lines:
+        counting = self._procedure.counting
+        if self._procedure.spend != "adaptive" or not lines:
             return lines
-        rho = rho_of(counting.rho, "grades" if self.procedure.asks_grades else "ranks")
-        chances = p_asked(counting.looks, len(self.blank.seats), counting.level, rho / (1 - rho))
+        rho = rho_of(counting.rho, "grades" if self._procedure.asks_grades else "ranks")
+        chances = p_asked(counting.looks, len(self._blank.seats), counting.level, rho / (1 - rho))
         turns = {seat.name: [line for line in lines if line.seat == seat.name] for seat in seats}
         n_turns = max(map(len, turns.values()))
         queue = [turns[seat.name][at] for seat, at in order_sheets(seats, counting, n_turns)]
@@ -395,70 +424,70 @@ class _Planner:
 
     def synthesis_lines(self, chairmen: Sequence[SeatLike]) -> list[PlanLine]:
         """Return the calls for the final answer, if a chairman writes one."""
-        needs_chairman = self.procedure.synthesis and self.procedure.mode != "best"
+        needs_chairman = self._procedure.synthesis and self._procedure.mode != "best"
         return self._synthesis(chairmen) if needs_chairman else []
 
     def answers(self, seat: SeatLike, blank: Sequence[int]) -> PlanLine:
         """Return the answers of a seat, one per round."""
         first, *debates = blank
-        tokens = self._longest_tokens(self.authors)
-        prompts = [first, *(size + tokens for size in debates)]
-        reading = (len(debates), tokens, self._expected_tokens(self.authors))
-        return self._line(seat, "answer", prompts, reading=reading)
+        prompts = [first, *(size + self._all_answers.most for size in debates)]
+        return self._line(seat, "answer", prompts, self._all_answers, n_reading=len(debates))
 
-    def _reviews(self, seat: SeatLike, blank: Sequence[int]) -> PlanLine:
-        authors = self._sheet_authors(seat)
-        tokens = self._longest_tokens(authors)
-        reading = (len(blank), tokens, self._expected_tokens(authors))
-        prompts = [size + tokens for size in blank]
-        return self._line(seat, "review", prompts, unwritten=tokens, reading=reading)
+    def _reviews(self, seat: SeatLike, sheet: _Unwritten, blank: Sequence[int]) -> PlanLine:
+        prompts = [size + sheet.most for size in blank]
+        return self._line(
+            seat, "review", prompts, sheet, n_reading=len(blank), unwritten=sheet.most
+        )
 
-    def _repairs(self, seat: SeatLike, blank: Sequence[int]) -> PlanLine:
-        tokens = self._longest_tokens(self._sheet_authors(seat)) + self._repeated_tokens(seat)
+    def _repairs(self, seat: SeatLike, sheet: _Unwritten, blank: Sequence[int]) -> PlanLine:
+        tokens = sheet.most + self._repeated_tokens(seat)
         prompts = [size + tokens for size in blank]
-        return self._line(seat, "repair", prompts, unwritten=tokens, if_needed=True)
+        return self._line(seat, "repair", prompts, sheet, unwritten=tokens, if_needed=True)
 
     def visible_authors(self, seat: SeatLike) -> list[SeatLike]:
         """Return the authors of the answers on a reviewer's sheet."""
-        if not self.authors:
+        if not self._authors:
             return []
-        if self.jury:
-            return [author for author in self.authors if not is_author(seat, author)]
-        sees_all = self.procedure.self_review
-        return [other for other in self.authors if sees_all or other.name != seat.name]
+        if self._jury:
+            return [author for author in self._authors if not is_author(seat, author)]
+        sees_all = self._procedure.self_review
+        return [other for other in self._authors if sees_all or other.name != seat.name]
 
-    def _sheet_authors(self, seat: SeatLike) -> list[SeatLike]:
-        """Return a sheet's authors; of pairs the two that may write most."""
+    def _sheet(self, seat: SeatLike) -> _Unwritten:
+        """Measure the answers of a sheet; of pairs the two that may be longest."""
         authors = self.visible_authors(seat)
-        if self.procedure.pairs is None:
-            return authors
-        return sorted(authors, key=self._max_tokens, reverse=True)[:2]
+        if self._procedure.pairs is not None:
+            authors = sorted(authors, key=self._max_tokens, reverse=True)[:2]
+        return self._unwritten(authors)
+
+    def _unwritten(self, authors: Collection[SeatLike]) -> _Unwritten:
+        if not self._authors:
+            n_texts = len(self._blank.texts)
+            return _Unwritten(n_texts if self._procedure.pairs is None else min(n_texts, 2), 0, 0.0)
+        tokens = [self._tokens[author.name] for author in authors]
+        return _Unwritten(
+            len(authors),
+            sum(most for most, _ in tokens),
+            sum((expected for _, expected in tokens), 0.0),
+        )
 
     def _synthesis(self, chairmen: Sequence[SeatLike]) -> list[PlanLine]:
         """Return every chairman, then the dearest member; only the first is certain."""
-        tokens = self._longest_tokens(self.authors)
-        blank, repair = self.blank.synthesis()
-        size, unwritten = blank + tokens, tokens + self.blank.standings()
-        reading = (1, tokens, self._expected_tokens(self.authors))
-        lines = [
-            self._line(seat, "synthesis", [size], unwritten=unwritten, reading=reading)
-            for seat in chairmen
-        ]
+        answers = self._all_answers
+        blank, repair = self._blank.synthesis()
+        size, unwritten = blank + answers.most, answers.most + self._blank.standings()
         names = {seat.name for seat in chairmen}
-        others = [
-            self._line(seat, "synthesis", [size], unwritten=unwritten, reading=reading)
-            for seat in self.members
-            if seat.name not in names
+        others = [seat for seat in self._members if seat.name not in names]
+        dearest = max(others, key=lambda seat: self._worst_usd(seat, size), default=None)
+        seats = chairmen if dearest is None else [*chairmen, dearest]
+        chain = [
+            self._line(seat, "synthesis", [size], answers, n_reading=1, unwritten=unwritten)
+            for seat in seats
         ]
-        dearest = max(
-            others, key=lambda line: inf if line.worst_usd is None else line.worst_usd, default=None
-        )
-        chain = lines if dearest is None else [*lines, dearest]
         if repair is not None:
-            seats = {seat.name: seat for seat in (*self.members, *chairmen)}
             chain += [
-                self._line(seats[line.seat], "synthesis", [repair + tokens], unwritten=unwritten)
-                for line in chain
+                self._line(seat, "synthesis", [repair + answers.most], answers, unwritten=unwritten)
+                for seat in seats
             ]
         return [chain[0], *(replace(line, if_needed=True) for line in chain[1:])]
 
@@ -467,43 +496,39 @@ class _Planner:
         seat: SeatLike,
         stage: Stage,
         prompts: Sequence[int],
+        answers: _Unwritten,
         *,
+        n_reading: int = 0,
         unwritten: int = 0,
-        reading: tuple[int, int, float] = (0, 0, 0.0),
         if_needed: bool = False,
     ) -> PlanLine:
         """Plan the calls of one seat, one for each prompt.
 
         Parameters
         ----------
+        answers
+            The answers that its prompts contain.
+        n_reading
+            Number of prompts with unwritten answers.
         unwritten
             Most tokens of the shortest prompt that are not yet written.
-        reading
-            Number of prompts with unwritten answers; the most and the expected tokens of these.
         """
-        system_text, longest = seat.options.system, self._max_tokens(seat)
-        system = 0
-        if system_text is not None:
-            system = most_input_tokens([Message("system", system_text)]) - most_input_tokens([])
-        input_tokens = sum(prompts) + len(prompts) * system
-        output_tokens = len(prompts) * longest
-        worst = None if seat.price is None else seat.price.of(input_tokens, output_tokens)
-        least_usd = expected = None
-        if seat.price is not None:
-            n, most, likely = reading
-            known_tokens = (input_tokens - n * most) / BYTES_A_TOKEN
-            n_judged = len(self.visible_authors(seat)) if self.authors else len(self.blank.texts)
-            if self.procedure.pairs is not None:
-                n_judged = min(n_judged, 2)
-            reply = self.lengths.tokens(seat.source or seat.name, stage, n_judged)
+        calls, longest, price = len(prompts), self._max_tokens(seat), seat.price
+        input_tokens, output_tokens = _input_tokens(seat, prompts), calls * longest
+        worst = least_usd = expected = None
+        if price is not None:
+            worst = price.of(input_tokens, output_tokens)
+            known_tokens = (input_tokens - n_reading * answers.most) / BYTES_A_TOKEN
+            reply = self._lengths.tokens(seat.source or seat.name, stage, answers.n)
             reply = min(reply, longest)
-            expected = seat.price.of(round(known_tokens + n * likely), round(len(prompts) * reply))
-            shortest = min(prompts) - unwritten + system
-            least_usd = seat.price.of(shortest, longest)
+            likely_tokens = round(known_tokens + n_reading * answers.expected)
+            expected = price.of(likely_tokens, round(calls * reply))
+            shortest = _input_tokens(seat, [min(prompts)]) - unwritten
+            least_usd = price.of(shortest, longest)
         return PlanLine(
             seat.name,
             stage,
-            len(prompts),
+            calls,
             input_tokens,
             output_tokens,
             worst,
@@ -512,12 +537,10 @@ class _Planner:
             expected,
         )
 
-    def _expected_tokens(self, authors: Iterable[SeatLike]) -> float:
-        tokens = (self.lengths.tokens(a.source or a.name, "answer", 0) for a in authors)
-        return sum(tokens, 0.0)
-
-    def _longest_tokens(self, authors: Iterable[SeatLike]) -> int:
-        return TOKENIZERS_DIFFER * sum(self._max_tokens(author) for author in authors)
+    def _worst_usd(self, seat: SeatLike, size: int) -> float:
+        if seat.price is None:
+            return inf
+        return seat.price.of(_input_tokens(seat, [size]), self._max_tokens(seat))
 
     def _repeated_tokens(self, seat: SeatLike) -> int:
         """Maximum tokens of a seat's own review, repeated in its repair.
@@ -529,7 +552,15 @@ class _Planner:
 
     def _max_tokens(self, seat: SeatLike) -> int:
         own_limit = seat.options.max_tokens
-        return self.procedure.limits.max_tokens if own_limit is None else own_limit
+        return self._procedure.limits.max_tokens if own_limit is None else own_limit
+
+
+def _input_tokens(seat: SeatLike, prompts: Sequence[int]) -> int:
+    """Return the most tokens of these prompts to a seat, system texts included."""
+    if seat.options.system is None:
+        return sum(prompts)
+    system = most_input_tokens([Message("system", seat.options.system)]) - most_input_tokens([])
+    return sum(prompts) + len(prompts) * system
 
 
 @dataclass(frozen=True, slots=True)

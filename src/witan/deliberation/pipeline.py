@@ -52,7 +52,8 @@ async def answer(context: SessionContext) -> dict[str, str]:
     if context.opening.answers:
         return {each.seat: each.text for each in context.opening.answers}
     verdict = context.procedure.mode == "verdict"
-    nonce = draw_nonce((context.opening.seed, ANSWER_FENCES))
+    # Only files are fenced here.
+    nonce = draw_nonce((context.opening.seed, ANSWER_FENCES)) if context.opening.files else ""
 
     def first_prompt(member: Member) -> tuple[Message, ...]:
         return answer_messages(

@@ -453,7 +453,7 @@ def read_review(
         problem = f"has {len(reply):,} characters, more than the {LONGEST_REPLY:,} that are read"
         raise InvalidBallot(sheet.reviewer, problem)
     data = parse_json(reply)
-    if isinstance(data, Mapping) and _matches_schema(data, sheet, form, holistic=holistic):
+    if isinstance(data, dict) and _matches_schema(data, sheet, form, holistic=holistic):
         _refuse_ambiguous(data, sheet)
         return Review(_ballot(form.read_exactly(data), sheet, session, roster), "schema")
     reading = _read_tolerantly(reply, sheet, form)
@@ -480,7 +480,7 @@ def _drop_illegible(grades: Grades) -> Grades:
     """Drop unreadable grades: "n/a" counts as no grade."""
     legible: dict[str, Grade | Mapping[str, Grade]] = {}
     for name, raw in grades.items():
-        if not isinstance(raw, Mapping):
+        if not isinstance(raw, dict):
             if read_grade(raw) is not None:
                 legible[name] = raw
         elif set(map(type, raw.values())) == {int}:  # as nearly all are
@@ -507,14 +507,14 @@ def _matches_schema(
         return False
     if not form.criteria:
         return grades is None
-    if not isinstance(grades, Mapping) or sorted(grades) != sorted(sheet.labels):
+    if not isinstance(grades, dict) or sorted(grades) != sorted(sheet.labels):
         return False
     names = {name for name in form.criteria.values() if holistic or name != HOLISTIC}
     return all(_grades_match_schema(raw, names) for raw in grades.values())
 
 
 def _grades_match_schema(raw: object, names: set[str]) -> bool:
-    if not isinstance(raw, Mapping):
+    if not isinstance(raw, dict):
         return names == {HOLISTIC} and _is_native_grade(raw)
     return raw.keys() == names and all(map(_is_native_grade, raw.values()))
 

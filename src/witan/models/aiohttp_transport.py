@@ -4,9 +4,9 @@ import asyncio
 import io
 import re
 import ssl
-from collections.abc import AsyncIterator, Collection, Iterable
+from collections.abc import AsyncIterator, Awaitable, Collection, Coroutine, Iterable
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import httpx2
@@ -87,13 +87,13 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
             reply.status, headers=reply.raw_headers, stream=reply, request=request
         )
 
-    async def post(self, post: "Post") -> "_Body":
+    def post(self, post: "Post") -> "Awaitable[_Body]":
         """Make a call whose headers are complete; return after those of its reply."""
         url, headers = _prepare(post.target)
         if post.headers:
             headers = headers.copy()
             headers.extend(_check_headers(post.headers.items()))
-        return await self._send("POST", url, headers, post.body)
+        return self._send("POST", url, headers, post.body)
 
     async def _send(
         self,
@@ -134,9 +134,9 @@ class _Response(aiohttp.ClientResponse):
 
     protocol: "ResponseHandler | None" = None
 
-    async def start(self, connection: "Connection") -> aiohttp.ClientResponse:
+    def start(self, connection: "Connection") -> Coroutine[Any, Any, aiohttp.ClientResponse]:
         self.protocol = connection.protocol
-        return await super().start(connection)
+        return super().start(connection)
 
 
 class _Body(httpx2.AsyncByteStream):

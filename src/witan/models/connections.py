@@ -162,9 +162,9 @@ class Connections:
         finally:
             await server.give_back(client)
 
-    async def post(self, url: str, post: Post) -> HttpReply:
+    def post(self, url: str, post: Post) -> Awaitable[HttpReply]:
         """Call a URL's server; return the reply, to be closed by the caller."""
-        return await self._server(url).post(post)
+        return self._server(url).post(post)
 
     async def prepare(self, url: str) -> None:
         """Import libraries and make the client for a URL's server."""

@@ -7,7 +7,7 @@ import socket
 import ssl
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import aclosing, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -602,10 +602,13 @@ class OpenAICompatible:
         reading = CompletionReader(self._name, self._endpoint.redact, hear)
         post = self._endpoint.post(_write_json(dialect.body(self._model, call)))
         try:
-            async with aclosing(await self._connections.post(self._endpoint.url, post)) as reply:
+            reply = await self._connections.post(self._endpoint.url, post)
+            try:
                 if not 200 <= reply.status < 300:
                     return await self._refusal(reply)
                 await _read_body(reply, reading)
+            finally:
+                await reply.aclose()
         except httpx2.HTTPError as error:
             if not reading.is_finished:
                 failure = broken_connection(error, self._endpoint.url)

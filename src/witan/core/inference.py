@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,15 +117,14 @@ def beliefs(
     if not can_tell.any():
         return Beliefs(p_beats, p_best)
     freedom = uncertainty.belief_df
-    pattern, beyond = fit.pattern, np.zeros((1, *fit.inverses.shape[1:]))
+    pattern, covariances = fit.pattern, [None] if others is None else [*others.inverses]
     if others is not None:
-        beyond = others.inverses
-        pattern = pattern * len(beyond) + others.pattern
+        pattern = pattern * len(covariances) + others.pattern
     for number in sorted(set(pattern[can_tell].tolist())):
         for df in set(freedom[(pattern == number) & can_tell].tolist()):
             chosen = np.flatnonzero((pattern == number) & can_tell & (freedom == df))
-            own, extra = divmod(number, len(beyond))
-            posterior = _Posterior(uncertainty, own, chosen, df, among, beyond[extra])
+            own, extra = divmod(number, len(covariances))
+            posterior = _Posterior(uncertainty, own, chosen, df, among, covariances[extra])
             p_beats[:, :, chosen] = posterior.p_beats(enough[:, chosen])
             p_best[:, chosen] = posterior.p_best(enough[:, chosen] & eligible[:, chosen])
     return Beliefs(p_beats, p_best)
@@ -135,7 +135,7 @@ class _Posterior:
 
     Parameters of the mixture over L ratios: `weight` (L, S), `tau2` (L, S), and in the directions
     that the ballots compare `shrink` (r, L), `spread` (r, L); `beyond` (C, C) is the covariance of
-    the other reviewers' fit, 0 for the effects themselves.
+    the other reviewers' fit, None for the effects themselves.
     """
 
     def __init__(  # noqa: PLR0917 - what one call of `beliefs` takes apart
@@ -145,7 +145,7 @@ class _Posterior:
         sessions: NDArray[np.intp],
         df: float,
         among: Floats | None,
-        beyond: Floats,
+        beyond: Floats | None,
     ) -> None:
         fit, self.beyond = uncertainty.fit, beyond
         self.components, self.covariance = fit.components[number], fit.inverses[number]
@@ -156,7 +156,8 @@ class _Posterior:
             grid = rank_ratios(n_candidates)
         else:
             grid = quality_ratios(n_candidates) if among is None else among
-        self.effects = np.nan_to_num(fit.effects[:, sessions])
+        effects = fit.effects[:, sessions]
+        self.effects = np.where(np.isnan(effects), 0.0, effects)
         noise, axes = _directions(self.covariance.tobytes(), len(self.covariance))
         compared = noise > 1e-10 * max(float(noise[-1]), 1e-300)
         self.noise, self.axes = noise[compared], axes[:, compared]
@@ -185,13 +186,13 @@ class _Posterior:
         first, second = pair_indices(n_candidates)
         joined = (self.components[first] == self.components[second]) & (self.components[first] >= 0)
         first, second = first[joined], second[joined]
-        across, own = self.axes[first] - self.axes[second], np.diagonal(self.beyond)
-        beyond = own[first] + own[second] - 2 * self.beyond[first, second]
+        across = self.axes[first] - self.axes[second]
         above: Floats = np.zeros((len(first), self.effects.shape[1]))
-        spreads, step = (
-            (across**2 @ self.spread).T + beyond,
-            max(1, POINTS_AT_ONCE // max(above.size, 1)),
-        )
+        spreads = (across**2 @ self.spread).T
+        if self.beyond is not None:
+            own = np.diagonal(self.beyond)
+            spreads = spreads + (own[first] + own[second] - 2 * self.beyond[first, second])
+        step = max(1, POINTS_AT_ONCE // max(above.size, 1))
         for start in range(0, len(self.weight), step):
             some = slice(start, start + step)
             shrink = self.shrink[:, some]
@@ -221,14 +222,24 @@ class _Posterior:
             axis=0
         )
         known = highest == lowest
-        # Where all directions are known equally well, drawing is one multiplication.
-        even = len(self.noise) > 0 and np.ptp(self.noise) <= LEVEL * self.noise[0]
-        even = even and (self.components == 0).all()
-        more = self.axes.T @ self.beyond @ self.axes
-        added = float(np.trace(more)) / max(len(more), 1)
-        even = even and np.abs(more - added * np.eye(len(more))).max(initial=0.0) <= LEVEL * added
-        shares = self._even_shares(eligible, added) if even else self._shares(eligible)
+        added = self._even_noise()
+        shares = self._shares(eligible) if added is None else self._even_shares(eligible, added)
         return np.where(eligible & known, self._equalise(shares, eligible), np.nan)
+
+    def _even_noise(self) -> float | None:
+        """Find what `beyond` adds to every direction, if all are known equally well.
+
+        Then drawing is one multiplication. None: they are not.
+        """
+        even = len(self.noise) > 0 and self.noise[-1] - self.noise[0] <= LEVEL * self.noise[0]
+        if not even or (self.components != 0).any():
+            return None
+        if self.beyond is None:
+            return 0.0
+        more = self.axes.T @ self.beyond @ self.axes
+        added = float(np.trace(more)) / len(more)
+        is_even = np.abs(more - added * np.eye(len(more))).max() <= LEVEL * added
+        return added if is_even else None
 
     def _blocks(self, n_points: int) -> Iterator[tuple[slice, Callable[[Floats], Floats]]]:
         """Yield some sessions at a time with a function spreading values.
@@ -239,13 +250,15 @@ class _Posterior:
         """
         bounds = np.rint(np.cumsum(self.weight, axis=0) * n_points).astype(np.intp)
         bounds[-1] = n_points
-        n_each = np.diff(bounds, axis=0, prepend=0).T
+        n_each = bounds.T.copy()
+        n_each[:, 1:] -= bounds[:-1].T
         step = max(1, POINTS_AT_ONCE // n_points)
         for start in range(0, len(n_each), step):
             some = slice(start, start + step)
             counts = n_each[some].ravel()
 
-            def spread_out(values: Floats, counts: NDArray[np.intp] = counts) -> Floats:
+            # Quoted: the types would be built anew every time.
+            def spread_out(values: "Floats", counts: "NDArray[np.intp]" = counts) -> "Floats":
                 return np.repeat(values.T.ravel(), counts).reshape(-1, n_points)
 
             yield some, spread_out
@@ -290,7 +303,7 @@ class _Posterior:
     def _root(self, spread: Floats) -> Floats:
         """Symmetric root of a covariance: the same whatever eigenvectors a library chooses."""
         values, vectors = spread, self.axes
-        if self.beyond.any():
+        if self.beyond is not None and self.beyond.any():
             values, vectors = np.linalg.eigh((vectors * values) @ vectors.T + self.beyond)
         root: Floats = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
         return root
@@ -305,7 +318,7 @@ class _Posterior:
         if near.sum() == len(shares):  # none but oneself: nothing is to be equalised
             return shares
         levelled = shares.copy()
-        covariance = self.covariance + self.beyond
+        covariance = self.covariance if self.beyond is None else self.covariance + self.beyond
         exchangeable = _exchangeable(covariance.tobytes(), len(covariance))
         for c in range(len(shares)):
             alike = np.abs(self.effects - self.effects[c]) <= ALIKE * scale
@@ -462,9 +475,13 @@ class FittedSessions:
     rho: float | None
     places: NDArray[np.intp] | None = None
 
-    def places_of(self, n_candidates: int) -> NDArray[np.intp]:
-        """The row that speaks for each candidate."""
-        return np.arange(n_candidates) if self.places is None else self.places
+    def of_candidates(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """The row that speaks for each candidate, (C, …)."""
+        return rows if self.places is None else rows[self.places]
+
+    def of_pairs(self, cells: NDArray[Any]) -> NDArray[Any]:
+        """The cell that speaks for each pair of candidates, (C, C, …)."""
+        return cells if self.places is None else cells[np.ix_(self.places, self.places)]
 
 
 @dataclass(frozen=True)  # without slots: beliefs are stored once they are read
@@ -508,14 +525,16 @@ class Inference:
         shape = self.effects.shape
         whole = Beliefs(np.full((shape[0], *shape), np.nan), np.full(shape, np.nan))
         for part, excluded in self.parts:
-            places = part.places_of(len(excluded))
-            eligible = np.ones_like(part.uncertainty.votes, dtype=np.bool_)
-            for candidate, place in enumerate(places):
-                eligible[place] &= ~excluded[candidate]
+            eligible, places = ~excluded, part.places
+            if places is not None:
+                eligible = np.ones_like(part.uncertainty.votes, dtype=np.bool_)
+                np.logical_and.at(eligible, places, ~excluded)
             posterior = beliefs(part.uncertainty, eligible, ratios(part.prior))
-            copies = np.bincount(places)[places]
-            whole.p_beats[:, :, part.columns] = posterior.p_beats[np.ix_(places, places)]
-            whole.p_best[:, part.columns] = posterior.p_best[places] / copies[:, np.newaxis]
+            p_best = part.of_candidates(posterior.p_best)
+            if places is not None:  # copies of an answer share its chance
+                p_best = p_best / np.bincount(places)[places][:, np.newaxis]
+            whole.p_beats[:, :, part.columns] = part.of_pairs(posterior.p_beats)
+            whole.p_best[:, part.columns] = p_best
         return whole
 
     @classmethod
@@ -566,16 +585,15 @@ def infer(counted: BatchCount) -> Inference:
 
 def _fill(blocks: Inference, part: FittedSessions, settings: Settings) -> None:
     at, uncertainty = part.columns, part.uncertainty
-    places = part.places_of(len(blocks.effects))
     level = settings.level
     if settings.looks:
         level = look_level(level, settings.looks, float(uncertainty.shared_variance.min()))
     for column in at:
         blocks.units[column], blocks.priors[column] = part.unit, part.prior
     blocks.rho[at] = np.nan if part.rho is None else part.rho
-    blocks.effects[:, at] = uncertainty.fit.effects[places]
-    blocks.std_errors[:, at] = uncertainty.std_errors()[places]
-    blocks.separation_mask[:, :, at] = uncertainty.separate_pairs(level)[np.ix_(places, places)]
+    blocks.effects[:, at] = part.of_candidates(uncertainty.fit.effects)
+    blocks.std_errors[:, at] = part.of_candidates(uncertainty.std_errors())
+    blocks.separation_mask[:, :, at] = part.of_pairs(uncertainty.separate_pairs(level))
     blocks.df[at] = uncertainty.df
     blocks.can_tell[at] = uncertainty.can_tell
     highest = uncertainty.fit.components.max(axis=1, initial=0)

@@ -287,25 +287,35 @@ def _patterns(
     mask: NDArray[np.bool_], weights: Floats | None
 ) -> tuple[Floats, NDArray[np.integer[Any]], Floats, NDArray[np.integer[Any]]]:
     """Laplacian inverses, components and residual freedom per distinct pattern of cells."""
-    n_reviewers, n_candidates, n_sessions = mask.shape
-    packed = np.packbits(mask.reshape(n_reviewers * n_candidates, n_sessions), axis=0)
-    if weights is not None:
-        raw = np.ascontiguousarray(weights.T, dtype=np.float64).view(np.uint8)
-        packed = np.concatenate([packed, raw.reshape(n_sessions, -1).T])
-    if n_sessions and (packed == packed[:, :1]).all():
-        first, pattern = np.zeros(1, dtype=np.intp), np.zeros(n_sessions, dtype=np.intp)
-    else:
-        keys = np.ascontiguousarray(packed.T).view(np.dtype((np.void, packed.shape[0]))).ravel()
-        _, first, pattern = np.unique(keys, return_index=True, return_inverse=True)
-    cells = np.ascontiguousarray(mask[:, :, first].transpose(2, 0, 1))
+    first, pattern = _distinct(mask, weights)
+    cells = mask.transpose(2, 0, 1)[first]
     mass = np.ones(cells.shape[:2])
     if weights is not None:
-        mass = weights[:, first].T.astype(np.float64)
+        mass = weights.T[first].astype(np.float64)
     if cells.size <= REMEMBERED_CELLS:
         inverses, components, freedom = _solve_cached(cells.tobytes(), mass.tobytes(), cells.shape)
     else:
         inverses, components, freedom = _solve(cells, mass)
     return inverses, components, freedom, pattern
+
+
+def _distinct(
+    mask: NDArray[np.bool_], weights: Floats | None
+) -> tuple[NDArray[np.intp], NDArray[np.integer[Any]]]:
+    """Find the first session of each distinct pattern, and each session's pattern."""
+    n_reviewers, n_candidates, n_sessions = mask.shape
+    alone = np.zeros(1, dtype=np.intp)
+    if n_sessions == 1:
+        return alone, alone
+    packed = np.packbits(mask.reshape(n_reviewers * n_candidates, n_sessions), axis=0)
+    if weights is not None:
+        raw = np.ascontiguousarray(weights.T, dtype=np.float64).view(np.uint8)
+        packed = np.concatenate([packed, raw.reshape(n_sessions, -1).T])
+    if n_sessions and (packed == packed[:, :1]).all():
+        return alone, np.zeros(n_sessions, dtype=np.intp)
+    keys = np.ascontiguousarray(packed.T).view(np.dtype((np.void, packed.shape[0]))).ravel()
+    _, first, pattern = np.unique(keys, return_index=True, return_inverse=True)
+    return first, pattern
 
 
 @lru_cache(maxsize=256)

@@ -6,6 +6,7 @@ same answers, would hardly show the reverse. Probabilities come from `witan.core
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,7 @@ class PairEvidence:
         return cls(variances, n, unanimous)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: what several ask for is stored once it is read
 class Uncertainty:
     """The fits of S sessions, with prior and shared error if any.
 
@@ -177,13 +178,13 @@ class Uncertainty:
             prior_df=0.0 if public is None else public.noise_df,
         )
 
-    @property
+    @cached_property
     def enough_votes(self) -> NDArray[np.bool_]:
         """Candidates with two votes, shape (C, S)."""
         enough: NDArray[np.bool_] = self.votes >= MIN_VOTES
         return enough
 
-    @property
+    @cached_property
     def can_tell(self) -> NDArray[np.bool_]:
         """Sessions with freedom and votes enough to separate a pair, shape (S,)."""
         return np.asarray((self.df >= MIN_DF) & (self.enough_votes.sum(axis=0) >= 2))
@@ -204,7 +205,7 @@ class Uncertainty:
         What all reviewers of a unanimous pair get wrong is a share of its own moderated noise, n/2
         times the variance of its difference.
         """
-        factors = np.moveaxis(self.fit.variance_factors()[self.fit.pattern], 0, 2)
+        factors = self.fit.variance_factors()[self.fit.pattern].transpose(1, 2, 0)
         own = self._noise_of_pairs() * factors
         noise = self.variance
         if self.pairs is not None:
@@ -237,24 +238,27 @@ class Uncertainty:
             return self.variance
         known = self.prior_df * self.prior_variance
         residual = np.maximum(self.df * self.variance - known, 0.0)
-        n_candidates = np.maximum((self.votes > 0).sum(axis=0), 2)
-        alone = (known + residual * 2 / n_candidates) / self._df_alone()
+        alone = (known + residual * 2 / self._n_candidates) / self._df_alone
         alone = np.fmax(alone, self.variance)
         return np.where(self.pairs.n_ballots < MIN_VOTES, alone, self.variance)
 
+    @cached_property
+    def _n_candidates(self) -> NDArray[np.integer[Any]]:
+        """Candidates with votes, at least two, (S,)."""
+        return np.asarray(np.maximum((self.votes > 0).sum(axis=0), 2))
+
+    @cached_property
     def _df_alone(self) -> Floats:
         """Degrees of freedom of a pair on fewer than two ballots, (S,)."""
-        n_candidates = np.maximum((self.votes > 0).sum(axis=0), 2)
-        share: Floats = np.maximum(self.df - self.prior_df, 0.0) * 2 / n_candidates
+        share: Floats = np.maximum(self.df - self.prior_df, 0.0) * 2 / self._n_candidates
         return self.prior_df + share
 
     def _by_pair(self, function: Callable[[Floats], Floats]) -> Floats:
         """Apply a function of degrees of freedom to those of each contrast."""
-        usual = function(self.df)
         if self.pairs is None or not self.prior_df:
-            return usual
-        prior_alone = function(np.minimum(self.prior_df, self.df))
-        share = function(np.minimum(self._df_alone(), self.df))
+            return function(self.df)
+        share, least = (np.minimum(df, self.df) for df in (self._df_alone, self.prior_df))
+        usual, share, prior_alone = function(np.array([self.df, share, least]))
         alone = np.where(self.pairs.n_ballots < MIN_VOTES, share, usual)
         return np.where(self.pairs.is_unanimous, prior_alone, alone)
 

@@ -258,31 +258,6 @@ def _blank_row(n_seats: int) -> Vote:
     )
 
 
-def gradable(profile: Profile) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Sessions decidable by grades, shape (S,) each.
-
-    Returns
-    -------
-    enough
-        At least two ballots grade at least two candidates, and not all of these are flat.
-    all_graded
-        Moreover every ballot that ranks two candidates grades two.
-    """
-    graded = profile.grade_mask
-    two = graded.sum(axis=1) >= 2
-    if profile.weights is not None:
-        two &= profile.weights > 0
-    if profile.grades is None:
-        flat = np.ones(two.shape, dtype=np.bool_)
-    else:
-        low = np.where(graded, profile.grades, np.inf).min(axis=1, initial=np.inf)
-        high = np.where(graded, profile.grades, -np.inf).max(axis=1, initial=-np.inf)
-        flat = ~(high > low)
-    enough = (two.sum(axis=0) >= 2) & (two & ~flat).any(axis=0)
-    missing = (profile.rank_mask.sum(axis=1) >= 2) & ~two
-    return enough, enough & ~missing.any(axis=0)
-
-
 def opinion_rows(electorate: Electorate) -> Floats:
     """Arrange paired opinions as one row per reviewer and connected group.
 
@@ -420,6 +395,7 @@ def count(
     fits = None
     if profile.n_reviewers and not over_time:
         fits = fits_of(electorates, profile, rule, of_grades=scores.fit, cache=known_fits)
+    n_votes = votes(profile, rule)
     counted = BatchCount(
         rule=rule,
         settings=settings,
@@ -428,8 +404,8 @@ def count(
         scores=scores,
         placing=placing,
         matchups=matchups(profile.unscale_weights()),
-        votes=votes(profile, rule),
-        worth=worth(profile, rule),
+        votes=n_votes,
+        worth=worth(profile, rule, n_votes),
         wins=first_places(profile),
         fits=fits,
         check_wanted=check_wanted,
@@ -481,7 +457,7 @@ def fits_of(
     `of_grades` is the fit of the grades, where it has been made already; `cache` has all fits by
     the sessions that go by grades.
     """
-    enough, all_graded = gradable(profile)
+    enough, all_graded = profile.gradable
     by_grades = enough if rule.needs == "grades" else all_graded
     if cache is not None and by_grades.tobytes() in cache:
         return cache[by_grades.tobytes()]

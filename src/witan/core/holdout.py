@@ -22,7 +22,6 @@ from witan.core.counting import (
     GoOn,
     fits_of,
     forever,
-    gradable,
     group_by_shape,
     normalise_weights,
     opinion_rows,
@@ -576,7 +575,7 @@ def _compare(draw: _Draw, settings: Settings, sums: "_Sums") -> None:
         evidence = _Evidence(draw.panel.fit(), votes, "ranks", paired=True)
         _add(draw, evidence, others, settings, sums)
         return
-    enough, _ = gradable(draw.panel)
+    enough, _ = draw.panel.gradable
     units: tuple[tuple[Unit, NDArray[np.bool_]], ...] = (("grades", enough), ("ranks", ~enough))
     for unit, rows in units:
         if not rows.any():

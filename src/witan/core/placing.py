@@ -139,7 +139,7 @@ def _flips(
     per_call = max(1, CELLS_AT_ONCE // (profile.places[..., 0].size * actions.shape[1]))
     for start in range(0, len(sessions), per_call):
         some = sessions[start : start + per_call]
-        origin = np.tile(some, actions.shape[1])
+        origin = np.concatenate([some] * actions.shape[1])
         recount = _recounts(profile, some, actions)
         unchanged = (decide(recount, origin) == leads[:, origin]).all(axis=0)
         flipped[start : start + per_call] = ~unchanged.reshape(-1, len(some)).all(axis=0)
@@ -184,11 +184,12 @@ def _upper_bound(
 def _recounts(
     profile: Profile, sessions: NDArray[np.integer[Any]], actions: NDArray[np.int8]
 ) -> Profile:
-    """Repeat every session under each column of actions (R, V).
+    """Repeat sessions, in order, under each column of actions (R, V).
 
     All sessions under the first column come first.
     """
-    base, n_columns = profile.take(sessions), actions.shape[1]
+    n_columns, is_whole = actions.shape[1], len(sessions) == profile.n_sessions
+    base = profile if is_whole else profile.take(sessions)
     lengths = base.rank_mask.sum(axis=1) if base.lengths is None else base.lengths
     mirrored = (2 * (lengths[:, np.newaxis] + 1) - base.places).astype(base.places.dtype)
     mirrored[~base.rank_mask] = 0
@@ -257,15 +258,14 @@ def votes(profile: Profile, rule: Rule) -> NDArray[np.integer[Any]]:
     return counted
 
 
-def worth(profile: Profile, rule: Rule) -> NDArray[Any]:
-    """Convert each candidate's votes into equal votes, (C, S): (Σw)² / Σw².
+def worth(profile: Profile, rule: Rule, n_votes: NDArray[Any]) -> NDArray[Any]:
+    """Convert each candidate's `votes` into equal votes, (C, S): (Σw)² / Σw².
 
     Source: Kish, Survey Sampling, 1965, section 11.7.
     """
-    says = _says(profile, rule)
     if profile.weights is None:
-        return np.asarray(says.sum(axis=0))
-    weights = says * profile.weights[:, np.newaxis]
+        return n_votes
+    weights = _says(profile, rule) * profile.weights[:, np.newaxis]
     square = (weights**2).sum(axis=0)
     return np.asarray(weights.sum(axis=0) ** 2 / np.where(square > 0, square, 1.0))
 

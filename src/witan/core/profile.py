@@ -184,6 +184,28 @@ class Profile:
         graded: NDArray[np.bool_] = self.grades > 0 if whole else ~np.isnan(self.grades)
         return graded
 
+    @cached_property
+    def gradable(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Sessions decidable by grades, shape (S,) each.
+
+        First those in which two ballots or more grade two candidates or more, and not all of these
+        are flat; then those of them in which every ballot that ranks two candidates grades two.
+        """
+        graded, grades = self.grade_mask, self.grades
+        two = graded.sum(axis=1) >= 2
+        if self.weights is not None:
+            two &= self.weights > 0
+        if grades is None:
+            varied = np.zeros(two.shape, dtype=np.bool_)
+        else:
+            whole = grades.dtype.kind in "iu"
+            least, most = (0, np.iinfo(grades.dtype).max) if whole else (-np.inf, np.inf)
+            low = np.where(graded, grades, most).min(axis=1, initial=most)
+            varied = np.where(graded, grades, least).max(axis=1, initial=least) > low
+        enough = (two.sum(axis=0) >= 2) & (two & varied).any(axis=0)
+        missing = (self.rank_mask.sum(axis=1) >= 2) & ~two
+        return enough, enough & ~missing.any(axis=0)
+
     def mask_weighed(self, cells: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Drop cells, (R, C, S), of ballots without weight."""
         return cells if self.weights is None else cells & (self.weights > 0)[:, np.newaxis]

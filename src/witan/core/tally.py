@@ -18,7 +18,6 @@ from witan.core.counting import (
     GoOn,
     count,
     forever,
-    gradable,
     group_by_shape,
     stack,
     timeline,
@@ -386,7 +385,7 @@ def _group_by_rule(
     if settings.rule != AUTO:
         yield Task(settings.rule, "asked for", numbers, profile)
         return
-    enough, _ = gradable(profile)
+    enough, _ = profile.gradable
     for rule, why, chosen in (
         ("calibrated", AUTO_GRADES, enough),
         ("borda", AUTO_RANKS, ~enough),

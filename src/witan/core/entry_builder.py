@@ -25,7 +25,6 @@ from witan.core.counting import (
     stack,
 )
 from witan.core.outcome import Outcome, Unit
-from witan.core.outcome_builder import per_session, to_double
 from witan.core.placing import first_places, votes
 from witan.core.profile import (
     Electorate,
@@ -36,6 +35,8 @@ from witan.core.profile import (
     candidates_with_votes,
     matchups,
     pair_indices,
+    per_session,
+    to_double,
 )
 from witan.core.rules import RULES, Rule
 from witan.core.rules.registry import Rivals

@@ -340,10 +340,12 @@ class Outcome(Deferrable, NotebookDisplay, FrameSource):
     @property
     def clear_leader(self) -> str | None:
         """The candidate above all with enough votes, beyond noise; None: nobody is."""
-        decided = not self.disputed_by and self.tie_broken_by != "seat order"
+        # What a deferred outcome knows comes first.
         rivals = sum(line.votes >= MIN_VOTES for line in self.standings) > 1
-        alone = len(self.tied_for_best) == 1
-        return self.tied_for_best[0] if decided and rivals and alone else None
+        tied = self.tied_for_best if rivals else ()
+        if len(tied) != 1 or self.disputed_by or self.tie_broken_by == "seat order":
+            return None
+        return tied[0]
 
     @property
     def tied_for_best(self) -> tuple[str, ...]:

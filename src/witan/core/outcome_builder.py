@@ -1,7 +1,7 @@
 """Outcomes built from the arrays of counted sessions."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cached_property, lru_cache, partial
 from itertools import chain, combinations, compress, repeat
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from witan.core.ballot import is_unnamed
 from witan.core.counting import BatchCount, failed_candidates
-from witan.core.inference import Inference
+from witan.core.inference import Inference, infer
 from witan.core.outcome import (
     MIN_VOTES,
     BallotNote,
@@ -24,7 +24,15 @@ from witan.core.outcome import (
     join_names,
 )
 from witan.core.placing import effective_ballots, vote_levels
-from witan.core.profile import Floats, Vote, pair_indices, pair_mask
+from witan.core.profile import (
+    Floats,
+    Vote,
+    none_for_nan,
+    pair_indices,
+    pair_mask,
+    per_session,
+    to_double,
+)
 from witan.core.rules import RULES, Rule
 from witan.core.sequential import look_level
 from witan.core.stats.concordance import (
@@ -46,27 +54,6 @@ LEVEL = 1e-9
 BANDS = ((8.0, "excellent"), (6.0, "good"), (4.0, "fair"))
 
 
-def per_session(values: NDArray[Any]) -> list[Any]:
-    """Arrays with sessions last as one list per session, None for NaN."""
-    last = values.ndim - 1
-    moved = values.transpose(last, *range(last))
-    if values.dtype.kind != "f":
-        return moved.tolist()  # type: ignore[no-any-return]
-    unknown = np.isnan(moved)
-    if not unknown.any():
-        return moved.tolist()  # type: ignore[no-any-return]
-    plain = moved.astype(object)
-    plain[unknown] = None
-    return plain.tolist()  # type: ignore[no-any-return]
-
-
-def to_double(values: NDArray[Any]) -> Floats:
-    """Double precision; a single-precision number has the digits it is written with."""
-    if values.dtype != np.float32:
-        return np.asarray(values, dtype=np.float64)
-    return np.array([float(str(value)) for value in values.ravel()]).reshape(values.shape)
-
-
 def _integers_where_whole(values: NDArray[Any]) -> NDArray[Any]:
     if values.dtype.kind != "f":
         return values
@@ -83,14 +70,20 @@ class Outcomes:
 
     Reading an outcome builds it. Blocks of shape (C, S) and (C, C, S) are in the order of each
     session's standings.
+
+    Parameters
+    ----------
+    infer_from
+        Makes the inference once something asks for it.
     """
 
-    def __init__(self, counted: BatchCount, inference: Inference, why: str) -> None:
-        self.count, self.inference, self.why = counted, inference, why
+    def __init__(
+        self, counted: BatchCount, why: str, infer_from: Callable[[BatchCount], Inference] = infer
+    ) -> None:
+        self.count, self.why, self._infer_from = counted, why, infer_from
         self.rule, self.settings = counted.rule, counted.settings
         self.seats = counted.placing.ranks.argsort(axis=0, kind="stable")
         self.every = np.arange(len(self))
-        self.fit_mask = np.array([unit is not None for unit in inference.units], dtype=np.bool_)
 
     def __len__(self) -> int:
         return len(self.count.electorates)
@@ -104,6 +97,16 @@ class Outcomes:
         """Reorder (C, C, S) as the standings."""
         ordered: NDArray[Any] = values[self.seats[:, np.newaxis], self.seats, self.every]
         return ordered
+
+    @cached_property
+    def inference(self) -> Inference:
+        """Effects, errors and probabilities."""
+        return self._infer_from(self.count)
+
+    @cached_property
+    def fit_mask(self) -> Flags:
+        """Sessions with a fit."""
+        return np.array([unit is not None for unit in self.inference.units], dtype=np.bool_)
 
     @cached_property
     def fallbacks(self) -> Flags:
@@ -203,25 +206,29 @@ class Outcomes:
             following[:-1] = ~self.superiority[lines, lines + 1]
             following[:-1] &= (self.votes[:-1] > 0) & (self.votes[1:] > 0)
         grades = self._line(self._mean_grades())
-        columns = (
-            self.ranks,
-            to_double(self.score),
-            to_double(self.std_error),
-            self._intervals(),
-            self.votes,
-            self._line(self.count.wins),
-            coverage,
-            self._confidence(coverage),
-            following,
-            np.where(barred, 0.0, best),
-            self._line(self.inference.effects),
-            self.tiers,
-            grades,
-            _bands(grades),
+        numbers = np.array(
+            [
+                to_double(self.score),
+                to_double(self.std_error),
+                self._line(self.count.wins),
+                coverage,
+                np.where(barred, 0.0, best),
+                self._line(self.inference.effects),
+                grades,
+            ]
         )
-        flat = [per_session(column.T.ravel()) for column in columns]
-        names = list(chain.from_iterable(self.names))
-        return list(zip(names, *flat, self._flags(), self._line_details(flat[1]), strict=True))
+        flat = none_for_nan(numbers.swapaxes(1, 2).reshape(len(numbers), -1))
+        scores, errors, wins, shares, p_best, effects, means = flat
+        confidence, bands = self._confidence(coverage), _bands(grades)
+        ranks, votes, words, close, tier, band = (
+            column.T.ravel().tolist()
+            for column in (self.ranks, self.votes, confidence, following, self.tiers, bands)
+        )
+        names, intervals = chain.from_iterable(self.names), self._intervals()
+        details = self._line_details(scores)
+        first = (names, ranks, scores, errors, intervals, votes, wins, shares, words, close)
+        rest = (p_best, effects, tier, means, band, self._flags(), details)
+        return list(zip(*first, *rest, strict=True))
 
     def _flags(self) -> Iterable[tuple[str, ...]]:
         if not self.gate_failures.any():
@@ -257,19 +264,20 @@ class Outcomes:
         words: NDArray[Any] = _CONFIDENCE[level]
         return words
 
-    def _intervals(self) -> NDArray[Any]:
-        """Intervals of the scores, mappings of shape (C, S); None: unknown."""
+    def _intervals(self) -> list[dict[str, float] | None]:
+        """Intervals of the scores as mappings, line after line; None: unknown."""
         if self.fallbacks.any():
             low, high = np.full((2, *self.score.shape), np.nan)
             for rule, chosen in ((self.rule, ~self.fallbacks), (RULES["borda"], self.fallbacks)):
                 low[:, chosen], high[:, chosen] = self._interval_ends(rule, chosen)
         else:
             low, high = self._interval_ends(self.rule, slice(None))
-        known = ~np.isnan(low)
-        intervals, level = np.full(low.shape, None, dtype=object), self.settings.level
-        ends = zip(low[known].tolist(), high[known].tolist(), strict=True)
-        intervals[known] = [{"low": least, "high": most, "level": level} for least, most in ends]
-        return intervals
+        level = self.settings.level
+        ends = zip(low.T.ravel().tolist(), high.T.ravel().tolist(), strict=True)
+        return [
+            None if math.isnan(least) else {"low": least, "high": most, "level": level}
+            for least, most in ends
+        ]
 
     def _interval_ends(self, rule: Rule, sessions: Flags | slice) -> tuple[Floats, Floats]:
         """Bound scores by Student's t, or the normal for asymptotic errors."""
@@ -367,6 +375,8 @@ class Outcomes:
     @cached_property
     def close_pairs(self) -> list[tuple[tuple[str, str], ...]]:
         """Their names, session by session."""
+        if len(self.seats) < 2:
+            return [()] * len(self)
         flags = self.close_mask[pair_indices(len(self.seats))].T.tolist()
         pairs = zip(self.names, flags, strict=True)
         return [tuple(compress(combinations(names, 2), close)) for names, close in pairs]
@@ -656,13 +666,17 @@ _INTERVAL = [each.name for each in fields(Standing)].index("interval")
 _CONFIDENCE = np.array(["low", "medium", "high"], dtype=object)
 
 
+_BANDS = (
+    np.array(["poor", *[name for _, name in reversed(BANDS)], None], dtype=object),
+    np.array([*[grade for grade, _ in reversed(BANDS)], np.inf]),
+)
+"""Names of bands and the least grade of all but the first; None: not a number."""
+
+
 def _bands(grades: Floats) -> NDArray[Any]:
     """Bands of mean grades; None without a grade."""
-    names = np.array(["poor", *[name for _, name in reversed(BANDS)], None], dtype=object)
-    least = [grade for grade, _ in reversed(BANDS)]
-    bands: NDArray[Any] = names[np.searchsorted(least, grades, side="right")]
-    bands[np.isnan(grades)] = None
-    return bands
+    names, least = _BANDS
+    return names[least.searchsorted(grades, side="right")]  # NaN stands after all
 
 
 def _informing_ballots(batch: Outcomes, column: int) -> list[Vote]:

@@ -43,6 +43,29 @@ BLOCK_CELLS = 1 << 18
 """Cells of (R, C, S) that a rule is given at once; in float32 they fill a megabyte."""
 
 
+def per_session(values: NDArray[Any]) -> list[Any]:
+    """Arrays with sessions last as one list per session, None for NaN."""
+    last = values.ndim - 1
+    return none_for_nan(values.transpose(last, *range(last)))
+
+
+def none_for_nan(values: NDArray[Any]) -> list[Any]:
+    """An array as lists, None for NaN."""
+    if values.dtype.kind == "f":
+        unknown = np.isnan(values)
+        if unknown.any():
+            values = values.astype(object)
+            values[unknown] = None
+    return values.tolist()  # type: ignore[no-any-return]
+
+
+def to_double(values: NDArray[Any]) -> Floats:
+    """Double precision; a single-precision number has the digits it is written with."""
+    if values.dtype != np.float32:
+        return np.asarray(values, dtype=np.float64)
+    return np.array([float(str(value)) for value in values.ravel()]).reshape(values.shape)
+
+
 @lru_cache(maxsize=64)
 def pair_indices(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """First and second of every pair of n, in order; read-only."""

@@ -20,7 +20,15 @@ from witan.core.counting import CountColumn
 from witan.core.display import set_by_slots
 from witan.core.interpretation import NOTHING_LEFT, authors_of, interpret, plain_blocks
 from witan.core.outcome import Outcome, Unit
-from witan.core.profile import BlockVotes, Electorate, Floats, LazyRows, Vote, VoteBlock
+from witan.core.profile import (
+    BlockVotes,
+    Electorate,
+    Floats,
+    LazyRows,
+    Vote,
+    VoteBlock,
+    none_for_nan,
+)
 from witan.core.settings import Settings
 
 BUCKETS = 256
@@ -456,19 +464,10 @@ class GradedBlock:
 
         None: not ranked, or no grade.
         """
-        columns = (self.own.tolist(), _none_for_nan(self.shares), _none_for_nan(self.grades))
+        columns = (self.own.tolist(), none_for_nan(self.shares), none_for_nan(self.grades))
         flat = [map(tuple, chain.from_iterable(column)) for column in columns]
         lines, n_ballots = list(zip(*flat, strict=True)), self.own.shape[1]
         return [lines[start : start + n_ballots] for start in range(0, len(lines), n_ballots)]
-
-
-def _none_for_nan(values: Floats) -> list[Any]:
-    unknown = np.isnan(values)
-    if not unknown.any():
-        return values.tolist()  # type: ignore[no-any-return]
-    plain = values.astype(object)
-    plain[unknown] = None
-    return plain.tolist()  # type: ignore[no-any-return]
 
 
 @set_by_slots

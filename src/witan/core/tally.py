@@ -341,7 +341,7 @@ def count_task(
     usable_electorates = [electorates[column] for column in usable]
     counting = partial(count, task.rule, settings=settings, check_wanted=check_wanted)
     for counted, columns in _count(profile, usable_electorates, counting, shared, on_unsuitable):
-        yield Outcomes(counted, shared.infer(counted), task.why), [usable[at] for at in columns]
+        yield Outcomes(counted, task.why, shared.infer), [usable[at] for at in columns]
 
 
 def _count(
@@ -431,4 +431,4 @@ def _over_time(everyone: Sequence[Electorate], settings: Settings) -> Outcomes:
         note = f"{settings.rule} rates the {len(everyone):,} sessions as one history, in {order}"
         whole = replace(whole, warnings=(note, *whole.warnings))
     counts = count(settings.rule, profile, [whole], settings)
-    return Outcomes(counts, infer(counts), "asked for")
+    return Outcomes(counts, "asked for")

@@ -190,7 +190,7 @@ def batch_records(batch: "Outcomes") -> Iterator[dict[str, Any]]:
 
 def _matrices(values: "NDArray[Any]") -> Sequence[Any]:
     """Write blocks (C, C, S) as JSON, a text per session."""
-    from witan.core.outcome_builder import per_session
+    from witan.core.profile import per_session
 
     if values.dtype.kind == "O" or not values.size:
         return per_session(values)

@@ -297,11 +297,12 @@ def event_to_json(event: Event, *, is_simulated: bool = False) -> str:
     mark = {"simulated": True} if is_simulated else {}
     kind: Any = type(event)
     try:
-        _check_finite(event)
         record = _event(event) | mark
         for name in _fields_of(kind, _is_shortened):
             record[name] = _shorten(record[name])
         json_text = orjson.dumps(record, _flatten, _OUR_TIMES).decode()
+        if "null" in json_text:  # which most events lack
+            _check_finite(event)
     except (TypeError, ValueError):  # an infinity, an integer beyond 64 bits, half a character
         return dump_record(_event(event) | mark)
     return escape_json(json_text)

@@ -8,7 +8,7 @@ from operator import gt
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import anyio
 
@@ -434,7 +434,7 @@ class _Journal:
         file: Path | None,
     ) -> None:
         self._recording, self._listener = recording, listener
-        self._guard = listener if isinstance(listener, CallGuard) else None
+        self._guard = cast("CallGuard", listener) if hasattr(listener, "before_call") else None
         self.gather_seconds = UNSEEN_GATHER_SECONDS if listener is None else GATHER_SECONDS
         self._recorder: SessionRecorder | None = recorder
         self._resumed_session, self._file = resumed, file

@@ -494,6 +494,8 @@ class _Panel:
 
     Parameters
     ----------
+    noise, df, rho
+        As of `panel_mean`.
     severity
         The reviewers' severity, if known and wanted.
     offsets, covariance
@@ -504,6 +506,9 @@ class _Panel:
     weights: tuple[float, ...]
     settings: Settings
     level: float
+    noise: float
+    df: float
+    rho: float
     severity: Severity | None = None
     offsets: tuple[float, ...] = ()
     covariance: Floats | None = None
@@ -517,18 +522,21 @@ class _Panel:
         level: float,
     ) -> "_Panel":
         """Make a panel, with the severity of its reviewers."""
-        known = settings.severity
+        known, rho = settings.severity, rho_of(settings.rho, "grades")
         is_named = known is not None and not {*known.reviewers}.isdisjoint(reviewers)
         if known is None or not is_named or settings.prior in (None, "public"):
-            return cls(reviewers, weights, settings, level)
+            prior = prior_of(settings.prior, "grades", 1)
+            # However well a history knows the noise, severity is known no better than publicly.
+            noise, df = (0.0, 0.0) if prior is None else (prior.noise_variance + SEVERITY, GRADE_DF)
+            return cls(reviewers, weights, settings, level, noise, df, rho)
         offsets, covariance = known.of(reviewers)
-        return cls(reviewers, weights, settings, level, known, tuple(offsets.tolist()), covariance)
+        taken_off = known, tuple(offsets.tolist()), covariance
+        return cls(reviewers, weights, settings, level, known.noise, GRADE_DF, rho, *taken_off)
 
     @property
     def decision_level(self) -> float:
         """The certainty needed for a decision at each look."""
-        shared = rho_of(self.settings.rho, "grades")
-        return decision_level(self.level, self.settings.looks, shared / (1 - shared))
+        return decision_level(self.level, self.settings.looks, self.rho / (1 - self.rho))
 
     def correct(self, grades: Sequence[float]) -> Sequence[float]:
         """Take the reviewers' severity off their grades."""
@@ -538,17 +546,12 @@ class _Panel:
 
     def mean(self, grades: Sequence[float]) -> PanelMean | None:
         """Average grades, one per reviewer; NaN: none. None: nobody graded."""
-        prior = prior_of(self.settings.prior, "grades", 1)
-        # However well a history knows the noise, severity is known no better than publicly.
-        noise, df = (0.0, 0.0) if prior is None else (prior.noise_variance + SEVERITY, GRADE_DF)
-        if self.severity is not None:
-            noise, df = self.severity.noise, GRADE_DF
         return panel_mean(
             self.correct(grades),
             self.weights,
-            noise=noise,
-            df=df,
-            rho=rho_of(self.settings.rho, "grades"),
+            noise=self.noise,
+            df=self.df,
+            rho=self.rho,
             level=self.level,
             looks=self.settings.looks,
             covariance=self.covariance,

@@ -37,6 +37,22 @@ class Quick:
             raise ValueError
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """A dataclass to inherit from, all of whose fields have to be named."""
+
+    size: int = 1
+
+
+@set_by_slots
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named(Base):
+    """A heir, set by its slots and those it inherits."""
+
+    name: str
+    weight: float = 1.0
+
+
 class TestSlots:
     """Properties that `set_by_slots` preserves."""
 
@@ -72,3 +88,12 @@ class TestSlots:
         expected = {name: of.annotation for name, of in signature(Plain).parameters.items()}
 
         assert {n: of.annotation for n, of in signature(Quick).parameters.items()} == expected
+
+    def test_inherited_and_named_fields_are_set(self):
+        """Fields of a base are set, and fields that have to be named cannot be given otherwise."""
+        named = Named(name="a", size=2)
+
+        assert (named.size, named.name, named.weight) == (2, "a", 1.0)
+        assert replace(named, name="b") == Named(size=2, name="b") != named
+        with pytest.raises(TypeError, match="takes 1 positional argument but 2 were given"):
+            Named("a")

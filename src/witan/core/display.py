@@ -170,9 +170,11 @@ def set_by_slots(cls: type[Class]) -> type[Class]:
     """
     names: dict[str, Any] = {"missing": MISSING}
     parameters, lines = [], []
-    for field in fields(cls):  # type: ignore[arg-type]
+    for field in sorted(fields(cls), key=lambda field: field.kw_only is True):  # type: ignore[arg-type]
         name = field.name
-        names[f"set_{name}"] = cls.__dict__[name].__set__
+        names[f"set_{name}"] = getattr(cls, name).__set__
+        if field.kw_only is True and "*" not in parameters:
+            parameters.append("*")
         value = name
         if field.default_factory is not MISSING:
             names[f"make_{name}"] = field.default_factory

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from witan.core.ballot import Ballot
-from witan.core.display import FrameSource, NotebookDisplay
+from witan.core.display import FrameSource, NotebookDisplay, set_by_slots
 from witan.core.outcome import MIN_VOTES, Interval, Outcome, check_level
 from witan.core.profile import Electorate, Floats
 from witan.core.rubric import Rubric
@@ -367,6 +367,7 @@ def _criteria(cast: Sequence[Ballot], name: str, rubric: Rubric) -> dict[str, li
     return {name: grades for name, grades in columns.items() if not all(map(isnan, grades))}
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True)
 class PanelMean:
     """A weighted mean over reviewers, its standard error and degrees of freedom.

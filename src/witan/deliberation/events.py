@@ -21,6 +21,7 @@ from typing import ClassVar, Literal
 
 from witan.core.ballot import Ballot
 from witan.core.blinding import Sheet
+from witan.core.display import set_by_slots
 from witan.core.outcome import Outcome
 from witan.core.scale_recognition import declare_native
 from witan.core.stats.calibration import Calibration
@@ -75,6 +76,7 @@ class Event:
     provisional: bool = field(default=False, compare=False)
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionOpened(Event):
     """A question was put to a council: seats, procedure, plan and seed.
@@ -201,6 +203,7 @@ class RoundEvent(SeatEvent):
     round: int = 1
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerStarted(RoundEvent):
     """A member is called; rounds after the first are debate."""
@@ -209,6 +212,7 @@ class AnswerStarted(RoundEvent):
     worst_usd: float | None = None
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerDelta(RoundEvent):
     """The next piece of an answer."""
@@ -217,6 +221,7 @@ class AnswerDelta(RoundEvent):
     text: str
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerDone(RoundEvent):
     """An answer is complete.
@@ -270,6 +275,7 @@ class GateVerdict(SeatEvent):
     flags: tuple[str, ...] = ()
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SheetDrawn(Event):
     """A reviewer's sheet was drawn; `mirrored` is the same in reverse order.
@@ -286,6 +292,7 @@ class SheetDrawn(Event):
     mirrored: bool = False
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewStarted(RoundEvent):
     """A reviewer is called."""
@@ -313,6 +320,7 @@ class BallotRepaired(RoundEvent):
     worst_usd: float | None = None
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BallotCast(RoundEvent):
     """A review was read as a ballot.
@@ -374,6 +382,7 @@ class BallotAbstained(RoundEvent):
     spent: Expense
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeChanged(Event):
     """Outcome of the ballots so far; the last is the session's.
@@ -429,6 +438,7 @@ class SynthesisStarted(Event):
     worst_usd: float | None = None
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynthesisDelta(Event):
     """The next piece of the final answer."""

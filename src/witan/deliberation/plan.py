@@ -7,7 +7,7 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from witan.core.display import NotebookDisplay
+from witan.core.display import NotebookDisplay, set_by_slots
 from witan.core.stats.separation import Separation
 from witan.deliberation.money import ROUNDING_USD, count_calls, sum_known
 from witan.deliberation.ports import Price, Stage
@@ -17,6 +17,7 @@ WrittenAnswers: TypeAlias = Literal["none", "some", "all"]
 """Existing answers to judge."""
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True)
 class PlanLine:
     """The calls of one seat in one stage.

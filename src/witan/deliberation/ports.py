@@ -7,6 +7,7 @@ from datetime import datetime
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
 
+from witan.core.display import set_by_slots
 from witan.errors import InvalidParameter, ModelError
 
 if TYPE_CHECKING:
@@ -311,6 +312,7 @@ class Member:
     may_reason: bool = False
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True)
 class Seat:
     """A member as recorded: without its model.
@@ -358,6 +360,7 @@ TEXT = "text"
 """Provider of the seat of a text to judge, which no model wrote here."""
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True)
 class Expense:
     """Tokens, money and time of the calls behind one event.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Unpack
 
 from witan.core.ballot import Ballot
-from witan.core.display import FrameSource, NotebookDisplay, brief, list_names
+from witan.core.display import FrameSource, NotebookDisplay, brief, list_names, set_by_slots
 from witan.core.gate import Gate
 from witan.core.outcome import Outcome, Standing, join_names
 from witan.core.rules import RULES
@@ -145,6 +145,7 @@ State = Literal["complete", "degraded", "failed", "interrupted", "running"]
 """Status of a session; ``interrupted`` if never closed, ``running`` while a process works on it."""
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A member's answer; `cut` if it ended at its token limit."""
@@ -200,6 +201,7 @@ class Synthesis:
         return f"<Synthesis {about}{failures}>"
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True)
 class Session(NotebookDisplay, FrameSource):
     """One question through all stages.

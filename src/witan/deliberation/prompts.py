@@ -66,8 +66,8 @@ _LATIN = str.maketrans(
 
 def fence(label: str, text: str, nonce: str, kind: Kind = "answer") -> str:
     """Fence a text under its label, or under its kind alone."""
-    marker_name = " ".join(part for part in (kind.upper(), _clean_label(label), nonce) if part)
-    return f"<<<{marker_name}>>>\n{neutralize(text)}\n<<<END {marker_name}>>>"
+    name = f"{kind.upper()} {_clean_label(label)}".rstrip()
+    return f"<<<{name} {nonce}>>>\n{neutralize(text)}\n<<<END {name} {nonce}>>>"
 
 
 def read_fences(prompt_text: str, kind: Kind = "answer") -> dict[str, str]:

@@ -158,22 +158,22 @@ class _Round:
         )
         seats_done = {*self.answers, *self.failed_seats}
         members_to_call = [m for m in members if m.name not in seats_done and not has_begun_reviews]
-        grace_ran_out = False
-        with anyio.move_on_after(self.context.seconds_left()):
-            async with anyio.create_task_group() as group:
-                self.scope = group.cancel_scope
-                self._begin_grace()
-                for member in members_to_call:
-                    # Recorded before it runs, as a scheduler may start tasks in any order.
-                    write = partial(self._write_call, member, build_prompt)
-                    self.context.recorder.emit(
-                        e.AnswerStarted,
-                        seat=member.name,
-                        round=self.number,
-                        worst_usd=worst_usd(member, write),
-                    )
-                    group.start_soon(self._seat, member, write, name=f"answer:{member.name}")
-            grace_ran_out = group.cancel_scope.cancelled_caught
+        async with anyio.create_task_group() as group:
+            self.scope = group.cancel_scope
+            stage_end = anyio.current_time() + self.context.seconds_left()
+            self.scope.deadline = stage_end
+            self._begin_grace()
+            for member in members_to_call:
+                # Recorded before it runs, as a scheduler may start tasks in any order.
+                write = partial(self._write_call, member, build_prompt)
+                self.context.recorder.emit(
+                    e.AnswerStarted,
+                    seat=member.name,
+                    round=self.number,
+                    worst_usd=worst_usd(member, write),
+                )
+                group.start_soon(self._seat, member, write, name=f"answer:{member.name}")
+        grace_ran_out = self.scope.deadline < stage_end
         for member in members_to_call:
             if member.name not in self.answers and member.name not in self.failed_seats:
                 self._give_up(member, grace_ran_out)

@@ -346,9 +346,10 @@ class BaseCouncil:
             category=category,
             name=name,
             plan=plan,
+            procedure=procedure,
         )
         self._check_affordable(opening.plan, self.procedure.limits)
-        opening = link_parent(replace(opening, procedure=procedure), parent)
+        opening = link_parent(opening, parent)
         return await apply_history(opening, self._teacher, self._lesson_cache)
 
     async def resume(

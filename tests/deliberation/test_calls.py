@@ -69,6 +69,33 @@ class TestReply:
         assert [type(result) for result in results] == [CallResult] * 3
         assert max(seconds) < 1.0
 
+    async def test_a_call_is_written_once_it_has_a_slot(self):
+        """Of three calls through one slot the two that wait have no texts yet."""
+        table, written = Table(throttling=ThrottlePolicy(concurrency=1)), []
+        let_go = anyio.Event()
+
+        async def reply(_: Hear) -> Reply:
+            await let_go.wait()
+            return Reply("yes", Usage(10, 5))
+
+        async def one(name):
+            def write():
+                written.append(name)
+                return CALL
+
+            member = Member(name, Script(reply), provider="p", price=PRICE)
+            await table.caller.write_and_call(member, "answer", write)
+
+        async with anyio.create_task_group() as group:
+            for name in "abc":
+                group.start_soon(one, name)
+            await anyio.wait_all_tasks_blocked()
+            n_written = len(written)
+            let_go.set()
+
+        assert n_written == 1
+        assert sorted(written) == ["a", "b", "c"]
+
 
 class TestDeadline:
     """A call ends at its timeout, and the caller can end it before."""

@@ -2,6 +2,7 @@
 
 import gzip
 import logging
+import tracemalloc
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -116,6 +117,24 @@ class TestReplies:
             "stream": True,
             "stream_options": {"include_usage": True},
         }
+
+    async def test_request_takes_no_more_memory_than_its_text(self, model):
+        """While a reply arrives, a request of 1 MB is held in hardly more than 1 MB."""
+        long_call = Call("answer", (Message("user", "x" * 1_000_000),), 64)
+        ours = [tracemalloc.Filter(inclusive=True, filename_pattern="*/openai_compatible.py")]
+        sizes: list[int] = []
+
+        def measure(_: str) -> None:
+            traces = tracemalloc.take_snapshot().filter_traces(ours).statistics("filename")
+            sizes.append(sum(each.size for each in traces))
+
+        tracemalloc.start()
+        try:
+            await model.complete(long_call, measure)
+        finally:
+            tracemalloc.stop()
+
+        assert 1_000_000 < sizes[0] < 1_100_000
 
     async def test_request_names_the_servers_it_comes_through(self, server, model):
         """The header lists the servers that run the task; without one there is none."""

@@ -386,10 +386,10 @@ class BaseCouncil:
         is_begun = session.id in self._opened_names and len(session.events) == 1
         if not is_begun:
             self._check_same_seats(session)
-        limits = self._limits(session.opening, session.cost, max_calls)
         n_ballots = sum(not ballot.abstained for ballot in session.ballots)
         if not is_begun and n_ballots < session.opening.procedure.quorum:
             remaining_plan = plan_rest(self._update_prices(session))
+            limits = self._limits(session.opening, session.cost, max_calls)
             self._check_affordable(
                 remaining_plan, limits, session.cost, is_raised=max_calls is not None
             )

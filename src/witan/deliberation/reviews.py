@@ -497,19 +497,19 @@ class _Round:
                         self.settled_seats.add(event.seat)
 
     async def _seat(self, member: Member, pairs: SheetCalls) -> None:
-        results = (
-            await self._ask_both(member, pairs)
-            if pairs
-            else [_SheetResult(None, self._explain_idle(member), ())]
-        )
+        if not pairs:
+            results = [_SheetResult(None, self._explain_idle(member), ())]
+        elif len(pairs) == 1:
+            is_mirrored = member.name in self.second
+            results = [await self._ask(member, *pairs[0], is_mirrored=is_mirrored)]
+        else:
+            results = await self._ask_all(member, pairs)
         ballot = self._record_result(member, results)
         if await self.count.take(member.name, ballot):
             self._stop_waiting()
 
-    async def _ask_both(self, member: Member, pairs: SheetCalls) -> list[_SheetResult]:
-        """Read the reviewer's one sheet, or all at once."""
-        if len(pairs) == 1:
-            return [await self._ask(member, *pairs[0], is_mirrored=member.name in self.second)]
+    async def _ask_all(self, member: Member, pairs: SheetCalls) -> list[_SheetResult]:
+        """Have all of the reviewer's sheets read at once."""
         results = self.results[member.name] = {}
 
         async def one(turn: int, sheet: Sheet, write: Callable[[], Call]) -> None:

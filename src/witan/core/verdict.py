@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import exp, fsum, isnan, lgamma, log, nan, sqrt
+from operator import mul
 from typing import Any, Literal
 
 import numpy as np
@@ -460,24 +461,20 @@ def panel_mean(
         Of what is taken off each reviewer's values; None: nothing is.
     """
     pairs = enumerate(zip(values, weights, strict=True))
-    known = {at: pair for at, pair in pairs if pair[1] > 0 and not isnan(pair[0])}
-    if not known:
+    seats = [at for at, (value, weight) in pairs if weight > 0 and not isnan(value)]
+    if not seats:
         return None
-    heaviest = max([weight for _, weight in known.values()])
-    mass = [weight / heaviest for _, weight in known.values()]  # so that no square vanishes
+    known, counted = [values[at] for at in seats], [weights[at] for at in seats]
+    heaviest = max(counted)
+    mass = [weight / heaviest for weight in counted]  # so that no square vanishes
     total = fsum(mass)
     shares = [each / total for each in mass]
-    mean = fsum([share * value for share, (value, _) in zip(shares, known.values(), strict=True)])
-    spread = fsum(
-        [
-            share * (value - mean) ** 2
-            for share, (value, _) in zip(shares, known.values(), strict=True)
-        ]
-    )
+    mean = fsum(map(mul, shares, known))
+    spread = fsum(map(mul, shares, [(value - mean) ** 2 for value in known]))
     fixed = 0.0
     if covariance is not None:
         all_shares = np.zeros(len(values))
-        all_shares[[*known]] = shares
+        all_shares[seats] = shares
         fixed = float(covariance @ all_shares @ all_shares)
     shared, n_effective = rho / (1 - rho), total**2 / fsum([each**2 for each in mass])
     own = n_effective - 1
@@ -486,7 +483,7 @@ def panel_mean(
     moderated = (df * noise + own * variance) / freedom if freedom > 0 else 0.0
     error = sqrt(moderated * (1 / n_effective + shared) + fixed)
     free = freedom if own > 0 else 0.0
-    return PanelMean(mean, error, free, len(known), level, looks, shared, fixed)
+    return PanelMean(mean, error, free, len(seats), level, looks, shared, fixed)
 
 
 @dataclass(frozen=True, slots=True)

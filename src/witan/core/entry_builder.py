@@ -191,8 +191,10 @@ def _shares(
 
     With p twice its rank among n ranked candidates, it is (2n − p) / (2n − 2).
     """
-    others = close_gaps(places, own) if own else places
-    n, n_others = (len(cells) - cells.count(0) for cells in (places, others))
+    others, n = places, len(places) - places.count(0)
+    if any(places[seat] for seat in own):
+        others = close_gaps(places, own)
+    n_others = n if others is places else len(others) - others.count(0)
     shares: list[float | None] = []
     for seat in seats:
         place, ranked = (places[seat], n) if seat in own else (others[seat], n_others)
@@ -418,7 +420,7 @@ def _has_rival(profile: Profile, matchups: Matchups) -> dict[Rivals, list[list[b
     return {
         "ballot": on_a_ballot.T.tolist(),
         "session": in_the_session.T.tolist(),
-        "none": np.ones_like(voted).T.tolist(),
+        "none": [[True] * profile.n_candidates] * profile.n_sessions,
     }
 
 
@@ -765,7 +767,7 @@ def _batch_noise(fit: AdditiveFit, unit: Unit) -> list[Noise | None]:
     usable = (fit.df >= 1) & (fit.residual_variance > 0)
     variance = np.where(usable, fit.residual_variance, 0.0)
     present = (fit.components >= 0).sum(axis=1)[fit.pattern]
-    spread = np.nan_to_num(fit.effects**2).sum(axis=0)
+    spread = np.where(np.isnan(fit.effects), 0.0, fit.effects**2).sum(axis=0)
     traces = np.trace(fit.inverses, axis1=1, axis2=2)[fit.pattern]
     excess = (spread - variance * traces) / np.maximum(present - 1, 1)
     columns = (usable, present, variance, fit.df, excess)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from numbers import Real
 from typing import Any
 
@@ -331,8 +332,8 @@ def _read_whole(cells: Sequence[Any]) -> CriterionGrades | None:
     for cell in cells:
         if type(cell) is not dict or tuple(cell) != criteria:
             return None
-        grades = cell.values()
-        if {int} != set(map(type, grades)) or not _WHOLE.issuperset(grades):
-            return None
-        rows.append(grades)
+        rows.append(cell.values())
+    grades = [*chain.from_iterable(rows)]
+    if not {int}.issuperset(map(type, grades)) or not _WHOLE.issuperset(grades):
+        return None
     return criteria, tuple([tuple(map(float, column)) for column in zip(*rows, strict=True)])

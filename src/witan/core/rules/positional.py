@@ -47,6 +47,8 @@ def presence(values: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.uint8]:
 
     They agree where every member votes and its own answer is recused.
     """
+    if values.shape[2] == 1:
+        return (values > 0).view(np.uint8)
     always = np.minimum.reduce(values, axis=2, keepdims=True, initial=1) > 0
     agreed = not values[~always[:, :, 0]].any()
     return (always if agreed else values > 0).view(np.uint8)

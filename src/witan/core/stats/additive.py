@@ -288,10 +288,10 @@ def _patterns(
 ) -> tuple[Floats, NDArray[np.integer[Any]], Floats, NDArray[np.integer[Any]]]:
     """Laplacian inverses, components and residual freedom per distinct pattern of cells."""
     first, pattern = _distinct(mask, weights)
-    cells = mask.transpose(2, 0, 1)[first]
+    cells = np.ascontiguousarray(mask[:, :, first].transpose(2, 0, 1))
     mass = np.ones(cells.shape[:2])
     if weights is not None:
-        mass = weights.T[first].astype(np.float64)
+        mass = weights[:, first].T.astype(np.float64)
     if cells.size <= REMEMBERED_CELLS:
         inverses, components, freedom = _solve_cached(cells.tobytes(), mass.tobytes(), cells.shape)
     else:

@@ -14,7 +14,7 @@ these, which would share it too.
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -58,6 +58,9 @@ NODES = 4096
 """Steps of the tables that Student's t is read from; their error is below 1e-7."""
 
 POINTS_AT_ONCE = 1 << 15
+
+REMEMBERED_CELLS = 1024
+"""Directions of covariances of up to so many cells are found once."""
 
 DRAWN = np.float32
 """Draws are only compared: single precision takes less than half the time."""
@@ -122,12 +125,60 @@ def beliefs(
         pattern = pattern * len(covariances) + others.pattern
     for number in sorted(set(pattern[can_tell].tolist())):
         for df in set(freedom[(pattern == number) & can_tell].tolist()):
-            chosen = np.flatnonzero((pattern == number) & can_tell & (freedom == df))
+            chosen = ((pattern == number) & can_tell & (freedom == df)).nonzero()[0]
             own, extra = divmod(number, len(covariances))
             posterior = _Posterior(uncertainty, own, chosen, df, among, covariances[extra])
             p_beats[:, :, chosen] = posterior.p_beats(enough[:, chosen])
             p_best[:, chosen] = posterior.p_best(enough[:, chosen] & eligible[:, chosen])
     return Beliefs(p_beats, p_best)
+
+
+@dataclass(frozen=True, slots=True)
+class _Directions:
+    """The posterior as far as it depends on the pattern of cells alone.
+
+    Parameters
+    ----------
+    noise : float array, shape (r,)
+        Variance over σ² of the effects in each direction that the ballots compare, ascending.
+    axes : float array, shape (C, r)
+        These directions.
+    total, shrink, spread : float array, shape (r, L)
+        By ratio the variance of a fitted effect over σ², what is left of it, and the variance of
+        the true one.
+    first, second : int array, shape (P,)
+        The pairs of candidates that can be compared.
+    across : float array, shape (P, r)
+        Their differences.
+    pair_spreads : float array, shape (L, P)
+        `spread` of their differences.
+    """
+
+    noise: Floats
+    axes: Floats
+    total: Floats
+    shrink: Floats
+    spread: Floats
+    first: NDArray[np.intp]
+    second: NDArray[np.intp]
+    across: Floats
+    pair_spreads: Floats
+
+    @classmethod
+    def of(cls, covariance: Floats, components: NDArray[Any], grid: Floats) -> "_Directions":
+        """Find the directions of a covariance over σ², (C, C), for L ratios."""
+        noise, axes = _decompose(covariance.tobytes(), len(covariance))
+        compared = noise > 1e-10 * max(float(noise[-1]), 1e-300)
+        noise, axes = noise[compared], axes[:, compared]
+        total = noise[:, np.newaxis] + grid
+        shrink = grid / total
+        spread = noise[:, np.newaxis] * shrink
+        first, second = pair_indices(len(covariance))
+        joined = (components[first] == components[second]) & (components[first] >= 0)
+        first, second = first[joined], second[joined]
+        across = axes[first] - axes[second]
+        pair_spreads = (across**2 @ spread).T
+        return cls(noise, axes, total, shrink, spread, first, second, across, pair_spreads)
 
 
 class _Posterior:
@@ -158,11 +209,11 @@ class _Posterior:
             grid = quality_ratios(n_candidates) if among is None else among
         effects = fit.effects[:, sessions]
         self.effects = np.where(np.isnan(effects), 0.0, effects)
-        noise, axes = _directions(self.covariance.tobytes(), len(self.covariance))
-        compared = noise > 1e-10 * max(float(noise[-1]), 1e-300)
-        self.noise, self.axes = noise[compared], axes[:, compared]
+        self.directions = _find_directions(self.covariance, self.components, grid)
+        self.noise, self.axes = self.directions.noise, self.directions.axes
+        self.shrink, self.spread = self.directions.shrink, self.directions.spread
         self.along = _product(self.axes.T, self.effects)
-        total = self.noise[:, np.newaxis] + grid
+        total = self.directions.total
         squares = df * uncertainty.belief_variance[sessions] + _product(
             (1 / total).T, self.along**2
         )
@@ -177,18 +228,12 @@ class _Posterior:
         weight = np.exp(log_weight - log_weight.max(axis=0))
         self.weight = weight / _total(weight)
         self.tau2 = squares / self.df
-        self.shrink = grid / total
-        self.spread = self.noise[:, np.newaxis] * self.shrink
 
     def p_beats(self, enough: NDArray[np.bool_]) -> Floats:
         """P(i above j), shape (C, C, S), among those with enough votes."""
-        n_candidates = len(self.effects)
-        first, second = pair_indices(n_candidates)
-        joined = (self.components[first] == self.components[second]) & (self.components[first] >= 0)
-        first, second = first[joined], second[joined]
-        across = self.axes[first] - self.axes[second]
+        first, second = self.directions.first, self.directions.second
         above: Floats = np.zeros((len(first), self.effects.shape[1]))
-        spreads = (across**2 @ self.spread).T
+        spreads = self.directions.pair_spreads
         if self.beyond is not None:
             own = np.diagonal(self.beyond)
             spreads = spreads + (own[first] + own[second] - 2 * self.beyond[first, second])
@@ -198,7 +243,9 @@ class _Posterior:
             shrink = self.shrink[:, some]
             means = np.zeros((shrink.shape[1], *above.shape))
             # Added up in order, as `_product` does, whichever others stand beside it.
-            for weights, pull, row in zip(across.T, shrink, self.along, strict=True):
+            for weights, pull, row in zip(
+                self.directions.across.T, shrink, self.along, strict=True
+            ):
                 means += (pull[:, np.newaxis] * weights)[:, :, np.newaxis] * row
             scales = spreads[some, :, np.newaxis] * self.tau2[some, np.newaxis]
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -207,7 +254,7 @@ class _Posterior:
             shares[0] += above
             above = _total(shares)
         both = enough[first] & enough[second]
-        result = np.full((n_candidates, *self.effects.shape), np.nan)
+        result = np.full((len(self.effects), *self.effects.shape), np.nan)
         result[first, second] = np.where(both, above, np.nan)
         result[second, first] = np.where(both, 1 - above, np.nan)
         return result
@@ -248,7 +295,7 @@ class _Posterior:
 
         Each λ has its share of the points, in the order of the lattice's last coordinate.
         """
-        bounds = np.rint(np.cumsum(self.weight, axis=0) * n_points).astype(np.intp)
+        bounds = np.rint(np.add.accumulate(self.weight) * n_points).astype(np.intp)
         bounds[-1] = n_points
         n_each = bounds.T.copy()
         n_each[:, 1:] -= bounds[:-1].T
@@ -259,7 +306,7 @@ class _Posterior:
 
             # Quoted: the types would be built anew every time.
             def spread_out(values: "Floats", counts: "NDArray[np.intp]" = counts) -> "Floats":
-                return np.repeat(values.T.ravel(), counts).reshape(-1, n_points)
+                return values.T.ravel().repeat(counts).reshape(-1, n_points)
 
             yield some, spread_out
 
@@ -330,12 +377,30 @@ class _Posterior:
 
 
 @lru_cache(maxsize=256)
-def _directions(covariance: bytes, n: int) -> tuple[Floats, Floats]:
+def _decompose(covariance: bytes, n: int) -> tuple[Floats, Floats]:
     """Eigenvalues and eigenvectors, read-only: councils of one size share a covariance."""
     noise, axes = np.linalg.eigh(np.frombuffer(covariance).reshape(n, n))
     noise.setflags(write=False)
     axes.setflags(write=False)
     return noise, axes
+
+
+def _find_directions(covariance: Floats, components: NDArray[Any], grid: Floats) -> _Directions:
+    if covariance.size > REMEMBERED_CELLS:
+        return _Directions.of(covariance, components, grid)
+    seats = np.asarray(components, dtype=np.intp)
+    return _remember_directions(covariance.tobytes(), seats.tobytes(), grid.tobytes())
+
+
+@lru_cache(maxsize=256)
+def _remember_directions(covariance: bytes, components: bytes, grid: bytes) -> _Directions:
+    """Directions of arrays as bytes, read-only."""
+    seats = np.frombuffer(components, dtype=np.intp)
+    matrix = np.frombuffer(covariance).reshape(len(seats), -1)
+    directions = _Directions.of(matrix, seats, np.frombuffer(grid))
+    for each in fields(directions):
+        getattr(directions, each.name).setflags(write=False)
+    return directions
 
 
 @lru_cache(maxsize=256)
@@ -393,7 +458,9 @@ def _normalise(shares: Floats) -> Floats:
 def _t_above(t: Floats, df: float) -> Floats:
     """Read P(T ≤ t) of Student's t from a table; NaN: NaN."""
     levels, slopes = _t_table(df)
-    finite = np.clip(t, -1e300, 1e300)  # whose place is 1 exactly, as that of the infinite
+    finite = np.minimum(
+        np.maximum(t, -1e300), 1e300
+    )  # whose place is 1 exactly, as that of the infinite
     place = finite / (1 + np.abs(finite))
     unknown = np.isnan(place)
     place[unknown] = 0.0

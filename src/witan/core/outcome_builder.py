@@ -387,7 +387,7 @@ class Outcomes:
         profile, electorates = self.count.profile, self.count.electorates
         if not electorates[0].is_paired:
             voted: Flags = self.count.votes > 0
-            if np.array_equal(profile.rank_mask.any(axis=0), voted):
+            if (profile.rank_mask.any(axis=0) == voted).all():
                 return kendall_ws(profile)
         return [self._own_concordance(column) for column in range(len(self))]
 

@@ -70,7 +70,7 @@ def ballots_to_flip(
     counts = np.where(leads.any(axis=0), 0, -1).astype(np.int64)
     counts[alone] = -1
     exact = np.ones(n_sessions, dtype=np.bool_)
-    open_sessions = np.flatnonzero(alone)
+    open_sessions = alone.nonzero()[0]
     tried, cells = 0, n_ballots * profile.n_candidates
     for size in range(1, n_ballots + 1):
         tried += comb(n_ballots, size) * 2**size
@@ -78,6 +78,8 @@ def ballots_to_flip(
         if not len(open_sessions) or too_many:
             break
         for actions in _batches(n_ballots, size):
+            if not len(open_sessions):
+                break
             flipped = _flips(profile, open_sessions, actions, leads, decide)
             counts[open_sessions[flipped]] = size
             open_sessions = open_sessions[~flipped]
@@ -196,7 +198,9 @@ def _recounts(
     grades = base.grades
     if grades is not None:
         # Whole grades stay bytes, in which 0 is none: an eighth of the memory.
-        none = np.full_like(grades, 0 if grades.dtype.kind in "iu" else np.nan)
+        none = np.zeros(grades.shape, grades.dtype)
+        if grades.dtype.kind == "f":
+            none[:] = np.nan
         grades = _choose(actions, grades, none, _mirror(grades, base.grade_mask))
 
     # Quoted: the types would be built anew for every recount.
@@ -204,7 +208,7 @@ def _recounts(
         return None if values is None else np.concatenate([values] * n_columns, axis=-1)
 
     return Profile(
-        _choose(actions, base.places, np.zeros_like(base.places), mirrored),
+        _choose(actions, base.places, np.zeros(base.places.shape, base.places.dtype), mirrored),
         grades,
         repeat(base.weights),
         repeat(base.lengths),
@@ -383,7 +387,7 @@ def _order(
     if failed is not None:
         level = np.where(failed, np.int8(-1), level)
     key = _round_noise(-scores.score if rule.lower_is_better else scores.score)
-    second = np.zeros_like(key)
+    second: Floats = np.zeros(key.shape)
     if chosen == "wins":
         second = _round_noise(first_places(profile))
     elif chosen == "borda":
@@ -395,5 +399,5 @@ def _round_noise(key: Floats) -> Floats:
     """Round away summation noise; NaN sorts last."""
     # Never finer than the unit itself: scores that are all but 0 differ by dust alone.
     scale = np.fmax.reduce(np.abs(key), axis=0, initial=1.0)
-    rounded = np.round(key / scale, DIGITS)
+    rounded = (key / scale).round(DIGITS)
     return np.where(np.isnan(rounded), -np.inf, rounded)

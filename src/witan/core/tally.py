@@ -322,7 +322,7 @@ def count_task(
         The column of each of them in the task.
     """
     usable = []
-    graded: NDArray[np.bool_] = np.any(task.profile.grade_mask, axis=(0, 1))
+    graded = np.logical_or.reduce(task.profile.grade_mask, axis=(0, 1))
     for column, electorate in enumerate(electorates):
         problem = None if graded[column] else _unsuitable(electorate, task.rule)
         if problem is None:

@@ -92,7 +92,7 @@ class AdditiveFit:
 
     def variance_factors(self) -> Floats:
         """Variance of effect[i] − effect[j] over σ², (P, C, C); NaN: incomparable."""
-        own = np.diagonal(self.inverses, axis1=1, axis2=2)
+        own = self.inverses.diagonal(axis1=1, axis2=2)
         factors = own[:, :, np.newaxis] + own[:, np.newaxis] - 2 * self.inverses
         component = self.components
         comparable = component[:, :, np.newaxis] == component[:, np.newaxis]
@@ -100,7 +100,7 @@ class AdditiveFit:
 
     def std_errors(self) -> Floats:
         """Standard error of centred effects, (C, S); NaN without residual freedom."""
-        own = np.diagonal(self.inverses, axis1=1, axis2=2)
+        own = self.inverses.diagonal(axis1=1, axis2=2)
         present = np.where(self.components >= 0, own, np.nan)
         root = np.sqrt(present[self.pattern].T)
         result: Floats = root * np.sqrt(self.residual_variance)
@@ -252,7 +252,7 @@ def _fit(
         chosen = slice(None) if len(inverses) == 1 else pattern == number
         effects[:, chosen] = inverses[number] @ load[:, chosen]
     total = np.einsum("rs,rs->s", spread, mass * factor)
-    df = freedom[pattern].astype(np.float64)
+    df = freedom[pattern]
     left = np.maximum(total - np.einsum("cs,cs->s", load, effects), 0.0)
     observed = np.where(df > 0, left / np.maximum(df, 1.0), np.nan)
     absent = (components < 0)[pattern].T
@@ -276,11 +276,10 @@ def _scale_factors(spread: Floats, counts: NDArray[np.integer[Any]]) -> Floats:
     It is 1 if all ballots are flat.
     """
     freedom = np.maximum(counts - 1, 0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        panel = spread.sum(axis=0) / freedom.sum(axis=0)
-        own = (SCALE_DF * panel + spread) / (SCALE_DF + freedom)
-        factor = np.sqrt(panel / own)
-    return np.where(np.isfinite(factor) & (panel > 0), factor, 1.0)
+    panel = spread.sum(axis=0) / np.maximum(freedom.sum(axis=0), 1)
+    own = (SCALE_DF * panel + spread) / (SCALE_DF + freedom)
+    varied = panel > 0
+    return np.where(varied, np.sqrt(panel / np.where(varied, own, 1.0)), 1.0)
 
 
 def _patterns(

@@ -264,10 +264,11 @@ def _w_of_incomplete(places: NDArray[np.int32], ranked: NDArray[np.bool_]) -> Fl
     for start in range(0, len(every_first), step):
         first, second = every_first[start : start + step], every_second[start : start + step]
         both = ranked[first] & ranked[second]
-        a = np.where(both, np.einsum("kijs,kjs->kis", ahead[first], both, dtype=np.int32), 0)
-        b = np.where(both, np.einsum("kijs,kjs->kis", ahead[second], both, dtype=np.int32), 0)
-        spread = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
-        shares = (a * b).sum(axis=1) / np.where(spread > 0, spread, 1.0)
+        sides = ahead[np.array([first, second])]
+        sides = np.where(both, np.einsum("pkijs,kjs->pkis", sides, both, dtype=np.int32), 0)
+        squares = (sides * sides).sum(axis=2)
+        spread = np.sqrt(squares[0] * squares[1])
+        shares = (sides[0] * sides[1]).sum(axis=1) / np.where(spread > 0, spread, 1.0)
         # One after the other: a sum in pairs would differ between one session and many.
         total = np.add.accumulate(np.concatenate([total[np.newaxis], shares]))[-1]
         times += (spread > 0).sum(axis=0)
@@ -354,9 +355,9 @@ def condorcet_winners(margins: NDArray[Any], standing: NDArray[np.bool_]) -> NDA
     """
     if not len(standing):
         return np.full(standing.shape[1], -1)
-    itself = np.eye(len(standing), dtype=np.bool_)[:, :, np.newaxis]
-    wins = standing & ((margins > 0) | itself | ~standing).all(axis=1)
-    return np.where(wins.any(axis=0) & (standing.sum(axis=0) > 1), wins.argmax(axis=0), -1)
+    n_rivals = standing.sum(axis=0) - 1
+    wins = standing & (((margins > 0) & standing).sum(axis=1) == n_rivals)
+    return np.where(wins.any(axis=0) & (n_rivals > 0), wins.argmax(axis=0), -1)
 
 
 def mutual_reach(margins: NDArray[Any]) -> NDArray[np.bool_]:

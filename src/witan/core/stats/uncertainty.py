@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.outcome import MIN_VOTES, Prior
-from witan.core.profile import Floats
+from witan.core.profile import Floats, pair_mask
 from witan.core.stats.additive import AdditiveFit, pair_variances
 from witan.core.stats.distributions import t_quantile
 from witan.core.stats.priors import CHANCE_DF, belief_prior
@@ -163,7 +163,7 @@ class Uncertainty:
         public = None if learned else prior
         known = 0.0 if public is None else np.fmax(public.noise_variance, fit.least_variance)
         # What all get wrong together does not depend on who of them counts for more.
-        extra = np.broadcast_to(np.asarray(shared, dtype=np.float64) / design, df.shape)
+        extra = np.zeros(df.shape) + shared / design
         return cls(
             fit=fit,
             variance=variance * design,
@@ -194,7 +194,7 @@ class Uncertainty:
 
         NaN without freedom, or with one vote.
         """
-        own = np.diagonal(self.fit.inverses, axis1=1, axis2=2)[self.fit.pattern].T
+        own = self.fit.inverses.diagonal(axis1=1, axis2=2)[self.fit.pattern].T
         # A pseudo-inverse may leave −1e-17 where there is nothing.
         errors: Floats = np.sqrt(self.variance * (np.maximum(own, 0.0) + self.shared_variance))
         return np.where(np.isnan(self.fit.effects) | ~self.enough_votes, np.nan, errors)
@@ -213,8 +213,8 @@ class Uncertainty:
             moderated = self.pairs.variances * self.pairs.n_ballots / 2
             noise = np.where(self.pairs.is_unanimous, np.fmax(noise, moderated), noise)
         together = 2 * self.shared_variance * noise
-        different = ~np.eye(len(factors), dtype=np.bool_)
-        total: Floats = own + together * different[:, :, np.newaxis]
+        above = pair_mask(len(factors))
+        total: Floats = own + together * (above | above.swapaxes(0, 1))
         return total
 
     def contrast_df(self) -> Floats:
@@ -381,9 +381,9 @@ def tiers(apart: NDArray[np.bool_]) -> NDArray[np.integer[Any]]:
     """
     n_lines = len(apart)
     # From which line on each line is above all others, at the latest at the end.
-    surely_below = n_lines - np.argmin(apart[:, ::-1], axis=1) if n_lines else apart.sum(axis=1)
+    surely_below = n_lines - apart[:, ::-1].argmin(axis=1) if n_lines else apart.sum(axis=1)
     latest = np.maximum.accumulate(surely_below, axis=0)
     numbers = np.ones(latest.shape, dtype=np.int64)
     lines = np.arange(1, n_lines).reshape(-1, *[1] * (latest.ndim - 1))
-    numbers[1:] += np.cumsum(latest[:-1] <= lines, axis=0)
+    numbers[1:] += (latest[:-1] <= lines).cumsum(axis=0)
     return numbers

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 import anyio
 
@@ -165,7 +165,8 @@ class _Round:
             self._begin_grace()
             for member in members_to_call:
                 # Recorded before it runs, as a scheduler may start tasks in any order.
-                write = partial(self._write_call, member, build_prompt)
+                # Written with a slot, or before where the price asks for the length.
+                write = cache(partial(self._write_call, member, build_prompt))
                 self.context.recorder.emit(
                     e.AnswerStarted,
                     seat=member.name,

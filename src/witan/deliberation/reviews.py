@@ -6,7 +6,7 @@ self-preference is measured.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from itertools import groupby
 from operator import itemgetter
 
@@ -525,7 +525,8 @@ class _Round:
         least = 1 if self.procedure.asks_grades else 2
         if not sheets or len(sheets[0].candidates) < least:
             return []
-        return [(sheet, partial(self._write_call, member, sheet)) for sheet in sheets]
+        # Written with a slot, or before where the price asks for the length, and not twice.
+        return [(sheet, cache(partial(self._write_call, member, sheet))) for sheet in sheets]
 
     def _write_call(self, member: Member, sheet: Sheet) -> Call:
         return self.context.call(

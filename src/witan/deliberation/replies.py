@@ -539,11 +539,10 @@ def parse_json(text: str) -> object:
 def ambiguous_keys(value: object) -> Iterator[str]:
     """Name keys, in lower case, with different values in one object."""
     pending = [value]
-    while pending:
-        each = pending.pop()
-        if isinstance(each, _Ambiguous):
-            yield from each.ambiguous
+    for each in pending:  # grows as it goes
         if isinstance(each, dict):
+            if isinstance(each, _Ambiguous):
+                yield from each.ambiguous
             pending.extend(each.values())
         elif isinstance(each, list):
             pending.extend(each)

@@ -322,16 +322,11 @@ class BatchCount:
     ----------
     profile
         What was counted; for a rule over a history, all sessions pooled into one.
-    matchups
-        By the weights as the ballots state them.
     votes : int array, shape (C, S)
-    worth : int or float array, shape (C, S)
-        Equal votes that these are worth.
-    wins : float array, shape (C, S)
-    fits
-        Per session, its fit and what that was fitted on; None over a history.
     check_wanted
         Called before each of the recounts.
+    known_fits
+        Fits of this profile made under other rules, to which its own are added.
     """
 
     rule: Rule
@@ -340,12 +335,34 @@ class BatchCount:
     profile: Profile
     scores: Scores
     placing: Placing
-    matchups: Matchups
     votes: NDArray[np.integer[Any]]
-    worth: NDArray[Any]
-    wins: Floats
-    fits: Sequence[Fitted] | None
     check_wanted: GoOn = forever
+    known_fits: dict[bytes, list[Fitted]] | None = None
+
+    @cached_property
+    def matchups(self) -> Matchups:
+        """Pairs by the weights as the ballots state them."""
+        return matchups(self.profile.unscale_weights())
+
+    @cached_property
+    def worth(self) -> NDArray[Any]:
+        """Equal votes that the votes are worth, shape (C, S)."""
+        return worth(self.profile, self.rule, self.votes)
+
+    @cached_property
+    def wins(self) -> Floats:
+        """First places, shape (C, S)."""
+        return first_places(self.profile)
+
+    @cached_property
+    def fits(self) -> Sequence[Fitted] | None:
+        """Per session, its fit and what that was fitted on; None over a history."""
+        if not self.profile.n_reviewers or self.rule.needs == "history":
+            return None
+        of_grades = self.scores.fit
+        return fits_of(
+            self.electorates, self.profile, self.rule, of_grades=of_grades, cache=self.known_fits
+        )
 
     @cached_property
     def margins(self) -> NDArray[Any]:
@@ -381,21 +398,13 @@ def count(
     *,
     known_fits: dict[bytes, list[Fitted]] | None = None,
 ) -> BatchCount:
-    """Score and rank every session.
-
-    `known_fits` has the fits of this profile made under other rules, and takes those made now.
-    """
+    """Score and rank every session; `known_fits` is as in `BatchCount`."""
     rule = RULES[name]
     parameters = settings.parameters if settings.rule == name else {}
     scores = score(rule, profile, **parameters)
     failed = failed_candidates(electorates)
-    over_time = rule.needs == "history"
-    profile = _pool(profile) if over_time else profile
+    profile = _pool(profile) if rule.needs == "history" else profile
     placing = place(scores, profile, rule, tie_break=settings.tie_break, failed=failed)
-    fits = None
-    if profile.n_reviewers and not over_time:
-        fits = fits_of(electorates, profile, rule, of_grades=scores.fit, cache=known_fits)
-    n_votes = votes(profile, rule)
     counted = BatchCount(
         rule=rule,
         settings=settings,
@@ -403,12 +412,9 @@ def count(
         profile=profile,
         scores=scores,
         placing=placing,
-        matchups=matchups(profile.unscale_weights()),
-        votes=n_votes,
-        worth=worth(profile, rule, n_votes),
-        wins=first_places(profile),
-        fits=fits,
+        votes=votes(profile, rule),
         check_wanted=check_wanted,
+        known_fits=known_fits,
     )
     if settings.rule != AUTO:  # some rules cannot count every recount, which is to be said here
         _ = counted.flips

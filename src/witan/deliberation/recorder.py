@@ -8,7 +8,6 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import lru_cache
-from math import isinf
 from typing import Any, Protocol, cast, runtime_checkable
 
 import anyio
@@ -114,25 +113,6 @@ def _roles(kind: type) -> tuple[bool, bool]:
     return is_journal, hasattr(kind, "before_call")
 
 
-class _Round:
-    """One commit to come of a session's events.
-
-    Attributes
-    ----------
-    gathering
-        The wait for more events, which ends when the first one has waited long enough.
-    is_urgent
-        A call or the end waits for it, so that nothing more is gathered.
-    is_last
-        No event comes after it.
-    """
-
-    def __init__(self) -> None:
-        self.gathering = anyio.CancelScope()
-        self.is_urgent, self.is_done = anyio.Event(), anyio.Event()
-        self.is_last = False
-
-
 class Recorder:
     """Recorder that gives each event its number and time."""
 
@@ -147,8 +127,11 @@ class Recorder:
         self._note = FailureNote()
         self._seq = 0
         self._pending_events: list[Event] = []
+        self._is_over = False
         self._durable: int | None = None
-        self._next_round = _Round()
+        self._demand = anyio.Event()
+        self._arrival = anyio.Event()
+        self._next_round = anyio.Event()
         for event in earlier:
             self._store(event)
 
@@ -182,9 +165,9 @@ class Recorder:
         if self._journal is not None:
             last_seq = self.events[-1].seq
             self._journal.flush()
-            this_round = self._next_round
-            this_round.is_urgent.set()
-            await this_round.is_done.wait()
+            self._demand.set()
+            self._arrival.set()
+            await self._next_round.wait()
             recorded = self._durable is not None and self._durable >= last_seq
         if self._guard is not None:
             await self._guard.before_call(is_recorded=recorded)
@@ -203,8 +186,9 @@ class Recorder:
                     with own_failure:
                         yield
                 finally:
-                    self._next_round.is_last = True
-                    self._next_round.is_urgent.set()
+                    self._is_over = True
+                    self._demand.set()
+                    self._arrival.set()
         except ExceptionGroup as failed:
             if failed.exceptions != (own_failure.error,):
                 raise
@@ -215,15 +199,17 @@ class Recorder:
         with anyio.CancelScope(shield=True):  # events before a cancellation are also shown
             is_over = False
             while not is_over:
-                this_round = self._next_round
-                with this_round.gathering:
-                    await this_round.is_urgent.wait()
-                # Events and requests from here on belong to the next round.
-                self._next_round, is_over = _Round(), this_round.is_last
-                await self._commit(journal)
-                this_round.is_done.set()
+                await self._demand.wait()
+                if not self._arrival.is_set():
+                    with anyio.move_on_after(journal.gather_seconds):
+                        await self._arrival.wait()
+                self._demand, self._arrival, is_over = anyio.Event(), anyio.Event(), self._is_over
+                # Requests from here on belong to the next round.
+                this_round, self._next_round = self._next_round, anyio.Event()
+                await self._round(journal)
+                this_round.set()
 
-    async def _commit(self, journal: Journal) -> None:
+    async def _round(self, journal: Journal) -> None:
         """Commit the events so far and show them."""
         n_events = len(self._pending_events)
         with self._note:
@@ -251,9 +237,7 @@ class Recorder:
                 if not is_delta:
                     self._journal.keep(event)
                 self._pending_events.append(event)
-                gathering = self._next_round.gathering
-                if isinf(gathering.deadline):
-                    gathering.deadline = anyio.current_time() + self._journal.gather_seconds
+                self._demand.set()
 
 
 def _is_delta(event: Event) -> bool:

@@ -53,6 +53,15 @@ class Named(Base):
     weight: float = 1.0
 
 
+@set_by_slots
+@dataclass(frozen=True, slots=True)
+class Incomplete:
+    """A dataclass with a field called `missing`, as a session has."""
+
+    missing: tuple[str, ...] = ()
+    tags: list[str] = field(default_factory=list)
+
+
 class TestSlots:
     """Properties that `set_by_slots` preserves."""
 
@@ -67,6 +76,10 @@ class TestSlots:
     def test_factories_make_a_new_value_each_time(self):
         """Two objects never share a default list."""
         assert Quick("a").tags is not Quick("a").tags
+
+    def test_factories_make_a_value_beside_a_field_called_missing(self):
+        """No name of a field hides the mark of a default that a factory makes."""
+        assert (Incomplete().tags, Incomplete(("a",)).tags) == ([], [])
 
     def test_the_object_stays_frozen_and_checked(self):
         """No field can be set later, and validation still applies."""
@@ -88,6 +101,10 @@ class TestSlots:
         expected = {name: of.annotation for name, of in signature(Plain).parameters.items()}
 
         assert {n: of.annotation for n, of in signature(Quick).parameters.items()} == expected
+
+    def test_a_signature_reads_as_that_of_a_plain_dataclass(self):
+        """It shows the same defaults, one that a factory makes as ``<factory>``."""
+        assert str(signature(Quick)) == str(signature(Plain))
 
     def test_inherited_and_named_fields_are_set(self):
         """Fields of a base are set, and fields that have to be named cannot be given otherwise."""

@@ -162,13 +162,20 @@ MAX_LINE = 120
 """Characters of the line that lists what differs from the defaults."""
 
 
+class _Missing:
+    """Stands for a default that a factory makes; a signature shows it as Python's does."""
+
+    def __repr__(self) -> str:
+        return "<factory>"
+
+
 def set_by_slots(cls: type[Class]) -> type[Class]:
     """Give a frozen, slotted dataclass an `__init__` twice as fast.
 
     The generated one sets each field by `object.__setattr__`, which looks the slot up by name; this
     one calls the slots themselves.
     """
-    names: dict[str, Any] = {"missing": MISSING}
+    names: dict[str, Any] = {"_missing": _Missing()}
     parameters, lines = [], []
     for field in sorted(fields(cls), key=lambda field: field.kw_only is True):  # type: ignore[arg-type]
         name = field.name
@@ -178,8 +185,8 @@ def set_by_slots(cls: type[Class]) -> type[Class]:
         value = name
         if field.default_factory is not MISSING:
             names[f"make_{name}"] = field.default_factory
-            parameters.append(f"{name}=missing")
-            value = f"make_{name}() if {name} is missing else {name}"
+            parameters.append(f"{name}=_missing")
+            value = f"make_{name}() if {name} is _missing else {name}"
         elif field.default is not MISSING:
             names[f"default_{name}"] = field.default
             parameters.append(f"{name}=default_{name}")

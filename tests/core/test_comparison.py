@@ -3,7 +3,8 @@
 import pickle
 import time
 from collections import Counter
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -11,9 +12,11 @@ import pytest
 from elections import ballots
 from witan.core.ballot import Ballot
 from witan.core.comparison import compare_rules
+from witan.core.counting import BatchCount, fits_of
 from witan.core.gate import Gate
 from witan.core.rules import RULES
 from witan.core.settings import Settings
+from witan.core.tally import SharedWork, tally_columns
 from witan.errors import NothingToCount, UnknownName
 
 TENNESSEE = (
@@ -22,6 +25,29 @@ TENNESSEE = (
     "15 × c: Chattanooga > Knoxville > Nashville > Memphis",
     "17 × k: Knoxville > Chattanooga > Nashville > Memphis",
 )
+
+
+class Refitted(BatchCount):
+    """A count that another thread fits anew between any two reads."""
+
+    made: ClassVar[list] = []
+
+    @property
+    def fits(self):
+        """A new list every time."""
+        self.made.append(fits_of(self.electorates, self.profile, self.rule))
+        return self.made[-1]
+
+
+def test_an_inference_is_found_by_the_fits_that_stand_beside_it():
+    """While these live no others get their identity, even if a thread fits anew meanwhile."""
+    [(batch, _)] = tally_columns(ballots("x: a > b > c", "y: a > c > b"), Settings())
+    values = {each.name: getattr(batch.count, each.name) for each in fields(BatchCount)}
+    shared = SharedWork()
+
+    shared.infer(Refitted(**values))
+
+    assert [id(fits) for fits, _ in shared.inferences.values()] == [*shared.inferences]
 
 
 def test_rules_that_cannot_count_give_their_reason():

@@ -314,7 +314,7 @@ def forever() -> None:
     """Go on in any case."""
 
 
-@dataclass(frozen=True)  # without slots: flips are stored once they are read
+@dataclass(frozen=True)  # without slots: most of it is stored once it is read
 class BatchCount:
     """Sessions of one shape under one rule.
 

@@ -295,10 +295,10 @@ class SharedWork:
 
     def infer(self, counted: BatchCount) -> Inference:
         """Infer once from the same fits."""
-        key = id(counted.fits)
-        if key not in self.inferences:  # the fits stand beside it, so that no others get their id
-            self.inferences[key] = counted.fits, infer(counted)
-        return self.inferences[key][1]
+        fits = counted.fits  # read once: another thread may fit the same anew
+        if id(fits) not in self.inferences:  # they stand beside it, so that no others get their id
+            self.inferences[id(fits)] = fits, infer(counted)
+        return self.inferences[id(fits)][1]
 
 
 def count_task(

@@ -458,9 +458,8 @@ def _normalise(shares: Floats) -> Floats:
 def _t_above(t: Floats, df: float) -> Floats:
     """Read P(T ≤ t) of Student's t from a table; NaN: NaN."""
     levels, slopes = _t_table(df)
-    finite = np.minimum(
-        np.maximum(t, -1e300), 1e300
-    )  # whose place is 1 exactly, as that of the infinite
+    # The place of 1e300 is 1 exactly, as that of the infinite.
+    finite = np.minimum(np.maximum(t, -1e300), 1e300)
     place = finite / (1 + np.abs(finite))
     unknown = np.isnan(place)
     place[unknown] = 0.0

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast
 
 import anyio
 
@@ -84,7 +84,6 @@ class Journal(Protocol):
         ...
 
 
-@runtime_checkable
 class CallGuard(Protocol):
     """A listener awaited before every call."""
 

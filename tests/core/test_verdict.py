@@ -14,7 +14,7 @@ from witan.core.settings import Settings
 from witan.core.stats.learning import learn_severity
 from witan.core.stats.priors import SEVERITY, Severity
 from witan.core.verdict import judge_texts
-from witan.errors import InvalidParameter, UnknownName
+from witan.errors import InvalidParameter, NothingToCount, UnknownName
 
 CLEAR = {"a": [9, 9, 9, 8], "b": [3, 4, 3, 3]}
 
@@ -205,6 +205,24 @@ class TestSeveralTexts:
         """The error lists the texts."""
         with pytest.raises(UnknownName, match="'c'"):
             verdict(jury(**CLEAR), expected="c")
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"rubric": RUBRICS["creative"]}, "gave no grade that counts under the rubric 'creative'"),
+        ({"weights": {"r0": 0.0, "r1": 0.0, "r2": 0.0, "r3": 0.0}}, "weighs nothing"),
+    ],
+)
+def test_without_a_ballot_that_counts_there_is_no_verdict(options, reason):
+    """The error says of the first three reviewers why."""
+    with pytest.raises(NothingToCount) as caught:
+        verdict(jury(a=[9, 9, 9, 8]), **options)
+
+    silent = "; ".join(f"r{juror} {reason}" for juror in range(3))
+    assert f"no ballot of session 's' counts for a verdict ({silent}; and others)" in str(
+        caught.value
+    )
 
 
 @pytest.mark.parametrize(

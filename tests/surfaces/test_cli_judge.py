@@ -80,6 +80,16 @@ class TestStatus:
         assert f"Verdict\n{decision}" in said.out
         assert (verdict["decision"], verdict["reviewers"]) == (decision, reviewers)
 
+    def test_a_recount_that_leaves_no_ballot_says_why(self, witan, jury):
+        """Status 3, what became of the ballots, and what to choose."""
+        assert witan("judge", "good.md", *jury).status == 0
+        weights = [part for name in ("xan", "yma", "zoe") for part in ("--weight", f"{name}=0")]
+        said = witan("recount", "last", *weights, *jury[-2:])
+
+        assert said.status == 3
+        assert "counts for a verdict (xan weighs nothing; yma" in said.err
+        assert "choose a rubric, weights and reviewers that leave one" in said.err
+
     def test_seats_of_one_script_are_named(self, witan, jury):
         """With the verdict and in its record: their ballots are not independent."""
         same = [part for seat in "xyz" for part in ("--jury", f"{seat}={jury[1]}")]

@@ -21,7 +21,7 @@ from witan.core.stats.distributions import beta_quantile, t_probability, t_quant
 from witan.core.stats.priors import GRADE_DF, SEVERITY, Severity, prior_of, rho_of
 from witan.core.stats.uncertainty import MIN_DF
 from witan.core.tally import interpret_ballots, put_on_scale
-from witan.errors import InvalidParameter, UnknownName
+from witan.errors import InvalidParameter, NothingToCount, UnknownName
 
 APPROVAL_PRIOR = 0.5
 """Jeffreys' prior: half an approval and half a rejection before the first vote."""
@@ -267,6 +267,8 @@ def judge_texts(
     ------
     InvalidParameter, UnknownName
         If there is no such grade, or no such text.
+    NothingToCount
+        If the outcome counts none of the ballots.
     """
     check_pass_mark(pass_mark)
     names = [line.candidate for line in outcome.standings]
@@ -288,7 +290,7 @@ def p_pass_settled(
 ) -> float:
     """Compute the probability of a decision on a text after more ballots.
 
-    There are then so many times as many.
+    There are then so many times as many. Without a ballot it raises what `judge_texts` raises.
     """
     mean = _Jury.of(ballots, outcome, settings).mean(text)
     return 0.0 if mean is None else mean.p_settled(pass_mark, growth)
@@ -307,9 +309,16 @@ class _Jury:
         """Take an outcome's counted ballots at its weights and level.
 
         A recount may leave reviewers out, weigh them anew or ask for another level.
+
+        Raises
+        ------
+        NothingToCount
+            If it counts none of these ballots.
         """
         weight_of = {note.reviewer: note.weight for note in outcome.ballots}
         voting = [ballot for ballot in ballots if ballot.reviewer in weight_of]
+        if not voting:
+            raise _no_verdict(outcome)
         scaled_ballots = put_on_scale(voting, settings)
         [electorate] = interpret_ballots(scaled_ballots, settings)
         reviewers = tuple(electorate.voters)
@@ -352,6 +361,18 @@ class _Jury:
             flips,
             self.electorate.failed.get(name, ()),
         )
+
+
+def _no_verdict(outcome: Outcome) -> NothingToCount:
+    """Name the reasons why none of an outcome's ballots counts."""
+    silent = [f"{reviewer} {reason}" for reviewer, reason in outcome.abstentions.items()]
+    reasons = f" ({'; '.join([*silent[:3], *(['and others'] if silent[3:] else [])])})" * bool(
+        silent
+    )
+    return NothingToCount(
+        f"no ballot of session {outcome.session!r} counts for a verdict{reasons}; "
+        "choose a rubric, weights and reviewers that leave one"
+    )
 
 
 def _criteria(cast: Sequence[Ballot], name: str, rubric: Rubric) -> dict[str, list[float]]:

@@ -315,6 +315,10 @@ def calibrated(profile: Profile) -> Scores:
     inverse-chi-square prior: Gelman et al., Bayesian Data Analysis, 3rd ed., section 2.6.
     """
     fit = fit_grades(profile)
-    votes = profile.grade_mask.sum(axis=0)
-    error = np.where(votes >= 2, fit.std_errors(), np.nan)
-    return Scores(score=fit.effects, std_error=error, fit=fit)
+
+    # Quoted: the type would be built anew for every recount.
+    def error() -> "Floats":
+        votes = profile.grade_mask.sum(axis=0)
+        return np.where(votes >= 2, fit.std_errors(), np.nan)
+
+    return Scores.defer_errors(fit.effects, error, fit)

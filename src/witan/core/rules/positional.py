@@ -6,6 +6,7 @@ come out exactly equal. `whole_sums`, `whole_error` and `weighted_error` serve t
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
@@ -286,10 +287,8 @@ def _borda(profile: Profile, variant: BordaVariant, weights: Floats | None) -> S
     last, longest = _lengths(profile, present, variant)
     one_last, one_longest = _common(last), _common(longest)
     if weights is None and one_last and one_longest > 1:
-        score, error = _equal_lengths(profile.places, present, one_last, one_longest - 1)
-    else:
-        score, error = _any_lengths(profile.places, last, longest, weights)
-    return Scores(score, error)
+        return _equal_lengths(profile.places, present, one_last, one_longest - 1)
+    return _any_lengths(profile.places, last, longest, weights)
 
 
 def _lengths(
@@ -329,12 +328,12 @@ def _counter(largest: int) -> type[np.uint8 | np.int16 | np.int64]:
 
 def _equal_lengths(
     places: NDArray[np.unsignedinteger[Any]], present: NDArray[np.uint8], last: int, divisor: int
-) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
-    """Score and error with equal rank worth 0 and divisor everywhere."""
+) -> Scores:
+    """Score with equal rank worth 0 and divisor everywhere."""
     sums = whole_sums(places, present)
     score = 2.0 * last * sums.votes - sums.total
     score /= 2.0 * divisor * np.maximum(sums.votes, 1)
-    return score, whole_error(sums, unit=2, divisor=divisor)
+    return Scores.defer_errors(score, partial(whole_error, sums, unit=2, divisor=divisor))
 
 
 def _any_lengths(
@@ -342,8 +341,8 @@ def _any_lengths(
     last: Lengths,
     longest: Lengths,
     weights: Floats | None,
-) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
-    """Score and error over a common denominator; unweighted sums are exact."""
+) -> Scores:
+    """Score over a common denominator; unweighted sums are exact."""
     counted = (longest > 1)[:, np.newaxis] & (places > 0)
     mass = counted * (1.0 if weights is None else weights[:, np.newaxis])
     spans = np.maximum(longest, 2).astype(np.int64) - 1
@@ -354,9 +353,13 @@ def _any_lengths(
     voted = mass.sum(axis=0)
     score = (mass * worth).sum(axis=0)
     score /= 2.0 * common * np.where(voted > 0, voted, 1.0)
-    worth /= 2.0 * common
-    floor = ROUNDING_VARIANCE / (spans * spans)[:, np.newaxis]
-    return score, weighted_error(worth, mass, score, floor).astype(np.float32)
+
+    # Quoted: the type would be built anew for every count.
+    def error() -> "NDArray[np.float32]":
+        floor = ROUNDING_VARIANCE / (spans * spans)[:, np.newaxis]
+        return weighted_error(worth / (2.0 * common), mass, score, floor).astype(np.float32)
+
+    return Scores.defer_errors(score, error)
 
 
 def _common_denominator(divisors: NDArray[np.int64], limit: int) -> NDArray[np.int64]:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.display import brief, list_names
+from witan.core.outcome import Deferrable
 from witan.core.profile import Floats, Profile
 from witan.core.stats.additive import AdditiveFit
 from witan.errors import InvalidParameter, UnknownName, UnknownOption
@@ -47,7 +48,7 @@ class Axiom(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Scores:
+class Scores(Deferrable):
     """Scores of a rule for S sessions.
 
     Parameters
@@ -72,6 +73,13 @@ class Scores:
     seat_order_decided: NDArray[np.bool_] | None = None
     fit: AdditiveFit | None = None
     details: Mapping[str, NDArray[Any]] = field(default_factory=lambda: MappingProxyType({}))
+
+    @classmethod
+    def defer_errors(
+        cls, score: Floats, error: Callable[[], Floats], fit: AdditiveFit | None = None
+    ) -> "Scores":
+        """Make scores with errors computed on first read, which recounts never do."""
+        return cls.defer(lambda: cls(score, error(), fit=fit), score=score, fit=fit)
 
 
 @dataclass(frozen=True, slots=True)

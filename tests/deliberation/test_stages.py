@@ -1,11 +1,15 @@
 """A question goes through the stages, and every seat ends with a stated result."""
 
+import tracemalloc
+from dataclasses import replace
+
 import anyio
 import pytest
 
 from councils import QUESTION, council, member, members, says
 from loops import jumping_loop
 from witan.deliberation import events as e
+from witan.deliberation.procedure import ThrottlePolicy
 from witan.deliberation.session import Session
 from witan.errors import OverBudget
 from witan.models.scripted import Line
@@ -33,6 +37,18 @@ def kinds(session: Session) -> list[str]:
     return [event.kind for event in session.events]
 
 
+class Measured:
+    """A model that notes what memory is in use when it is called."""
+
+    def __init__(self, model, sizes):
+        self.model, self.sizes = model, sizes
+
+    async def complete(self, call, hear):
+        """Note it, and reply as the model does."""
+        self.sizes.setdefault(call.stage, []).append(tracemalloc.get_traced_memory()[0])
+        return await self.model.complete(call, hear)
+
+
 class TestCompleteSession:
     """What a council does when nothing fails."""
 
@@ -54,6 +70,26 @@ class TestCompleteSession:
         deltas = (e.AnswerDelta, e.SynthesisDelta)
         assert session.events == tuple(x for x in heard if not isinstance(x, deltas))
         assert any(isinstance(event, e.AnswerDelta) for event in heard)
+
+    @pytest.mark.parametrize("stage", ["answer", "review"])
+    async def test_seats_that_wait_for_a_slot_hold_no_prompt(self, stage):
+        """Of eight calls, one at a time, those that wait have no texts in memory."""
+        sizes = {}
+        seated = [
+            replace(each, model=Measured(each.model, sizes)) for each in members("abcdefgh", "")
+        ]
+        held = council(seated, synthesis=False, providers={"script": ThrottlePolicy(concurrency=1)})
+
+        tracemalloc.start()
+        try:
+            with anyio.fail_after(25):
+                async with held as opened:
+                    await opened.ask("Why? " * 40_000, seed=5)
+        finally:
+            tracemalloc.stop()
+
+        assert len(sizes[stage]) == 8
+        assert max(sizes[stage]) - min(sizes[stage]) < 3 * 200_000
 
     async def test_a_text_is_the_sum_of_its_deltas(self):
         """The pieces of a text add up to its final event."""

@@ -308,6 +308,7 @@ class _Round:
         opening = context.opening
         self.question = neutralize(opening.question)  # once, not for every sheet
         self.files = {name: neutralize(text) for name, text in opening.files.items()}
+        self.recorded_sheets: dict[str, tuple[Sheet, ...]] = {}
         self.ballot_events: dict[str, e.BallotCast] = {}
         self.second: set[str] = set()
         self.rubric = self.procedure.graded_rubric
@@ -439,7 +440,7 @@ class _Round:
     def _draw_sheets(self, reviewers: Sequence[str]) -> Mapping[str, tuple[Sheet, ...]]:
         """Draw a sheet per reviewer, two in opposite orders, or pairs.
 
-        A resumed session draws the same sheets again.
+        Sheets that the interrupted session recorded stay.
         """
         context = self.context
         shows_own = self.procedure.self_review and not context.opening.jury
@@ -452,36 +453,48 @@ class _Round:
         hidden = {} if shows_own else candidates_by_author
         most = self.procedure.pairs
         if most is not None:
-            return draw_pair_sheets(reviewers, candidates, drawing, most, hidden_candidates=hidden)
-        drawn_sheets = draw_sheets(reviewers, candidates, drawing, hidden_candidates=hidden)
-        sheets: dict[str, tuple[Sheet, ...]] = {
-            name: (sheet,) for name, sheet in drawn_sheets.items()
+            sheets = draw_pair_sheets(
+                reviewers, candidates, drawing, most, hidden_candidates=hidden
+            )
+        else:
+            firsts = draw_sheets(reviewers, candidates, drawing, hidden_candidates=hidden)
+            sheets = {name: (sheet,) for name, sheet in firsts.items()}
+        return {
+            name: self._complete_sheets(name, seat, sheets[name])
+            for seat, name in enumerate(reviewers)
         }
-        if self.procedure.mirrored:
-            for seat, name in enumerate(reviewers):
-                seed = (context.opening.seed, MIRRORED_SHEETS, self.number, seat)
-                sheets[name] = (drawn_sheets[name], mirror(drawn_sheets[name], seed))
-        return sheets
+
+    def _complete_sheets(
+        self, reviewer: str, seat: int, drawn: tuple[Sheet, ...]
+    ) -> tuple[Sheet, ...]:
+        """Put a reviewer's recorded sheets before drawn ones.
+
+        Another version may have drawn them, so a second order mirrors its recorded first.
+        """
+        recorded = self.recorded_sheets.get(reviewer, ())
+        n_sheets = max(len(drawn), 2 if self.procedure.mirrored else 1)
+        sheets = recorded or drawn
+        if len(sheets) % 2 and n_sheets > 1:
+            seed = (self.context.opening.seed, MIRRORED_SHEETS, self.number, seat)
+            sheets = (*sheets, mirror(sheets[-1], seed))
+        orders = {sheet.candidates for sheet in sheets}
+        return (*sheets, *(each for each in drawn if each.candidates not in orders))[:n_sheets]
 
     def _record_sheet(self, sheet: Sheet, turn: int) -> None:
         """Record a sheet unless the interrupted session had recorded it."""
-        event = {"round": self.number, "sheet": sheet, "mirrored": turn % 2 == 1}
-        if not any(
-            self._is_recorded(event_before, event) for event_before in self.context.earlier_events
-        ):
-            self.context.recorder.emit(e.SheetDrawn, **event)
-
-    def _is_recorded(self, event_before: e.Event, event: Mapping[str, object]) -> bool:
-        return (
-            isinstance(event_before, e.SheetDrawn)
-            and event_before.round == self.number
-            and event_before.sheet == event["sheet"]
-        )
+        if sheet not in self.recorded_sheets.get(sheet.reviewer, ()):
+            self.context.recorder.emit(
+                e.SheetDrawn, round=self.number, sheet=sheet, mirrored=turn % 2 == 1
+            )
 
     def _restore_progress(self) -> None:
         """Restore the results of the interrupted session."""
         for event in self.context.earlier_events:
             match event:
+                case e.SheetDrawn() if event.round == self.number:
+                    name = event.sheet.reviewer
+                    recorded = self.recorded_sheets.get(name, ())
+                    self.recorded_sheets[name] = (*recorded, event.sheet)
                 case e.BallotCast() if event.round == self.number:
                     self.count.ballots[event.seat] = event.ballot
                     if event.comparisons:

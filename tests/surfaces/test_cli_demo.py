@@ -26,7 +26,7 @@ class TestPiped:
         assert len(said.lines) > 3
         assert all(line.startswith("simulated | ") for line in said.lines)
         legend, trust = said.err.splitlines()
-        assert all(fact in legend for fact in ("[A] dogwood", "[E] aster"))
+        assert all(fact in legend for fact in ("[A] elder", "[D] aster"))
         assert trust.startswith("simulated · 5 of 5 reviewers · ")
 
     def test_the_session_is_complete(self, witan):

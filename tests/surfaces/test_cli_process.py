@@ -129,6 +129,31 @@ class TestStart:
         assert "witan.surfaces.report.session" in loaded
         assert not loaded & unneeded
 
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["ask", "Is a hash map always faster?", "--mirrored"],
+            ["ask", "Is a hash map always faster?", "--pairs", "3", "--debate-rounds", "1"],
+            ["batch", "rows.jsonl"],
+        ],
+    )
+    def test_a_council_loads_no_generators_of_numpy(self, arguments, tmp_path, monkeypatch):
+        """Orders and codes of sheets are drawn by hashing."""
+        monkeypatch.chdir(tmp_path)
+        Path("rows.jsonl").write_text('{"question": "Is a hash map always faster?"}\n')
+        scripts = Path(__file__).parents[2] / "examples" / "hash-map"
+        seats = [
+            each
+            for name in ("ada", "bob", "cyd")
+            for each in ("--member", f"{name}=script:{scripts / name}.toml")
+        ]
+        chairman = ["--chairman", f"script:{scripts / 'dee'}.toml"]
+
+        loaded = loaded_after(*arguments, *seats, *chairman, "--history", "history.sqlite")
+
+        assert "witan.core.blinding" in loaded
+        assert "numpy.random" not in loaded
+
     def test_a_tally_imports_only_what_it_needs(self, council):
         """JSON Lines into a pipe need no other readers, no rich and no fitting."""
         loaded = loaded_after("tally", council)

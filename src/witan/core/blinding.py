@@ -4,22 +4,16 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
-
+from witan.core.random_stream import DRAWN, FENCED, MAPPED, MIRRORED, RandomStream
 from witan.errors import UnknownName
 
 Rows = list[list[int]]
 """Per reviewer the candidates by number, in the order in which they are shown."""
 
-DRAWN, MIRRORED, MAPPED, FENCED = 0, 1, 2, 3
-"""One seed serves all four draws, and none of them repeats another's nonce."""
-
 NONCE_BYTES = 16
 
 
-def balanced_orders(
-    hides: Sequence[Collection[int]], n_candidates: int, rng: "np.random.Generator"
-) -> Rows:
+def balanced_orders(hides: Sequence[Collection[int]], n_candidates: int, rng: RandomStream) -> Rows:
     """Draw reviewers' orders from a balanced design, its rows and symbols shuffled.
 
     As many reviewers as candidates, each of them seeing all or each hiding another candidate, read
@@ -32,11 +26,11 @@ def balanced_orders(
     hides
         Per reviewer the numbers of the candidates that it does not see.
     """
-    symbols: list[int] = rng.permutation(n_candidates).tolist()
-    seats: list[int] = rng.permutation(len(hides)).tolist()
-    is_reversed = bool(rng.integers(2))
-    if n_candidates == 1:  # drawn as for more, so that the same seed draws the same nonces
+    if n_candidates == 1:
         return [[] if own else [0] for own in hides]
+    symbols = rng.permutation(n_candidates)
+    seats = rng.permutation(len(hides))
+    is_reversed = rng.coin()
     symbol = {candidate: at for at, candidate in enumerate(symbols)}
     own = [{symbol[candidate] for candidate in each} for each in hides]
     single_seats = [seat for each in own for seat in each if len(each) == 1]
@@ -248,20 +242,16 @@ def draw_sheets(
         Reviewer to the candidate, or the candidates, that it must not see; a reviewer that is not
         named sees all, as does one whose candidate does not stand.
     """
-    rng = _generator(seed, DRAWN)
+    rng = RandomStream(DRAWN, seed)
     number = {candidate: at for at, candidate in enumerate(candidates)}
     hides = [
         [number[c] for c in _collect_names(hidden_candidates.get(name, ())) if c in number]
         for name in reviewers
     ]
     rows = balanced_orders(hides, len(candidates), rng)
-    nonces = rng.bytes(NONCE_BYTES * len(rows)).hex()  # as if each were drawn by itself
-    length = 2 * NONCE_BYTES
     return {
-        name: _label_sheet(
-            name, [candidates[at] for at in row], nonces[seat * length : (seat + 1) * length]
-        )
-        for seat, (name, row) in enumerate(zip(reviewers, rows, strict=True))
+        name: _sheet(name, [candidates[at] for at in row], rng)
+        for name, row in zip(reviewers, rows, strict=True)
     }
 
 
@@ -285,7 +275,7 @@ def draw_pair_sheets(
     dict of str to tuple of Sheet
         In the order of the reviewers; one sheet and its reverse by turns.
     """
-    rng = _generator(seed, DRAWN)
+    rng = RandomStream(DRAWN, seed)
     symbols = [candidates[at] for at in rng.permutation(len(candidates))]
     rounds = [*_tournament(symbols)]
     sheets, taken = {}, 0
@@ -298,7 +288,7 @@ def draw_pair_sheets(
         sheets[name] = tuple(
             _sheet(name, order, rng)
             for pair in own
-            for order in ((pair, pair[::-1]) if rng.integers(2) else (pair[::-1], pair))
+            for order in ((pair, pair[::-1]) if rng.coin() else (pair[::-1], pair))
         )
     return sheets
 
@@ -315,34 +305,26 @@ def _tournament(names: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 def mirror(sheet: Sheet, seed: Sequence[int]) -> Sheet:
     """Reverse the candidates' order and relabel them by their new places."""
-    return _sheet(sheet.reviewer, sheet.candidates[::-1], _generator(seed, MIRRORED))
+    return _sheet(sheet.reviewer, sheet.candidates[::-1], RandomStream(MIRRORED, seed))
 
 
 def label_map(reader: str, candidates: Sequence[str], seed: Sequence[int]) -> Sheet:
     """Draw one sheet in random order for a reader without a ballot."""
-    rng = _generator(seed, MAPPED)
+    rng = RandomStream(MAPPED, seed)
     return _sheet(reader, [candidates[at] for at in rng.permutation(len(candidates))], rng)
 
 
 def draw_nonce(seed: Sequence[int]) -> str:
     """Draw a nonce for fences outside of sheets, independent of the seed."""
-    return _generator(seed, FENCED).bytes(NONCE_BYTES).hex()
+    return RandomStream(FENCED, seed).take(NONCE_BYTES).hex()
 
 
 def _collect_names(names: str | Collection[str]) -> Collection[str]:
     return [names] if isinstance(names, str) else names
 
 
-def _generator(seed: Sequence[int], purpose: int) -> "np.random.Generator":
-    # To a seed sequence [7] and [7, 0] are the same, so the length is told apart beside it.
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(purpose, len(seed))))
-
-
-def _sheet(reviewer: str, candidates: Sequence[str], rng: "np.random.Generator") -> Sheet:
-    return _label_sheet(reviewer, candidates, rng.bytes(NONCE_BYTES).hex())
-
-
-def _label_sheet(reviewer: str, candidates: Sequence[str], nonce: str) -> Sheet:
+def _sheet(reviewer: str, candidates: Sequence[str], rng: RandomStream) -> Sheet:
+    nonce = rng.take(NONCE_BYTES).hex()
     return Sheet(reviewer, tuple(candidates), _labels(len(candidates)), nonce)
 
 

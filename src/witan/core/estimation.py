@@ -151,7 +151,7 @@ def _likelihood(
     return total, own / total
 
 
-def _draw(rng: np.random.Generator, passes: Floats, fails: Floats) -> Floats:
+def _draw(rng: "np.random.Generator", passes: Floats, fails: Floats) -> Floats:
     return np.clip(rng.beta(passes, fails), 1e-9, 1 - 1e-9)
 
 

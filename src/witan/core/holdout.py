@@ -409,7 +409,7 @@ class _Group:
         """True if the sessions can spare this many."""
         return self.n_reviewers >= size + (MIN_OTHERS if self.people is None else 0)
 
-    def draw(self, size: int, draws: int, rng: np.random.Generator) -> Iterator[_Draw]:
+    def draw(self, size: int, draws: int, rng: "np.random.Generator") -> Iterator[_Draw]:
         """Draw panels, some sessions at a time."""
         whole = None
         if comb(self.n_reviewers, size) <= draws:

@@ -13,11 +13,11 @@ from weakref import ref
 
 import anyio
 import anyio.lowlevel
-import numpy as np
 from anyio.abc import TaskGroup
 
 from witan.core.escaping import is_blank
 from witan.core.gate import SafetyCheck
+from witan.core.random_stream import WAITED, RandomStream
 from witan.deliberation.count_queue import CountQueue
 from witan.deliberation.events import Event, FruitlessResume, SessionOpened
 from witan.deliberation.money import NO_USAGE, Purse, Reservation, check_bill
@@ -585,10 +585,9 @@ class Caller:
     def _backoff(self, pending: PendingCall, attempt: int) -> float:
         """Draw a wait with full jitter, to spread out failed calls."""
         doublings = min(attempt - 1, 10)  # larger powers exceed the longest wait anyway
-        longest = min(LONGEST_BACKOFF_SECONDS, BACKOFF_SECONDS * 2**doublings)
+        longest: float = min(LONGEST_BACKOFF_SECONDS, BACKOFF_SECONDS * 2**doublings)
         call_name = f"{pending.stage} {pending.member.name}".encode()
-        rng = np.random.default_rng([*self._seed, attempt, *call_name])
-        return float(rng.uniform(0.0, longest))
+        return RandomStream(WAITED, (*self._seed, attempt, *call_name)).fraction() * longest
 
 
 def drop_fruitless_resumes(events: Iterable[Event]) -> tuple[Event, ...]:

@@ -1,0 +1,55 @@
+"""Random bytes drawn from a seed, the same everywhere."""
+
+from collections.abc import Sequence
+from hashlib import shake_256
+
+FIRST_BYTES = 256
+"""Drawn at once to begin with, which is enough for the sheets of most councils."""
+
+DRAWN, MIRRORED, MAPPED, FENCED, WAITED = range(5)
+"""Purposes that one seed serves, none of which repeats the bytes of another."""
+
+
+class RandomStream:
+    """Random bytes of a purpose and a seed, and draws made from them.
+
+    The bytes are SHAKE-256 of the numbers in decimals, so they are the same on every machine and
+    in every version of Python and NumPy, and who knows some of them but not the seed cannot tell
+    the next. The seeds (7,) and (7, 0) differ.
+
+    Parameters
+    ----------
+    purpose
+        `DRAWN`, `MIRRORED`, `MAPPED`, `FENCED` or `WAITED`.
+    seed
+        Non-negative integers, as many as wanted.
+
+    References
+    ----------
+    NIST, "SHA-3 standard: permutation-based hash and extendable-output functions", FIPS 202, 2015.
+    """
+
+    def __init__(self, purpose: int, seed: Sequence[int]) -> None:
+        self._shake = shake_256(" ".join(map(str, (purpose, *seed))).encode())
+        self._bytes = self._shake.digest(FIRST_BYTES)
+        self._position = 0
+
+    def take(self, n: int) -> bytes:
+        """Draw the next n bytes."""
+        start, self._position = self._position, self._position + n
+        if self._position > len(self._bytes):  # a digest always starts anew, so it is doubled
+            self._bytes = self._shake.digest(2 * self._position)
+        return self._bytes[start : self._position]
+
+    def permutation(self, n: int) -> list[int]:
+        """Draw an order of the numbers from 0 to n−1."""
+        keys = self.take(8 * n)
+        return sorted(range(n), key=lambda at: keys[8 * at : 8 * at + 8])
+
+    def coin(self) -> bool:
+        """Draw true or false."""
+        return self.take(1)[0] % 2 == 1
+
+    def fraction(self) -> float:
+        """Draw a number of [0, 1), uniformly among the multiples of 2⁻⁵³."""
+        return (int.from_bytes(self.take(8)) >> 11) * 2.0**-53

@@ -78,7 +78,7 @@ class Scores(Deferrable):
     def defer_errors(
         cls, score: Floats, error: Callable[[], Floats], fit: AdditiveFit | None = None
     ) -> "Scores":
-        """Make scores with errors computed on first read, which recounts never do."""
+        """Make scores with errors computed on first read."""
         return cls.defer(lambda: cls(score, error(), fit=fit), score=score, fit=fit)
 
 

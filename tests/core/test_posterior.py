@@ -1,5 +1,6 @@
 """Probabilities match observed frequencies, in simulation and on held-out judges."""
 
+import tracemalloc
 from itertools import combinations, product
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import pytest
 from elections import mean_ranks
 from simulation import council, panels_of_judges
 from sizes import history, uncertainty_of
-from witan import read_ballots
+from witan import read_ballots, tally
+from witan.core.ballot import Ballot
 from witan.core.inference import beliefs, ratios
 from witan.core.outcome import Prior
 from witan.core.profile import Profile
@@ -360,3 +362,26 @@ class TestOneSession:
 
         assert np.isnan(best[~eligible]).all()
         assert best[eligible].sum() == pytest.approx(1.0)
+
+
+def test_little_is_remembered_of_many_candidates():
+    """Thirty sessions of 32 candidates, none with the cells of another, leave 3 MB at most."""
+
+    def read(number):
+        names = [f"c{place:02d}" for place in range(32)]
+        cast = [
+            Ballot(reviewer, tuple((name,) for name in names if name != left_out))
+            for reviewer, left_out in zip("vwxyz", names[number % 30 :], strict=False)
+        ]
+        assert tally(cast).standings[0].p_best is not None
+
+    read(0)
+    tracemalloc.start()
+    try:
+        for number in range(1, 30):
+            read(number)
+        n_bytes = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+    assert n_bytes < 3_000_000

@@ -59,8 +59,8 @@ NODES = 4096
 
 POINTS_AT_ONCE = 1 << 15
 
-REMEMBERED_CELLS = 1024
-"""Directions of covariances of up to so many cells are found once."""
+REMEMBERED_CELLS = 256
+"""Directions of covariances of up to so many cells are found once: 9 MB at most."""
 
 DRAWN = np.float32
 """Draws are only compared: single precision takes less than half the time."""
@@ -167,7 +167,7 @@ class _Directions:
     @classmethod
     def of(cls, covariance: Floats, components: NDArray[Any], grid: Floats) -> "_Directions":
         """Find the directions of a covariance over σ², (C, C), for L ratios."""
-        noise, axes = _decompose(covariance.tobytes(), len(covariance))
+        noise, axes = np.linalg.eigh(covariance)
         compared = noise > 1e-10 * max(float(noise[-1]), 1e-300)
         noise, axes = noise[compared], axes[:, compared]
         total = noise[:, np.newaxis] + grid
@@ -374,15 +374,6 @@ class _Posterior:
             mean = _total(alike * shares) / np.maximum(number, 1)
             levelled[c] = np.where(number > 1, mean, shares[c])
         return levelled
-
-
-@lru_cache(maxsize=256)
-def _decompose(covariance: bytes, n: int) -> tuple[Floats, Floats]:
-    """Eigenvalues and eigenvectors, read-only: councils of one size share a covariance."""
-    noise, axes = np.linalg.eigh(np.frombuffer(covariance).reshape(n, n))
-    noise.setflags(write=False)
-    axes.setflags(write=False)
-    return noise, axes
 
 
 def _find_directions(covariance: Floats, components: NDArray[Any], grid: Floats) -> _Directions:

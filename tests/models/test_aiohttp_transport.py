@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -261,9 +262,12 @@ class TestPooling:
     async def test_cancelled_calls_free_their_places_in_the_pool(self, server, client):
         """After 20 cancelled calls, connections are pooled as before."""
         server.fault("m", "hang")
-        for _ in range(20):
-            with anyio.move_on_after(0.02):
-                await client.post(f"{server.url}/chat/completions", json={"model": "m"})
+        for n_sent in range(1, 21):
+            async with anyio.create_task_group() as group:
+                post = partial(client.post, f"{server.url}/chat/completions", json={"model": "m"})
+                group.start_soon(post)
+                await anyio.to_thread.run_sync(server.wait_for_requests, n_sent)
+                group.cancel_scope.cancel()
         before = server.accepted
 
         for _ in range(5):

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import chain
 from math import nan
 from operator import attrgetter
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from witan.core.attributes import cached_property
 from witan.core.outcome import Unit
 from witan.core.placing import (
     Placing,

@@ -6,7 +6,6 @@ once, those of one shape as one batch; one session is the batch of one.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import combinations, islice
 from math import fsum, isnan, nan
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from witan.core.attributes import cached_property
 from witan.core.ballot import Ballot, BallotTable, Kind
 from witan.core.counting import (
     BatchCount,

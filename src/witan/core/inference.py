@@ -15,12 +15,13 @@ these, which would share it too.
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from witan.core.attributes import cached_property
 from witan.core.counting import BatchCount, opinion_rows
 from witan.core.outcome import Prior, Unit
 from witan.core.profile import Electorate, Floats, Profile, pair_indices

@@ -8,7 +8,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
 from itertools import chain, count, repeat
 from math import isnan, nan
 from operator import attrgetter, itemgetter
@@ -17,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from witan.core.attributes import cached_property
 from witan.core.ballot import Ballot, BallotTable, Groups, Kind, one_opinion_each
 from witan.core.display import changes_line, set_by_slots
 from witan.core.gate import Gate

@@ -3,13 +3,14 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from itertools import chain, combinations, compress, repeat
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from witan.core.attributes import cached_property
 from witan.core.ballot import is_unnamed
 from witan.core.counting import BatchCount, failed_candidates
 from witan.core.inference import Inference, infer

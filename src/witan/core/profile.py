@@ -9,13 +9,14 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import repeat
 from typing import Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from witan.core.attributes import cached_property
 from witan.core.ballot import Groups, Kind
 from witan.core.display import set_by_slots
 from witan.core.scale import Scale

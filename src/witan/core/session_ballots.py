@@ -7,7 +7,7 @@ an audit asks about these. `interpret` makes the counted ones under the settings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import chain
 from math import isnan, nan
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from witan.core.attributes import cached_property
 from witan.core.ballot import Ballot, BallotTable, Kind, are_battles, shown_pair
 from witan.core.counting import CountColumn
 from witan.core.display import set_by_slots

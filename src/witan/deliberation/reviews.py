@@ -6,12 +6,13 @@ self-preference is measured.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from itertools import groupby
 from operator import itemgetter
 
 import anyio
 
+from witan.core.attributes import cached_property
 from witan.core.ballot import Ballot
 from witan.core.blinding import Sheet, draw_pair_sheets, draw_sheets, mirror
 from witan.core.early_stopping import find_decided_leader

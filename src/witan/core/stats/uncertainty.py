@@ -6,12 +6,12 @@ same answers, would hardly show the reverse. Probabilities come from `witan.core
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from witan.core.attributes import cached_property
 from witan.core.outcome import MIN_VOTES, Prior
 from witan.core.profile import Floats, pair_mask
 from witan.core.stats.additive import AdditiveFit, pair_variances

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from witan.core.attributes import cached_property
 from witan.errors import HistoryError, SessionFileError, UnknownName, WitanError
 from witan.service import history_access
 from witan.service.history_access import history_exists, history_place, is_path, load_history_config

@@ -7,9 +7,9 @@ one did.
 """
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from math import isfinite
 from operator import attrgetter, methodcaller
@@ -46,7 +46,6 @@ Reader = Callable[[object, str], Any]
 
 _SCALARS = {str: "text", bool: "true or false", NoneType: "null", int: "a whole number"}
 _EXACT = frozenset(_SCALARS)
-_FLOATS = frozenset({float, NoneType})
 _INFINITE = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 
 
@@ -294,17 +293,16 @@ def session_from_json(text: str, source: str = "the session") -> Session:
 
 def event_to_json(event: Event, *, is_simulated: bool = False) -> str:
     """Write an event as one line of JSON, marked if `is_simulated`."""
-    mark = {"simulated": True} if is_simulated else {}
     kind: Any = type(event)
     try:
-        record = _event(event) | mark
-        for name in _fields_of(kind, _is_shortened):
-            record[name] = _shorten(record[name])
-        json_text = orjson.dumps(record, _flatten, _OUR_TIMES).decode()
+        record = _event(event, is_simulated=is_simulated)
+        _shorten_fields(record, _fields_of(kind, _is_shortened))
+        times = None if event.at.tzinfo is UTC else _OUR_TIMES
+        json_text = orjson.dumps(record, _flatten, times).decode()
         if "null" in json_text:  # which most events lack
             _check_finite(event)
     except (TypeError, ValueError):  # an infinity, an integer beyond 64 bits, half a character
-        return dump_record(_event(event) | mark)
+        return dump_record(_event(event, is_simulated=is_simulated))
     return escape_json(json_text)
 
 
@@ -324,11 +322,22 @@ def procedure_to_json(procedure: Procedure) -> str:
     return dump_record(procedure)
 
 
-def _event(event: Event) -> dict[str, Any]:
-    record = _flatten(event)
+def _event(event: Event, *, is_simulated: bool = False) -> dict[str, Any]:
+    kind: Any = type(event)
+    names, get_values = _event_fields(kind)
+    record = dict(zip(names, get_values(event), strict=True))
     if not event.provisional:
         del record["provisional"]
-    return {"event": event.kind, **record}
+    if is_simulated:
+        record["simulated"] = True
+    return record
+
+
+@cache
+def _event_fields(kind: Any) -> tuple[Sequence[str], Callable[[Event], tuple[Any, ...]]]:
+    """Return the names of the fields of an event's record, and a getter of their values."""
+    names = [field.name for field in fields(kind)]
+    return ["event", *names], attrgetter("kind", *names)
 
 
 def _read_event(record: object, location: str) -> Event:
@@ -385,25 +394,20 @@ def _encoder(indent: int | None) -> json.JSONEncoder:
 
 
 _OUR_TIMES = orjson.OPT_PASSTHROUGH_DATETIME
+"""Option for times of other zones than UTC, whose seconds orjson would round."""
 
 
 def _check_finite(value: Any) -> None:
     """Refuse an infinity, which orjson would write as null."""
-    kind: Any = type(value)
-    items = _number_getter(kind)(value)
-    if _EXACT.issuperset(map(type, items)):
-        return
-    if kind is tuple and _FLOATS.issuperset(map(type, items)):  # a matrix has hundreds
-        if not all(map(isfinite, filter(None, items))):
-            raise ValueError(items)
-        return
-    for item in items:
-        item_kind = type(item)
-        if item_kind is float:
-            if not isfinite(item):
-                raise ValueError(item)
-        elif item_kind not in _EXACT:
-            _check_finite(item)
+    values = [value]
+    for each in values:  # and what it contains
+        kind: Any = type(each)
+        for item in _number_getter(kind)(each):
+            if type(item) is float:
+                if not isfinite(item):
+                    raise ValueError(item)
+            elif type(item) not in _EXACT:
+                values.append(item)
 
 
 @cache
@@ -453,16 +457,25 @@ def _is_shortened(declaration: Any) -> bool:
 def _shorten(value: Any) -> Any:
     """Leave out of a value what a record leaves out; orjson writes the rest as it is."""
     kind: Any = type(value)
+    return _shortener(kind)(value)
+
+
+@cache
+def _shortener(kind: Any) -> Callable[[Any], Any]:
     if issubclass(kind, Mapping):
-        return {key: _shorten(item) for key, item in value.items()}
+        return lambda value: {key: _shorten(item) for key, item in value.items()}
     if issubclass(kind, tuple | list):
-        return [_shorten(item) for item in value]
+        return lambda value: [_shorten(item) for item in value]
     if kind is Rubric:
-        return _rubric_to_json(value)
+        return _rubric_to_json
     if not _is_shortened(kind):
-        return value
-    record = _flatten(value)
-    for name in _fields_of(kind, _is_shortened):
+        return lambda value: value
+    flatten, names = _flattener(kind), _fields_of(kind, _is_shortened)
+    return lambda value: _shorten_fields(flatten(value), names)
+
+
+def _shorten_fields(record: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    for name in names:
         record[name] = _shorten(record[name])
     return record
 
@@ -506,14 +519,16 @@ def _flattener(kind: Any) -> Callable[[Any], Any]:
     names = tuple(field.name for field in fields(kind) if field.init)
     getter = _getter(names)
     if issubclass(kind, Ballot):
-        return lambda value: _drop_scale(dict(zip(names, getter(value), strict=True)))
+        return lambda value: _flatten_ballot(dict(zip(names, getter(value), strict=True)))
     return lambda value: dict(zip(names, getter(value), strict=True))
 
 
-def _drop_scale(ballot: dict[str, Any]) -> dict[str, Any]:
-    """Drop the scale 1-10 from a ballot's fields, like `drop_native`."""
+def _flatten_ballot(ballot: dict[str, Any]) -> dict[str, Any]:
+    """Drop the scale 1-10 from a ballot's fields, like `drop_native`, and write its time."""
     if ballot["scale"] is not None and ballot["scale"].is_native:
         ballot["scale"] = None
+    if ballot["at"] is not None:
+        ballot["at"] = ballot["at"].isoformat()
     return ballot
 
 

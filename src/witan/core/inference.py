@@ -60,8 +60,8 @@ NODES = 4096
 
 POINTS_AT_ONCE = 1 << 15
 
-REMEMBERED_CELLS = 256
-"""Directions of covariances of up to so many cells are found once: 9 MB at most."""
+REMEMBERED_CANDIDATES = 16
+"""Directions and exchangeable pairs of so many candidates are found once: 10 MB at most."""
 
 DRAWN = np.float32
 """Draws are only compared: single precision takes less than half the time."""
@@ -367,7 +367,7 @@ class _Posterior:
             return shares
         levelled = shares.copy()
         covariance = self.covariance if self.beyond is None else self.covariance + self.beyond
-        exchangeable = _exchangeable(covariance.tobytes(), len(covariance))
+        exchangeable = _find_exchangeable(covariance)
         for c in range(len(shares)):
             alike = np.abs(self.effects - self.effects[c]) <= ALIKE * scale
             alike &= eligible & eligible[c] & exchangeable[c, :, np.newaxis]
@@ -378,7 +378,7 @@ class _Posterior:
 
 
 def _find_directions(covariance: Floats, components: NDArray[Any], grid: Floats) -> _Directions:
-    if covariance.size > REMEMBERED_CELLS:
+    if len(covariance) > REMEMBERED_CANDIDATES:
         return _Directions.of(covariance, components, grid)
     seats = np.asarray(components, dtype=np.intp)
     return _remember_directions(covariance.tobytes(), seats.tobytes(), grid.tobytes())
@@ -395,10 +395,23 @@ def _remember_directions(covariance: bytes, components: bytes, grid: bytes) -> _
     return directions
 
 
+def _find_exchangeable(covariance: Floats) -> NDArray[np.bool_]:
+    """Find pairs with a swap-invariant covariance, (C, C)."""
+    if len(covariance) > REMEMBERED_CANDIDATES:
+        return _exchangeable(covariance)
+    return _remember_exchangeable(covariance.tobytes(), len(covariance))
+
+
 @lru_cache(maxsize=256)
-def _exchangeable(covariance: bytes, n: int) -> NDArray[np.bool_]:
-    """Find pairs with a swap-invariant covariance, (C, C), read-only."""
-    values = np.frombuffer(covariance).reshape(n, n)
+def _remember_exchangeable(covariance: bytes, n: int) -> NDArray[np.bool_]:
+    """Exchangeable pairs of an array as bytes, read-only."""
+    pairs = _exchangeable(np.frombuffer(covariance).reshape(n, n))
+    pairs.setflags(write=False)
+    return pairs
+
+
+def _exchangeable(values: Floats) -> NDArray[np.bool_]:
+    n = len(values)
     most = LEVEL * np.abs(values).max()
     pairs = np.empty((n, n), dtype=np.bool_)
     for i in range(n):
@@ -406,7 +419,6 @@ def _exchangeable(covariance: bytes, n: int) -> NDArray[np.bool_]:
         swapped = values.copy()
         swapped[:, i], swapped[np.arange(n), np.arange(n)] = np.diagonal(values), values[:, i]
         pairs[i] = np.abs(values[i] - swapped).max(axis=1) <= most
-    pairs.setflags(write=False)
     return pairs
 
 

@@ -31,7 +31,10 @@ SCALE_DF = 5.0
 """Prior degrees of freedom that draw a reviewer's scale toward the panel's."""
 
 REMEMBERED_CELLS = 4096
-"""Patterns of up to so many cells are solved once: councils of one size share theirs."""
+"""Patterns with so many cells, or pairs, or fewer are solved once: 10 MB at most.
+
+Councils of one size share theirs.
+"""
 
 Solved = tuple[Floats, NDArray[np.integer[Any]], Floats]
 """Laplacian inverses, components and residual freedom per pattern."""
@@ -291,7 +294,8 @@ def _patterns(
     mass = np.ones(cells.shape[:2])
     if weights is not None:
         mass = weights[:, first].T.astype(np.float64)
-    if cells.size <= REMEMBERED_CELLS:
+    n_patterns, n_ballots, n_candidates = cells.shape
+    if n_patterns * n_candidates * max(n_ballots, n_candidates) <= REMEMBERED_CELLS:
         inverses, components, freedom = _solve_cached(cells.tobytes(), mass.tobytes(), cells.shape)
     else:
         inverses, components, freedom = _solve(cells, mass)

@@ -39,7 +39,7 @@ class Refitted(BatchCount):
         return self.made[-1]
 
 
-def test_an_inference_is_found_by_the_fits_that_stand_beside_it():
+def test_an_inference_is_made_and_found_by_the_fits_beside_it():
     """While these live no others get their identity, even if a thread fits anew meanwhile."""
     [(batch, _)] = tally_columns(ballots("x: a > b > c", "y: a > c > b"), Settings())
     values = {each.name: getattr(batch.count, each.name) for each in fields(BatchCount)}
@@ -47,7 +47,10 @@ def test_an_inference_is_found_by_the_fits_that_stand_beside_it():
 
     shared.infer(Refitted(**values))
 
-    assert [id(fits) for fits, _ in shared.inferences.values()] == [*shared.inferences]
+    [(key, (fits, inference))] = shared.inferences.items()
+    [(part, _)] = inference.parts
+    assert id(fits) == key
+    assert part.uncertainty.fit is fits[0][0]
 
 
 def test_rules_that_cannot_count_give_their_reason():

@@ -2,7 +2,7 @@
 
 import math
 import pickle
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from elections import ballot, ballots
 from witan.core.ballot import Ballot
 from witan.core.gate import Gate
 from witan.core.rules import RULES
+from witan.core.rules.registry import Scores
 from witan.core.settings import Settings
 from witan.core.tally import tally, tally_columns, tally_sessions
 from witan.errors import (
@@ -444,6 +445,33 @@ class TestDeferredOutcomes:
     def test_a_misspelt_attribute_is_an_error(self, deferred):
         with pytest.raises(AttributeError, match="'leader'"):
             _ = deferred.leader
+
+    def test_what_fails_in_building_it_does_not_read_as_a_missing_field(self):
+        def build():
+            raise AttributeError("wrong name")
+
+        with pytest.raises(RuntimeError, match="could not build std_error: wrong name"):
+            hasattr(Scores.defer(build), "std_error")
+
+    def test_errors_of_scores_are_computed_for_nothing_but_themselves(self):
+        computed = []
+
+        def error():
+            computed.append(1)
+            return np.ones((2, 1))
+
+        scores = Scores.defer_errors(np.zeros((2, 1)), error)
+
+        others = [each.name for each in fields(Scores) if each.name != "std_error"]
+        assert [getattr(scores, name) is None for name in others] == [
+            False,
+            True,
+            True,
+            True,
+            False,
+        ]
+        assert not computed
+        assert scores.std_error.sum() == 2
 
 
 class TestHumanVotes:

@@ -13,7 +13,7 @@ these, which would share it too.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.attributes import cached_property
-from witan.core.counting import BatchCount, opinion_rows
+from witan.core.counting import BatchCount, Fitted, opinion_rows
 from witan.core.outcome import Prior, Unit
 from witan.core.profile import Electorate, Floats, Profile, pair_indices
 from witan.core.sequential import look_level
@@ -637,11 +637,11 @@ def _share_of_models(electorate: Electorate) -> float:
     return own / total if total else 0.0
 
 
-def infer(counted: BatchCount) -> Inference:
-    """Compute all blocks of a batch."""
+def infer(counted: BatchCount, fits: Sequence[Fitted] | None = None) -> Inference:
+    """Compute all blocks of a batch, from its own fits unless given."""
     n_candidates, n_sessions = counted.votes.shape
     blocks = Inference.blank(n_candidates, n_sessions)
-    for part in fit_parts(counted):
+    for part in fit_parts(counted, fits):
         barred = np.zeros((n_candidates, len(part.columns)), dtype=np.bool_)
         for at, column in enumerate(part.columns):
             failed = counted.electorates[column].failed
@@ -670,13 +670,15 @@ def _fill(blocks: Inference, part: FittedSessions, settings: Settings) -> None:
     blocks.is_connected[at] = (highest <= 0)[uncertainty.fit.pattern]
 
 
-def fit_parts(counted: BatchCount) -> list[FittedSessions]:
+def fit_parts(counted: BatchCount, fits: Sequence[Fitted] | None = None) -> list[FittedSessions]:
     """Group a batch's sessions by common fit, unit and prior."""
-    if counted.fits is None:
+    if fits is None:
+        fits = counted.fits
+    if fits is None:
         return []
     groups: dict[tuple[int, Unit, bool, float], list[int]] = {}
     parts = []
-    for column, (fit, _, unit) in enumerate(counted.fits):
+    for column, (fit, _, unit) in enumerate(fits):
         electorate = counted.electorates[column]
         models = _share_of_models(electorate)
         if electorate.votes and electorate.stands_for:
@@ -685,11 +687,11 @@ def fit_parts(counted: BatchCount) -> list[FittedSessions]:
             shared = (id(fit), unit, electorate.is_paired, models)
             groups.setdefault(shared, []).append(column)
     for (_, unit, paired, models), members in groups.items():
-        fit, profile = counted.fits[members[0]][0], counted.profile
-        columns = [counted.fits[column][1] for column in members]
+        fit, profile = fits[members[0]][0], counted.profile
+        columns = [fits[column][1] for column in members]
         if columns != [*range(len(fit.df))]:
             fit = fit.take(np.array(columns))
-        if members != [*range(len(counted.fits))]:
+        if members != [*range(len(fits))]:
             profile = profile.take(np.array(members))
         one = counted.electorates[members[0]]
         values = opinion_rows(one) if paired and unit == "ranks" else None

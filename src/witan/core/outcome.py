@@ -101,7 +101,10 @@ class Deferrable:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             build = object.__getattribute__(self, "_build")
             if build is not None:  # another thread may have been faster
-                whole = build()
+                try:
+                    whole = build()
+                except AttributeError as error:  # which would read as "there is no such field"
+                    raise RuntimeError(f"could not build {name}: {error}") from error
                 for each in self.__dataclass_fields__:
                     object.__setattr__(self, each, getattr(whole, each))
                 object.__setattr__(self, "_build", None)

@@ -297,7 +297,7 @@ class SharedWork:
         """Infer once from the same fits."""
         fits = counted.fits  # read once: another thread may fit the same anew
         if id(fits) not in self.inferences:  # they stand beside it, so that no others get their id
-            self.inferences[id(fits)] = fits, infer(counted)
+            self.inferences[id(fits)] = fits, infer(counted, fits)
         return self.inferences[id(fits)][1]
 
 

@@ -47,6 +47,9 @@ class Axiom(StrEnum):
     CLONES = "clone independence"
 
 
+NO_DETAILS: Mapping[str, NDArray[Any]] = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class Scores(Deferrable):
     """Scores of a rule for S sessions.
@@ -72,14 +75,21 @@ class Scores(Deferrable):
     fell_back: NDArray[np.bool_] | None = None
     seat_order_decided: NDArray[np.bool_] | None = None
     fit: AdditiveFit | None = None
-    details: Mapping[str, NDArray[Any]] = field(default_factory=lambda: MappingProxyType({}))
+    details: Mapping[str, NDArray[Any]] = field(default_factory=lambda: NO_DETAILS)
 
     @classmethod
     def defer_errors(
         cls, score: Floats, error: Callable[[], Floats], fit: AdditiveFit | None = None
     ) -> "Scores":
-        """Make scores with errors computed on first read."""
-        return cls.defer(lambda: cls(score, error(), fit=fit), score=score, fit=fit)
+        """Make scores with errors computed on first read; the rest is known."""
+        return cls.defer(
+            lambda: cls(score, error(), fit=fit),
+            score=score,
+            fell_back=None,
+            seat_order_decided=None,
+            fit=fit,
+            details=NO_DETAILS,
+        )
 
 
 @dataclass(frozen=True, slots=True)

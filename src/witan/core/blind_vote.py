@@ -30,8 +30,9 @@ MANY_DAYS = 31
 def voting_sheet(session: str, person: str, candidates: Sequence[str]) -> Sheet:
     """Draw the sheet of a person for a session, in random order.
 
-    It depends on the two names and on the candidates alone, whatever order they are given in, so
-    that a ranking can be read by the sheet that was shown earlier.
+    It depends on the two names and on the candidates alone, whatever order they are given in: the
+    same version of this program draws the same sheet again. Another version may draw another, so
+    a ranking by labels is read only beside the `paper_code` of the sheet that was shown.
     """
     encoded_names = [name.encode(errors="surrogatepass") for name in (session, person)]
     seed = [*encoded_names[0], NO_BYTE, *encoded_names[1]]

@@ -58,6 +58,7 @@ def places(at_desk):
     stuck = portal.call(service.start, QuestionRequest("So (stuck)?"))
     one = judge(at_desk, {"text 1": "Ada says so."}, pass_mark=6)
     several = judge(at_desk, {f"text {n}": f"{name} says so." for n, name in enumerate(NAMES)})
+    choosing = f"as=zoe&paper={prepare_paper(at_desk.history, over.id, 'zoe').code}"
     paper = prepare_paper(at_desk.history, over.id, "ines")
     fields = {"as": "ines", "paper": paper.code}
     fields |= {f"place-{label}": str(n) for n, label in enumerate(paper.texts, start=1)}
@@ -79,8 +80,8 @@ def places(at_desk):
         "live": f"/sessions/{going.id}",
         "voter": f"/sessions/{over.id}/vote",
         "vote": f"/sessions/{over.id}/vote?as=zoe",
-        "vote-choices": f"/sessions/{over.id}/vote?as=zoe&pair=A>B&pair=C=D",
-        "vote-ranking": f"/sessions/{over.id}/vote?as=zoe&pair=A>B&all=1",
+        "vote-choices": f"/sessions/{over.id}/vote?{choosing}&pair=A>B&pair=C=D",
+        "vote-ranking": f"/sessions/{over.id}/vote?{choosing}&pair=A>B&all=1",
         "vote-all": f"/sessions/{over.id}/vote?as=zoe&all=1",
         "reveal": f"/sessions/{over.id}/vote?as=ines&cast=1",
         "problem": "/leaderboard?min_sessions=x",

@@ -7,6 +7,7 @@ import pytest
 
 from browsers import AXE, NEEDS
 from witan.core.ballot import Ballot
+from witan.history.ballots import prepare_paper
 from witan.service.operations.ask import QuestionRequest
 from witan.service.operations.voting import NAMED_NOTE
 
@@ -130,7 +131,9 @@ class TestPairs:
     def test_a_choice_that_is_none_is_refused(self, at_desk, session, pair):
         """With the labels that there are."""
         address = f"{at_desk.url}/sessions/{session}/vote"
-        reply = httpx2.get(address, params={"as": "kim", "pair": pair}, timeout=60)
+        code = prepare_paper(at_desk.history, session, "kim").code
+        given = {"as": "kim", "paper": code, "pair": pair}
+        reply = httpx2.get(address, params=given, timeout=60)
 
         assert reply.is_client_error
         assert "two of the labels A, B, C" in reply.text
@@ -140,10 +143,11 @@ class TestComparison:
     """The person's ranking beside the panel's, after the vote."""
 
     @pytest.mark.slow
-    def test_it_says_where_the_two_differ_and_what_was_clear(self, window, session):
+    def test_it_says_where_the_two_differ_and_what_was_clear(self, window, session, at_desk):
         """In pairs, whose authors are named now."""
         here = window()
-        page = here.open(f"/sessions/{session}/vote?as=max&all=1&pair=A>B")
+        code = prepare_paper(at_desk.history, session, "max").code
+        page = here.open(f"/sessions/{session}/vote?as=max&paper={code}&all=1&pair=A>B")
         places = {}
         for label in "ABC":
             card = page.locator(".answer", has=page.get_by_label(f"Place of {label}"))

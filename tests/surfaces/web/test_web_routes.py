@@ -21,6 +21,7 @@ from services import councils, write_config
 from witan.core.ballot import Ballot
 from witan.deliberation.session import Session
 from witan.history import History, SessionImport
+from witan.history.ballots import prepare_paper
 from witan.models.scripted import SEED, demonstration
 from witan.service.config.serve import ServeSettings, TokenSettings
 from witan.service.operations.ask import QuestionRequest
@@ -788,20 +789,64 @@ class TestVoting:
         assert "has voted" in page(again, 409).one(role="alert").text
         submit(browser, f"/sessions/{session}/vote", **fields, **{"as": "zoe", "replace": "1"})
 
+    def test_choices_between_pairs_are_stored_as_they_were_made(self, browser, at_desk):
+        """Every page of pairs passes the choices so far on to the next, with their paper."""
+        session = ask_and_wait(browser)
+        address = f"/sessions/{session}/vote"
+        chosen = []
+        root = page(browser.get(address, params={"as": "ann"}))
+        while duel := root.all("form", class_="duel"):
+            sent = [(i.attrs["name"], i.attrs["value"]) for i in duel[0].all("input")]
+            chosen.append(duel[0].all("button")[0].attrs["value"])
+            root = page(browser.get(address, params=[*sent, ("pair", chosen[-1])]))
+        form = root.one("form", id="ballot")
+        fields = {i.attrs["name"]: i.attrs["value"] for i in form.all("input")}
+        for select in form.all("select"):
+            [place] = [o for o in select.all("option") if "selected" in o.attrs]
+            fields[select.attrs["name"]] = place.attrs["value"]
+        submit(browser, address, **fields)
+
+        [vote] = [b for b in at_desk.history.ballots(session) if b.kind == "human"]
+        order = [name for [name] in vote.groups]
+        sheet = prepare_paper(at_desk.history, session, "ann").sheet
+        pairs = [[order.index(sheet.candidate(label)) for label in c.split(">")] for c in chosen]
+        assert len(pairs) > 1
+        assert all(left < right for left, right in pairs)
+
+    @pytest.mark.parametrize("whole", [{}, {"all": "1"}], ids=["pairs", "whole"])
+    @pytest.mark.parametrize("paper", [{}, {"paper": "aaaaaa"}], ids=["none", "other"])
+    def test_choices_on_another_paper_are_dropped_with_a_notice(self, browser, paper, whole):
+        """Its labels may have stood for other answers, as after an upgrade."""
+        address = f"/sessions/{ask_and_wait(browser)}/vote"
+        given = {"as": "zoe", "pair": ["A>B", "B>C"], **paper, **whole}
+        root = page(browser.get(address, params=given))
+        fresh = page(browser.get(address, params={"as": "zoe", **whole}))
+
+        assert "made on another voting paper" in root.one(role="alert").text
+        assert root.one("form").text == fresh.one("form").text
+        assert not root.all("input", name="pair")
+        assert not [o for o in root.all("option") if "selected" in o.attrs]
+
     @pytest.mark.parametrize("paper", [{}, {"paper": "aaaaaa"}])
     def test_a_form_with_another_paper_is_refused(self, browser, at_desk, paper):
-        """Labels of somebody else's paper mean nothing on this one; no vote is stored."""
+        """Labels of somebody else's paper mean nothing on this one; no vote is stored.
+
+        Nor are its places those of the form that follows, which has the code of this paper.
+        """
         session = ask_and_wait(browser)
         given = {"as": "zoe", "place-A": "1", "place-B": "2", "place-C": "3", **paper}
         root = page(browser.post(f"/sessions/{session}/vote", data=given), 422)
 
         assert "belongs to another voting paper" in root.one(role="alert").text
+        assert not [o for o in root.all("option") if "selected" in o.attrs]
         assert not [b for b in at_desk.history.ballots(session) if b.kind == "human"]
 
     def test_an_invalid_ranking_keeps_its_values(self, browser):
         """The error stands above the paper."""
         session = ask_and_wait(browser)
+        paper = page(browser.get(f"/sessions/{session}/vote", params={"as": "zoe", "all": "1"}))
         given = {"as": "zoe", "place-A": "2", "place-B": "", "place-C": "1"}
+        given["paper"] = paper.one("input", name="paper").attrs["value"]
         root = page(browser.post(f"/sessions/{session}/vote", data=given), 422)
 
         assert "gives B no place" in root.one(role="alert").text
@@ -938,7 +983,7 @@ class TestReports:
         [("/leaderboard?order=rating", "did you mean 'order_by'?"), ("/audit?text=x", "known here"),
          ("/history?rule=x", "known here"), ("/?questoin=x", "known here"),
          ("/tally?rule=borda", "known here: none"), ("/sessions/q00?rul=x", "did you mean 'rule'?"),
-         ("/sessions/q00/vote?who=x", "known here: all, as, cast, pair, seen")],
+         ("/sessions/q00/vote?who=x", "known here: all, as, cast, pair, paper, seen")],
     )  # fmt: skip
     def test_an_unknown_parameter_is_refused(self, browser, path, said):
         """In the words of the API, on a page."""

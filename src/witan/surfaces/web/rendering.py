@@ -381,7 +381,7 @@ def render_vote(
     ranking
         The ranking by choices between pairs, which the form begins with, the best first.
     problem
-        What is wrong with the ranking in `values`.
+        What is wrong with the ranking in `values`, or with the choices that came.
     values
         Places as the form had them.
     choices
@@ -411,11 +411,15 @@ def render_pair(
     paper: "Paper",
     ranking: "PairwiseRanking",
     *,
+    problem: str = "",
     choices: Sequence[str] = (),
     seen: str = "",
     site: Site = SITE,
 ) -> str:
-    """Render two answers side by side, to choose between."""
+    """Render two answers side by side, to choose between.
+
+    `problem`, `choices` and `seen` are as `render_vote` takes them.
+    """
     left, right = ranking.next_pair or ("", "")
     return render(
         "vote_pair.html",
@@ -423,6 +427,7 @@ def render_pair(
         paper=paper,
         ranking=ranking,
         texts=[_blind_text(paper, label) for label in (left, right)],
+        problem=clean(problem),
         choices=choices,
         buttons=[
             ("ArrowLeft", "←", f"{left}>{right}", f"{left} is better"),
@@ -443,10 +448,10 @@ def _blind_text(paper: "Paper", label: str) -> tuple[str, Markup]:
 def _choices_query(
     paper: "Paper", choices: Sequence[str], *, seen: str, whole: bool = False
 ) -> str:
-    """Return the query of a paper after some choices."""
+    """Return the query of a paper after some choices, which its code belongs to."""
     flags = [*([("seen", seen)] if seen else []), *([("all", "1")] if whole else [])]
     pairs = [("pair", each) for each in choices]
-    return urlencode([("as", paper.sheet.reviewer), *flags, *pairs])
+    return urlencode([("as", paper.sheet.reviewer), ("paper", paper.code), *flags, *pairs])
 
 
 def render_waiting(session: Session, *, site: Site = SITE) -> str:

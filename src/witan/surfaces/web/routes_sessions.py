@@ -14,7 +14,7 @@ from witan.core.ballot import Groups
 from witan.core.blind_vote import rank_by_pairs, read_ranking
 from witan.core.blinding import Sheet
 from witan.errors import HistoryConflict, InvalidBallot, InvalidParameter, UnknownName, WitanError
-from witan.history.ballots import HumanVote, Paper, check_code
+from witan.history.ballots import HumanVote, Paper
 from witan.service.catalogue import redact
 from witan.service.dispatch import ServedSessions, dispatch, keep_typed
 from witan.service.operations.sessions import (
@@ -55,6 +55,12 @@ PLACE = "place-"
 
 MOST_CHOICES = 4096
 """More pairs than anybody chooses between."""
+
+OTHER_CHOICES = (
+    "the choices so far were made on another voting paper, under other labels, and are dropped; "
+    "please choose again"
+)
+"""Notice of choices between labels that may stand for other answers now, as after an upgrade."""
 
 router = page_router()
 
@@ -172,11 +178,13 @@ async def paper(  # noqa: PLR0913 - parameters of an address
     cast: bool = False,
     seen: Literal["", "1", "ballots"] = "",
     pair: Repeated = (),
+    code: Annotated[str, Query(alias="paper")] = "",
     whole: Annotated[bool, Query(alias="all")] = False,
 ) -> Response:
     """Show a paper's next pair, its ranking, or, once `cast`, authors.
 
-    Each `pair` is a choice so far; with `all` the answers are ranked all at once.
+    Each `pair` is a choice so far, made on the paper of that code; with `all` the answers are
+    ranked all at once.
     """
     store, site, name = ServedSessions(service, client), site_of(request), person.strip()
     if not name:
@@ -192,10 +200,13 @@ async def paper(  # noqa: PLR0913 - parameters of an address
             raise
         return HtmlPage(render_waiting(running_session.session, site=site))
     if not cast or voting_paper.earlier is None:
-        ranking = rank_by_pairs(voting_paper.sheet, pair[:MOST_CHOICES])
-        is_ranked = whole or ranking.next_pair is None
-        write = render_vote if is_ranked else render_pair
-        return HtmlPage(write(voting_paper, ranking, choices=pair, seen=seen, site=site))
+        choices, problem = pair[:MOST_CHOICES], ""
+        if choices and code != voting_paper.code:  # its labels may have stood for other answers
+            choices, problem = (), OTHER_CHOICES
+        ranking = rank_by_pairs(voting_paper.sheet, choices)
+        write = render_vote if whole or ranking.next_pair is None else render_pair
+        html = write(voting_paper, ranking, problem=problem, choices=choices, seen=seen, site=site)
+        return HtmlPage(html)
     groups = voting_paper.earlier.groups
     result = redact(await anyio.to_thread.run_sync(reveal_paper, store, voting_paper, groups))
     return HtmlPage(render_reveal(voting_paper.question, result, site=site))
@@ -216,7 +227,9 @@ async def post_vote(
         await anyio.to_thread.run_sync(partial(_cast_vote, store, prepared, fields))
     except InvalidBallot as error:
         seen = fields.get("seen", "")
-        html = render_vote(prepared, problem=str(error), values=fields, seen=seen, site=site)
+        # Places on another paper may have been given to other answers.
+        values = fields if fields.get("paper") == prepared.code else {}
+        html = render_vote(prepared, problem=str(error), values=values, seen=seen, site=site)
         return HtmlPage(html, status_of(error))
     # Looked at by an address of its own: loading it again casts nothing again.
     voter = {"as": prepared.sheet.reviewer, "cast": "1"}
@@ -225,12 +238,10 @@ async def post_vote(
 
 def _cast_vote(store: SessionStore, paper: Paper, fields: Mapping[str, str]) -> None:
     check_unvoted(store.history, paper, replace_earlier="replace" in fields)
-    groups = read_places(paper.sheet, fields)
-    try:
-        check_code(paper, fields.get("paper"))
-    except InvalidParameter:
+    if fields.get("paper") != paper.code:
         problem = "belongs to another voting paper; please rank the answers on this one"
-        raise InvalidBallot(paper.sheet.reviewer, problem) from None
+        raise InvalidBallot(paper.sheet.reviewer, problem)
+    groups = read_places(paper.sheet, fields)
     cast_vote(store, paper, HumanVote(groups), seen=fields.get("seen", ""))
 
 

@@ -3,7 +3,9 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from math import e, log, sqrt
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from witan.errors import HistoryError
 from witan.history import History, SessionImport
 from witan.history.database import percent_style
 from witan.history.engines import add_missing_functions
-from witan.history.rows import to_microseconds
+from witan.history.rows import to_datetime, to_microseconds
 from witan.history.schema import bucket_of, code_of
 
 
@@ -30,6 +32,13 @@ class TestRows:
 
         assert row == (to_microseconds(ASKED), 20778, bucket_of("s1"), 0)
         assert names["test:ada"] == code_of("test:ada") < 2**53
+
+    @pytest.mark.parametrize("month", [1, 7])
+    def test_times_of_a_zone_with_summer_time_are_exact(self, month):
+        """Noon in Berlin is 11 o'clock UTC in winter, and 10 in summer."""
+        noon = datetime(2026, month, 1, 12, tzinfo=ZoneInfo("Europe/Berlin"))
+
+        assert to_datetime(to_microseconds(noon)) == noon.astimezone(UTC)
 
     def test_two_names_with_one_code_are_refused(self, history):
         """The second name's session stays out of the sums."""

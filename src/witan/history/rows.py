@@ -57,15 +57,17 @@ _STANDINGS = ("session", "human", "rule", "model", "score", "z", "votes", "offer
 _MATCHUPS = ("session", "human", "models", "wins", "losses", "ties", "p_beats")
 
 
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+
+
 def to_microseconds(at: datetime) -> int:
     """Convert a time to microseconds of UTC since 1970, exactly."""
-    since = at - datetime.fromtimestamp(0, at.tzinfo)
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    return (at - _EPOCH) // _MICROSECOND
 
 
 def to_datetime(at_us: int) -> datetime:
     """Convert microseconds of UTC since 1970 to a time."""
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at_us)
+    return _EPOCH + timedelta(microseconds=at_us)
 
 
 def day_of(at_us: int) -> int:

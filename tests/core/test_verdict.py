@@ -1,5 +1,6 @@
 """Verdicts on texts: grades, the pass mark, the expected text, error rates."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -215,14 +216,21 @@ class TestSeveralTexts:
     ],
 )
 def test_without_a_ballot_that_counts_there_is_no_verdict(options, reason):
-    """The error says of the first three reviewers why."""
+    """The error says of the first three reviewers why, and how many more there are."""
     with pytest.raises(NothingToCount) as caught:
         verdict(jury(a=[9, 9, 9, 8]), **options)
 
     silent = "; ".join(f"r{juror} {reason}" for juror in range(3))
-    assert f"no ballot of session 's' counts for a verdict ({silent}; and others)" in str(
+    assert f"no ballot of session 's' counts towards a verdict ({silent}; 1 more)" in str(
         caught.value
     )
+
+
+def test_an_error_about_ballots_without_a_session_names_none():
+    """Ballots of a file or of one call need no name of a session."""
+    cast = [replace(ballot, session="") for ballot in jury(a=[9, 9, 9])]
+    with pytest.raises(NothingToCount, match=r"^no ballot counts towards a verdict "):
+        verdict(cast, weights=dict.fromkeys(("r0", "r1", "r2"), 0.0))
 
 
 @pytest.mark.parametrize(

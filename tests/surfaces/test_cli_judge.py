@@ -87,8 +87,8 @@ class TestStatus:
         said = witan("recount", "last", *weights, *jury[-2:])
 
         assert said.status == 3
-        assert "counts for a verdict (xan weighs nothing; yma" in said.err
-        assert "choose a rubric, weights and reviewers that leave one" in said.err
+        assert "counts towards a verdict (xan weighs nothing; yma" in said.err
+        assert "keep at least one reviewer with a weight above 0" in said.err
 
     def test_seats_of_one_script_are_named(self, witan, jury):
         """With the verdict and in its record: their ballots are not independent."""

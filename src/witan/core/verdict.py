@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from witan.core.ballot import Ballot
-from witan.core.display import FrameSource, NotebookDisplay, set_by_slots
+from witan.core.display import FrameSource, NotebookDisplay, list_some, set_by_slots
 from witan.core.outcome import MIN_VOTES, Interval, Outcome, check_level
 from witan.core.profile import Electorate, Floats
 from witan.core.rubric import Rubric
@@ -366,12 +366,11 @@ class _Jury:
 def _no_verdict(outcome: Outcome) -> NothingToCount:
     """Name the reasons why none of an outcome's ballots counts."""
     silent = [f"{reviewer} {reason}" for reviewer, reason in outcome.abstentions.items()]
-    reasons = f" ({'; '.join([*silent[:3], *(['and others'] if silent[3:] else [])])})" * bool(
-        silent
-    )
+    reasons = f" ({'; '.join(list_some(silent, 3))})" if silent else ""
+    of_session = f" of session {outcome.session!r}" if outcome.session else ""
     return NothingToCount(
-        f"no ballot of session {outcome.session!r} counts for a verdict{reasons}; "
-        "choose a rubric, weights and reviewers that leave one"
+        f"no ballot{of_session} counts towards a verdict{reasons}; "
+        "keep at least one reviewer with a weight above 0 and grades under the rubric"
     )
 
 

@@ -137,8 +137,8 @@ class TestStart:
             ["batch", "rows.jsonl"],
         ],
     )
-    def test_a_council_loads_no_generators_of_numpy(self, arguments, tmp_path, monkeypatch):
-        """Orders and codes of sheets are drawn by hashing."""
+    def test_sheets_are_drawn_without_numpys_generators(self, arguments, tmp_path, monkeypatch):
+        """Only ``--spend adaptive`` loads them, to simulate how many reviews it takes."""
         monkeypatch.chdir(tmp_path)
         Path("rows.jsonl").write_text('{"question": "Is a hash map always faster?"}\n')
         scripts = Path(__file__).parents[2] / "examples" / "hash-map"

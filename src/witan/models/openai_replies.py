@@ -66,13 +66,11 @@ class EventStream:
         if not self._has_begun:
             self._has_begun = True
             events = events.removeprefix(_BOM)
-        data = []
-        for event in events.decode(errors="replace").split("\n\n"):
-            if event.startswith("data: ") and "\n" not in event:  # as nearly always
-                data.append(event[6:])
-            elif lines := _data_lines(event):
-                data.append("\n".join(lines))
-        return data
+        text = events.decode(errors="replace")
+        data = text.removeprefix("data: ").split("\n\ndata: ")
+        if text.startswith("data: ") and text.count("\n") == 2 * (len(data) - 1):
+            return data  # nearly always: every event is one such line
+        return ["\n".join(lines) for event in text.split("\n\n") if (lines := _data_lines(event))]
 
 
 def _data_lines(event: str) -> list[str]:
@@ -204,7 +202,7 @@ class CompletionReader:
                 raise self._error("ended without a reply", transient=True)
             if not self._is_complete:
                 raise self._strange()
-            self._take(self._parse(self._body))
+            self._take(self._body)
         elif not self.is_finished:
             self._take_all(self._events.close())
             if not self.is_finished:
@@ -234,15 +232,13 @@ class CompletionReader:
             if text == "[DONE]":
                 self._complete = True
             elif text:
-                self._take(self._parse(data))
+                self._take(data)
 
-    def _parse(self, text: str | bytearray) -> object:
+    def _take(self, text: str | bytearray) -> None:
         try:
-            return read_json(text)
+            completion = read_json(text)
         except (ValueError, RecursionError) as error:
             raise self._error("broke off in the middle of its JSON", transient=True) from error
-
-    def _take(self, completion: object) -> None:
         if isinstance(completion, list) and completion:
             completion = completion[0]
         if not isinstance(completion, dict):
@@ -261,7 +257,7 @@ class CompletionReader:
                 self._choose(choice)
 
     def _choose(self, choice: Mapping[str, Any]) -> None:
-        message = choice.get("delta", choice.get("message"))
+        message = choice["delta"] if "delta" in choice else choice.get("message")
         if isinstance(message, dict):
             self._has_choice = True
             if not REASONING_FIELDS.isdisjoint(message) and any(map(message.get, REASONING_FIELDS)):
@@ -336,7 +332,9 @@ class CompletionReader:
 
 
 def _is_error(part: Mapping[str, Any]) -> bool:
-    return bool(part.get("error")) or "error" in (part.get("object"), part.get("type"))
+    if part.get("error"):
+        return True
+    return part.get("object") == "error" or part.get("type") == "error"
 
 
 def _ignore_reasoning() -> None:

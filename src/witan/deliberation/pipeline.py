@@ -401,7 +401,9 @@ class _Synthesis:
             answers={seat: self.masked_answers[seat] for seat in self.answers},
             outcome=self.outcome,
             mode=context.procedure.mode,
-            votes={seat: read_verdict(text) for seat, text in self.answers.items()},
+            votes={seat: read_verdict(text) for seat, text in self.answers.items()}
+            if context.procedure.mode == "verdict"
+            else {},
             schema=context.procedure.json_schema,
         )
 

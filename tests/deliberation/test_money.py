@@ -89,7 +89,7 @@ class TestSettling:
         reservation = Purse(None).reserve(member(price=None), CALL)
 
         assert reservation.settle(said(1000, 10)) is None
-        assert reservation.expense.usage == Usage(1000, 10)
+        assert reservation.expense().usage == Usage(1000, 10)
 
     def test_a_refused_call_costs_nothing(self):
         """What the provider refused is known to be free, also where its price is unknown."""
@@ -99,7 +99,7 @@ class TestSettling:
             reservation.release()
 
         assert purse.total().total_usd == 0.0
-        assert reservation.expense.usage == Usage(0, 0)
+        assert reservation.expense().usage == Usage(0, 0)
 
     def test_unsettled_block_has_an_unknown_cost(self):
         """However a call ends before its cost is known, its cost is unknown."""
@@ -108,7 +108,7 @@ class TestSettling:
         with pytest.raises(ValueError, match="dropped"), purse.reserve(member(), CALL) as held:
             raise ValueError("dropped")
 
-        assert held.expense.cost_usd is None
+        assert held.expense().cost_usd is None
         assert purse.total().unknown_calls == 1
 
     def test_lost_free_call_costs_nothing(self):

@@ -229,7 +229,7 @@ class Attempt:
         """
         pending, hedge_seconds = self._pending, self._hedge_seconds
         if hedge_seconds is None and getattr(pending.member.model, "never_cancels", False):
-            with anyio.CancelScope(deadline=anyio.current_time() + pending.seconds_left):
+            with anyio.move_on_after(pending.seconds_left):
                 return await self._request()
             raise self._timeout_error()
         async with anyio.create_task_group() as group:
@@ -543,9 +543,10 @@ class Caller:
         pending_calls = self._pending_calls.pop(seat, [])
         starts = [pending.started_at for pending in pending_calls if pending.started_at is not None]
         seconds = self._clock.seconds() - min(starts) if starts else 0.0
-        expenses = [one.expense for pending in pending_calls for one in pending.reservations]
-        if len(expenses) == 1:  # as nearly always
-            return Expense(expenses[0].usage, expenses[0].cost_usd, seconds)
+        reservations = [one for pending in pending_calls for one in pending.reservations]
+        if len(reservations) == 1:  # as nearly always
+            return reservations[0].expense(seconds)
+        expenses = (one.expense() for one in reservations)
         return sum(expenses, Expense(NO_USAGE, 0.0, seconds, calls=0))
 
     async def _persist(self, pending: PendingCall) -> CallResult:

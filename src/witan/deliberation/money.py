@@ -14,6 +14,7 @@ ROUNDING_USD = 1e-9
 """Slack for amounts that binary floats cannot represent: 0.1 + 0.2 stays under a ceiling of 0.3."""
 
 NO_USAGE = Usage(0, 0)
+UNKNOWN_USAGE = Usage()
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,25 +197,26 @@ class Reservation:
         How much; None if the price is unknown.
     """
 
-    __slots__ = ("_expense", "_member", "_purse", "_worst_usd")
+    __slots__ = ("_cost_usd", "_has_ended", "_member", "_purse", "_usage", "_worst_usd")
 
     def __init__(self, purse: Purse, member: Member, worst_usd: float | None) -> None:
         self._purse = purse
         self._member = member
         self._worst_usd = worst_usd
-        self._expense: Expense | None = None
+        self._has_ended = False
+        self._usage = UNKNOWN_USAGE
+        self._cost_usd: float | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        if self._expense is None:
+        if not self._has_ended:
             self.forfeit()
 
-    @property
-    def expense(self) -> Expense:
-        """Tokens and money of the call; unknown until it ends."""
-        return Expense() if self._expense is None else self._expense
+    def expense(self, seconds: float = 0.0) -> Expense:
+        """Return the call's tokens and money, unknown until it ends, with its time."""
+        return Expense(self._usage, self._cost_usd, seconds)
 
     def settle(self, reply: Reply) -> float | None:
         """Settle at the billed cost, else at the price; return the cost.
@@ -234,7 +236,7 @@ class Reservation:
         ):
             cost = price.of(input_tokens, output_tokens)
         self._end(reply.usage, self._cost_if_free if cost is None else cost)
-        return self.expense.cost_usd
+        return self._cost_usd
 
     def release(self) -> None:
         """Release the money: the provider refused the call before working."""
@@ -242,7 +244,7 @@ class Reservation:
 
     def forfeit(self) -> None:
         """Count the cost as unknown: an aborted call may be billed."""
-        self._end(Usage(), self._cost_if_free)
+        self._end(UNKNOWN_USAGE, self._cost_if_free)
 
     @property
     def _cost_if_free(self) -> float | None:
@@ -250,8 +252,8 @@ class Reservation:
         return 0.0 if is_free else None
 
     def _end(self, usage: Usage, cost: float | None) -> None:
-        assert self._expense is None  # noqa: S101 - a call ends once
-        self._expense = Expense(usage, cost)
+        assert not self._has_ended  # noqa: S101 - a call ends once
+        self._has_ended, self._usage, self._cost_usd = True, usage, cost
         self._purse.close_reservation(self._worst_usd, cost)
 
 
@@ -329,6 +331,9 @@ def read_tokens(count: object, direction: str) -> tuple[int | None, tuple[str, .
 
 def check_bill(member: Member, call: Call, reply: Reply) -> Reply:
     """Mark impossible tokens and dollars of a reply as unknown."""
+    usage, cost = reply.usage, reply.cost_usd
+    if not cost and max(usage.input_tokens or 0, usage.output_tokens or 0) <= HIDDEN_TOKENS:
+        return reply  # as nearly always
     input_tokens, notes = _check_count(reply.usage.input_tokens, call.most_input_tokens, "read")
     output_tokens, more = _check_count(
         reply.usage.output_tokens,

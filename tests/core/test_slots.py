@@ -2,7 +2,7 @@
 
 import copy
 import pickle
-from dataclasses import FrozenInstanceError, dataclass, field, replace
+from dataclasses import FrozenInstanceError, astuple, dataclass, field, replace
 from inspect import signature
 
 import pytest
@@ -55,11 +55,21 @@ class Named(Base):
 
 @set_by_slots
 @dataclass(frozen=True, slots=True)
-class Incomplete:
-    """A dataclass with a field called `missing`, as a session has."""
+class Likely:
+    """A dataclass whose fields are called as names that a generated `__init__` may well use."""
 
-    missing: tuple[str, ...] = ()
+    self: int
+    set: int
+    a: int
+    set_a: int
+    a_set: int
+    _missing: int = 5
+    missing: int = 6
+    a_default: int = 7
+    default_missing: int = 8
     tags: list[str] = field(default_factory=list)
+    make_tags: int = 10
+    tags_make: int = 11
 
 
 class TestSlots:
@@ -77,9 +87,12 @@ class TestSlots:
         """Two objects never share a default list."""
         assert Quick("a").tags is not Quick("a").tags
 
-    def test_factories_make_a_value_beside_a_field_called_missing(self):
-        """No name of a field hides the mark of a default that a factory makes."""
-        assert (Incomplete().tags, Incomplete(("a",)).tags) == ([], [])
+    def test_fields_may_have_any_name(self):
+        """None hides a setter, a factory, a default or the object itself."""
+        likely = Likely(0, 1, 2, 3, 4)
+
+        assert astuple(likely) == (0, 1, 2, 3, 4, 5, 6, 7, 8, [], 10, 11)
+        assert replace(likely, self=9, tags=["x"]) == Likely(9, 1, 2, 3, 4, tags=["x"])
 
     def test_the_object_stays_frozen_and_checked(self):
         """No field can be set later, and validation still applies."""

@@ -175,27 +175,27 @@ def set_by_slots(cls: type[Class]) -> type[Class]:
     The generated one sets each field by `object.__setattr__`, which looks the slot up by name; this
     one calls the slots themselves.
     """
-    names: dict[str, Any] = {"_missing": _Missing()}
-    parameters, lines = [], []
+    # A class mangles names like these where it declares them, so no field is called so.
+    names: dict[str, Any] = {"__missing": _Missing()}
+    parameters, lines = ["__self"], []
     for field in sorted(fields(cls), key=lambda field: field.kw_only is True):  # type: ignore[arg-type]
-        name = field.name
-        names[f"set_{name}"] = getattr(cls, name).__set__
+        name = value = field.name
+        names[f"__{name}_set"] = getattr(cls, name).__set__
         if field.kw_only is True and "*" not in parameters:
             parameters.append("*")
-        value = name
         if field.default_factory is not MISSING:
-            names[f"make_{name}"] = field.default_factory
-            parameters.append(f"{name}=_missing")
-            value = f"make_{name}() if {name} is _missing else {name}"
+            names[f"__{name}_make"] = field.default_factory
+            parameters.append(f"{name}=__missing")
+            value = f"__{name}_make() if {name} is __missing else {name}"
         elif field.default is not MISSING:
-            names[f"default_{name}"] = field.default
-            parameters.append(f"{name}=default_{name}")
+            names[f"__{name}_default"] = field.default
+            parameters.append(f"{name}=__{name}_default")
         else:
             parameters.append(name)
-        lines.append(f"    set_{name}(self, {value})")
+        lines.append(f"    __{name}_set(__self, {value})")
     if hasattr(cls, "__post_init__"):
-        lines.append("    self.__post_init__()")
-    exec("\n".join([f"def __init__(self, {', '.join(parameters)}):", *lines]), names)  # noqa: S102 - of names of fields
+        lines.append("    __self.__post_init__()")
+    exec("\n".join([f"def __init__({', '.join(parameters)}):", *lines]), names)  # noqa: S102 - of names of fields
     init = names["__init__"]
     generated_init: Any = cls.__init__
     init.__qualname__, init.__module__ = generated_init.__qualname__, cls.__module__

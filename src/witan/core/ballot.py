@@ -15,7 +15,8 @@ from math import inf, isfinite, isinf, isnan
 from operator import attrgetter, itemgetter
 from typing import Any, Literal, overload
 
-from witan.core.display import brief, list_names, set_by_slots
+from witan.core.attributes import set_by_slots
+from witan.core.display import brief, list_names
 from witan.core.scale import NUMBER_TYPES, Scale
 from witan.errors import InvalidBallot, InvalidParameter, Remedy, UnknownName
 

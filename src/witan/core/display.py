@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from itertools import accumulate
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
     from witan.core.outcome import Interval
@@ -156,52 +156,8 @@ def list_some(parts: Sequence[str], most: int) -> list[str]:
     return [*parts[:most], *([f"{len(parts) - most} more"] if len(parts) > most else [])]
 
 
-Class = TypeVar("Class")
-
 MAX_LINE = 120
 """Characters of the line that lists what differs from the defaults."""
-
-
-class _Missing:
-    """Stands for a default that a factory makes; a signature shows it as Python's does."""
-
-    def __repr__(self) -> str:
-        return "<factory>"
-
-
-def set_by_slots(cls: type[Class]) -> type[Class]:
-    """Give a frozen, slotted dataclass an `__init__` twice as fast.
-
-    The generated one sets each field by `object.__setattr__`, which looks the slot up by name; this
-    one calls the slots themselves.
-    """
-    # A class mangles names like these where it declares them, so no field is called so.
-    names: dict[str, Any] = {"__missing": _Missing()}
-    parameters, lines = ["__self"], []
-    for field in sorted(fields(cls), key=lambda field: field.kw_only is True):  # type: ignore[arg-type]
-        name = value = field.name
-        names[f"__{name}_set"] = getattr(cls, name).__set__
-        if field.kw_only is True and "*" not in parameters:
-            parameters.append("*")
-        if field.default_factory is not MISSING:
-            names[f"__{name}_make"] = field.default_factory
-            parameters.append(f"{name}=__missing")
-            value = f"__{name}_make() if {name} is __missing else {name}"
-        elif field.default is not MISSING:
-            names[f"__{name}_default"] = field.default
-            parameters.append(f"{name}=__{name}_default")
-        else:
-            parameters.append(name)
-        lines.append(f"    __{name}_set(__self, {value})")
-    if hasattr(cls, "__post_init__"):
-        lines.append("    __self.__post_init__()")
-    exec("\n".join([f"def __init__({', '.join(parameters)}):", *lines]), names)  # noqa: S102 - of names of fields
-    init = names["__init__"]
-    generated_init: Any = cls.__init__
-    init.__qualname__, init.__module__ = generated_init.__qualname__, cls.__module__
-    init.__annotations__ = generated_init.__annotations__
-    cls.__init__ = init  # type: ignore[method-assign]
-    return cls
 
 
 def changes_line(settings: Any) -> str:

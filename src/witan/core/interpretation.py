@@ -16,9 +16,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.attributes import cached_property
+from witan.core.attributes import cached_property, set_by_slots
 from witan.core.ballot import Ballot, BallotTable, Groups, Kind, one_opinion_each
-from witan.core.display import changes_line, set_by_slots
+from witan.core.display import changes_line
 from witan.core.gate import Gate
 from witan.core.profile import MAX_CANDIDATES, BlockVotes, Electorate, Floats, Vote, VoteBlock
 from witan.core.rubric import RUBRICS, Rubric, overall, trips, weigher

@@ -6,7 +6,8 @@ from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from witan.core.display import FrameSource, NotebookDisplay, brief, list_names, set_by_slots
+from witan.core.attributes import set_by_slots
+from witan.core.display import FrameSource, NotebookDisplay, brief, list_names
 from witan.core.scale import Scale
 from witan.errors import InvalidParameter
 

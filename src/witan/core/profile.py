@@ -16,9 +16,8 @@ from typing import Any, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.attributes import cached_property
+from witan.core.attributes import cached_property, set_by_slots
 from witan.core.ballot import Groups, Kind
-from witan.core.display import set_by_slots
 from witan.core.scale import Scale
 from witan.errors import InvalidParameter, TooLarge
 

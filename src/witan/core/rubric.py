@@ -8,7 +8,8 @@ from math import fsum, isfinite
 from types import MappingProxyType
 from typing import Any
 
-from witan.core.display import brief, set_by_slots
+from witan.core.attributes import set_by_slots
+from witan.core.display import brief
 from witan.core.scale import HIGHEST, HOLISTIC, LOWEST, Scale
 from witan.errors import InvalidRubric, UnknownName
 

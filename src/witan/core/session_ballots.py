@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from witan.core.attributes import cached_property
+from witan.core.attributes import cached_property, set_by_slots
 from witan.core.ballot import Ballot, BallotTable, Kind, are_battles, shown_pair
 from witan.core.counting import CountColumn
-from witan.core.display import set_by_slots
 from witan.core.interpretation import NOTHING_LEFT, authors_of, interpret, plain_blocks
 from witan.core.outcome import Outcome, Unit
 from witan.core.profile import (

@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from witan.core.attributes import set_by_slots
 from witan.core.ballot import Ballot
-from witan.core.display import FrameSource, NotebookDisplay, list_some, set_by_slots
+from witan.core.display import FrameSource, NotebookDisplay, list_some
 from witan.core.outcome import MIN_VOTES, Interval, Outcome, check_level
 from witan.core.profile import Electorate, Floats
 from witan.core.rubric import Rubric

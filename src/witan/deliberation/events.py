@@ -19,9 +19,9 @@ from datetime import datetime
 from functools import lru_cache
 from typing import ClassVar, Literal
 
+from witan.core.attributes import set_by_slots
 from witan.core.ballot import Ballot
 from witan.core.blinding import Sheet
-from witan.core.display import set_by_slots
 from witan.core.outcome import Outcome
 from witan.core.scale_recognition import declare_native
 from witan.core.stats.calibration import Calibration

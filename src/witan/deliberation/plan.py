@@ -7,7 +7,8 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from witan.core.display import NotebookDisplay, set_by_slots
+from witan.core.attributes import set_by_slots
+from witan.core.display import NotebookDisplay
 from witan.core.stats.separation import Separation
 from witan.deliberation.money import ROUNDING_USD, count_calls, sum_known
 from witan.deliberation.ports import Price, Stage

@@ -7,7 +7,7 @@ from datetime import datetime
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
 
-from witan.core.display import set_by_slots
+from witan.core.attributes import set_by_slots
 from witan.errors import InvalidParameter, ModelError
 
 if TYPE_CHECKING:

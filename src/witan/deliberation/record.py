@@ -25,8 +25,8 @@ from typing import (
 
 import orjson
 
+from witan.core.attributes import set_by_slots
 from witan.core.ballot import Ballot
-from witan.core.display import set_by_slots
 from witan.core.escaping import escape_json
 from witan.core.rubric import Rubric
 from witan.core.scale_recognition import drop_native

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Unpack
 
+from witan.core.attributes import set_by_slots
 from witan.core.ballot import Ballot
-from witan.core.display import FrameSource, NotebookDisplay, brief, list_names, set_by_slots
+from witan.core.display import FrameSource, NotebookDisplay, brief, list_names
 from witan.core.gate import Gate
 from witan.core.outcome import Outcome, Standing, join_names
 from witan.core.rules import RULES

@@ -7,9 +7,9 @@ from functools import reduce
 from operator import add
 from types import MappingProxyType
 
+from witan.core.attributes import set_by_slots
 from witan.core.ballot import Ballot
 from witan.core.counting import CountColumn
-from witan.core.display import set_by_slots
 from witan.core.entry_builder import entries_of, entries_of_many
 from witan.core.session_ballots import AnswerEntry, Entries, SessionBallots
 from witan.core.settings import AUTO, Settings

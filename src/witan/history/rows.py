@@ -16,8 +16,8 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from witan.core.attributes import set_by_slots
 from witan.core.ballot import Ballot, bodies
-from witan.core.display import set_by_slots
 from witan.core.session_ballots import (
     AnswerEntry,
     BallotEntry,

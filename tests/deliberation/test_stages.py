@@ -3,6 +3,7 @@
 import gc
 import tracemalloc
 from dataclasses import replace
+from functools import partial
 
 import anyio
 import pytest
@@ -11,9 +12,10 @@ from councils import QUESTION, council, member, members, says
 from loops import jumping_loop
 from witan.deliberation import events as e
 from witan.deliberation import prompts
+from witan.deliberation.ports import Options, Price
 from witan.deliberation.procedure import ThrottlePolicy
 from witan.deliberation.session import Session
-from witan.errors import OverBudget
+from witan.errors import ModelError, OverBudget
 from witan.models.scripted import Line
 
 pytestmark = pytest.mark.anyio
@@ -57,6 +59,37 @@ class Measured:
         return await self.model.complete(call, hear)
 
 
+class Overheard:
+    """A model that keeps every call."""
+
+    def __init__(self, model, calls):
+        self.model, self.calls = model, calls
+
+    async def complete(self, call, hear):
+        """Keep it, and reply as the model does."""
+        self.calls.append(call)
+        return await self.model.complete(call, hear)
+
+
+class CountedText(str):
+    """A system text that counts the prompts written with it."""
+
+    n_written = 0
+
+    def strip(self):
+        """Count one more prompt."""
+        self.n_written += 1
+        return super().strip()
+
+
+class UnwritableText(str):
+    """A system text that no prompt can be written with."""
+
+    def strip(self):
+        """Refuse."""
+        raise ModelError("d", "has no system text")
+
+
 class TestCompleteSession:
     """What a council does when nothing fails."""
 
@@ -80,11 +113,13 @@ class TestCompleteSession:
         assert any(isinstance(event, e.AnswerDelta) for event in heard)
 
     @pytest.mark.parametrize("stage", ["answer", "review"])
-    async def test_seats_that_wait_for_a_slot_hold_no_prompt(self, stage):
-        """Of eight calls, one at a time, those that wait have no texts in memory."""
+    @pytest.mark.parametrize("price", [Price(0, 0), Price(1, 1), None], ids=str)
+    async def test_seats_that_wait_for_a_slot_hold_no_prompt(self, stage, price):
+        """Of eight calls, one at a time, those that wait have no texts in memory, at any price."""
         sizes = {}
         seated = [
-            replace(each, model=Measured(each.model, sizes)) for each in members("abcdefgh", "")
+            replace(each, model=Measured(each.model, sizes), price=price)
+            for each in members("abcdefgh", "")
         ]
         held = council(seated, synthesis=False, providers={"script": ThrottlePolicy(concurrency=1)})
 
@@ -98,6 +133,29 @@ class TestCompleteSession:
 
         assert len(sizes[stage]) == 8
         assert max(sizes[stage]) < 5.5 * 200_000  # the question, one call, and what has just ended
+
+    @pytest.mark.parametrize("price", [Price(0, 0), Price(1, 1)], ids=str)
+    async def test_chairmen_that_wait_for_a_slot_hold_no_prompt(self, price):
+        """Of six final answers, one at a time, those that wait have no texts in memory."""
+        sizes = {}
+        seated = [
+            replace(each, model=Measured(each.model, sizes), price=price)
+            for each in members("ab", "")
+        ]
+        held = council(seated, providers={"script": ThrottlePolicy(concurrency=1)})
+
+        with anyio.fail_after(25):
+            async with held as opened:
+                tracemalloc.start()
+                try:
+                    async with anyio.create_task_group() as group:
+                        for seed in range(6):
+                            group.start_soon(partial(opened.ask, "Why? " * 40_000, seed=seed))
+                finally:
+                    tracemalloc.stop()
+
+        assert len(sizes["synthesis"]) == 6
+        assert max(sizes["synthesis"]) < 3.5 * 200_000  # one call, and what has just ended
 
     async def test_a_text_is_the_sum_of_its_deltas(self):
         """The pieces of a text add up to its final event."""
@@ -452,10 +510,6 @@ class TestMoney:
 
     async def test_ceiling_of_zero_calls_no_paid_member(self):
         """The error says what a session needs."""
-        from dataclasses import replace
-
-        from witan.deliberation.ports import Price
-
         priced = [replace(m, price=Price(10.0, 30.0)) for m in members("abc")]
 
         with pytest.raises(OverBudget, match="the smallest complete session needs"):
@@ -463,8 +517,40 @@ class TestMoney:
 
     async def test_an_unknown_price_is_no_cost_of_zero(self):
         """Where a member's price is unknown, so is the session's cost."""
-        from dataclasses import replace
-
         session = await asked(council([*members("ab"), replace(member("c", "ab"), price=None)]))
 
         assert session.cost.total_usd is None
+
+    async def test_a_call_costs_at_most_what_was_announced(self):
+        """A call is priced by the text that is sent, which is written at most twice."""
+        system, calls = CountedText("Be brief."), []
+        price = Price(3.0, 5.0)
+        seated = [
+            *members("ab"),
+            member("c", "ab", reviews=["No."], repairs=[Line(prefers=("says a,",))]),
+        ]
+        observed = replace(seated[2], model=Overheard(seated[2].model, calls), price=price)
+        seated[2] = replace(observed, options=Options(system=system))
+
+        session = await asked(council(seated, seated[2:]))
+
+        bounds = [getattr(event, "worst_usd", None) for event in session.events]
+        assert [call.stage for call in calls] == ["answer", "review", "repair", "synthesis"]
+        assert [bound for bound in bounds if bound] == [
+            price.of(call.most_input_tokens(), call.max_tokens) for call in calls
+        ]
+        assert system.n_written <= 2 * 3  # a repair goes on from its review
+
+    @pytest.mark.parametrize("price", [Price(0, 0), Price(3.0, 5.0), None], ids=str)
+    async def test_a_prompt_that_cannot_be_written_fails_its_seat(self, price):
+        """The session goes on without that seat, whatever the seat's price."""
+        broken = replace(
+            member("d"), price=price, options=Options(system=UnwritableText("Be brief."))
+        )
+
+        session = await asked(council([*members("abc"), broken], [broken]))
+
+        assert session.unanswered == {"d": "has no system text"}
+        assert session.synthesis.failed == {"d": "has no system text"}
+        assert session.outcome.n_ballots == 3
+        assert session.cost.total_usd == 0.0

@@ -8,7 +8,7 @@ from typing import NamedTuple, Self, TypeVar
 import anyio
 
 from witan.deliberation.ports import Call, Expense, Member, Price, Reply, Usage
-from witan.errors import OverBudget
+from witan.errors import OverBudget, WitanError
 
 ROUNDING_USD = 1e-9
 """Slack for amounts that binary floats cannot represent: 0.1 + 0.2 stays under a ceiling of 0.3."""
@@ -270,13 +270,17 @@ def is_free(price: Price | None) -> bool:
 def worst_usd(member: Member, write: Callable[[], Call]) -> float | None:
     """Return the maximum cost of one attempt, if its price is known.
 
-    The call is written only if its length matters.
+    The call is written only if its length matters, and not kept: it may wait long for a slot. One
+    that cannot be written is not made.
     """
     if member.price is None:
         return None
     if is_free(member.price):
         return 0.0
-    call = write()
+    try:
+        call = write()
+    except WitanError:  # its seat fails by the same error, with or without a price
+        return 0.0
     return member.price.of(call.most_input_tokens(), call.max_tokens)
 
 

@@ -165,8 +165,7 @@ class _Round:
             self._begin_grace()
             for member in members_to_call:
                 # Recorded before it runs, as a scheduler may start tasks in any order.
-                # Written with a slot, or before where the price asks for the length.
-                write = cache(partial(self._write_call, member, build_prompt))
+                write = partial(self._write_call, member, build_prompt)
                 self.context.recorder.emit(
                     e.AnswerStarted,
                     seat=member.name,
@@ -332,21 +331,18 @@ class _Synthesis:
         context, recorder = self.context, self.context.recorder
         mode = context.procedure.mode
         schema = context.procedure.json_schema
-        call = context.call("synthesis", chairman, self._messages(chairman))
-        worst = worst_usd(chairman, lambda: call)
-        if schema is not None:
-            call = replace(call, schema=json.loads(schema))
-            repair = replace(call, messages=longest_structure_repair(call.messages))
-            worst = worst_usd(chairman, lambda: repair)
+        dearest = self._write_call if schema is None else self._write_longest_repair
+        worst = worst_usd(chairman, partial(dearest, chairman))
         recorder.emit(e.SynthesisStarted, chairman=chairman.name, mode=mode, worst_usd=worst)
+        write = cache(partial(self._write_call, chairman))  # once for a repair too
 
         def on_text(text: str) -> None:
             if schema is None:  # JSON is shown once it is complete and satisfies the schema
                 recorder.emit(e.SynthesisDelta, chairman=chairman.name, text=text)
 
-        result = await context.caller.call(chairman, call, on_text)
+        result = await context.caller.write_and_call(chairman, "synthesis", write, on_text)
         if schema is not None and isinstance(result, CallResult):
-            result = await self._ensure_structure(chairman, call, result, schema)
+            result = await self._ensure_structure(chairman, write(), result, schema)
         if not isinstance(result, CallResult):
             recorder.emit(
                 e.SynthesisFailedOver,
@@ -390,9 +386,14 @@ class _Synthesis:
             return CallFailure(ModelError(chairman.name, words))
         return replace(repair_reply, text=text)
 
-    def _messages(self, chairman: Member) -> tuple[Message, ...]:
+    def _write_longest_repair(self, chairman: Member) -> Call:
+        call = self._write_call(chairman)
+        return replace(call, messages=longest_structure_repair(call.messages))
+
+    def _write_call(self, chairman: Member) -> Call:
         context = self.context
-        return synthesis_messages(
+        schema = context.procedure.json_schema
+        messages = synthesis_messages(
             context.opening.question,
             conversation=context.opening.conversation,
             files=context.opening.files,
@@ -404,8 +405,10 @@ class _Synthesis:
             votes={seat: read_verdict(text) for seat, text in self.answers.items()}
             if context.procedure.mode == "verdict"
             else {},
-            schema=context.procedure.json_schema,
+            schema=schema,
         )
+        form = None if schema is None else json.loads(schema)
+        return context.call("synthesis", chairman, messages, form)
 
     def _take_best_answer(self) -> None:
         """Use the leader's answer, or all tied answers, as final answer."""

@@ -539,8 +539,7 @@ class _Round:
         least = 1 if self.procedure.asks_grades else 2
         if not sheets or len(sheets[0].candidates) < least:
             return []
-        # Written with a slot, or before where the price asks for the length, and not twice.
-        return [(sheet, cache(partial(self._write_call, member, sheet))) for sheet in sheets]
+        return [(sheet, partial(self._write_call, member, sheet)) for sheet in sheets]
 
     def _write_call(self, member: Member, sheet: Sheet) -> Call:
         return self.context.call(
@@ -566,6 +565,7 @@ class _Round:
         self, member: Member, sheet: Sheet, write: Callable[[], Call], *, is_mirrored: bool
     ) -> _SheetResult:
         """Request one review, and one repair if it lacks something."""
+        write = cache(write)  # once for both
         result = await self.context.caller.write_and_call(member, "review", write)
         if not isinstance(result, CallResult):
             return _SheetResult(None, result.reason, (), result.over_budget)

@@ -54,14 +54,20 @@ def server(seconds: float = 0.1) -> Iterator[str]:
 
 
 def council(
-    url: str, history: Path | None = None, members: int = 5, concurrency: int | None = None
+    url: str,
+    history: Path | None = None,
+    members: int = 5,
+    concurrency: int | None = None,
+    usd: float = 0.0,
 ) -> Council:
-    """Seats of one server, and the first as chairman."""
+    """Seats of one server, and the first as chairman, at so many dollars a million tokens."""
+    price = {f"m{seat}": (usd, usd) for seat in range(members)}
     seats = [f"m{seat}={url}#model-{seat}" for seat in range(members)]
     provider = url.removesuffix("/v1")
     limits = Limits(session_seconds=3_600, stage_seconds=3_600)
     limits = replace(limits, providers={provider: ThrottlePolicy(concurrency=concurrency)})
-    return Council(seats, chairman="m0", history=history, procedure=Procedure(limits=limits))
+    procedure = Procedure(limits=limits)
+    return Council(seats, chairman="m0", history=history, price=price, procedure=procedure)
 
 
 class Bare:
@@ -251,24 +257,23 @@ def memory_mb(what: str) -> float:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(what))
 
 
-async def crowd(url: str, history: Path) -> None:
+async def crowd(url: str, history: Path, usd: float) -> None:
     """Ask many councils at once in this process; print how many completed, and its memory."""
-    async with council(url, history) as recording:
+    async with council(url, history, usd=usd) as recording:
         await recording.ask(QUESTION)
         before = memory_mb("VmRSS")
         seconds, _, done = await at_once(recording.ask, CROWD)
     print(json.dumps([complete(done), CROWD / seconds, before, memory_mb("VmHWM")]))
 
 
-def measure_crowd(url: str, history: Path) -> Row:
+def measure_crowd(url: str, history: Path, usd: float) -> Row:
     """Measure the memory of many councils in a process of their own."""
-    command = [sys.executable, __file__, "--crowd", url, str(history)]
+    command = [sys.executable, __file__, "--crowd", url, str(history), str(usd)]
     result = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)  # noqa: S603
     n_complete, rate, before, peak = json.loads(result.stdout)
     figure = f"{peak:.0f} MB, {before:.0f} before; {n_complete} complete, {rate:.1f}/s"
-    return Row(
-        f"{CROWD} at once, history", figure, "≤ 120 MB, all", peak <= 120 and n_complete == CROWD
-    )
+    name = f"{CROWD} at once, history{', priced' if usd else ''}"
+    return Row(name, figure, "≤ 120 MB, all", peak <= 120 and n_complete == CROWD)
 
 
 async def rate_behind(url: str, number: int, concurrency: int | None) -> float:
@@ -295,18 +300,18 @@ def main() -> None:
     """Print one table, or that of councils behind one gateway, which takes three minutes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("table", nargs="?", choices=["gateway"])
-    parser.add_argument("--crowd", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--crowd", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.crowd is not None:
-        url, history = given.crowd
-        anyio.run(crowd, url, Path(history))
+        url, history, usd = given.crowd
+        anyio.run(crowd, url, Path(history), float(usd))
         return
     if given.table == "gateway":
         show("Councils behind one gateway", measure_gateway())
         return
     with server() as url, tempfile.TemporaryDirectory() as folder:
         rows = anyio.run(measure, url, Path(folder))
-        rows.append(measure_crowd(url, Path(folder) / "crowd.sqlite"))
+        rows += [measure_crowd(url, Path(folder) / f"crowd{usd}.sqlite", usd) for usd in (0, 1)]
     show("Calls of 100 ms over HTTP", rows)
 
 

@@ -1,8 +1,9 @@
 """Cost of a session, from its events."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
+from typing import Any
 
 from witan.deliberation import events as e
 from witan.deliberation.money import Amount, is_free
@@ -56,41 +57,27 @@ class CostTally:
 
     def take(self, event: e.Event) -> None:
         """Note the beginning or end of a call."""
-        if event.seq <= self._n_paid:
-            return
-        match event:
-            case e.AnswerStarted():
-                self._ask("answer", event.seat, event.worst_usd)
-            case e.ReviewStarted():
-                self._ask("review", event.seat, event.worst_usd)
-            case e.BallotRepaired():
-                self._begin("review", event.seat, event.worst_usd)
-            case e.SynthesisStarted(chairman=str(chairman)):
-                self._ask("synthesis", chairman, event.worst_usd)
-            case e.CallRetried():
-                stage = "review" if event.stage == "repair" else event.stage
-                self._begin(stage, event.seat, self._worst_usd.get((stage, event.seat)))
-            case _:
-                self._take_end(event)
+        note = _NOTES.get(type(event))
+        if note is not None and event.seq > self._n_paid:
+            note(self, event)
 
-    def _take_end(self, event: e.Event) -> None:
-        match event:
-            case e.AnswerDone() | e.AnswerFailed():
-                self._end("answer", event.seat, event.spent)
-            case e.BallotCast() | e.BallotAbstained():
-                self._end("review", event.seat, event.spent)
-            case e.SynthesisFailedOver() | e.SynthesisDone():
-                self._end("synthesis", event.chairman or "", event.spent)
-
-    def _ask(self, stage: str, seat: str, worst_usd: float | None) -> None:
+    def ask(self, stage: str, seat: str, worst_usd: float | None) -> None:
+        """Note the first call of a seat in a stage."""
         self._cut_off += self._open_calls.pop((stage, seat), [])
-        self._begin(stage, seat, worst_usd)
+        self.begin(stage, seat, worst_usd)
 
-    def _begin(self, stage: str, seat: str, worst_usd: float | None) -> None:
+    def begin(self, stage: str, seat: str, worst_usd: float | None) -> None:
+        """Note a call."""
         self._worst_usd[stage, seat] = worst_usd
         self._open_calls.setdefault((stage, seat), []).append(worst_usd)
 
-    def _end(self, stage: str, seat: str, expense: Expense) -> None:
+    def repeat(self, stage: str, seat: str) -> None:
+        """Note another attempt at a call."""
+        stage = "review" if stage == "repair" else stage
+        self.begin(stage, seat, self._worst_usd.get((stage, seat)))
+
+    def end(self, stage: str, seat: str, expense: Expense) -> None:
+        """Note the end of a seat's calls in a stage."""
         open_calls = self._open_calls.pop((stage, seat), [])
         self._n_calls += expense.calls
         if expense.cost_usd is None:
@@ -109,6 +96,27 @@ class CostTally:
         most = known_usd + fsum(worst for worst in unknown if worst is not None)
         n_calls = self._n_calls + len(open_costs)
         return Cost(None if unknown else known_usd, known_usd, most, n_calls)
+
+
+def _ask_chairman(tally: CostTally, event: e.SynthesisStarted) -> None:
+    if event.chairman is not None:  # otherwise the best answer is taken, which calls nobody
+        tally.ask("synthesis", event.chairman, event.worst_usd)
+
+
+_NOTES: Mapping[type[e.Event], Callable[[CostTally, Any], None]] = {
+    e.AnswerStarted: lambda tally, event: tally.ask("answer", event.seat, event.worst_usd),
+    e.AnswerDone: lambda tally, event: tally.end("answer", event.seat, event.spent),
+    e.AnswerFailed: lambda tally, event: tally.end("answer", event.seat, event.spent),
+    e.ReviewStarted: lambda tally, event: tally.ask("review", event.seat, event.worst_usd),
+    e.BallotRepaired: lambda tally, event: tally.begin("review", event.seat, event.worst_usd),
+    e.BallotCast: lambda tally, event: tally.end("review", event.seat, event.spent),
+    e.BallotAbstained: lambda tally, event: tally.end("review", event.seat, event.spent),
+    e.SynthesisStarted: _ask_chairman,
+    e.SynthesisFailedOver: lambda tally, event: tally.end("synthesis", event.chairman, event.spent),
+    e.SynthesisDone: lambda tally, event: tally.end("synthesis", event.chairman or "", event.spent),
+    e.CallRetried: lambda tally, event: tally.repeat(event.stage, event.seat),
+}
+"""How a tally notes each kind of event; the others are no calls."""
 
 
 def disproved_prices(events: Sequence[e.Event]) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from witan.core.random_stream import DRAWN, FENCED, MAPPED, MIRRORED, RandomStream
+from witan.core.random_stream import FENCES, LABEL_MAPS, MIRRORS, SHEETS, RandomStream
 from witan.errors import UnknownName
 
 Rows = list[list[int]]
@@ -189,7 +189,7 @@ class Sheet:
     labels
         The blind name of each, in the same order: A, B, C …
     nonce
-        Marks the fences of this sheet; nothing inside can know it.
+        Marks the fences of this sheet; who cannot guess the seed cannot know it.
     """
 
     reviewer: str
@@ -242,7 +242,7 @@ def draw_sheets(
         Reviewer to the candidate, or the candidates, that it must not see; a reviewer that is not
         named sees all, as does one whose candidate does not stand.
     """
-    rng = RandomStream(DRAWN, seed)
+    rng = RandomStream(SHEETS, seed)
     number = {candidate: at for at, candidate in enumerate(candidates)}
     hides = [
         [number[c] for c in _collect_names(hidden_candidates.get(name, ())) if c in number]
@@ -275,7 +275,7 @@ def draw_pair_sheets(
     dict of str to tuple of Sheet
         In the order of the reviewers; one sheet and its reverse by turns.
     """
-    rng = RandomStream(DRAWN, seed)
+    rng = RandomStream(SHEETS, seed)
     symbols = [candidates[at] for at in rng.permutation(len(candidates))]
     rounds = [*_tournament(symbols)]
     sheets, taken = {}, 0
@@ -305,18 +305,21 @@ def _tournament(names: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 def mirror(sheet: Sheet, seed: Sequence[int]) -> Sheet:
     """Reverse the candidates' order and relabel them by their new places."""
-    return _sheet(sheet.reviewer, sheet.candidates[::-1], RandomStream(MIRRORED, seed))
+    return _sheet(sheet.reviewer, sheet.candidates[::-1], RandomStream(MIRRORS, seed))
 
 
 def label_map(reader: str, candidates: Sequence[str], seed: Sequence[int]) -> Sheet:
     """Draw one sheet in random order for a reader without a ballot."""
-    rng = RandomStream(MAPPED, seed)
+    rng = RandomStream(LABEL_MAPS, seed)
     return _sheet(reader, [candidates[at] for at in rng.permutation(len(candidates))], rng)
 
 
 def draw_nonce(seed: Sequence[int]) -> str:
-    """Draw a nonce for fences outside of sheets, independent of the seed."""
-    return RandomStream(FENCED, seed).take(NONCE_BYTES).hex()
+    """Draw a nonce for fences outside of sheets.
+
+    It is a function of the seed, but no sheet drawn with the same seed has it.
+    """
+    return RandomStream(FENCES, seed).take(NONCE_BYTES).hex()
 
 
 def _collect_names(names: str | Collection[str]) -> Collection[str]:

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from hashlib import shake_256
 
+from witan.errors import InvalidParameter
+
 FIRST_BYTES = 256
 """Drawn at once to begin with, which is enough for the sheets of most councils."""
 
-DRAWN, MIRRORED, MAPPED, FENCED, WAITED = range(5)
+SHEETS, MIRRORS, LABEL_MAPS, FENCES, BACKOFF = range(5)
 """Purposes that one seed serves, none of which repeats the bytes of another."""
 
 
@@ -14,15 +16,20 @@ class RandomStream:
     """Random bytes of a purpose and a seed, and draws made from them.
 
     The bytes are SHAKE-256 of the numbers in decimals, so they are the same on every machine and
-    in every version of Python and NumPy, and who knows some of them but not the seed cannot tell
-    the next. The seeds (7,) and (7, 0) differ.
+    in every version of Python and NumPy. They look random, but are no secret: whoever knows the
+    seed, or can guess it, can compute them. The seeds (7,) and (7, 0) differ.
 
     Parameters
     ----------
     purpose
-        `DRAWN`, `MIRRORED`, `MAPPED`, `FENCED` or `WAITED`.
+        `SHEETS`, `MIRRORS`, `LABEL_MAPS`, `FENCES` or `BACKOFF`.
     seed
         Non-negative integers, as many as wanted.
+
+    Raises
+    ------
+    InvalidParameter
+        If a number of the seed is negative, or no integer.
 
     References
     ----------
@@ -30,6 +37,8 @@ class RandomStream:
     """
 
     def __init__(self, purpose: int, seed: Sequence[int]) -> None:
+        if {*map(type, seed)} - {int} or min(seed, default=0) < 0:
+            raise InvalidParameter("seed", tuple(seed), "non-negative integers")
         self._shake = shake_256(" ".join(map(str, (purpose, *seed))).encode())
         self._bytes = self._shake.digest(FIRST_BYTES)
         self._position = 0
@@ -37,7 +46,8 @@ class RandomStream:
     def take(self, n: int) -> bytes:
         """Draw the next n bytes."""
         start, self._position = self._position, self._position + n
-        if self._position > len(self._bytes):  # a digest always starts anew, so it is doubled
+        if self._position > len(self._bytes):
+            # Each call hashes from the start, so ask for twice as much.
             self._bytes = self._shake.digest(2 * self._position)
         return self._bytes[start : self._position]
 

@@ -17,7 +17,7 @@ from anyio.abc import TaskGroup
 
 from witan.core.escaping import is_blank
 from witan.core.gate import SafetyCheck
-from witan.core.random_stream import WAITED, RandomStream
+from witan.core.random_stream import BACKOFF, RandomStream
 from witan.deliberation.count_queue import CountQueue
 from witan.deliberation.events import Event, FruitlessResume, SessionOpened
 from witan.deliberation.money import NO_USAGE, Purse, Reservation, check_bill
@@ -588,7 +588,7 @@ class Caller:
         doublings = min(attempt - 1, 10)  # larger powers exceed the longest wait anyway
         longest: float = min(LONGEST_BACKOFF_SECONDS, BACKOFF_SECONDS * 2**doublings)
         call_name = f"{pending.stage} {pending.member.name}".encode()
-        return RandomStream(WAITED, (*self._seed, attempt, *call_name)).fraction() * longest
+        return RandomStream(BACKOFF, (*self._seed, attempt, *call_name)).fraction() * longest
 
 
 def drop_fruitless_resumes(events: Iterable[Event]) -> tuple[Event, ...]:

@@ -4,9 +4,10 @@
 whatever it says
 <<<END ANSWER A 5c0f…>>>
 
-The nonce is drawn per sheet, so no author can know it. Nor would it help: whatever in a text looks
-like a marker, with any nonce or none, gets a backslash behind its opening brackets, which
-`read_fences` removes again.
+The nonce is drawn per sheet from the session's seed, which no model is shown. An author that
+guesses the seed, say a short one that somebody typed, can compute the nonce, but gains nothing:
+whatever in a text looks like a marker, with any nonce or none, gets a backslash behind its opening
+brackets, which `read_fences` removes again.
 """
 
 import json

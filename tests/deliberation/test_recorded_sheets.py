@@ -6,11 +6,12 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from councils import QUESTION, council, members
+from councils import QUESTION, council, member, members
 from juries import asked, overheard
 from witan.core.blinding import Sheet
 from witan.deliberation import events as e
 from witan.deliberation.session import Session
+from witan.models.scripted import Line
 
 pytestmark = pytest.mark.anyio
 
@@ -22,9 +23,9 @@ def sheets(session: Session, reviewer: str) -> list[Sheet]:
 
 
 def turned(sheet: Sheet) -> Sheet:
-    """The sheet with its first candidate last, and another code."""
-    order = (*sheet.candidates[1:], sheet.candidates[0])
-    return replace(sheet, candidates=order, nonce=sheet.nonce[::-1])
+    """The sheet with its first and its last candidate exchanged, and another code."""
+    first, *others, last = sheet.candidates
+    return replace(sheet, candidates=(last, *others, first), nonce=sheet.nonce[::-1])
 
 
 def redrawn(events: Sequence[e.Event], draw=turned) -> Session:
@@ -37,10 +38,17 @@ def redrawn(events: Sequence[e.Event], draw=turned) -> Session:
     )
 
 
-async def held(**options) -> Session:
+async def held(seated=None, **options) -> Session:
     """A session of five."""
-    async with council(members(), **options) as opened:
+    async with council(seated or members(), **options) as opened:
         return await opened.ask(QUESTION, seed=5)
+
+
+async def retried(failed: Session, again, **options) -> Session:
+    """The session after its failed seats were asked again."""
+    with anyio.fail_after(60):
+        async with council(again, attempts=1, **options) as opened:
+            return await opened.retry(failed)
 
 
 async def resumed(broken: Session, seated=None, **options) -> Session:
@@ -100,3 +108,23 @@ async def test_recorded_pairs_are_completed(most, n_pairs):
     assert len(drawn) == 2 * n_pairs == 2 * len(pairs)
     assert [x.candidates for x in drawn[1::2]] == [x.candidates[::-1] for x in drawn[::2]]
     assert session.status == "complete"
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"mirrored": True}, {"spend": "adaptive"}, {"pairs": 2}, {"review_rounds": 2}]
+)
+async def test_a_retried_reviewer_sees_its_recorded_sheets(options):
+    """They are balanced with those of the ballots that stay; no other is drawn."""
+    silent = member("b", "cabde", reviews=[Line(error="is down")])
+    before = redrawn((await held([silent, *members("acde")], attempts=1, **options)).events)
+    heard = overheard(members("bacde"))
+    after = await retried(before, heard, **options)
+
+    first_round = [x.sheet for x in before.events if isinstance(x, e.SheetDrawn) and x.round == 1]
+    codes = [sheet.nonce for sheet in first_round if sheet.reviewer == "b"]
+    prompts = asked(heard[:1], "review")[: len(codes)]
+    assert all(nonce in prompt for nonce, prompt in zip(codes, prompts, strict=True))
+    assert first_round == [
+        x.sheet for x in after.events if isinstance(x, e.SheetDrawn) and x.round == 1
+    ]
+    assert after.status == "complete"

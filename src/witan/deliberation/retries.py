@@ -191,14 +191,18 @@ def _failures(session: Session) -> set[Failure]:
 def _cut_events(events: Sequence[e.Event], failures: Collection[Failure]) -> list[e.Event]:
     """Return the events before the first failure, and those of other seats.
 
-    An outcome is counted again in any case.
+    A reviewer that failed keeps its sheets, which are balanced with those of the others. An outcome
+    is counted again in any case.
     """
     cut = min((place for place, _ in failures), default=END)
     seats_again: set[str | None] = {seat for place, seat in failures if place == cut}
     if cut[0] == SYNTHESIS:
         seats_again |= {x.chairman for x in events if isinstance(x, e.SynthesisDone)}
     return [
-        x for x in events if _place(x) < cut or (_place(x) == cut and _seat(x) not in seats_again)
+        x
+        for x in events
+        if _place(x) < cut
+        or (_place(x) == cut and (isinstance(x, e.SheetDrawn) or _seat(x) not in seats_again))
     ]
 
 
@@ -267,8 +271,6 @@ def _place(event: e.Event) -> Place:
 
 def _seat(event: e.Event) -> str | None:
     """Return the seat of an event, if any."""
-    if isinstance(event, e.SheetDrawn):
-        return event.sheet.reviewer
     name: str | None = getattr(event, "seat", getattr(event, "chairman", None))
     return name
 

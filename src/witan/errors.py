@@ -288,7 +288,7 @@ class BallotFileError(WitanError, ValueError):
 
 
 class SessionFileError(WitanError, ValueError):
-    """A file cannot be read as a session, or written as one."""
+    """A session cannot be read, written to a file, or continued."""
 
     def __init__(self, path: str, problem: str) -> None:
         self.path, self.problem = path, problem

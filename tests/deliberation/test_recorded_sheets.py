@@ -6,11 +6,12 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from councils import QUESTION, council, member, members
+from councils import QUESTION, council, member, members, says
 from juries import asked, overheard
 from witan.core.blinding import Sheet
 from witan.deliberation import events as e
 from witan.deliberation.session import Session
+from witan.errors import SessionFileError
 from witan.models.scripted import Line
 
 pytestmark = pytest.mark.anyio
@@ -128,3 +129,159 @@ async def test_a_retried_reviewer_sees_its_recorded_sheets(options):
         x.sheet for x in after.events if isinstance(x, e.SheetDrawn) and x.round == 1
     ]
     assert after.status == "complete"
+
+
+def changed(session: Session, nth: int = 0, number: int | None = None, **fields) -> Session:
+    """The session up to its first ballot, with its nth sheet changed."""
+    first = next(at for at, x in enumerate(session.events) if isinstance(x, e.BallotCast))
+    events = list(session.events[:first])
+    at = [at for at, x in enumerate(events) if isinstance(x, e.SheetDrawn)][nth]
+    sheet = replace(events[at].sheet, **fields)
+    events[at] = replace(events[at], sheet=sheet, round=number or events[at].round)
+    return Session.of(events)
+
+
+CODE = "0" * 32
+DAMAGED = [
+    ({"candidates": ("zz", "c", "d", "e")}, "a sheet with an answer of zz, which has none"),
+    ({"candidates": ("a", "c", "d", "e")}, "a sheet that shows a its own answer"),
+    ({"candidates": ("b", "b", "d", "e")}, "a malformed sheet of a"),
+    ({"labels": ("A", "B", "C", "D", "E")}, "a malformed sheet of a"),
+    ({"labels": ("A", "B", "C", "C")}, "a malformed sheet of a"),
+    ({"nonce": ""}, "a malformed sheet of a"),
+    ({"nonce": CODE + ">>>"}, "a malformed sheet of a"),
+    ({"reviewer": "zz"}, "a sheet of the unknown reviewer zz"),
+    ({"number": 2}, "a sheet of round 2 before the end of round 1"),
+    ({"number": 3}, "a sheet of round 3 of 2"),
+]
+
+
+@pytest.mark.parametrize(("change", "problem"), DAMAGED)
+async def test_a_damaged_sheet_is_refused_before_any_call(change, problem):
+    """The error names the event, and nobody sees what no council draws for it."""
+    broken = changed(await held(review_rounds=2), **change)
+    [seq] = [x.seq for x in broken.events if isinstance(x, e.SheetDrawn)][:1]
+    heard = overheard(members())
+    with pytest.raises(SessionFileError) as refusal:
+        await resumed(broken, heard, review_rounds=2)
+
+    assert str(refusal.value) == (
+        f"the session {broken.id}: event {seq} is {problem}; the session is damaged, or was "
+        "written by a later version of Witan"
+    )
+    assert asked(heard, "review") == []
+
+
+async def test_a_sheet_of_the_last_seat_does_not_begin_the_next_round():
+    """Whichever sheet names it, a later round cannot begin before the ballots of this one."""
+    for nth in range(5):
+        broken = changed(await held(review_rounds=2), nth, number=2)
+        with pytest.raises(SessionFileError, match="before the end of round 1"):
+            await resumed(broken, review_rounds=2)
+
+
+async def test_a_retry_refuses_a_damaged_sheet_too():
+    """The retried reviewer would see it."""
+    silent = member("a", "cabde", reviews=[Line(error="is down")])
+    failed = await held([silent, *members("bcde")], attempts=1)
+    with pytest.raises(SessionFileError, match="shows a its own answer"):
+        await retried(
+            redrawn(failed.events, lambda x: replace(x, candidates=("a", *x.candidates[1:]))),
+            members(),
+        )
+
+
+async def test_a_jurors_own_model_is_its_own_answer():
+    """Under whatever name it has a seat."""
+    seats = members("abc")
+    jury = [replace(seats[0], name="x"), *members("yz", "cab")]
+    broken = changed(await held(seats, jury=jury), candidates=("a", "c"))
+    with pytest.raises(SessionFileError, match="shows x its own answer"):
+        await resumed(broken, seats, jury=jury)
+
+
+async def test_a_self_review_resumes():
+    """There a reviewer is meant to see its own answer."""
+    options = {"self_review": True, "recusal": "off"}
+    broken = changed(await held(**options))
+    session = await resumed(broken, **options)
+
+    assert session.status == "complete"
+    assert sheets(session, "a") == sheets(broken, "a")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"candidates": ("b",), "labels": ("A",)},
+        {"candidates": ("b", "c", "d"), "labels": ("A", "B", "C")},
+    ],
+)
+async def test_a_sheet_without_some_answer_is_drawn_anew(fields):
+    """Each reviewer sees all answers but its own."""
+    broken = changed(await held(), **fields)
+    heard = overheard(members())
+    session = await resumed(broken, heard)
+
+    [prompt] = asked(heard[:1], "review")
+    assert all(f"says {name}," in prompt for name in "bcde")
+    assert len(sheets(session, "a")[-1].candidates) == 4
+    assert (session.status, len(session.ballots)) == ("complete", 5)
+
+
+async def test_a_second_order_that_is_not_opposite_is_drawn_anew():
+    """It mirrors the first, which stays."""
+    whole = await held(mirrored=True)
+    [order, _] = [sheet.candidates for sheet in sheets(whole, "a")]
+    broken = changed(whole, 1, candidates=order)
+    heard = overheard(members())
+    session = await resumed(broken, heard, mirrored=True)
+
+    first, _, mirrored = sheets(session, "a")
+    prompts = asked(heard[:1], "review")
+    assert [nonce in prompts[0] for nonce in (first.nonce, mirrored.nonce)] == [True, False]
+    assert first == sheets(broken, "a")[0]
+    assert mirrored.candidates == first.candidates[::-1]
+    assert mirrored.nonce in prompts[1]
+    assert session.status == "complete"
+
+
+async def test_copies_of_an_answer_on_a_sheet_are_drawn_anew():
+    """A version that did not join them drew the sheet, perhaps with a copy of one's own answer."""
+    seats = [*members("abc"), member("d", "cabd", answers=[says("c")])]
+    whole = await held(seats)
+    first = next(at for at, x in enumerate(whole.events) if isinstance(x, e.BallotCast))
+    voted = whole.events[first].seat
+
+    def apart(sheet: Sheet) -> Sheet:
+        others = tuple(name for name in "abcd" if name != sheet.reviewer)
+        return replace(sheet, candidates=others, labels=("A", "B", "C"))
+
+    broken = redrawn(whole.events[: first + 1], apart)
+    heard = overheard(seats)
+    session = await resumed(broken, heard)
+
+    for seat in (seat for seat in heard if seat.name != voted):
+        [prompt] = asked([seat], "review")
+        own = "c" if seat.name in "cd" else seat.name
+        assert f"says {own}," not in prompt
+        assert prompt.count("says c,") == (own != "c")
+    assert len(sheets(session, voted)) == 1
+    assert session.status == "complete"
+
+
+async def test_no_two_sheets_of_a_reviewer_have_one_code():
+    """Though the session broke off within a pair twice, each time in another version."""
+    session, others = await held(pairs=10), {0: "de", 2: "cd", 3: "dc", 4: "bc"}
+    for n_sheets in (1, 5):
+        at = [at for at, x in enumerate(session.events) if isinstance(x, e.SheetDrawn)]
+        events = list(session.events[: at[n_sheets - 1] + 1])
+        for nth, order in others.items():
+            if nth < n_sheets:
+                sheet = Sheet("a", tuple(order), ("A", "B"), f"{nth:032x}")
+                events[at[nth]] = replace(events[at[nth]], sheet=sheet)
+        session = await resumed(Session.of(events), pairs=10)
+
+    drawn = sheets(session, "a")
+    assert [x.candidates for x in drawn[1::2]] == [x.candidates[::-1] for x in drawn[::2]]
+    assert len({sheet.nonce for sheet in drawn}) == len(drawn) == 12

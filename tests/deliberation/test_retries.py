@@ -63,8 +63,8 @@ class TestAReviewerThatAbstained:
             replace(ballot, session=after.id) for ballot in kept
         ]
 
-    async def test_its_sheet_is_the_one_that_the_seed_draws(self):
-        """Drawn again, it is the sheet that it could not review, down to labels and fences."""
+    async def test_its_sheet_is_the_one_that_it_could_not_review(self):
+        """Down to labels and fences, and it is recorded once."""
         before = await first(seated(b={"reviews": DOWN}))
         after, _ = await retried(before, ["b"], seated())
         drawn = [

@@ -1,5 +1,6 @@
 """``witan resume``, black box: an interrupted session continues where it stopped."""
 
+import json
 import os
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from recorded import HANGS, interrupted, keep, listed, place_of_its_own
 from scripts import write_council
 from sessions import Story
-from witan.deliberation.record import session_to_json
+from witan.deliberation.record import session_from_json, session_to_json
 from witan.deliberation.session import Session
 
 
@@ -120,3 +121,28 @@ def _program(name: str):
     from witan.deliberation.ports import Seat
 
     return Seat(name, "cmd:true", "cmd")
+
+
+def test_a_damaged_sheet_is_named(witan, place, tmp_path):
+    """In a file and in the history, which both stay as they were; no reviewer is asked."""
+    file = tmp_path / "half.json"
+    witan("ask", "Is it so?", *write_council(tmp_path), "--no-history", "--save", file)
+    record = json.loads(file.read_text(encoding="utf-8"))
+    kinds = [event["event"] for event in record["events"]]
+    del record["events"][kinds.index("ballot_cast") :]
+    event = record["events"][kinds.index("sheet_drawn")]
+    event["sheet"]["candidates"][0] = event["sheet"]["reviewer"]
+    damaged = json.dumps(record)
+    file.write_text(damaged, encoding="utf-8")
+    keep(place, session_from_json(damaged).events)
+    write_council(tmp_path, **{name: {"review": HANGS} for name in ("ada", "bob", "cyd")})
+
+    for source in ([file, "--no-history"], ["last"]):
+        said = witan("resume", *source, "--trust")
+        reviewer = event["sheet"]["reviewer"]
+        problem = f"event {event['seq']} is a sheet that shows {reviewer} its own answer; "
+        assert (said.status, said.out) == (2, "")
+        assert problem in said.err.replace("\n", " ")
+        assert "Traceback" not in said.err
+    assert [line["status"] for line in listed(witan)] == ["interrupted"]
+    assert file.read_text(encoding="utf-8") == damaged

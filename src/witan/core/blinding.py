@@ -1,5 +1,6 @@
 """Sheets under blind labels, in balanced orders."""
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -201,6 +202,17 @@ class Sheet:
     def positions(self) -> Mapping[str, int]:
         """Candidate to its place on the sheet, 1-based."""
         return {candidate: place for place, candidate in enumerate(self.candidates, start=1)}
+
+    @property
+    def is_well_formed(self) -> bool:
+        """True if labels and nonce are as drawn ones, and no candidate stands twice."""
+        has_nonce = re.fullmatch(f"[0-9a-f]{{{2 * NONCE_BYTES}}}", self.nonce) is not None
+        n_candidates = len({*self.candidates})
+        return (
+            has_nonce
+            and n_candidates == len(self.candidates)
+            and (self.labels == _labels(n_candidates))
+        )
 
     def candidate(self, label: str) -> str | None:
         """Candidate under exactly this label; None: nobody on this sheet."""

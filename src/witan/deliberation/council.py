@@ -42,8 +42,8 @@ from witan.deliberation.openings import (
     check_attachments,
     check_category,
     check_question,
-    check_same_seats,
     check_seats,
+    check_stored_session,
     draw_seed,
     judging_procedure,
     link_parent,
@@ -376,8 +376,8 @@ class BaseCouncil:
 
         Raises
         ------
-        NoCouncil
-            If the session was started with other members or chairmen.
+        NoCouncil, SessionFileError
+            If the session was started with other members or chairmen, or a sheet is damaged.
         OverBudget
             If its ballots are below the quorum and the remaining calls exceed its ceiling.
         """
@@ -385,7 +385,7 @@ class BaseCouncil:
             return session
         is_begun = session.id in self._opened_names and len(session.events) == 1
         if not is_begun:
-            self._check_same_seats(session)
+            self._check_stored_session(session)
         n_ballots = sum(not ballot.abstained for ballot in session.ballots)
         if not is_begun and n_ballots < session.opening.procedure.quorum:
             remaining_plan = plan_rest(self._update_prices(session))
@@ -411,12 +411,12 @@ class BaseCouncil:
         ------
         NothingToCount, UnknownName, InvalidParameter
             If the session is not closed, no seat failed in it, or none of these.
-        NoCouncil
-            If the session was started with other members or chairmen.
+        NoCouncil, SessionFileError
+            If the session was started with other members or chairmen, or a sheet is damaged.
         OverBudget
             If the repeated calls exceed the ceiling.
         """
-        self._check_same_seats(session)
+        self._check_stored_session(session)
         seats = seats if seats is None or isinstance(seats, str) else tuple(seats)
         limits = self.procedure.limits
         retry_plan = plan_retry(self._update_prices(session), seats, limits)
@@ -433,8 +433,8 @@ class BaseCouncil:
         context = self._make_context(retry.opening, retry.events, listener)
         return await self._run(replace(context, reserve=retry.reserve))
 
-    def _check_same_seats(self, session: Session) -> None:
-        check_same_seats(session, *self._match_seats(session.opening))
+    def _check_stored_session(self, session: Session) -> None:
+        check_stored_session(session, *self._match_seats(session.opening))
 
     async def rejudge(
         self, session: Session, *, seed: int | None = None, listener: Listener | None = None

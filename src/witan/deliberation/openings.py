@@ -36,6 +36,7 @@ from witan.deliberation.session import (
     Session,
     rename_clashes,
 )
+from witan.deliberation.sheets import check_sheets
 from witan.deliberation.texts import mask, masked_names
 from witan.errors import InvalidParameter, NoCouncil, NothingToCount, UnknownName
 
@@ -77,13 +78,13 @@ def make_session_name(now: datetime, seed: int, nth: int, question: str) -> str:
     return f"{now:%Y%m%d-%H%M%S}-{blake2s(distinct, digest_size=5).hexdigest()}"
 
 
-def check_same_seats(
+def check_stored_session(
     session: Session,
     members: Sequence[Member],
     reviewers: Sequence[Member],
     chairmen: Sequence[Member],
 ) -> None:
-    """Refuse to resume a session with other seats than it started with."""
+    """Refuse other seats than a session started with, and damaged sheets."""
     opening = session.opening
     for role, names_here, names_in_session in (
         ("members", members, opening.members),
@@ -100,6 +101,7 @@ def check_same_seats(
                 f"the session {session.id} was started with other {role}",
                 f"seat {seats or 'none'} to resume it",
             )
+    check_sheets(session)
 
 
 def check_seats(

@@ -14,7 +14,7 @@ import anyio
 
 from witan.core.attributes import cached_property
 from witan.core.ballot import Ballot
-from witan.core.blinding import Sheet, draw_pair_sheets, draw_sheets, mirror
+from witan.core.blinding import Sheet, draw_pair_sheets, draw_sheets
 from witan.core.early_stopping import find_decided_leader
 from witan.core.gate import Gate
 from witan.core.outcome import Outcome
@@ -43,6 +43,7 @@ from witan.deliberation.prompts import (
     review_schema,
 )
 from witan.deliberation.session import MIRRORED_SHEETS, REVIEW_SHEETS
+from witan.deliberation.sheets import complete_sheets
 from witan.deliberation.texts import DuplicateGroups
 from witan.errors import InvalidBallot, UnsuitableBallots
 
@@ -334,8 +335,8 @@ class _Round:
         if self.procedure.spend == "adaptive":
             await self._spend_adaptively(reviewers, sheets)
             return
-        for each in sheets.values():
-            for turn, sheet in enumerate(each):
+        for member in reviewers_to_call:
+            for turn, sheet in enumerate(sheets[member.name]):
                 self._record_sheet(sheet, turn)
         await self._call([(member, sheets[member.name]) for member in reviewers_to_call])
 
@@ -450,7 +451,8 @@ class _Round:
             for name, each in context.authorship.candidates_by_author.items()
         }
         candidates = self.duplicates.representatives(self.answers)
-        drawing = (context.opening.seed, REVIEW_SHEETS, self.number)
+        seed, number = context.opening.seed, self.number
+        drawing = (seed, REVIEW_SHEETS, number)
         hidden = {} if shows_own else candidates_by_author
         most = self.procedure.pairs
         if most is not None:
@@ -460,26 +462,19 @@ class _Round:
         else:
             firsts = draw_sheets(reviewers, candidates, drawing, hidden_candidates=hidden)
             sheets = {name: (sheet,) for name, sheet in firsts.items()}
-        return {
-            name: self._complete_sheets(name, seat, sheets[name])
-            for seat, name in enumerate(reviewers)
-        }
-
-    def _complete_sheets(
-        self, reviewer: str, seat: int, drawn: tuple[Sheet, ...]
-    ) -> tuple[Sheet, ...]:
-        """Put a reviewer's recorded sheets before drawn ones.
-
-        Another version may have drawn them, so a second order mirrors its recorded first.
-        """
-        recorded = self.recorded_sheets.get(reviewer, ())
-        n_sheets = max(len(drawn), 2 if self.procedure.mirrored else 1)
-        sheets = recorded or drawn
-        if len(sheets) % 2 and n_sheets > 1:
-            seed = (self.context.opening.seed, MIRRORED_SHEETS, self.number, seat)
-            sheets = (*sheets, mirror(sheets[-1], seed))
-        orders = {sheet.candidates for sheet in sheets}
-        return (*sheets, *(each for each in drawn if each.candidates not in orders))[:n_sheets]
+        n_orders = 1 if most is None and not self.procedure.mirrored else 2
+        completed = {}
+        for seat, name in enumerate(reviewers):
+            visible = {*candidates}.difference(hidden.get(name, ()))
+            completed[name] = complete_sheets(
+                self.recorded_sheets.get(name, ()),
+                sheets[name],
+                (seed, MIRRORED_SHEETS, number, seat),
+                visible=visible,
+                size=len(visible) if most is None else 2,
+                n_orders=n_orders,
+            )
+        return completed
 
     def _record_sheet(self, sheet: Sheet, turn: int) -> None:
         """Record a sheet unless the interrupted session had recorded it."""

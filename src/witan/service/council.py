@@ -367,7 +367,7 @@ class Council(BaseCouncil):
 
     def plan_retry(self, session: Session, seats: Sequence[str] | None = None) -> Plan:
         """Plan the calls and highest cost of `retry`; errors as there."""
-        self._check_same_seats(session)
+        self._check_stored_session(session)
         return plan_retry(session, seats, self.procedure.limits)
 
     def plan_rejudge(self, session: Session) -> Plan:

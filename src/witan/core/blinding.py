@@ -190,7 +190,7 @@ class Sheet:
     labels
         The blind name of each, in the same order: A, B, C …
     nonce
-        Marks the fences of this sheet; who cannot guess the seed cannot know it.
+        Marks the fences of this sheet; drawn from the seed, which no model is shown.
     """
 
     reviewer: str

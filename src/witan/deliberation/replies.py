@@ -13,7 +13,7 @@ Reasoning that never closes is reasoning to the end, unless its opening tag is s
 
 import json
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -60,7 +60,10 @@ _OPENS_ANSWER = re.compile(_FINAL, re.IGNORECASE)
 _NEXT = re.compile(
     rf"(?P<final>{_FINAL})|(?P<open>{_OPEN.pattern})|(?P<close>{_CLOSE.pattern})|\n", re.IGNORECASE
 )
-_MARK = re.compile(r"[<\[◁\n]")
+_FIRST_SIGNS = "<[◁"
+"""First characters of all tags but that of the template without special tokens."""
+
+_MARK = re.compile(rf"[{re.escape(_FIRST_SIGNS)}\n]")
 """The first character of a tag, or a line end."""
 
 _TAIL = re.compile(r"\s*<\|(?:return|end)\|>\s*\Z")
@@ -218,7 +221,7 @@ class ReasoningFilter:
         self._is_at_start = True
         self._channels = False
         self._line = _Line()
-        self._mentions: Counter[str] = Counter()
+        self._mentions: defaultdict[str, int] = defaultdict(int)
 
     @property
     def text(self) -> str:
@@ -331,7 +334,17 @@ class ReasoningFilter:
     def _begin(self, *, is_end: bool) -> bool:
         """Read the beginning of the text, or of the text after reasoning."""
         bare = self._buffer.lstrip(_BLANK)
-        blanks = "" if self._blocks else self._buffer[: len(self._buffer) - len(bare)]
+        if bare[:1] in _FIRST_SIGNS + "a":  # as in hardly any text
+            has_moved = self._begin_with_tag(bare, is_end=is_end)
+            if has_moved is not None:
+                return has_moved
+        self._is_at_start = False
+        if self._blocks and not "".join(self._texts).strip():
+            self._buffer = bare
+        return True
+
+    def _begin_with_tag(self, bare: str, *, is_end: bool) -> bool | None:
+        """Skip or open a tag; return False if one may follow, None if none does."""
         if (match := _OPENS_ANSWER.match(bare)) is not None:
             return self._skip_tag(match)
         if (match := _CLOSE.match(bare)) is not None:
@@ -342,15 +355,13 @@ class ReasoningFilter:
                 return self._skip_tag(match)
         elif (match := self._match_opener(bare)) is not None:
             self._open(bare)
+            blanks = "" if self._blocks else self._buffer[: len(self._buffer) - len(bare)]
             self._opener = blanks + match[0]
             self._buffer = bare[match.end() :]
             return True
         elif not is_end and (not bare or _lacks_end(bare) or "analysis".startswith(bare)):
             return False
-        self._is_at_start = False
-        if self._blocks and not "".join(self._texts).strip():
-            self._buffer = bare
-        return True
+        return None
 
     def _match_opener(self, text: str) -> re.Match[str] | None:
         match = _OPEN.match(text)
@@ -374,7 +385,8 @@ class ReasoningFilter:
         mark = _MARK.search(self._buffer)
         match = None if mark is None else _NEXT.search(self._buffer, mark.start())
         if match is None:
-            return self._say(len(self._buffer) if is_end else self._certain())
+            is_certain = is_end or mark is None
+            return self._say(len(self._buffer) if is_certain else self._certain())
         if match[0] == "\n":
             self._say(match.end())
             self._line.end()
@@ -426,7 +438,7 @@ class ReasoningFilter:
     def _withdraw(self) -> None:
         """Withdraw all emitted text as reasoning."""
         self._end_block("".join(self._texts))
-        self._texts, self._is_at_start, self._mentions = [], True, Counter()
+        self._texts, self._is_at_start, self._mentions = [], True, defaultdict(int)
         self._line = _Line()
         self.withdrawals += 1
 
@@ -473,7 +485,9 @@ def _ends_word(text: str) -> bool:
 
 
 def _lacks_end(text: str) -> bool:
-    return text.lower() in _BEGINNINGS or _OPEN_TAG_PATTERN.match(text) is not None
+    return text[:1] in _FIRST_SIGNS and (
+        text.lower() in _BEGINNINGS or _OPEN_TAG_PATTERN.match(text) is not None
+    )
 
 
 _OPENING = re.compile(r"[\[{]")

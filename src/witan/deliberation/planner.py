@@ -35,6 +35,7 @@ from witan.deliberation.prompts import (
     answer_messages,
     debate_messages,
     longest_structure_repair,
+    neutralize,
     repair_messages,
     review_messages,
     review_schema,
@@ -236,7 +237,7 @@ def make_plan(
     """
     check_question_reviews(procedure, len(members), len(jury))
     blank_answers = {f"seat {number}": "" for number in range(len(members))}
-    blank = _BlankPrompts(blank_answers, procedure, question, tuple(conversation), files)
+    blank = _BlankPrompts.of(blank_answers, procedure, question, conversation, files)
     planner = _Planner(members, members, procedure, blank, lengths, jury=bool(jury))
     reviewers = jury or members
     authors = {seat.name: planner.visible_authors(seat) for seat in reviewers}
@@ -313,7 +314,7 @@ def plan_reviews(  # noqa: PLR0913 - all but four by name
     substitutes
         Of whom one writes the final answer where every chairman fails.
     """
-    blank = _BlankPrompts(answers, procedure, question, tuple(conversation), files)
+    blank = _BlankPrompts.of(answers, procedure, question, conversation, files)
     planner = _Planner(substitutes, (), procedure, blank, TYPICAL)
     sheets = [tuple(c for c in answers if c not in own_candidates[juror.name]) for juror in jury]
     reviews = {each: blank.reviews(each) for each in dict.fromkeys(sheets)}
@@ -467,8 +468,8 @@ class _Planner:
         tokens = [self._tokens[author.name] for author in authors]
         return _Unwritten(
             len(authors),
-            sum(most for most, _ in tokens),
-            sum((expected for _, expected in tokens), 0.0),
+            sum([most for most, _ in tokens]),
+            sum([expected for _, expected in tokens], 0.0),
         )
 
     def _synthesis(self, chairmen: Sequence[SeatLike]) -> list[PlanLine]:
@@ -481,15 +482,19 @@ class _Planner:
         dearest = max(others, key=lambda seat: self._worst_usd(seat, size), default=None)
         seats = chairmen if dearest is None else [*chairmen, dearest]
         chain = [
-            self._line(seat, "synthesis", [size], answers, n_reading=1, unwritten=unwritten)
-            for seat in seats
-        ]
+            self._line(
+                seat, "synthesis", [size], answers,
+                n_reading=1, unwritten=unwritten, if_needed=place > 0,
+            )
+            for place, seat in enumerate(seats)
+        ]  # fmt: skip
         if repair is not None:
+            prompts = [repair + answers.most]
             chain += [
-                self._line(seat, "synthesis", [repair + answers.most], answers, unwritten=unwritten)
+                self._line(seat, "synthesis", prompts, answers, unwritten=unwritten, if_needed=True)
                 for seat in seats
             ]
-        return [chain[0], *(replace(line, if_needed=True) for line in chain[1:])]
+        return chain
 
     def _line(
         self,
@@ -514,7 +519,8 @@ class _Planner:
             Most tokens of the shortest prompt that are not yet written.
         """
         calls, longest, price = len(prompts), self._max_tokens(seat), seat.price
-        input_tokens, output_tokens = _input_tokens(seat, prompts), calls * longest
+        system = _system_tokens(seat)
+        input_tokens, output_tokens = sum(prompts) + calls * system, calls * longest
         worst = least_usd = expected = None
         if price is not None:
             worst = price.of(input_tokens, output_tokens)
@@ -523,8 +529,7 @@ class _Planner:
             reply = min(reply, longest)
             likely_tokens = round(known_tokens + n_reading * answers.expected)
             expected = price.of(likely_tokens, round(calls * reply))
-            shortest = _input_tokens(seat, [min(prompts)]) - unwritten
-            least_usd = price.of(shortest, longest)
+            least_usd = price.of(min(prompts) + system - unwritten, longest)
         return PlanLine(
             seat.name,
             stage,
@@ -540,7 +545,7 @@ class _Planner:
     def _worst_usd(self, seat: SeatLike, size: int) -> float:
         if seat.price is None:
             return inf
-        return seat.price.of(_input_tokens(seat, [size]), self._max_tokens(seat))
+        return seat.price.of(size + _system_tokens(seat), self._max_tokens(seat))
 
     def _repeated_tokens(self, seat: SeatLike) -> int:
         """Maximum tokens of a seat's own review, repeated in its repair.
@@ -555,12 +560,11 @@ class _Planner:
         return self._procedure.limits.max_tokens if own_limit is None else own_limit
 
 
-def _input_tokens(seat: SeatLike, prompts: Sequence[int]) -> int:
-    """Return the most tokens of these prompts to a seat, system texts included."""
+def _system_tokens(seat: SeatLike) -> int:
+    """Return the most tokens that a seat's system text adds to a prompt."""
     if seat.options.system is None:
-        return sum(prompts)
-    system = most_input_tokens([Message("system", seat.options.system)]) - most_input_tokens([])
-    return sum(prompts) + len(prompts) * system
+        return 0
+    return most_input_tokens([Message("system", seat.options.system)]) - most_input_tokens([])
 
 
 @dataclass(frozen=True, slots=True)
@@ -576,8 +580,21 @@ class _BlankPrompts:
     texts: Mapping[str, str]
     procedure: Procedure
     question: str
-    conversation: tuple[Message, ...]
+    conversation: Sequence[Message]
     files: Mapping[str, str]
+
+    @classmethod
+    def of(
+        cls,
+        texts: Mapping[str, str],
+        procedure: Procedure,
+        question: str,
+        conversation: Sequence[Message],
+        files: Mapping[str, str],
+    ) -> "_BlankPrompts":
+        """Make the prompts' parts, each made safe once for all prompts."""
+        safe_files = {name: neutralize(text) for name, text in files.items()}
+        return cls(texts, procedure, neutralize(question), conversation, safe_files)
 
     @property
     def seats(self) -> list[str]:

@@ -485,7 +485,8 @@ def close_session(database: Database, values: Mapping[str, Any]) -> None:
 def lock_session(database: Database, session: str) -> str | None:
     """Lock a session's row for the transaction; return its holder, or None."""
     sql = "SELECT holder FROM sessions WHERE session = :session" + database.locking  # noqa: S608
-    return next((holder for (holder,) in database.rows(sql, {"session": session})), None)
+    rows = database.rows(sql, {"session": session})
+    return rows[0][0] if rows else None
 
 
 def update_count(database: Database, entry: SessionEntry) -> None:
@@ -508,6 +509,7 @@ EventRow = tuple[str, int, str, int, str]
 """A stored event, in the order of the columns."""
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True)
 class EventBatch:
     """The next events of one session from one writer.

@@ -197,7 +197,8 @@ def _commit(database: Database, pending: Sequence[tuple[SessionQueue, int]]) -> 
                 closed_sessions.append(write)
         if has_votes or len(closed_sessions) < len(closing):
             rows = _rows(closed_sessions)
-        rows.write(database)
+        if closed_sessions:
+            rows.write(database)
     for queue, error in refusals:
         queue.fail(error)
     for queue, n_queued, _ in writes:
@@ -228,6 +229,8 @@ class _Write:
 def _count(writes: Sequence[_Write], counts: Mapping[str, CountColumn]) -> list[_Write]:
     """Count the closing sessions; return their writes."""
     closing = [(write, one) for write in writes if (one := write.batch.closing) is not None]
+    if not closing:
+        return []
     session_rows = count_sessions([session for _, session in closing], counts)
     for (write, _), count in zip(closing, session_rows, strict=True):
         write.count, write.closing_values = count, count.row.closing_values()
@@ -426,31 +429,32 @@ class Writer:
         dismissals: list[_Dismissal] = []
         wait = LOCK_CHECK_SECONDS if pending else self._next_beat
         is_idle = not pending
-        with suppress(Empty):
-            for _ in range(MAX_BATCH_ITEMS):
+        for _ in range(MAX_BATCH_ITEMS):
+            try:
                 item = self._queue.get(timeout=wait)
-                if isinstance(item, tuple):
-                    queue, n_queued, notice = item
-                    pending[queue] = n_queued
-                    if notice is not None:
-                        signals.append(notice)
-                    if is_idle:
-                        self._gather(queue)
-                elif isinstance(item, Signal):
-                    signals.append(item)
-                else:
-                    dismissals.append(item)
-                wait, is_idle = 0, False
-                if self._queue.empty():  # which is seen sooner than an exception
-                    break
+            except Empty:
+                break
+            if isinstance(item, tuple):
+                queue, n_queued, notice = item
+                pending[queue] = n_queued
+                if notice is not None:
+                    signals.append(notice)
+                if is_idle:
+                    self._gather(queue)
+            elif isinstance(item, Signal):
+                signals.append(item)
+            else:
+                dismissals.append(item)
+            wait, is_idle = 0, False
+            if self._queue.empty():  # which is seen sooner than an exception
+                break
         return dismissals
 
     def _gather(self, queue: SessionQueue) -> None:
         """Wait a moment for events of other running sessions, if there are any."""
-        is_alone = not self._holders.difference((queue.holder,))
-        if self._latest is not None and self._latest is not queue and not is_alone:
+        latest, self._latest = self._latest, queue
+        if latest not in (None, queue) and self._holders.difference((queue.holder,)):
             time.sleep(GATHER_SECONDS)
-        self._latest = queue
 
     def _write(self, database: Database | None, pending: PendingQueues) -> Database | None:
         """Send a heartbeat, commit pending events, and return the connection.
@@ -479,9 +483,10 @@ class Writer:
         """Send heartbeats while sessions are recorded; retry a failed one soon."""
         self._next_beat = None
         if database is not None and is_recording():
-            self._next_beat = LOCK_CHECK_SECONDS
-            with suppress(HistoryError):
+            try:
                 self._next_beat = database.beat()
+            except HistoryError:
+                self._next_beat = LOCK_CHECK_SECONDS
 
     def _drop(self, pending: PendingQueues, dismissals: Sequence[_Dismissal]) -> None:
         """Fail pending events of dismissed recorders; at the end, all events."""

@@ -316,6 +316,7 @@ BROKEN = {
     ),
     "text for a number": (field("seq", "1"), "events[0].seq is the text '1'; expected a whole"),
     "true for a number": (field("seq", True), "events[0].seq is true; expected a whole number"),
+    "a negative seed": (field("seed", -8), "the opening of the session has a negative seed"),
     "no zone": (field("at", "2026-11-02T12:00:00"), "events[0].at has no time zone; expected"),
     "no time": (field("at", 7), "events[0].at is the number 7; expected a time with its zone"),
     "another word": (

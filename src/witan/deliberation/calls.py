@@ -146,6 +146,7 @@ class CallResult:
         Text of the reply, and the reasoning cut from it.
     """
 
+    call: Call
     reply: Reply
     text: str
     reasoning: str = ""
@@ -390,7 +391,7 @@ async def _complete(
     if is_blank(split.text):
         raise _blank_error(name, reply)
     pending.closed_alone |= split.closed_alone
-    return CallResult(reply, split.text, split.reasoning)
+    return CallResult(call, reply, split.text, split.reasoning)
 
 
 def _blank_error(name: str, reply: Reply) -> ModelError:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 
 import anyio
 
@@ -334,7 +334,7 @@ class _Synthesis:
         dearest = self._write_call if schema is None else self._write_longest_repair
         worst = worst_usd(chairman, partial(dearest, chairman))
         recorder.emit(e.SynthesisStarted, chairman=chairman.name, mode=mode, worst_usd=worst)
-        write = cache(partial(self._write_call, chairman))  # once for a repair too
+        write = partial(self._write_call, chairman)
 
         def on_text(text: str) -> None:
             if schema is None:  # JSON is shown once it is complete and satisfies the schema
@@ -342,7 +342,7 @@ class _Synthesis:
 
         result = await context.caller.write_and_call(chairman, "synthesis", write, on_text)
         if schema is not None and isinstance(result, CallResult):
-            result = await self._ensure_structure(chairman, write(), result, schema)
+            result = await self._ensure_structure(chairman, result, schema)
         if not isinstance(result, CallResult):
             recorder.emit(
                 e.SynthesisFailedOver,
@@ -368,13 +368,14 @@ class _Synthesis:
         return True
 
     async def _ensure_structure(
-        self, chairman: Member, call: Call, result: CallResult, schema: str
+        self, chairman: Member, result: CallResult, schema: str
     ) -> CallResult | CallFailure:
         """Read a reply as JSON; on failing the schema request one repair."""
         text, problem = read_structure(result.text, schema)
         if not problem:
             return replace(result, text=text)
         self.context.recorder.record_retry(chairman.name, "synthesis", 1, f"it {problem}", 0.0)
+        call = result.call
         messages = repair_messages(call.messages, result.text, problem, REPAIR_STRUCTURE)
         repair = replace(call, messages=messages)
         repair_reply = await self.context.caller.call(chairman, repair)

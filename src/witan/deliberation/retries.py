@@ -120,6 +120,8 @@ def restore_reserve(context: SessionContext, stage: Stage) -> SessionContext:
     """
     closing = stage == "synthesis"
     restored = [x for x in context.reserve if (_place(x)[0] == SYNTHESIS) == closing]
+    if not restored:
+        return context
     n_attempts = 1 + context.opening.kept
     is_retried = any(
         isinstance(event, e.AnswerDone | e.BallotCast)
@@ -127,7 +129,7 @@ def restore_reserve(context: SessionContext, stage: Stage) -> SessionContext:
         and event.spent.calls
         for event in context.recorder.events
     )
-    if is_retried or not restored:
+    if is_retried:
         return context
     for event in restored:
         values = {field.name: getattr(event, field.name) for field in fields(event)}

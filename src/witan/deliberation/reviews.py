@@ -6,7 +6,7 @@ self-preference is measured.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 
@@ -560,7 +560,6 @@ class _Round:
         self, member: Member, sheet: Sheet, write: Callable[[], Call], *, is_mirrored: bool
     ) -> _SheetResult:
         """Request one review, and one repair if it lacks something."""
-        write = cache(write)  # once for both
         result = await self.context.caller.write_and_call(member, "review", write)
         if not isinstance(result, CallResult):
             return _SheetResult(None, result.reason, (), result.over_budget)
@@ -569,7 +568,7 @@ class _Round:
         sheet_result = _SheetResult(review, problem, (first,), notes=result.reply.notes)
         if not problem:
             return sheet_result
-        call = write()
+        call = result.call
         repair = replace(
             call, stage="repair", messages=repair_messages(call.messages, result.text, problem)
         )

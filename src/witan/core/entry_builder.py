@@ -7,7 +7,7 @@ once, those of one shape as one batch; one session is the batch of one.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, islice
-from math import fsum, isnan, nan
+from math import fsum, isnan
 from typing import Any
 
 import numpy as np
@@ -29,17 +29,15 @@ from witan.core.placing import first_places, votes
 from witan.core.profile import (
     Electorate,
     Floats,
-    Matchups,
     Profile,
     Vote,
-    candidates_with_votes,
     matchups,
     pair_indices,
     per_session,
     to_double,
 )
 from witan.core.rules import RULES, Rule
-from witan.core.rules.registry import Rivals
+from witan.core.rules.registry import Needs, Rivals
 from witan.core.scale import read_criteria
 from witan.core.session_ballots import (
     AnswerEntry,
@@ -248,18 +246,20 @@ class Block:
         count: BatchCount | None,
     ) -> None:
         self.electorates, self.profile, self.settings = electorates, profile, settings
-        wins, met = (
+        wins, self._matchups = (
             (first_places(profile), matchups(profile))
             if count is None
             else (count.wins, count.matchups)
         )
         self._wins = wins.T.tolist()
-        self._met = _has_rival(profile, met)
-        self._z = self._standardise_grades()
-        self._over = met.wins.astype(np.float64).transpose(2, 0, 1)
-        self._level = met.level.astype(np.float64).transpose(2, 0, 1)
+        self._over, self._level = (
+            pairs.astype(np.float64).transpose(2, 0, 1)
+            for pairs in (self._matchups.wins, self._matchups.level)
+        )
         self._scores: dict[str, list[list[Number] | None]] = {}
-        self._votes: dict[str, list[list[int]]] = {}
+        self._votes: dict[tuple[Needs, bool], list[list[int]]] = {}
+        self._rivals: dict[Rivals, list[list[bool]]] = {}
+        self._z = self._standardise_grades()
 
     def standings(
         self, column: int, kind: Kind, model_of: ModelOf, rule: str, outcome: Outcome | None
@@ -273,18 +273,13 @@ class Block:
             scores = self._score_rows(rule)[column]
         if scores is None:
             return []
-        if rule not in self._votes:
-            self._votes[rule] = votes(self.profile, RULES[rule]).T.tolist()
         models = [model_of(name) for name in electorate.candidates]
-        z, n = self._z[column], self._votes[rule][column]
-        met = self._met[RULES[rule].rivals][column]
-        wins = self._wins[column] if any(self._met["session"][column]) else [0.0] * len(models)
-        # Who has no vote or no rival may get 0 from a rule: that is no score to average.
-        averaged = [
-            scores_of_model if votes and rivals else None
-            for scores_of_model, votes, rivals in zip(scores, n, met, strict=True)
-        ]
-        lines = zip(models, averaged, z, n, electorate.offered, wins, strict=True)
+        wins = (
+            self._wins[column] if any(self._has_rival("session")[column]) else [0.0] * len(models)
+        )
+        n = self._n_votes(RULES[rule])[column]
+        averaged = self._scores_to_average(RULES[rule], column, scores)
+        lines = zip(models, averaged, self._z[column], n, electorate.offered, wins, strict=True)
         if len(set(models)) == len(models):  # nearly every model holds one seat
             return [StandingEntry(kind, rule, *line) for line in lines]
         by_model: dict[str, list[Any]] = {}
@@ -373,10 +368,44 @@ class Block:
             return [[None] * self.profile.n_candidates] * self.profile.n_sessions
         rule = RULES["normalized_scores"]
         scores = rule(self.profile)
-        flat = np.zeros(1, dtype=bool) if scores.fell_back is None else scores.fell_back
-        z = np.where(flat, scores.score.dtype.type(0), scores.score)
-        counts = (votes(self.profile, rule) > 0) & np.array(self._met[rule.rivals]).T
-        return per_session(to_double(np.where(counts, z, z.dtype.type(nan))))
+        z = (
+            scores.score
+            if scores.fell_back is None
+            else np.where(scores.fell_back, 0.0, scores.score)
+        )
+        return [
+            self._scores_to_average(rule, column, row) for column, row in enumerate(per_session(z))
+        ]
+
+    def _scores_to_average(self, rule: Rule, column: int, scores: Sequence[Number]) -> list[Number]:
+        """Leave out scores without a vote or a rival: a rule may give 0, which says nothing."""
+        lines = zip(
+            scores, self._n_votes(rule)[column], self._has_rival(rule.rivals)[column], strict=True
+        )
+        return [score if n_votes and has_rival else None for score, n_votes, has_rival in lines]
+
+    def _n_votes(self, rule: Rule) -> list[list[int]]:
+        """Votes per session and candidate, by what the rule reads."""
+        reads = rule.needs, rule.reads_both
+        if reads not in self._votes:
+            self._votes[reads] = votes(self.profile, rule).T.tolist()
+        return self._votes[reads]
+
+    def _has_rival(self, rivals: Rivals) -> list[list[bool]]:
+        """Whether each candidate has a rival, per session, by this meaning."""
+        if rivals not in self._rivals:
+            self._rivals[rivals] = self._find_rivals(rivals)
+        return self._rivals[rivals]
+
+    def _find_rivals(self, rivals: Rivals) -> list[list[bool]]:
+        if rivals == "ballot":
+            compared: list[list[bool]]
+            compared = np.logical_or.reduce(self._matchups.comparisons, axis=1).T.tolist()
+            return compared
+        if rivals == "session":
+            ranked = self._n_votes(RULES["borda"])
+            return [[n > 0 and len(row) - row.count(0) > 1 for n in row] for row in ranked]
+        return [[True] * self.profile.n_candidates] * self.profile.n_sessions
 
     def _score_rows(self, rule: str) -> list[list[Number] | None]:
         if rule not in self._scores:
@@ -410,18 +439,6 @@ class Block:
             if len(columns) > 1:
                 for column in columns:
                     yield from self._countable(rule, np.array([column]))
-
-
-def _has_rival(profile: Profile, matchups: Matchups) -> dict[Rivals, list[list[bool]]]:
-    """Candidates with a rival, per session, by each meaning of rivals."""
-    voted = candidates_with_votes(profile)
-    on_a_ballot = (matchups.wins + matchups.wins.swapaxes(0, 1) + matchups.level).sum(axis=1) > 0
-    in_the_session = voted & (voted.sum(axis=0) > 1)
-    return {
-        "ballot": on_a_ballot.T.tolist(),
-        "session": in_the_session.T.tolist(),
-        "none": [[True] * profile.n_candidates] * profile.n_sessions,
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -764,14 +781,13 @@ def noise_of(fits: Sequence[Fitted]) -> list[Noise | None]:
 
 
 def _batch_noise(fit: AdditiveFit, unit: Unit) -> list[Noise | None]:
-    usable = (fit.df >= 1) & (fit.residual_variance > 0)
-    variance = np.where(usable, fit.residual_variance, 0.0)
-    present = (fit.components >= 0).sum(axis=1)[fit.pattern]
+    n_present = (fit.components >= 0).sum(axis=1).tolist()
+    traces = np.trace(fit.inverses, axis1=1, axis2=2).tolist()
     spread = np.where(np.isnan(fit.effects), 0.0, fit.effects**2).sum(axis=0)
-    traces = np.trace(fit.inverses, axis1=1, axis2=2)[fit.pattern]
-    excess = (spread - variance * traces) / np.maximum(present - 1, 1)
-    columns = (usable, present, variance, fit.df, excess)
-    return [
-        Noise(unit, s2, df, beyond if n > 1 else None) if known else None
-        for known, n, s2, df, beyond in zip(*(column.tolist() for column in columns), strict=True)
-    ]
+    columns = (fit.residual_variance, fit.df, spread, fit.pattern)
+    noises: list[Noise | None] = []
+    for variance, df, total, pattern in zip(*(x.tolist() for x in columns), strict=True):
+        n, excess = n_present[pattern], total - variance * traces[pattern]
+        noise = Noise(unit, variance, df, excess / (n - 1) if n > 1 else None)
+        noises.append(noise if df >= 1 and variance > 0 else None)
+    return noises

@@ -90,6 +90,8 @@ def neutralize(text: str) -> Neutral:
     """Escape everything in a text resembling our markers, once."""
     if isinstance(text, Neutral):
         return text
+    if text.isascii() and "<" not in text:  # no other ASCII character looks like a bracket
+        return Neutral(text)
     pieces, n_copied = [], 0
     for end in _marker_openings(text):
         pieces += [text[n_copied:end], "\\"]

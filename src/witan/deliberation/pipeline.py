@@ -530,11 +530,9 @@ def _list_unrevised(session: Session) -> Iterator[str]:
             case e.BallotCast():
                 ends[event.seat, "ballot", event.round] = None
     for (seat, item, number), failure in ends.items():
-        has_earlier = any(
-            ends.get((seat, item, earlier_number), failure) is None
-            for earlier_number in range(1, number)
-        )
-        if failure is not None and has_earlier and getattr(failure, "awaited", True):
+        if failure is None or not getattr(failure, "awaited", True):
+            continue
+        if any(ends.get((seat, item, earlier), failure) is None for earlier in range(1, number)):
             yield f"{seat} did not revise its {item}: {failure.reason}"
 
 

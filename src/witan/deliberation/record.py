@@ -416,7 +416,7 @@ def _number_getter(kind: Any) -> Callable[[Any], Collection[Any]]:
     if issubclass(kind, Mapping):
         return methodcaller("values")
     if issubclass(kind, tuple | list):
-        return lambda value: value
+        return tuple
     if kind is Rubric:
         return _check_rubric
     return _getter(_fields_of(kind, _may_be_float))

@@ -1,6 +1,6 @@
 """A session: everything one question produced, folded from its events."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Unpack
 
@@ -616,22 +616,9 @@ class SessionFold:
         self.events.append(event)
         self._check_seat(event)
         self.cost_tally.take(event)
-        match event:
-            case e.AnswerStarted():
-                self.requested_seats.add(event.seat)
-            case e.AnswerDone():
-                self.answers[event.seat] = Answer(
-                    event.seat, event.text, event.round, event.cut, event.spent
-                )
-            case e.AnswerFailed():
-                # A member that fails in a debate keeps the answer it had.
-                self.failure_by_seat[event.seat] = event.reason
-            case e.GateVerdict() if event.flags:
-                self.flags[event.seat] = event.flags
-            case e.SessionClosed():
-                self.closing_event = event
-            case _:
-                self._take_later(event)
+        add = _ADDITIONS.get(type(event))
+        if add is not None:
+            add(self, event)
 
     def _check_seat(self, event: e.Event) -> None:
         """Refuse events of unknown seats and ballots of others."""
@@ -644,35 +631,6 @@ class SessionFold:
             if cast != {(seat, self.opening.session)}:
                 raise NothingToCount(
                     f"event {event.seq} contains a ballot of another seat or session"
-                )
-
-    def _take_later(self, event: e.Event) -> None:
-        """Add an event of the stages after the answers."""
-        match event:
-            case e.SheetDrawn():
-                self.sheets.add(event.sheet.reviewer)
-            case e.BallotCast() if event.round >= self.rounds.get(event.seat, 0):
-                self.ballots[event.seat] = event.comparisons or (event.ballot,)
-                self.rounds[event.seat] = event.round
-            case e.BallotAbstained():
-                self.abstention_by_seat[event.seat] = event.reason
-            case e.OutcomeChanged():
-                self.outcome = event.outcome
-            case e.Decided() if event.reason != "certain":
-                self.uncalled_seats = {*event.cancelled}
-            case e.SynthesisFailedOver():
-                self.chairman_failures[event.chairman] = event.reason
-            case e.FruitlessResume():
-                self.chairman_failures.clear()
-            case e.SynthesisDone():
-                self.synthesis = Synthesis(
-                    event.text,
-                    event.chairman,
-                    event.mode,
-                    event.labels,
-                    event.approved,
-                    event.cut,
-                    dict(self.chairman_failures),
                 )
 
     def session(self) -> Session:
@@ -766,3 +724,67 @@ class SessionFold:
         if name in self.answers or self.opening.jury or name not in self.failure_by_seat:
             return NOT_REQUESTED
         return f"did not answer: {self.failure_by_seat[name]}"
+
+
+def _add_answer(fold: SessionFold, event: e.AnswerDone) -> None:
+    answer = Answer(event.seat, event.text, event.round, event.cut, event.spent)
+    fold.answers[event.seat] = answer
+
+
+def _add_flags(fold: SessionFold, event: e.GateVerdict) -> None:
+    if event.flags:
+        fold.flags[event.seat] = event.flags
+
+
+def _add_ballot(fold: SessionFold, event: e.BallotCast) -> None:
+    if event.round >= fold.rounds.get(event.seat, 0):
+        fold.ballots[event.seat] = event.comparisons or (event.ballot,)
+        fold.rounds[event.seat] = event.round
+
+
+def _add_outcome(fold: SessionFold, event: e.OutcomeChanged) -> None:
+    fold.outcome = event.outcome
+
+
+def _add_decision(fold: SessionFold, event: e.Decided) -> None:
+    if event.reason != "certain":
+        fold.uncalled_seats = {*event.cancelled}
+
+
+def _add_synthesis(fold: SessionFold, event: e.SynthesisDone) -> None:
+    fold.synthesis = Synthesis(
+        event.text,
+        event.chairman,
+        event.mode,
+        event.labels,
+        event.approved,
+        event.cut,
+        dict(fold.chairman_failures),
+    )
+
+
+def _add_end(fold: SessionFold, event: e.SessionClosed) -> None:
+    fold.closing_event = event
+
+
+_ADDITIONS: Mapping[type[e.Event], Callable[[SessionFold, Any], None]] = {
+    e.AnswerStarted: lambda fold, event: fold.requested_seats.add(event.seat),
+    e.AnswerDone: _add_answer,
+    # A member that fails in a debate keeps the answer it had.
+    e.AnswerFailed: lambda fold, event: fold.failure_by_seat.update({event.seat: event.reason}),
+    e.GateVerdict: _add_flags,
+    e.SheetDrawn: lambda fold, event: fold.sheets.add(event.sheet.reviewer),
+    e.BallotCast: _add_ballot,
+    e.BallotAbstained: lambda fold, event: fold.abstention_by_seat.update(
+        {event.seat: event.reason}
+    ),
+    e.OutcomeChanged: _add_outcome,
+    e.Decided: _add_decision,
+    e.SynthesisFailedOver: lambda fold, event: fold.chairman_failures.update(
+        {event.chairman: event.reason}
+    ),
+    e.SynthesisDone: _add_synthesis,
+    e.FruitlessResume: lambda fold, _: fold.chairman_failures.clear(),
+    e.SessionClosed: _add_end,
+}
+"""How a fold adds each kind of event; the others tell only what calls cost."""

@@ -582,7 +582,7 @@ def admit_events(database: Database, batch: EventBatch) -> "tuple[Event, ...] | 
 
     An error is returned, not raised: other sessions of the transaction continue.
     """
-    if _insert_opening(database, batch):
+    if not batch.is_continued and _insert_opening(database, batch):
         return batch.events
     holder = lock_session(database, batch.session)
     if holder is None:

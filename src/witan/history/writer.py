@@ -113,16 +113,16 @@ class SessionQueue:
 
     def batch(self, n_queued: int) -> EventBatch:
         """Return the queued, pending events."""
-        events = self.events[:n_queued]
-        for event in events[self.n_written :]:
+        events = tuple(self.events[self.n_written : n_queued])
+        for event in events:
             if isinstance(event, OutcomeChanged):
                 self.count = find_count(event.outcome)  # which goes when it is stored
-        closing = Session.of(events) if isinstance(events[-1], SessionClosed) else None
+        is_closing = isinstance(events[-1], SessionClosed)
         return EventBatch(
             self.opening,
             self.holder,
-            tuple(events[self.n_written :]),
-            closing,
+            events,
+            closing=Session.of(self.events[:n_queued]) if is_closing else None,
             is_continued=self.is_certain,
         )
 

@@ -116,6 +116,9 @@ MOST_HOPS = 16
 HOPS: ContextVar[tuple[str, ...]] = ContextVar("witan_via", default=())
 """The servers behind the calls of this task."""
 
+_ABOVE: ContextVar[tuple[str, ...] | None] = ContextVar("witan_above", default=None)
+"""The servers above this process, in a session."""
+
 _NAME = re.compile(r"[\w.-]+", re.ASCII)
 
 
@@ -135,7 +138,23 @@ def read_hops(text: str) -> tuple[str, ...]:
 
 def hops() -> tuple[str, ...]:
     """Return servers behind this task's calls, including those above this process."""
-    return (*_hops_above(os.environ.get(VIA_VARIABLE, "")), *HOPS.get())
+    above = _ABOVE.get()
+    return (*(_find_above() if above is None else above), *HOPS.get())
+
+
+@contextmanager
+def within_session(trace: TraceContext | None) -> Iterator[None]:
+    """Assign this task to a trace as `within_trace` does, and find the servers above it once."""
+    token = _ABOVE.set(_find_above())
+    try:
+        with within_trace(trace):
+            yield
+    finally:
+        _ABOVE.reset(token)
+
+
+def _find_above() -> tuple[str, ...]:
+    return _hops_above(os.environ.get(VIA_VARIABLE, ""))
 
 
 @lru_cache(maxsize=8)
@@ -145,8 +164,8 @@ def _hops_above(variable: str) -> tuple[str, ...]:
 
 def call_headers() -> dict[str, str]:
     """Return the headers for one call of this task; may be empty."""
-    hop_names = hops()
-    return {**({VIA_HEADER: ", ".join(hop_names)} if hop_names else {}), **call_trace()}
+    headers = {VIA_HEADER: ", ".join(hop_names)} if (hop_names := hops()) else {}
+    return {**headers, **call_trace()}
 
 
 @cache

@@ -10,7 +10,7 @@ import anyio
 from witan.core.blinding import draw_nonce, draw_sheets, label_map
 from witan.core.outcome import Outcome, join_names
 from witan.deliberation import events as e
-from witan.deliberation.call_headers import within_trace
+from witan.deliberation.call_headers import within_session
 from witan.deliberation.calls import (
     CallFailure,
     CallResult,
@@ -436,7 +436,7 @@ class _Synthesis:
 
 async def run_stages(context: SessionContext) -> Session:
     """Answer, gate, review, count and synthesise; return the closed session."""
-    with within_trace(context.opening.trace):
+    with within_session(context.opening.trace):
         return await _run_stages(context)
 
 

@@ -554,20 +554,8 @@ class _Counting:
         self.casts, self.rules, self.settings = casts, rules, settings
         self.with_p_beats = with_p_beats
         self.named = [ModelNames(cast) for cast in casts]
-        kinds = [_ballots_by_kind(cast) for cast in casts]
-        alone = len({cast.session for cast in casts}) == len(casts)
-        graded = {
-            kind: read_graded_ballots(
-                {c.session: of[kind] for c, of in zip(casts, kinds, strict=True) if kind in of},
-                settings,
-            )
-            for kind in (KINDS if alone else ())
-        }
-        self.halves = [
-            half
-            for number, ballots in enumerate(kinds)
-            for half in self._read_casts(number, ballots, graded)
-        ]
+        self.ballots = [_ballots_by_kind(cast) for cast in casts]
+        self.halves = [half for number in range(len(casts)) for half in self._read_casts(number)]
 
     def entries(self) -> Iterator[Entries]:
         """Count all, then give the rows in the order of the sessions."""
@@ -582,13 +570,21 @@ class _Counting:
                 half = next(waiting, None)
             yield self._entries(number, mine)
 
-    def _read_casts(
-        self,
-        number: int,
-        ballots: Mapping[Kind, Sequence[Ballot]],
-        graded: Mapping[Kind, Mapping[str, GradedReading]],
-    ) -> list[_Half]:
-        session_ballots = self.casts[number]
+    @cached_property
+    def _graded(self) -> Mapping[Kind, Mapping[str, GradedReading]]:
+        """Readings of ballots with grades only, by kind and session."""
+        alone = len({cast.session for cast in self.casts}) == len(self.casts)
+        sessions = list(zip(self.casts, self.ballots, strict=True))
+        return {
+            kind: read_graded_ballots(
+                {cast.session: ballots[kind] for cast, ballots in sessions if kind in ballots},
+                self.settings,
+            )
+            for kind in (KINDS if alone else ())
+        }
+
+    def _read_casts(self, number: int) -> list[_Half]:
+        session_ballots, ballots = self.casts[number], self.ballots[number]
         halves = []
         for kind in KINDS:
             if kind in ballots:
@@ -599,7 +595,8 @@ class _Counting:
                     reading = reuse_electorate(electorate, ballots[kind], self.settings)
                 if reading is None:
                     count = None
-                    reading = graded.get(kind, {}).get(session_ballots.session) or read_ballots(
+                    graded = self._graded.get(kind, {}).get(session_ballots.session)
+                    reading = graded or read_ballots(
                         session_ballots.session, ballots[kind], self.settings
                     )
                 halves.append(_Half(number, kind, reading, None, [], count=count))

@@ -20,7 +20,7 @@ from witan.deliberation.procedure import Procedure
 from witan.deliberation.record import session_from_json, session_to_json
 from witan.deliberation.session import Session
 from witan.errors import InvalidParameter
-from witan.history.counting import entries_of_sessions, session_ballots, session_entries
+from witan.history.counting import count_sessions, session_ballots, session_entries
 
 
 def seats(**sources: str) -> tuple[Seat, ...]:
@@ -192,7 +192,7 @@ class TestManyAtOnce:
         other = council_of_three(procedure=Procedure(counting=Settings.of("schulze")))
         sessions = [told(gated.closed()), *plain, told(other), told(voteless), plain[0]]
 
-        together = entries_of_sessions(sessions)
+        together = [rows.entries for rows in count_sessions(sessions)]
 
         assert [rounded(held) for held in together] == [
             rounded(session_entries(session)) for session in sessions
@@ -200,7 +200,7 @@ class TestManyAtOnce:
 
     def test_none(self):
         """Where none ends, nothing is left."""
-        assert entries_of_sessions([]) == []
+        assert count_sessions([]) == []
 
 
 def rounded(value: object) -> object:

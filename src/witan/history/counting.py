@@ -58,24 +58,6 @@ def session_entries(session: Session, votes: Sequence[Ballot] = ()) -> Entries:
     return entries_of(ballots, rules=_rules(session), settings=session.settings)
 
 
-def entries_of_sessions(
-    sessions: Sequence[Session], counts: Mapping[str, CountColumn] = NO_COUNTS
-) -> list[Entries]:
-    """Return the entries of closed sessions, as `session_entries` up to rounding.
-
-    Parameters
-    ----------
-    counts
-        Session to the count behind its outcome, of the sessions for which it is at hand.
-    """
-    return _count_alike(
-        [
-            (session_ballots(one, count=counts.get(one.id)), _rules(one), one.settings)
-            for one in sessions
-        ]
-    )
-
-
 def _count_alike(
     sessions: Sequence[tuple[SessionBallots, tuple[str, ...], Settings]],
 ) -> list[Entries]:
@@ -197,14 +179,13 @@ def _answer(session: Session, seat: Seat, calls: Sequence[Expense]) -> AnswerEnt
 
 def _repaired_reviewers(session: Session) -> frozenset[str]:
     """Return the reviewers whose final ballot was repaired."""
+    repairs = [event for event in session.events if isinstance(event, e.BallotRepaired)]
+    if not repairs:
+        return frozenset()
     final_rounds = {
         event.seat: event.round for event in session.events if isinstance(event, e.BallotCast)
     }
-    return frozenset(
-        event.seat
-        for event in session.events
-        if isinstance(event, e.BallotRepaired) and final_rounds.get(event.seat) == event.round
-    )
+    return frozenset(event.seat for event in repairs if final_rounds.get(event.seat) == event.round)
 
 
 @set_by_slots
@@ -246,7 +227,7 @@ def count_session(session: Session, votes: Sequence[Ballot] = ()) -> SessionRows
         except WitanError:
             if entries is not None:
                 raise
-    return _session_rows(session, entries, votes)
+    return _session_rows(session, entries, (*counted_ballots(session), *votes))
 
 
 def count_waiting_votes(database: Database, session: Session) -> SessionRows | None:
@@ -270,26 +251,40 @@ def count_waiting_votes(database: Database, session: Session) -> SessionRows | N
         database.execute(sql, params | {"why": str(error)})
         return None
     database.execute("DELETE FROM waiting_votes WHERE session = :session", params)
-    return _session_rows(session, entries, votes)
+    return _session_rows(session, entries, (*counted_ballots(session), *votes))
 
 
 def count_sessions(
     sessions: Sequence[Session], counts: Mapping[str, CountColumn] = NO_COUNTS
 ) -> list[SessionRows]:
-    """Count closed sessions together; if one fails, each alone."""
+    """Count closed sessions together, as alone up to rounding; if one fails, each alone.
+
+    Parameters
+    ----------
+    counts
+        Session to the count behind its outcome, of the sessions for which it is at hand.
+    """
+    cast = [session_ballots(session, count=counts.get(session.id)) for session in sessions]
     entries: Sequence[Entries | None]
     try:
-        entries = entries_of_sessions(sessions, counts)
+        entries = _count_alike(
+            [
+                (own, _rules(session), session.settings)
+                for session, own in zip(sessions, cast, strict=True)
+            ]
+        )
     except WitanError:
         entries = [_entries(session) for session in sessions]
-    return [_session_rows(session, one) for session, one in zip(sessions, entries, strict=True)]
+    return [
+        _session_rows(session, one, own.ballots)
+        for session, one, own in zip(sessions, entries, cast, strict=True)
+    ]
 
 
 def _session_rows(
-    session: Session, entries: Entries | None, votes: Sequence[Ballot] = ()
+    session: Session, entries: Entries | None, ballots: Sequence[Ballot]
 ) -> SessionRows:
     answers = {seat: answer.text for seat, answer in session.answers.items()}
-    ballots = (*counted_ballots(session), *votes)
     return SessionRows(_row(session, entries), entries, ballots, answers)
 
 

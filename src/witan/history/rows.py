@@ -233,7 +233,8 @@ class Rows:
     def _codes_of(self, names: tuple[str, ...]) -> str:
         known_list = self._code_lists.get(names)
         if known_list is None:
-            known_list = self._code_lists[names] = _json_list([self._code(name) for name in names])
+            codes = [str(self._code(name)) for name in names]
+            known_list = self._code_lists[names] = f"[{','.join(codes)}]"
         return known_list
 
     def _ballot(self, session: str, place: int, entry: BallotEntry, body: str) -> tuple[Any, ...]:
@@ -401,19 +402,24 @@ class SessionRow:
         """Return the columns' values, in a bucket."""
         at_us = self.at_us
         added_us = at_us if self.added is None else to_microseconds(self.added)
-        question, closing = make_storable(self.question), _text(self.closing)
         return (
             *(self.session, at_us, day_of(at_us), bucket, _text(self.category)),
             *(int(self.simulated), int(self.is_rejudged), make_storable(self.source)),
-            *(_text(self.parent), self.relation, added_us, 0, self.status, self.holder),
-            *(question, closing, f"{question} {closing or ''}".casefold(), self.rule),
-            *(finite(self.cost_usd), finite(self.seconds), *_count_values(self.entry)),
+            *(_text(self.parent), self.relation, added_us, 0, *self._results()),
         )
 
     def closing_values(self) -> dict[str, Any]:
         """Return the columns written at closing, by name."""
-        values = dict(zip(_COLUMNS, self.values(0), strict=True))
-        return {name: values[name] for name in ("session", *_CLOSING_COLUMNS)}
+        values = zip(_CLOSING_COLUMNS, (_text(self.category), *self._results()), strict=True)
+        return {"session": self.session, **dict(values)}
+
+    def _results(self) -> tuple[Any, ...]:
+        question, closing = make_storable(self.question), _text(self.closing)
+        return (
+            *(self.status, self.holder, question, closing),
+            *(f"{question} {closing or ''}".casefold(), self.rule),
+            *(finite(self.cost_usd), finite(self.seconds), *_count_values(self.entry)),
+        )
 
 
 def _text(text: str | None) -> str | None:

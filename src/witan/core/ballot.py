@@ -688,9 +688,10 @@ def to_json(ballot: Ballot) -> str:
     A ballot with nothing but grades takes half the time.
     """
     grades, scale = ballot.grades, ballot.scale
-    only_grades = not ballot.groups and _OTHER_FIELDS(ballot) == _DEFAULTS
+    if ballot.groups or _OTHER_FIELDS(ballot) != _DEFAULTS:
+        return json.dumps(to_record(ballot))
     whole = {int} == set(map(type, grades.values())) and {str} == set(map(type, grades))
-    if not (only_grades and whole and (scale is None or scale.is_plain)):
+    if not (whole and (scale is None or scale.is_plain)):
         return json.dumps(to_record(ballot))
     return _graded_json(ballot.session, ballot.reviewer, grades)
 

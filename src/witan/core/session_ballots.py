@@ -216,6 +216,7 @@ def _is_flat(shares: tuple[float | None, ...]) -> bool:
     return n_ranked > 1 and len({*shares} - {None}) == 1
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True)
 class AnswerEntry:
     """Cost and time of one answer; None: unknown.

@@ -213,9 +213,10 @@ def _to_floats(grades: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bo
 
 def _fits(grades: NDArray[Any]) -> bool:
     """Check for whole grades with sums of squares within 16 bits."""
-    if not np.issubdtype(grades.dtype, np.integer):
+    if grades.dtype.kind not in "iu":
         return False
-    return bool(grades.shape[1] * int(grades.max(initial=0)) <= WHOLE_GRADES)
+    largest = np.maximum.reduce(grades, axis=None, initial=0)
+    return bool(grades.shape[1] * int(largest) <= WHOLE_GRADES)
 
 
 def _standardise_whole(

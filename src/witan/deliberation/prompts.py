@@ -611,38 +611,39 @@ def _closing_request(mode: Mode, labels: str, schema: str | None, nonce: str) ->
 def _votes(sheet: Sheet, votes: Mapping[str, bool | None]) -> Iterator[str]:
     words = {True: "approves", False: "rejects", None: "does not say"}
     vote_texts = (
-        f"{_bracket_label(sheet, name)} {words[votes.get(name)]}" for name in sheet.candidates
+        f"{label} {words[votes.get(name)]}" for name, label in _bracket_labels(sheet).items()
     )
     yield f"How the answers decide: {', '.join(vote_texts)}."
 
 
 def _standings(sheet: Sheet, outcome: Outcome) -> Iterator[str]:
     """Describe the ranking, pairs too close to call, and dissent."""
-    visible = [line for line in outcome.standings if line.candidate in sheet.candidates]
+    labels = _bracket_labels(sheet)
+    visible = [line for line in outcome.standings if line.candidate in labels]
     placed = [line for line in visible if line.votes > 0]
-    lines = [f"{line.rank}. {_bracket_label(sheet, line.candidate)}" for line in placed]
-    lines += [
-        f"{_bracket_label(sheet, line.candidate)} has no votes"
-        for line in visible
-        if line.votes == 0
-    ]
+    lines = [f"{line.rank}. {labels[line.candidate]}" for line in placed]
+    lines += [f"{labels[line.candidate]} has no votes" for line in visible if line.votes == 0]
     ballots = "1 ballot" if outcome.n_ballots == 1 else f"{outcome.n_ballots} ballots"
     yield "\n".join((f"Standings from {ballots}, 1 is best:", *lines))
     if alike := [
-        f"{_bracket_label(sheet, one)} and {_bracket_label(sheet, other)}"
+        f"{labels[one]} and {labels[other]}"
         for one, other in outcome.unresolved
-        if one in sheet.candidates and other in sheet.candidates
+        if one in labels and other in labels
     ]:
         yield "These ballots cannot tell apart: " + "; ".join(alike) + "."
-    if dissent := list(_dissent(sheet, outcome, placed)):
+    if dissent := list(_dissent(labels, outcome, placed)):
         yield "Some reviewers ranked otherwise:\n" + "\n".join(dissent)
 
 
-def _bracket_label(sheet: Sheet, candidate: str) -> str:
-    return f"[{sheet.label(candidate)}]"
+def _bracket_labels(sheet: Sheet) -> dict[str, str]:
+    """Return each candidate's label as prompts write it."""
+    pairs = zip(sheet.candidates, sheet.labels, strict=True)
+    return {candidate: f"[{label}]" for candidate, label in pairs}
 
 
-def _dissent(sheet: Sheet, outcome: Outcome, standings: Sequence[Standing]) -> Iterator[str]:
+def _dissent(
+    labels: Mapping[str, str], outcome: Outcome, standings: Sequence[Standing]
+) -> Iterator[str]:
     """Count reviewers reversing neighbours, or placing one above the leader."""
     orders = [
         {name: place for place, group in enumerate(ballot.ranking) for name in group}
@@ -650,11 +651,10 @@ def _dissent(sheet: Sheet, outcome: Outcome, standings: Sequence[Standing]) -> I
     ]
     for number, lower_line in enumerate(standings[1:], start=1):
         for above in dict.fromkeys((standings[0].candidate, standings[number - 1].candidate)):
-            orders_with_both = [
-                order for order in orders if above in order and lower_line.candidate in order
+            below = lower_line.candidate
+            reversals = [
+                order[below] < order[above] for order in orders if above in order and below in order
             ]
-            against = sum(order[lower_line.candidate] < order[above] for order in orders_with_both)
-            if against:
-                higher, lower = (_bracket_label(sheet, c) for c in (lower_line.candidate, above))
-                n = len(orders_with_both)
-                yield f"{against} of {n} reviewers placed {higher} above {lower}"
+            if against := sum(reversals):
+                n = len(reversals)
+                yield f"{against} of {n} reviewers placed {labels[below]} above {labels[above]}"

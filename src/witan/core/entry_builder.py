@@ -219,6 +219,8 @@ def _positions(ballot: Ballot, names: Sequence[str]) -> tuple[int, ...]:
     if not ballot.positions:
         return (0,) * len(names)
     places = [ballot.positions.get(name, 0) for name in names]
+    if len(set(places)) == len(places):
+        return tuple(places)
     copies = [place for at, place in enumerate(places) if place and place in places[:at]]
     if not copies or ballot.paired:
         return tuple(places)

@@ -228,12 +228,10 @@ def _standardise_whole(
     of a candidate's z is Σz²/votes − score².
     """
     present = presence(grades)
-    grade, squared = np.empty((2, *grades.shape), np.int16)
-    np.copyto(grade, grades)
-    np.multiply(grade, grade, out=squared)
+    grade = grades.astype(np.int16)
     size = np.add.reduce(present, axis=1, keepdims=True, dtype=np.int16)
     total = np.add.reduce(grade, axis=1, keepdims=True, dtype=np.int16)
-    spread = np.add.reduce(squared, axis=1, keepdims=True, dtype=np.int16)
+    spread = np.add.reduce(grade * grade, axis=1, keepdims=True, dtype=np.int16)
     spread *= size
     spread -= total * total
     grade *= size

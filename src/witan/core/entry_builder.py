@@ -421,26 +421,30 @@ class Block:
             return scores
         if self.profile.n_reviewers == 0:
             return [[None] * self.profile.n_candidates for _ in scores]
-        chosen = np.arange(self.profile.n_sessions)
+        chosen, profile = np.arange(self.profile.n_sessions), self.profile
         if rule.needs == "grades":
-            chosen = np.flatnonzero(self.profile.grade_mask.any(axis=(0, 1)))
-        for part in self._countable(rule, chosen):
+            chosen = np.flatnonzero(profile.grade_mask.any(axis=(0, 1)))
+            profile = profile.take(chosen)
+        for part in self._countable(rule, chosen, profile):
             for column, row in zip(part.columns, per_session(to_double(part.score)), strict=True):
                 scores[int(column)] = row
         return scores
 
-    def _countable(self, rule: Rule, columns: NDArray[np.intp]) -> Iterator["_Part"]:
+    def _countable(
+        self, rule: Rule, columns: NDArray[np.intp], profile: Profile
+    ) -> Iterator["_Part"]:
         settings = self.settings
         parameters = settings.parameters if settings.rule == rule.name else {}
         if not len(columns):
             return
         try:
-            scored = score(rule, self.profile.take(columns), **parameters)
+            scored = score(rule, profile, **parameters)
             yield _Part(columns, scored.score)
         except UnsuitableBallots:
             if len(columns) > 1:
                 for column in columns:
-                    yield from self._countable(rule, np.array([column]))
+                    alone = np.array([column])
+                    yield from self._countable(rule, alone, self.profile.take(alone))
 
 
 @dataclass(frozen=True, slots=True)

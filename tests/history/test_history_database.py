@@ -12,7 +12,7 @@ import pytest
 
 from elections import ballot
 from histories import ASKED, record_sessions
-from witan.errors import HistoryError
+from witan.errors import HistoryError, InvalidParameter
 from witan.history import History, SessionImport
 from witan.history.database import percent_style
 from witan.history.engines import add_missing_functions
@@ -39,6 +39,15 @@ class TestRows:
         noon = datetime(2026, month, 1, 12, tzinfo=ZoneInfo("Europe/Berlin"))
 
         assert to_datetime(to_microseconds(noon)) == noon.astimezone(UTC)
+
+    def test_a_time_without_a_zone_is_refused(self, history):
+        """Which one was meant depends on the machine; nothing is stored."""
+        session = SessionImport("s1", at=datetime(2026, 1, 1), ballots=[ballot("x: a > b")])
+
+        with pytest.raises(InvalidParameter, match="a time with its zone"):
+            history.add([session], source="s1.json", digest="1")
+
+        assert not list(history.sessions())
 
     def test_two_names_with_one_code_are_refused(self, history):
         """The second name's session stays out of the sums."""

@@ -27,7 +27,7 @@ from witan.core.session_ballots import (
     SessionEntry,
     StandingEntry,
 )
-from witan.errors import HistoryError, Remedy, SessionFileError, Way
+from witan.errors import HistoryError, InvalidParameter, Remedy, SessionFileError, Way
 from witan.history.database import Database, blocks
 from witan.history.schema import MICROSECONDS_A_DAY, bucket_of, code_of
 
@@ -61,7 +61,15 @@ _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=
 
 
 def to_microseconds(at: datetime) -> int:
-    """Convert a time to microseconds of UTC since 1970, exactly."""
+    """Convert a time to microseconds of UTC since 1970, exactly.
+
+    Raises
+    ------
+    InvalidParameter
+        If it has no time zone.
+    """
+    if at.tzinfo is None:
+        raise InvalidParameter("a time", str(at), "a time with its zone, such as datetime.now(UTC)")
     return (at - _EPOCH) // _MICROSECOND
 
 

@@ -2,11 +2,14 @@
 
 import json
 
+import httpx2
 import pytest
 
-from scripts import write_council, write_script
+from scripts import write_council, write_jury, write_script
+from served import served
+from services import councils
 from witan.errors import InvalidParameter
-from witan.service.council import Council, ask
+from witan.service.council import Council, ask, judge
 
 CYD_FIRST = ["Cyd says", "Bob says", "Ada says"]
 
@@ -185,6 +188,64 @@ class TestConfiguration:
 
         assert said.status == 2
         assert "self_review cannot be True" in said.out
+
+
+class TestAlone:
+    """A configuration of a jury without members."""
+
+    @pytest.fixture
+    def config(self, tmp_path, monkeypatch):
+        """A file with nothing but a jury, where a text lies."""
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "good.md").write_text("It is the moraine.")
+        file = tmp_path / "only.toml"
+        file.write_text(f"jury = {json.dumps(write_jury(tmp_path))}\n")
+        return file
+
+    def test_it_judges(self, witan, config):
+        """Nobody but the jury is asked for a verdict, so nobody else is needed."""
+        said = witan("judge", "good.md", "--pass-mark", 6, "--config", config, "--no-history")
+
+        assert (said.status, "passed: 9.0" in said.out) == (0, True)
+
+    def test_it_judges_the_rows_of_a_batch(self, witan, config, tmp_path):
+        (tmp_path / "rows.jsonl").write_text('{"text": "It is the moraine."}\n')
+        said = witan("batch", "rows.jsonl", "--pass-mark", 6, "--config", config, "-o", "out.jsonl")
+
+        assert said.status == 0, said.err
+        assert json.loads((tmp_path / "out.jsonl").read_text())["verdict"]["decision"] == "passed"
+
+    def test_it_judges_in_python(self, config):
+        session = judge("It is the moraine.", path=config, pass_mark=6, history=False)
+
+        assert [ballot.reviewer for ballot in session.ballots] == ["xan", "yma", "zoe"]
+
+    def test_it_judges_on_a_server_and_is_asked_nothing(self, config, history):
+        """The refusal of a question names what is missing."""
+        with (
+            served(councils(config, history)) as server,
+            httpx2.Client(base_url=server.url, timeout=60) as client,
+        ):
+            body = {"texts": {"good": "It is the moraine."}, "pass_mark": 6}
+            verdict = client.post("/api/judge", json=body, params={"wait": 20})
+            refused = client.post("/api/sessions", json={"question": "Which?"})
+
+        assert verdict.json()["verdict"]["decision"] == "passed"
+        assert "names a jury but no members to answer" in refused.json()["detail"]
+
+    def test_a_question_to_it_lacks_members(self, witan, config):
+        """The error says that the file names none, not that no model is there."""
+        said = witan("ask", "Which?", "--config", config, "--no-history")
+
+        assert (said.status, said.out) == (2, "")
+        assert "only.toml names a jury but no members to answer" in said.err
+
+    def test_a_jury_of_one_is_named_as_such(self, witan, config, tmp_path):
+        config.write_text(f"jury = {json.dumps(write_jury(tmp_path)[:1])}\n")
+        said = witan("judge", "good.md", "--config", config, "--no-history")
+
+        assert said.status == 2
+        assert "a jury needs at least two jurors" in said.err
 
 
 class TestLater:

@@ -443,7 +443,7 @@ class Council(BaseCouncil):
         return session if self._recorder is None else await self._recorder.settle(session)
 
     @classmethod
-    def from_config(
+    def from_config(  # noqa: PLR0913 - all but one by name
         cls,
         path: str | Path | None = None,
         *,
@@ -454,6 +454,7 @@ class Council(BaseCouncil):
         history: "HistoryPlace" = None,
         profile: str = "",
         progress: bool = True,
+        only_judges: bool = False,
         **overrides: Unpack[ConfigOptions],
     ) -> "Council":
         """Seat the configured council, or a discovered one, like ``witan ask``.
@@ -476,6 +477,8 @@ class Council(BaseCouncil):
             The council that the configuration calls so.
         progress
             As of `Council`.
+        only_judges
+            It judges texts, and is asked nothing: a configured jury then needs no members.
         **overrides
             Settings by the last word of their key, parameters of the rule, and `providers`;
             stronger than files and variables.
@@ -495,6 +498,7 @@ class Council(BaseCouncil):
         config = load_config(
             known, Path.cwd(), path, settings, origin="from_config", profile=profile
         )
+        config = config.without_answers() if only_judges else config
         chairs = _insert_objects(config.chairmen, chairmen)
         jurors = _insert_objects(config.jury, jury or ())
         if history is None and config.history.is_explicit:
@@ -600,12 +604,11 @@ def find_seats(config: "Config", environment: Mapping[str, str]) -> "DiscoveredC
     if config.members:
         discovered = DiscoveredCouncil(config.members, shared_votes(config.jury or config.members))
     else:
-        discovered = _run(partial(find_council, environment, reaches=config.reach_by_provider))
-        if config.jury:
-            names = [juror.name for juror in config.jury]
-            extra_seats = name_seats([replace(seat, name="") for seat in discovered.seats], names)
-            discovered = replace(discovered, seats=extra_seats)
-        discovered = replace(discovered, seats=config.price_seats(discovered.seats, is_found=True))
+        find = partial(find_council, environment, reaches=config.reach_by_provider)
+        discovered = _run(partial(find, jury_origin=config.jury_origin))
+        names = [juror.name for juror in config.jury]
+        seats = name_seats([replace(seat, name="") for seat in discovered.seats], names)
+        discovered = replace(discovered, seats=config.price_seats(seats, is_found=True))
     config.check_prices((*discovered.seats, *config.jury, *config.chairmen))
     return discovered
 
@@ -702,7 +705,8 @@ def judge(  # noqa: PLR0913 - all but two by name
     """
     values: dict[str, Any] = {**options}
     with _suggest_options_of(judge):
-        council = Council.from_config(**values) if jury is None else Council(jury, **values)
+        own = partial(Council.from_config, only_judges=True)
+        council = own(**values) if jury is None else Council(jury, **values)
     sources = files if reference is None else {**files, REFERENCE: reference}
 
     async def put() -> Session:

@@ -215,6 +215,7 @@ async def find_council(
     servers: Mapping[str, str] = LOCAL_SERVERS,
     providers: Mapping[str, Provider] = PROVIDERS,
     reaches: Mapping[str, Reach] = NOT_MOVED,
+    jury_origin: str | None = None,
 ) -> DiscoveredCouncil:
     """Seat the models that are available, one of each source first.
 
@@ -223,11 +224,11 @@ async def find_council(
     on this machine, with their models as listed. Every source takes a seat, five at most; while
     there are fewer than four seats, each gives its next model. A single model takes four. A
     provider that `reaches` places elsewhere is called and seated there, with the key for that
-    place.
+    place. An error names where a jury without members is configured, its `jury_origin`.
     """
     sources, problems = await find_sources(environment, servers, providers, reaches)
     if not sources:
-        raise _no_council(problems, reaches)
+        raise _no_council(problems, reaches, jury_origin)
     seats = deal(sources)
     named_seats = name_seats(seats * MIN_SEATS if len(seats) == 1 else seats)
     note = (
@@ -459,8 +460,16 @@ _OTHER_WAYS = (
 )
 
 
-def _no_council(problems: Sequence[str], reaches: Mapping[str, Reach]) -> NoCouncil:
+def _no_council(
+    problems: Sequence[str], reaches: Mapping[str, Reach], jury_origin: str | None
+) -> NoCouncil:
     """Return the error for a missing model: reason and remedies."""
+    if jury_origin is not None:
+        reason = "; ".join(problems) or NOTHING_HERE
+        return NoCouncil(
+            f"{jury_origin} names a jury but no members to answer, and none was found: {reason}",
+            "add members there, or have the jury judge texts",
+        )
     if not problems:
         key_names = [reach.key_variable for reach in reaches.values() if reach.key_variable]
         key = key_names[0] if key_names else "OPENAI_API_KEY"

@@ -203,7 +203,12 @@ async def diagnose(
             remedy = "run without --offline to look for keys and local servers"
             raise NoCouncil("no council is configured", remedy)
         else:
-            discovery = await find_council(environment, servers, reaches=config.reach_by_provider)
+            discovery = await find_council(
+                environment,
+                servers,
+                reaches=config.reach_by_provider,
+                jury_origin=config.jury_origin,
+            )
             members = discovery.seats
             notes += discovery.notes
     except (ConfigError, NoCouncil) as error:

@@ -577,6 +577,17 @@ class Config:
                 raise as_option(ConfigError(setting.source, "price", problem))
 
     @property
+    def jury_origin(self) -> str | None:
+        """Source of the jury; None without one."""
+        return self.origins["jury"] if self.jury else None
+
+    def without_answers(self) -> "Config":
+        """Seat a jury without members in their place: judging asks nobody else."""
+        if self.members or len(self.jury) < 2:
+            return self
+        return replace(self, members=self.jury, jury=())
+
+    @property
     def families(self) -> Mapping[str, tuple[str, ...]]:
         """Models of each family."""
         return {s.key[1]: s.value for s in self.settings if s.key[0] == "families"}

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -202,6 +202,7 @@ class Councils:
         self.history = history
         self._plays_fast = fast
         self._councils: dict[str, Council] = {}
+        self._juries: dict[str, Council] = {}
         self._procedures: dict[tuple[str, str], Procedure] = {}
         self.profiles: Mapping[str, CouncilProfile] = {}
 
@@ -219,6 +220,8 @@ class Councils:
             except WitanError as error:
                 problem = redact_refusal(error)
                 profiles[name] = CouncilProfile(name, about, problem=problem, failure=error)
+                with suppress(WitanError):  # the problem above is that of the whole profile
+                    await self._seat_jury(name, stack)
                 continue
             profiles[name] = await self._seat(name, about, council, stack)
         demo = demonstration(fast=self._plays_fast)
@@ -226,6 +229,13 @@ class Councils:
         about = "a demonstration: scripts answer, whatever is asked"
         profiles[DEMO] = await self._seat(DEMO, about, council, stack)
         self.profiles = profiles
+
+    async def _seat_jury(self, name: str, stack: AsyncExitStack) -> None:
+        """Seat a jury without members, which can judge and answers nothing."""
+        config = self._configure(name, {})
+        if (only_judges := config.without_answers()) is not config:
+            council = seat_council(only_judges, self._environment)
+            self._juries[name] = await stack.enter_async_context(council)
 
     async def _seat(
         self, name: str, about: str, council: Council, stack: AsyncExitStack
@@ -260,7 +270,7 @@ class Councils:
 
     def council_of_jurors(self, request: JuryRequest, ceiling: float | None = None) -> Council:
         """Seat the chosen jurors, or the reviewers."""
-        base = self._base(request.profile)
+        base = self._juries.get(request.profile) or self._base(request.profile)
         if request.jury and request.members:
             expected = "none with a jury: the answers already exist"
             raise InvalidParameter("members", list(request.members), expected)
@@ -311,7 +321,7 @@ class Councils:
             In place of the session's own ceilings.
         """
         opening = session.opening
-        for base in self._councils.values():
+        for base in (*self._councils.values(), *self._juries.values()):
             # Reviewers of stored answers may have other names here.
             match_names = not opening.answers
             seats = (*base.members, *base.jury)
@@ -531,7 +541,7 @@ class LocalCouncils:
             settings |= {"members": jurors, "jury": ()}
         if not isinstance(request, CouncilRequest):  # nobody writes a final answer
             settings |= {"chairmen": ()}
-        return self._seat_request(settings, request)
+        return self._seat_request(settings, request, only_judges=True)
 
     def council_of(
         self,
@@ -558,8 +568,12 @@ class LocalCouncils:
                 self._say(note)
         return self._council
 
-    def _seat_request(self, overrides: Mapping[str, Any], request: JuryRequest) -> Council:
-        council = self._seat_once(lambda: self._seat(overrides, profile=request.profile))
+    def _seat_request(
+        self, overrides: Mapping[str, Any], request: JuryRequest, *, only_judges: bool = False
+    ) -> Council:
+        council = self._seat_once(
+            lambda: self._seat(overrides, profile=request.profile, only_judges=only_judges)
+        )
         check_weights(request, council)
         return council
 
@@ -570,8 +584,11 @@ class LocalCouncils:
         *,
         giver: str = COMMAND_LINE,
         profile: str = "",
+        only_judges: bool = False,
     ) -> Council:
         config = self._configure(overrides, giver=giver, profile=profile)
+        if only_judges:
+            config = config.without_answers()
         environment: Mapping[str, str] = os.environ
         missing = None
         if self._for_plan:

@@ -485,6 +485,18 @@ class TestMoney:
         assert "raise --max-calls to 18" in said.err
         assert "--max-cost" not in said.err
 
+    def test_a_ceiling_of_each_row_is_raised_in_the_configuration(
+        self, witan, texts, priced, tmp_path
+    ):
+        """The options limit all rows together, so none of them is named."""
+        config = tmp_path / "poor.toml"
+        config.write_text("[limits]\nmax_cost_usd = 0.0001")
+        said = witan("batch", texts, *priced, "--config", config)
+        [reason] = {each["error"] for each in lines(said.out)}
+
+        assert re.search(r"raise the ceiling with max_cost_usd=0\.\d{4}, or lower", reason)
+        assert "--max-cost" not in reason
+
     def test_an_unknown_price_is_refused_under_a_ceiling(self, witan, texts, place, jury):
         """Each such seat is named, and nobody is asked; what is done needs no price."""
         unpriced = ["--jury", "one=cmd:cat", "--jury", "two=cmd:cat", "--history", place]
@@ -652,6 +664,10 @@ class TestRefusals:
             ("", [], "has no rows; expected JSON Lines"),
             ('# a script\n[[answer]]\ntext = "x"', [], "JSON, CSV and Parquet are read"),
             ("{}", ["--max-calls", 2.5], "'2.5' is not a valid whole number"),
+            ('{"text": "x"}', ["--max-cost", "nan"], "nan is not a finite number"),
+            ('{"text": "x"}', ["--max-cost", "inf"], "inf is not a finite number"),
+            ('{"text": "x"}', ["--pass-mark", "nan"], "nan is not a finite number"),
+            ('{"question": "x"}', ["--margin", "inf"], "inf is not a finite number"),
             ('{"text": "x"}', ["--pairs", 2], "row 1 has a single text, which makes no pair"),
             ('{"texts": ["x", "y"]}', ["--pairs", 2, "--pass-mark", 6], "pairs are not graded"),
             ('{"question": "x"}', ["--pass-mark", 6], "--pass-mark is for texts"),
@@ -668,6 +684,20 @@ class TestRefusals:
 
         assert said.status == 2
         assert words in " ".join(said.err.split())
+
+    def test_a_file_that_is_no_history_gets_no_advice_of_other_commands(
+        self, witan, tmp_path, texts, jury
+    ):
+        """A batch needs its history: only commands with --no-history name that option."""
+        junk = tmp_path / "junk.sqlite"
+        junk.write_text("junk")
+        batch = witan("batch", texts, *jury[:-2], "--history", junk)
+        judge = witan("judge", texts, *jury[:-2], "--history", junk)
+
+        assert (batch.status, judge.status) == (2, 2)
+        assert "choose another file" in batch.err
+        assert "--no-history" not in batch.err
+        assert "or use --no-history" in judge.err
 
     @pytest.mark.parametrize("kind", ["csv", "parquet"])
     @pytest.mark.parametrize("command", ["batch", "tally", "import"])

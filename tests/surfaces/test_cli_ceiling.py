@@ -225,7 +225,7 @@ class TestRefusals:
 
         assert said.status == 4
         assert len(said.err.splitlines()) == 1
-        assert "spent) leaves less" in said.err
+        assert "spent or set aside) leaves less" in said.err
         assert "keeps its ceiling" in said.err
         assert 0 < self.needed(said) < 4 * worst
         assert len(server.calls()) == 4
@@ -244,7 +244,7 @@ class TestRefusals:
             status = client.get(f"/api/sessions/{interrupted}").json()["status"]
 
         assert [each.status_code for each in refused] == [402, 402]
-        assert "spent) leaves less" in refused[0].json()["detail"]
+        assert "spent or set aside) leaves less" in refused[0].json()["detail"]
         assert (status, len(server.calls())) == ("interrupted", 4)
 
     def test_a_retry(self, witan, server, config, worst):
@@ -262,6 +262,7 @@ class TestRefusals:
 
         assert said.status == 4
         assert "the smallest complete session needs" in said.err
+        assert "raise the ceiling with --max-cost 0." in said.err
         assert "the reviews are requested together" in said.err
         assert self.needed(said) < 4 * worst
         assert len(server.calls()) == calls

@@ -57,7 +57,6 @@ from witan.deliberation.openings import (
 )
 from witan.deliberation.pipeline import run_stages
 from witan.deliberation.plan import (
-    RAISE_CEILING,
     TYPICAL,
     Lengths,
     Plan,
@@ -634,7 +633,7 @@ class BaseCouncil:
         else:
             check_calls(plan, limits.max_calls, before.calls)
         check_priced(plan, ceiling, is_whole_session=is_whole_session and cost is None)
-        remedy = RAISE_CEILING if cost is None else KEEPS_CEILING
+        remedy = "" if cost is None else KEEPS_CEILING
         providers = self.procedure.limits.providers.values()
         if all((each.concurrency or START) >= len(plan.lines) for each in providers):
             check_affordable(plan, ceiling, before.committed_usd, remedy)

@@ -146,18 +146,17 @@ class Plan(NotebookDisplay):
         return tuple(dict.fromkeys(line.seat for line in self.lines if line.worst_usd is None))
 
 
-RAISE_CEILING = "raise the ceiling (max_cost_usd) or lower max_tokens"
-
-
 def check_affordable(
-    plan: Plan, ceiling: float | None, spent_usd: float = 0.0, remedy: str = RAISE_CEILING
+    plan: Plan, ceiling: float | None, spent_usd: float = 0.0, remedy: str = ""
 ) -> None:
     """Refuse a session beyond its cost ceiling.
 
     Parameters
     ----------
     spent_usd
-        Part of the ceiling already spent.
+        Part of the ceiling already spent or set aside.
+    remedy
+        Empty: the ceiling can be raised.
 
     Raises
     ------
@@ -168,18 +167,25 @@ def check_affordable(
     if ceiling is None or smallest is None or spent_usd + smallest[1] <= ceiling + ROUNDING_USD:
         return
     stage, usd = smallest
-    enough = ""
+    enough, ways_on = "", remedy or _raise_ceiling(usd)
     if plan.usual_usd is not None:
         enough = f"; ${_round_up(plan.usual_usd)} covers the longest replies when nothing fails"
+        ways_on = remedy or _raise_ceiling(plan.usual_usd)
     comparison, subject = "is below", "the smallest complete session"
     if spent_usd:
-        comparison = f"(${spent_usd:.4f} of it spent) leaves less than"
+        comparison = f"(${spent_usd:.4f} of it spent or set aside) leaves less than"
         subject = "the rest of the session"
     raise OverBudget(
         "the council",
         f"the ceiling of ${ceiling:.4f} {comparison} the ${_round_up(usd)} that {subject} needs: "
-        f"{_STAGES[stage]}{enough}; {remedy}",
+        f"{_STAGES[stage]}{enough}",
+        ways_on,
     )
+
+
+def _raise_ceiling(usd: float) -> Remedy:
+    ceiling = {"max_cost_usd": _round_up(usd)}
+    return Remedy(Way("raise the ceiling with ", ceiling), "lower max_tokens")
 
 
 def check_calls(plan: Plan, max_calls: int | None, n_made: int = 0) -> None:

@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from witan.errors import HistoryError, MissingExtra, WitanError
+from witan.errors import HistoryError, WitanError
 
 if TYPE_CHECKING:
     from witan.deliberation.session import Session
@@ -206,13 +206,7 @@ def open_recording(
     settings = config.history
     if not settings.enabled and not settings.by_option:
         return None
-    try:
-        history = _open_writable(config, say)
-    except HistoryError as error:
-        remedy = f"{error.remedy}, or use --no-history"
-        raise HistoryError(error.location, error.problem, remedy) from None
-    except MissingExtra as error:
-        raise HistoryError("the history", str(error), "or use --no-history") from None
+    history = _open_writable(config, say)
     # A command without options would look elsewhere.
     is_named_by_user = settings.by_option or (
         file is not None and settings.source == str(Path.cwd() / file)

@@ -13,7 +13,7 @@ from witan.service.operations.ask import JudgeRequest
 from witan.service.parameters import Parameters, parameters_of
 from witan.service.text import list_text
 from witan.surfaces.cli.commands import print_result, take_parameters
-from witan.surfaces.cli.options import open_record, section
+from witan.surfaces.cli.options import Number, open_record, section
 from witan.surfaces.terminal import echo, say
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ arms_options = section(
     ),
     click.option(
         "--margin",
-        type=click.FloatRange(min=0, min_open=True),
+        type=Number(min=0, min_open=True),
         metavar="NUMBER",
         help='Margin of equivalence: "no difference" if the whole interval is within it; by '
         "default half a grade point.",

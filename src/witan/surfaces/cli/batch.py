@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from witan.errors import BallotFileError
+from witan.errors import BallotFileError, Remedy, WitanError
 from witan.service.operations.ask import JudgeRequest, QuestionRequest
 from witan.service.parameters import parameters_of
 from witan.service.text import count_noun
@@ -320,7 +320,7 @@ def _make_batch(
         _check_pairs(tasks, options)
     names = ("concurrency", "max_cost_usd", "max_calls", *OF_TEXTS)
     batch_options = BatchOptions(
-        **{name: options[name] for name in names}, write_error=word_problem
+        **{name: options[name] for name in names}, write_error=_word_row_problem
     )
     make_batch: Callable[..., Batch] = Batch
     if master is not None and not planning:
@@ -332,6 +332,17 @@ def _make_batch(
             council, history, tasks, batch_options, options, say, make_batch=make_batch
         )
     return make_batch(council, history, tasks, batch_options)
+
+
+def _word_row_problem(problem: WitanError) -> str:
+    """Write why a row has no session.
+
+    A ceiling of one row is the configuration's, as the options limit all rows together.
+    """
+    remedy = getattr(problem, "remedy", None)
+    ways = remedy.ways if isinstance(remedy, Remedy) else ()
+    named = {name for way in ways for name in way.arguments}
+    return str(problem) if named & {"max_cost_usd", "max_calls"} else word_problem(problem)
 
 
 def _check_pairs(tasks: "list[BatchRow]", options: Mapping[str, Any]) -> None:

@@ -209,6 +209,8 @@ def _write_way(way: Way) -> str:
     parameters_type: type[Parameters] = BallotFormat
     if way.operation in CATALOGUE:
         parameters_type = find_operation(way.operation).parameters
+    elif "max_cost_usd" in way.arguments:  # of a session, whichever operation begins it
+        parameters_type = find_operation("ask").parameters
     options = {each.name: each.option for each in parameters_of(parameters_type)}
     words = [f"witan {way.operation}"] if way.operation else []
     for name, value in way.arguments.items():

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from enum import IntEnum
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -10,8 +11,10 @@ import click
 
 from witan.errors import (
     BallotFileError,
+    HistoryError,
     InvalidParameter,
     InvalidRubric,
+    MissingExtra,
     NothingToCount,
     OverBudget,
     WitanError,
@@ -121,9 +124,18 @@ class WholeNumber(click.IntRange):
 
 
 class Number(click.FloatRange):
-    """A number within bounds."""
+    """A finite number within bounds."""
 
     name = "number"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Read the number, or refuse it: nan is beyond no bound."""
+        number: float = super().convert(value, param, ctx)
+        if not isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
 
 
 class ParsedType(ParamType):
@@ -242,4 +254,10 @@ def open_record(options: Mapping[str, Any], say: Callable[[str], None]) -> "Reco
     if options["no_history"]:
         return None
     file: Path | None = options.get("config")
-    return open_recording(load_history_config(file, options["history"]), file, say)
+    try:
+        return open_recording(load_history_config(file, options["history"]), file, say)
+    except HistoryError as error:
+        remedy = f"{error.remedy}, or use --no-history"
+        raise HistoryError(error.location, error.problem, remedy) from None
+    except MissingExtra as error:
+        raise HistoryError("the history", str(error), "or use --no-history") from None

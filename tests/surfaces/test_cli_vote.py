@@ -288,6 +288,13 @@ class TestTheVote:
         assert "name of a candidate" in said.err
         assert people(witan, held) == []
 
+    def test_the_name_of_a_candidate_gets_no_paper(self, vote):
+        """A vote that cannot be cast is refused before anybody has read and ranked."""
+        said = vote("--show", person="x")
+
+        assert (said.status, said.out) == (2, "")
+        assert "has the name of a candidate; vote under another name" in said.err
+
 
 class TestTheRecord:
     """A person's votes beside the panels, over time."""
@@ -457,6 +464,13 @@ class TestCouncils:
         assert [ballot["reviewer"] for ballot in held["votes"]] == ["ines"]
         assert held["simulated"] is True
         assert witan(*arguments, "--show", "--json").json["voted"] is True
+
+    def test_the_name_of_a_seat_gets_no_paper(self, witan, asked):
+        """Nor one of the chairman, who is no candidate."""
+        said = witan("vote", "last", "--as", "chair", "--show", "--history", asked)
+
+        assert (said.status, said.out) == (2, "")
+        assert "has the name of a seat of the council; vote under another name" in said.err
 
     def test_show_tells_what_people_voted(self, witan, asked):
         """Their votes stand apart from the members' ballots, and in the record's JSON."""

@@ -27,6 +27,12 @@ MANY_DAYS = 31
 """From so many days with votes on, a period is a month."""
 
 
+def check_voter_apart(person: str, names: Collection[str], role: str) -> None:
+    """Refuse a voter with the name of a candidate or a seat."""
+    if person in names:
+        raise InvalidBallot(person, f"has the name of a {role}; vote under another name")
+
+
 def voting_sheet(session: str, person: str, candidates: Sequence[str]) -> Sheet:
     """Draw the sheet of a person for a session, in random order.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from witan.core.ballot import PEOPLE, Ballot, BallotTable, Groups, Unreadable, bodies, is_unnamed
 from witan.core.blind_vote import (
     PanelMatch,
+    check_voter_apart,
     find_clear_pairs,
     match_ranking,
     paper_code,
@@ -27,7 +28,7 @@ from witan.core.outcome import Outcome
 from witan.core.session_ballots import Entries, SessionBallots
 from witan.core.settings import Settings
 from witan.core.tally import tally_sessions
-from witan.deliberation.events import SessionOpened
+from witan.deliberation.events import Event, SessionOpened
 from witan.deliberation.record import ImportCounts, SessionImport
 from witan.deliberation.session import Session
 from witan.deliberation.texts import mask, masked_names
@@ -219,7 +220,7 @@ def prepare_paper(history: "History", session: str, person: str) -> Paper:
     HistoryConflict
         If its answers are not all there, or fewer than two are stored.
     InvalidBallot
-        If the name is already used for somebody else, or for all people.
+        If the name is already used for somebody else, a seat included, or for all people.
     """
     check_voter(person)
     about = history.summary(session)
@@ -236,7 +237,9 @@ def prepare_paper(history: "History", session: str, person: str) -> Paper:
     candidates = {c for ballot in export.ballots for c in ballot.candidate_names()}
     record = export.session_record
     names: Sequence[str] = sorted({*candidates, *answers})
+    check_voter_apart(person, names, "candidate")
     if record is not None:
+        check_voter_apart(person, _seats(record.opening), "seat of the council")
         names = masked_names((*record.opening.seats, *record.opening.jury))
     sheet = voting_sheet(session, person, list(answers))
     return Paper(
@@ -398,19 +401,17 @@ def vote(
     for ballot in votes:
         check_voter(ballot.reviewer)
     require_session(database, session)
-    seated = _seats(database, session)
-    if taken := [ballot.reviewer for ballot in votes if ballot.reviewer in seated]:
-        problem = "has the name of a seat of the council; vote under another name"
-        raise InvalidBallot(taken[0], problem)
+    for opening in read_events(database, session)[:1]:
+        for ballot in votes:
+            check_voter_apart(ballot.reviewer, _seats(opening), "seat of the council")
     _add_votes(database, session, votes, replace_earlier=replace_earlier)
 
 
-def _seats(database: Database, session: str) -> set[str]:
-    """Return a council's names, jury included; empty if imported."""
-    match read_events(database, session)[:1]:
-        case [SessionOpened() as opening]:
-            return {each.name for each in (*opening.seats, *opening.jury, *opening.chairmen)}
-    return set()
+def _seats(opening: Event) -> set[str]:
+    """Return a council's names, jury included."""
+    if not isinstance(opening, SessionOpened):
+        return set()
+    return {each.name for each in (*opening.seats, *opening.jury, *opening.chairmen)}
 
 
 def _add_votes(
@@ -508,10 +509,7 @@ def check_votes(
             )
         if ballot.session != session:
             raise InvalidBallot(ballot.reviewer, f"belongs to the session {ballot.session}")
-        if ballot.reviewer in candidate_names:
-            raise InvalidBallot(
-                ballot.reviewer, "has the name of a candidate; vote under another name"
-            )
+        check_voter_apart(ballot.reviewer, candidate_names, "candidate")
         unknown_names = [name for name in ballot.candidate_names() if name not in candidate_names]
         if unknown_names:
             raise InvalidBallot(

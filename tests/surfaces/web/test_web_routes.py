@@ -789,6 +789,16 @@ class TestVoting:
         assert "has voted" in page(again, 409).one(role="alert").text
         submit(browser, f"/sessions/{session}/vote", **fields, **{"as": "zoe", "replace": "1"})
 
+    def test_the_name_of_a_candidate_gets_no_paper(self, browser):
+        """On the page and over HTTP, a vote that cannot be cast is refused before it is begun."""
+        session = ask_and_wait(browser)
+        root = page(browser.get(f"/sessions/{session}/vote", params={"as": "ada"}), 422)
+        refused = browser.get(f"/api/sessions/{session}/paper", params={"as": "ada"})
+
+        assert "vote under another name" in root.one(role="alert").text
+        assert refused.status_code == 422
+        assert "vote under another name" in refused.json()["detail"]
+
     def test_choices_between_pairs_are_stored_as_they_were_made(self, browser, at_desk):
         """Every page of pairs passes the choices so far on to the next, with their paper."""
         session = ask_and_wait(browser)

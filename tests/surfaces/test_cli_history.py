@@ -219,6 +219,7 @@ class TestSessions:
 
     def test_omitted_sessions_are_mentioned(self, witan):
         assert "these 2; --limit NUMBER" in witan("sessions", "--limit", "2").out
+        assert "more than this one; --limit" in witan("sessions", "--limit", "1").out
 
     @pytest.mark.parametrize(
         "arguments",

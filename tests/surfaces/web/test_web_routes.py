@@ -785,9 +785,33 @@ class TestVoting:
         paper = page(browser.get(f"/sessions/{session}/vote", params={"as": "zoe", "all": "1"}))
         back = paper.one("p", class_="shortfall").one("a").attrs["href"]
         assert page(browser.get(back)).one("tbody").text == root.one("tbody").text
-        again = browser.post(f"/sessions/{session}/vote", data={**fields, "as": "zoe"})
-        assert "has voted" in page(again, 409).one(role="alert").text
         submit(browser, f"/sessions/{session}/vote", **fields, **{"as": "zoe", "replace": "1"})
+
+    def test_a_second_tab_ends_at_the_result_or_offers_to_replace_the_vote(self, browser, at_desk):
+        """A form from before the vote: the same ballot leads to the result, another is kept."""
+        session = ask_and_wait(browser)
+        address = f"/sessions/{session}/vote"
+        form = page(browser.get(address, params={"as": "zoe", "all": "1"})).one("form", id="ballot")
+        fields = {i.attrs["name"]: i.attrs["value"] for i in form.all("input")}
+        places = {s.attrs["name"]: str(n) for n, s in enumerate(form.all("select"), start=1)}
+        seen = submit(browser, address, **fields, **places)
+        assert submit(browser, address, **fields, **places) == seen
+
+        changed = places | {"place-A": "2", "place-B": "1"}
+        root = page(browser.post(address, data={**fields, **changed}), 409)
+        kept = [
+            [o.attrs["value"] for o in select.all("option") if "selected" in o.attrs]
+            for select in root.all("select")
+        ]
+        [vote] = [b for b in at_desk.history.ballots(session) if b.kind == "human"]
+        assert "earlier vote gave other places" in root.one(role="alert").text
+        assert kept == [["2"], ["1"], ["3"]]
+        assert vote.notes is None
+
+        fields = {i.attrs["name"]: i.attrs["value"] for i in root.one("form").all("input")}
+        submit(browser, address, **fields, **changed)
+        [replaced] = [b for b in at_desk.history.ballots(session) if b.kind == "human"]
+        assert replaced.groups == (vote.groups[1], vote.groups[0], vote.groups[2])
 
     def test_the_name_of_a_candidate_gets_no_paper(self, browser):
         """On the page and over HTTP, a vote that cannot be cast is refused before it is begun."""

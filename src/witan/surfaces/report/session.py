@@ -73,7 +73,9 @@ def sessions_report(listing: SessionList) -> Report:
         return Report("Sessions", (), "No matching sessions.", ())
     blocks: list[Block] = [_table(listing)]
     if listing.next is not None:
-        text = f"There are more than these {len(listing.sessions):,}; limit=NUMBER lists more."
+        n_listed = len(listing.sessions)
+        shown = "this one" if n_listed == 1 else f"these {n_listed:,}"
+        text = f"There are more than {shown}; limit=NUMBER lists more."
         blocks.append(Note(text, "hint", option="limit"))
     return Report("Sessions", ("the latest first",), "", tuple(blocks))
 

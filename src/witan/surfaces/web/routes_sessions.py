@@ -25,7 +25,7 @@ from witan.service.operations.sessions import (
 )
 from witan.service.operations.sessions import forget as forget_session
 from witan.service.operations.sessions import show as show_session
-from witan.service.operations.voting import cast_vote, check_unvoted, paper_for, reveal_paper
+from witan.service.operations.voting import cast_vote, paper_for, reveal_paper
 from witan.service.redaction import public_error
 from witan.service.session_records import CouncilSession, ImportedSession
 from witan.service.sessions.manager import Service
@@ -61,6 +61,11 @@ OTHER_CHOICES = (
     "please choose again"
 )
 """Notice of choices between labels that may stand for other answers now, as after an upgrade."""
+
+OTHER_VOTE = (
+    "your earlier vote gave other places; cast this one to replace it, or see that one below"
+)
+"""Notice of a vote from a form that was opened before another vote was cast."""
 
 router = page_router()
 
@@ -224,25 +229,33 @@ async def post_vote(
     prepared = await anyio.to_thread.run_sync(paper_for, store, session, person)
     site, fields = site_of(request), form.fields
     try:
-        await anyio.to_thread.run_sync(partial(_cast_vote, store, prepared, fields))
+        is_cast = await anyio.to_thread.run_sync(partial(_cast_vote, store, prepared, fields))
+        problem, status = "" if is_cast else OTHER_VOTE, 409
     except InvalidBallot as error:
+        problem, status = str(error), status_of(error)
+    if problem:
+        # Another tab may have voted meanwhile.
+        prepared = await anyio.to_thread.run_sync(paper_for, store, session, person)
         seen = fields.get("seen", "")
         # Places on another paper may have been given to other answers.
         values = fields if fields.get("paper") == prepared.code else {}
-        html = render_vote(prepared, problem=str(error), values=values, seen=seen, site=site)
-        return HtmlPage(html, status_of(error))
+        html = render_vote(prepared, problem=problem, values=values, seen=seen, site=site)
+        return HtmlPage(html, status)
     # Looked at by an address of its own: loading it again casts nothing again.
     voter = {"as": prepared.sheet.reviewer, "cast": "1"}
     return redirect(site, "sessions", prepared.session, "vote", **voter)
 
 
-def _cast_vote(store: SessionStore, paper: Paper, fields: Mapping[str, str]) -> None:
-    check_unvoted(store.history, paper, replace_earlier="replace" in fields)
+def _cast_vote(store: SessionStore, paper: Paper, fields: Mapping[str, str]) -> bool:
+    """Store a vote; return false if another one is there that it does not replace."""
     if fields.get("paper") != paper.code:
         problem = "belongs to another voting paper; please rank the answers on this one"
         raise InvalidBallot(paper.sheet.reviewer, problem)
     groups = read_places(paper.sheet, fields)
+    if paper.earlier is not None and "replace" not in fields:  # of another tab, or sent twice
+        return [*map(set, groups)] == [*map(set, paper.earlier.groups)]
     cast_vote(store, paper, HumanVote(groups), seen=fields.get("seen", ""))
+    return True
 
 
 def read_places(sheet: Sheet, fields: Mapping[str, str]) -> Groups:

@@ -116,6 +116,46 @@ class TestResume:
         assert theirs.status == 2
         assert "allow it with --trust" in theirs.err
 
+    def test_a_file_of_an_own_session_needs_no_trust(self, witan, place, tmp_path):
+        """The history recorded it with the same seats, so the user chose them."""
+        text = session_to_json(_half_done())
+        (tmp_path / "own.json").write_text(text, encoding="utf-8")
+        (tmp_path / "changed.json").write_text(
+            text.replace("cmd:true", "cmd:false"), encoding="utf-8"
+        )
+        for command in ("resume", "retry"):
+            assert "allow it with --trust" in witan(command, "own.json").err
+        keep(place, _half_done().events)
+
+        for command in ("resume", "retry"):
+            assert "allow it with --trust" in witan(command, "changed.json").err
+        assert "--trust" not in witan("retry", "own.json").err
+        assert "--trust" not in witan("resume", "own.json").err
+
+    def test_an_imported_file_still_needs_trust(self, witan, tmp_path):
+        """Another's session is not one's own by being in the history."""
+        (tmp_path / "theirs.json").write_text(session_to_json(_half_done()), encoding="utf-8")
+        assert witan("import", "theirs.json").status == 0
+
+        assert "allow it with --trust" in witan("resume", "theirs.json").err
+
+    def test_a_file_that_was_never_written_leads_to_the_history(self, witan, place):
+        """As after `kill -9`: the error names the session that can be resumed."""
+        alone = witan("resume", "k.json").err
+        keep(place, _half_done().events)
+        said = witan("resume", "k.json")
+
+        assert (said.status, said.out) == (2, "")
+        assert "try witan resume s1" in said.err
+        assert "try" not in alone
+
+
+def _half_done() -> Session:
+    """A session of programs, interrupted before its reviews."""
+    seats = tuple(_program(seat) for seat in ("ada", "bob", "cyd"))
+    story = Story("ada", "bob", "cyd", seats=seats)
+    return Session.of(story.answers(ada="Yes.", bob="No."))
+
 
 def _program(name: str):
     from witan.deliberation.ports import Seat

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from witan.errors import UnknownName, WitanError
+from witan.errors import SessionFileError, UnknownName, WitanError
 from witan.service.catalogue import find_operation
 from witan.service.operations.ask import (
     JudgeRequest,
@@ -606,17 +606,27 @@ def _find_session(
     request: ResumeRequest, file: Path | None, place: "RecordingPlace | None"
 ) -> "tuple[Session, bool]":
     """Find a session; check that the user's configuration seated it."""
-    from witan.surfaces.cli.stored_sessions import whole_name
+    from witan.surfaces.cli.stored_sessions import has_asked, whole_name
 
     if file is not None:
         from witan.files.session_files import read_session
 
-        return read_session(file), False
+        if place is not None and not file.exists():
+            _suggest_interrupted(file, place.history)
+        record = read_session(file)
+        return record, place is not None and place.is_own and has_asked(place.history, record)
     assert place is not None  # noqa: S101 - refused before
     name = whole_name(place.history, request.session, or_file=True)
     own = place.is_own and not place.history.summary(name).imported
     # Whoever is at it is said before anybody is seated.
     return place.history.claim(name, force=request.take_over), own
+
+
+def _suggest_interrupted(file: Path, history: "History") -> None:
+    """Name the latest interrupted session in place of a missing file."""
+    for latest in history.find(status="interrupted", limit=1):
+        problem = "does not exist; the history has an interrupted session"
+        raise SessionFileError(str(file), f"{problem}: try witan resume {latest.session}")
 
 
 def _is_closed(history: "History", session: str) -> bool:

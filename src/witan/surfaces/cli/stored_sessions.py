@@ -219,11 +219,25 @@ def council_session(
     if is_file(name, config, url):
         from witan.files.session_files import read_session
 
-        return read_session(name), False
+        session = read_session(name)
+        where = load_history_config(config, url)
+        with open_history_if_any(where) as history:
+            return session, where.history.is_own and has_asked(history, session)
     where = load_history_config(config, url)
     with open_history(where, reading=True) as history:
-        session = whole_name(history, name, or_file=True)
-        if not history.has_record(session):
+        session_id = whole_name(history, name, or_file=True)
+        if not history.has_record(session_id):
             raise SessionFileError(name, f"came in as ballots{lacks}")
-        is_trusted = where.history.is_own and not history.summary(session).imported
-        return history.session(session), is_trusted
+        is_trusted = where.history.is_own and not history.summary(session_id).imported
+        return history.session(session_id), is_trusted
+
+
+def has_asked(history: "History | None", record: "Session") -> bool:
+    """Check that a session of a file was recorded here, with the same seats."""
+    if history is None:
+        return False
+    try:
+        is_import = history.summary(record.id).imported
+        return not is_import and history.session(record.id).opening == record.opening
+    except WitanError:  # it is not there, or cannot be read
+        return False

@@ -6,13 +6,13 @@ from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import anyio
 import click
 
 from witan.service.operations.ask import JudgeRequest
 from witan.service.parameters import Parameters, parameters_of
 from witan.service.text import list_text
 from witan.surfaces.cli.commands import print_result, take_parameters
+from witan.surfaces.cli.interruption import run_until_signal
 from witan.surfaces.cli.options import Number, open_record, section
 from witan.surfaces.terminal import echo, say
 
@@ -185,7 +185,13 @@ def run_batch(
     on_result: "Callable[[RowResult], None]",
     on_progress: "Callable[[Progress], None]" = lambda _: None,
 ) -> "BatchReport":
-    """Run a batch with its council and any jury open."""
+    """Run a batch with its council and any jury open.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        On Ctrl-C, SIGTERM or a closed terminal, once every call is cancelled.
+    """
 
     async def run() -> "BatchReport":
         async with AsyncExitStack() as stack:
@@ -194,7 +200,7 @@ def run_batch(
                     await stack.enter_async_context(council)
             return await batch.run(on_result, on_progress)
 
-    return anyio.run(run)
+    return run_until_signal(run)
 
 
 def batch_of_one(

@@ -120,7 +120,8 @@ class MasterType(ParamType):
     notes="""FILE is JSON Lines, a JSON list, CSV or Parquet, plain or packed. A row with a text, in
 the columns text or texts or those of --text, is judged; any other is a question. Each row is a
 session of the history: called again, the command asks only for what is missing. Exit status: 0 all
-rows are complete, 3 some are not, 4 the ceiling was reached, 130 interrupted.""",
+rows are complete, 3 some are not, 4 the ceiling was reached, 130 interrupted by
+Ctrl-C, SIGTERM or a closed terminal.""",
 )
 @click.argument("file", metavar="FILE")
 @section(
@@ -389,7 +390,8 @@ def _run(batch: "Batch | ArmBatch", stream: TextIO | None, *, as_json: bool) -> 
         except KeyboardInterrupt:
             rows = f"{view.n_done:,} of {count_noun(len(batch.tasks), 'row')}"
             stage = f" ({view.stage})" if view.stage else ""
-            echo(f"interrupted{stage}; {rows} done; run the same command to continue", err=True)
+            with suppress(OSError):  # the terminal may be what is gone
+                echo(f"interrupted{stage}; {rows} done; run the same command to continue", err=True)
             return Status.INTERRUPTED
     print_result(report, as_json=as_json, err=stream is None)
     if report.unaffordable or getattr(report, "unfinished", 0):

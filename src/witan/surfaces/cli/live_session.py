@@ -1,8 +1,6 @@
 """A session as it happens: shown, streamed, and kept whatever ends it."""
 
 import shlex
-import signal
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -28,6 +26,7 @@ from witan.service.stored_sessions import ClientService
 from witan.service.telemetry import SpanExport, Spans, is_configured
 from witan.service.text import Folding, Page, clean, readable, span
 from witan.service.trust import missing_text, session_trust
+from witan.surfaces.cli.interruption import wait_for_signal
 from witan.surfaces.cli.options import Status
 from witan.surfaces.cli.panel import Panel
 from witan.surfaces.live_board import Board, FinalText
@@ -140,8 +139,7 @@ class LiveSession:
         observers = [] if export is None else [Spans(export.provider)]
         async with anyio.create_task_group() as group:
             self._scope = group.cancel_scope
-            if sys.platform != "win32":
-                group.start_soon(self._wait_for_signal)
+            group.start_soon(self._wait_for_signal)
             try:
                 async with Service.open(
                     start.councils,
@@ -160,14 +158,7 @@ class LiveSession:
 
     async def _wait_for_signal(self) -> None:
         """Wait for Ctrl-C; the first cancels in order, the second at once."""
-        # Who has it ignored, as nohup does, wants to go on when the terminal is gone.
-        ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        heeded_signals = [n for n in ending if signal.getsignal(n) is not signal.SIG_IGN]
-        with anyio.open_signal_receiver(*heeded_signals) as signals:
-            async for _ in signals:
-                break
-        for number in heeded_signals:
-            signal.signal(number, signal.SIG_DFL)
+        await wait_for_signal()
         self._interrupt()
         self._stop()
 

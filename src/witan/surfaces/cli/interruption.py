@@ -1,0 +1,59 @@
+"""Interruption of a command: Ctrl-C, SIGTERM or a closed terminal."""
+
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import anyio
+
+from witan.errors import WitanError
+
+T = TypeVar("T")
+
+
+async def wait_for_signal() -> None:
+    """Wait for a signal that ends the command; the next ends it at once."""
+    if sys.platform == "win32":
+        await anyio.sleep_forever()  # no signal can be waited for: KeyboardInterrupt is raised
+    # Who has it ignored, as nohup does, wants to go on when the terminal is gone.
+    ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    heeded_signals = [n for n in ending if signal.getsignal(n) is not signal.SIG_IGN]
+    with anyio.open_signal_receiver(*heeded_signals) as signals:
+        async for _ in signals:
+            break
+    for number in heeded_signals:
+        signal.signal(number, signal.SIG_DFL)
+
+
+def run_until_signal(work: Callable[[], Awaitable[T]]) -> T:
+    """Run some work in an event loop; a signal that ends the command cancels it.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If the work was cancelled.
+    """
+    results: list[T] = []
+    failures: list[WitanError | OSError] = []
+
+    async def run() -> None:
+        async with anyio.create_task_group() as group:
+
+            async def watch() -> None:
+                await wait_for_signal()
+                group.cancel_scope.cancel()
+
+            group.start_soon(watch)
+            try:
+                results.append(await work())
+            except (WitanError, OSError) as error:  # raised here, it would come out in a group
+                failures.append(error)
+            group.cancel_scope.cancel()
+
+    anyio.run(run)
+    if failures:
+        raise failures[0]
+    if not results:
+        raise KeyboardInterrupt
+    return results[0]

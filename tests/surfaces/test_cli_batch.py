@@ -62,15 +62,15 @@ def texts(tmp_path):
     return write_rows(tmp_path / "texts.jsonl", rows)
 
 
-def until_cast(place, n_ballots):
-    """Wait until the history has so many ballots."""
+def until_cast(place, n_ballots, kind="ballot_cast"):
+    """Wait until the history has so many ballots, or events of another kind."""
     deadline, n_cast = time.monotonic() + 60, 0
     while n_cast < n_ballots:
         assert time.monotonic() < deadline
         time.sleep(0.02)
-        with History.open(place, reading=True) as history:
+        with suppress(WitanError), History.open(place, reading=True) as history:
             events = [event for session in history.sessions() for event in session.events]
-        n_cast = sum(event.kind == "ballot_cast" for event in events)
+            n_cast = sum(event.kind == kind for event in events)
 
 
 def n_sessions(place):
@@ -470,6 +470,45 @@ class TestMoney:
         assert rich.status == 0
         assert len(lines(rich.out)) == 6
         assert n_sessions(place) == (6, 0)
+
+    def test_every_report_says_what_is_known_of_a_cost_and_what_it_may_be(
+        self, witan, texts, priced, place, tmp_path
+    ):
+        """Refused, planned or done: calls that were cut off may be billed."""
+        for name in ("xan", "yma", "zoe"):
+            write_script(tmp_path / f"{name}.toml", review=[{"hang": True}])
+        process = subprocess.Popen(  # noqa: S603 - our own interpreter
+            [sys.executable, "-m", "witan", "batch", *map(str, [texts, *priced]), "--max-cost=9"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        until_cast(place, 18, "review_started")
+        process.kill()
+        process.communicate(timeout=60)
+        for name in ("xan", "yma", "zoe"):
+            write_script(tmp_path / f"{name}.toml", review=[{"grades": GRADES}])
+        plan = witan("batch", texts, *priced, "--dry-run", "--json").json
+        held = plan["most_usd"]
+        poor = ["--max-cost", 1.01 * held]
+        refused = witan("batch", texts, *priced, *poor)
+        as_json = json.loads(witan("batch", texts, *priced, *poor, "--json").err)
+        planned = witan("batch", texts, *priced, *poor, "--dry-run")
+        done = json.loads(witan("batch", texts, *priced, "--json").err)
+        after = witan("batch", texts, *priced, "--dry-run", "--json").json
+
+        costs = ("cost_usd", "known_usd", "most_usd")
+        assert held > 0
+        assert [plan[name] for name in costs] == [None, 0, held]
+        assert refused.status == 4
+        assert re.search(r"batch · cost unknown, at most \$0\.\d+ · 18 calls", refused.err)
+        assert [as_json[name] for name in costs] == [None, 0, held]
+        assert re.search(r"18 calls made before: cost unknown, at most \$0\.", planned.out)
+        assert "too little for any row" in " ".join(planned.out.split())
+        assert done["statuses"] == {"complete": 6}
+        assert done["cost_usd"] is None
+        assert 0 < done["known_usd"] < done["most_usd"]
+        assert done["most_usd"] == pytest.approx(held + done["known_usd"])
+        assert [after[name] for name in costs] == [done[name] for name in costs]
 
     def test_the_ceiling_of_calls_is_never_crossed(self, witan, texts, jury, place):
         """It spans all runs, and calls that fit it exactly are all made."""

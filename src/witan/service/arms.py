@@ -40,7 +40,7 @@ from witan.core.ballot import Ballot
 from witan.core.stats.leaderboard import Terms, Window
 from witan.deliberation import events as e
 from witan.deliberation.learning import model_of
-from witan.deliberation.money import Allowance, sum_known
+from witan.deliberation.money import Allowance, least_known, sum_known
 from witan.deliberation.openings import judging_procedure, make_seat
 from witan.deliberation.plan import Plan
 from witan.deliberation.planner import make_plan, sum_lines
@@ -60,7 +60,7 @@ from witan.service.batch import (
     progress_listener,
     session_names,
 )
-from witan.service.batch_rows import BatchRow, RowResult, Status, count_missing
+from witan.service.batch_rows import BatchRow, RowResult, Spending, Status, count_missing
 from witan.service.batch_votes import name_questions
 from witan.service.council import Council
 
@@ -275,7 +275,7 @@ class ArmBatch:
         self._choice: Choice = "name"
         self._n_choosing = 0
         self._leaders: dict[datetime | None, str | None] = {}
-        self._costs: list[float | None] = []
+        self._spendings: dict[str, Spending] = {}
 
     def _check(self) -> None:
         chosen = self.arms.arms
@@ -336,17 +336,19 @@ class ArmBatch:
         }
         more = [plan for part in plans.values() for plan in part]
         calls = {name: sum(plan.calls for plan in part) for name, part in plans.items()}
-        spent = [session.cost for session in self._list_earlier()]
+        earlier = self._list_earlier()
         return ArmBill(
             rows=len(self.tasks),
             earlier=sum(not parts for parts in rest.values()),
             calls=council.calls + sum(calls.values()),
             expected_usd=sum_known([council.expected_usd, *(each.expected_usd for each in more)]),
             worst_usd=sum_known([council.worst_usd, *(each.worst_usd for each in more)]),
-            spent_usd=council.spent_usd + fsum(cost.committed_usd for cost in spent),
+            spent_usd=council.spent_usd + fsum(each.cost.committed_usd for each in earlier),
             max_cost_usd=self.options.max_cost_usd,
             max_calls=self.options.max_calls,
-            made_calls=council.made_calls + sum(cost.calls for cost in spent),
+            made_calls=council.made_calls + sum(each.cost.calls for each in earlier),
+            **Spending.sum([council.spending, *map(Spending.of, earlier)])._asdict(),
+            cheapest_usd=least_known([council.cheapest_usd, *(each.worst_usd for each in more)]),
             parts={"council": council.calls, **calls},
         )
 
@@ -433,6 +435,7 @@ class ArmBatch:
         began = anyio.current_time()
         if has_ceiling(self.options):
             for session in await anyio.to_thread.run_sync(self._list_all):
+                self._spendings[session.id] = Spending.of(session)
                 await self._allowance.settle(session.id, session.cost.most)
         results: list[ArmRowResult] = []
 
@@ -477,7 +480,7 @@ class ArmBatch:
             statuses=dict(Counter(each.status for each in results)),
             decisions={},
             passed=None,
-            cost_usd=sum_known(self._costs),
+            **Spending.sum(self._spendings.values())._asdict(),
             calls=int(self._allowance.calls),
             seconds=anyio.current_time() - began,
             unaffordable=len(self.tasks) - len(admitted) + first.unaffordable,
@@ -510,7 +513,7 @@ class ArmBatch:
             names = dict(zip((task.number for task in self.tasks), self.names, strict=True))
             batch.names = [names[task.number] for task in tasks]
         report = await batch.run(take, lambda each: on_progress(replace(each, stage=stage)))
-        self._costs.append(report.cost_usd)
+        self._spendings |= batch.spendings
         return report
 
     def _read_rows(self) -> dict[int, _Row]:
@@ -788,7 +791,7 @@ def _join(row: _Row, status: Status = "complete", *missing: str) -> ArmRowResult
         council,
         status=max((status, *(each.status for each in row.results)), key=WORST.index),
         missing=(*(lack for each in row.results for lack in each.missing), *missing),
-        cost_usd=sum_known([each.cost_usd for each in row.results]),
+        **Spending.sum(each.spending for each in row.results)._asdict(),
         error=next((each.error for each in others if each.error is not None), None),
         arms={arm: row.answers[arm] for arm in ARMS if arm in row.answers},
         judgment=row.judgment,

@@ -41,7 +41,7 @@ from witan.errors import (
 )
 from witan.history import History
 from witan.history.database import blocks
-from witan.service.batch_rows import BatchRow, RowResult, count_missing, result_of
+from witan.service.batch_rows import BatchRow, RowResult, Spending, count_missing, result_of
 from witan.service.batch_votes import (
     PeopleEstimate,
     check_votes,
@@ -81,6 +81,9 @@ class BatchReport(NotebookDisplay):
         Rows with seats that play scripts.
     missing
         What rows lack, or why they have no session, to how many rows; most frequent first.
+    known_usd, most_usd
+        Known costs of all sessions, interrupted ones included; and the most that they may cost,
+        None: a price is unknown.
     """
 
     rows: int
@@ -96,6 +99,13 @@ class BatchReport(NotebookDisplay):
     simulated: int = 0
     cluster: Cluster = "session"
     missing: Mapping[str, int] = field(default_factory=dict)
+    known_usd: float = 0.0
+    most_usd: float | None = 0.0
+
+    @property
+    def spending(self) -> Spending:
+        """What all sessions cost."""
+        return Spending(self.cost_usd, self.known_usd, self.most_usd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +121,16 @@ class BatchBill(NotebookDisplay):
     expected_usd, worst_usd
         Of the other rows; None: a price is unknown.
     spent_usd
-        What the earlier rows cost.
+        What the sessions begun before take of the ceiling: unknown costs at their highest.
     max_cost_usd, max_calls
         The ceilings of all rows together; None: there is none.
     made_calls
-        Calls of the earlier rows.
+        Calls of the sessions begun before.
+    cost_usd, known_usd, most_usd
+        What the sessions begun before cost, as of a report.
+    cheapest_usd
+        The most that the cheapest session to run may cost; None: a price is unknown, or there is
+        none to run.
     """
 
     rows: int
@@ -127,6 +142,22 @@ class BatchBill(NotebookDisplay):
     max_cost_usd: float | None
     max_calls: int | None = None
     made_calls: int = 0
+    cost_usd: float | None = 0.0
+    known_usd: float = 0.0
+    most_usd: float | None = 0.0
+    cheapest_usd: float | None = None
+
+    @property
+    def spending(self) -> Spending:
+        """What the sessions begun before cost."""
+        return Spending(self.cost_usd, self.known_usd, self.most_usd)
+
+    @property
+    def fits_no_session(self) -> bool:
+        """True if the ceiling leaves too little money for any session to run."""
+        if self.max_cost_usd is None or self.cheapest_usd is None:
+            return False
+        return self.spent_usd + self.cheapest_usd > self.max_cost_usd
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +171,15 @@ class Progress:
     n_running
         Sessions under way.
     spent_usd
-        So far, by all sessions of the batch; unknown costs at their worst.
+        So far, by all sessions of the batch; unknown costs at their highest.
     expected_usd
         Of all rows, by what those done cost; None: none was done in this run.
     seconds_left, rows_per_minute
         At the rate of this run; None: nothing was done in it yet.
     stage
         Which of several batches it is of; empty: there is one.
+    is_exact
+        False: some of the money spent is unknown.
     """
 
     n_done: int
@@ -157,6 +190,7 @@ class Progress:
     seconds_left: float | None
     rows_per_minute: float | None
     stage: str = ""
+    is_exact: bool = True
 
 
 def progress_listener(council: Council) -> Callable[[Progress], None]:
@@ -250,6 +284,8 @@ class Batch:
         described = dump_record([how, seats, options.pass_mark, options.expected])
         self.names = session_names(tasks, described)
         self._allowance = allowance or Allowance(options.max_cost_usd, options.max_calls)
+        self.spendings: dict[str, Spending] = {}
+        """What each session begun so far cost, by its name."""
         self._results: list[RowResult] = []
         self._n_earlier = self._n_unaffordable = self._n_running = 0
         self._slots = anyio.Semaphore(options.concurrency, fast_acquire=True)
@@ -267,6 +303,7 @@ class Batch:
         stored = {name: self._find(name) for name in self.names}
         there = [session for session in stored.values() if session is not None]
         closed = {session.id for session in there if session.status != "interrupted"}
+        spending = Spending.sum(map(Spending.of, there))
         plans = []
         for task, name in zip(self.tasks, self.names, strict=True):
             if name not in closed:
@@ -283,6 +320,8 @@ class Batch:
             self.options.max_cost_usd,
             self.options.max_calls,
             sum(session.cost.calls for session in there),
+            *spending,
+            least_known([plan.worst_usd for plan in plans]),
         )
 
     async def run(
@@ -305,7 +344,7 @@ class Batch:
         for block in blocks([*zip(self.tasks, self.names, strict=True)], AT_ONCE):
             for task, name, stored in await anyio.to_thread.run_sync(self._find_all, block):
                 if stored is not None:
-                    await self._allowance.settle(name, stored.cost.most)
+                    await self._settle(stored)
                 if stored is None or stored.status == "interrupted":
                     waiting.append((task, name, stored is None))
                 else:
@@ -328,6 +367,11 @@ class Batch:
             raise self._failure
         people = await anyio.to_thread.run_sync(self._count_votes)
         return replace(self._report(anyio.current_time() - began), people=people)
+
+    async def _settle(self, session: Session) -> None:
+        """Count all that a session cost so far."""
+        self.spendings[session.id] = Spending.of(session)
+        await self._allowance.settle(session.id, session.cost.most)
 
     def _count_votes(self) -> PeopleEstimate | None:
         """Store people's votes with their sessions, and correct the jury by them."""
@@ -434,6 +478,7 @@ class Batch:
         try:
             session = await self._hold_session(council, opening, stored, worst, calls)
             spent = session.cost.most
+            self.spendings[name] = Spending.of(session)
             return result_of(task, session)
         except HistoryConflict as error:
             spent = before  # it calls nobody
@@ -443,14 +488,16 @@ class Batch:
         except WitanError as error:
             stored = await anyio.to_thread.run_sync(self._find, name)
             spent = before if stored is None else stored.cost.most
-            return self._fail(task, name, error, spent.usd)
+            self.spendings[name] = Spending() if stored is None else Spending.of(stored)
+            return self._fail(task, name, error)
         finally:
             with anyio.CancelScope(shield=True):
                 await self._allowance.settle(name, spent)
 
-    def _fail(self, task: BatchRow, name: str, error: WitanError, usd: float = 0.0) -> RowResult:
+    def _fail(self, task: BatchRow, name: str, error: WitanError) -> RowResult:
         words = self.options.write_error(error)
-        return RowResult(task.number, task.id, name, "error", cost_usd=usd, error=words)
+        spending = self.spendings.get(name, Spending())
+        return RowResult(task.number, task.id, name, "error", error=words, **spending._asdict())
 
     def _worst(self, plan: Plan) -> float | None:
         """The most that a row can still cost; None: nobody limits it."""
@@ -546,13 +593,22 @@ class Batch:
             rate = 60 * fresh / took if took > 0 else 0.0
             left = took / fresh * (waiting - fresh - self._n_unaffordable)
             expected = self._allowance.spent / done * len(self.tasks)
+        is_exact = all(each.cost_usd is not None for each in self.spendings.values())
         return Progress(
-            done, len(self.tasks), self._n_running, self._allowance.spent, expected, left, rate
+            done,
+            len(self.tasks),
+            self._n_running,
+            self._allowance.spent,
+            expected,
+            left,
+            rate,
+            is_exact=is_exact,
         )
 
     def _report(self, seconds: float) -> BatchReport:
         decisions = Counter(each.decision for each in self._results if each.decision is not None)
         level = self.council.procedure.counting.level
+        spending = Spending.sum(self.spendings.values())
         passed, cluster = infer_passes(self.tasks, self._results, level)
         return BatchReport(
             len(self.tasks),
@@ -560,11 +616,13 @@ class Batch:
             dict(Counter(each.status for each in self._results)),
             dict(decisions),
             passed,
-            sum_known([each.cost_usd for each in self._results]),
+            spending.cost_usd,
             seconds,
             self._n_unaffordable,
             int(self._allowance.calls),
             simulated=sum(each.simulated for each in self._results),
             cluster=cluster,
             missing=count_missing(self._results),
+            known_usd=spending.known_usd,
+            most_usd=spending.most_usd,
         )

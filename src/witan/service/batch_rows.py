@@ -4,11 +4,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, Literal
+from math import fsum
+from typing import Any, Literal, NamedTuple
 
 from witan.core.display import FrameSource
 from witan.core.verdict import MeanGrade, Verdict
 from witan.deliberation.events import AnswerFailed, BallotAbstained
+from witan.deliberation.money import sum_known
 from witan.deliberation.ports import REFERENCE
 from witan.deliberation.session import Session
 from witan.errors import BallotFileError
@@ -71,6 +73,37 @@ class BatchRow:
         return {**self.sources, **right}
 
 
+class Spending(NamedTuple):
+    """US dollars that sessions cost, as far as they are known.
+
+    Parameters
+    ----------
+    cost_usd
+        None: the cost of some call is unknown.
+    known_usd
+        Of calls with a known cost.
+    most_usd
+        Of all calls, unknown ones at their highest; None: some have no known price.
+    """
+
+    cost_usd: float | None = 0.0
+    known_usd: float = 0.0
+    most_usd: float | None = 0.0
+
+    @classmethod
+    def of(cls, session: Session) -> "Spending":
+        """Read what a session costs so far."""
+        cost = session.cost
+        is_bounded = cost.total_usd is not None or not session.opening.plan.unpriced_seats
+        return cls(cost.total_usd, cost.known_usd, cost.committed_usd if is_bounded else None)
+
+    @classmethod
+    def sum(cls, spendings: "Iterable[Spending]") -> "Spending":
+        """Sum what several sessions cost."""
+        totals, known_costs, most = zip(cls(), *spendings, strict=True)
+        return cls(sum_known(totals), fsum(known_costs), sum_known(most))
+
+
 @dataclass(frozen=True, slots=True)
 class RowResult:
     """The result of one row.
@@ -98,6 +131,8 @@ class RowResult:
         Why there is no session; None: there is one.
     simulated
         A seat plays a script.
+    known_usd, most_usd
+        Known costs alone; and the most that it may cost, None: a price is unknown.
     """
 
     row: int
@@ -112,6 +147,13 @@ class RowResult:
     cost_usd: float | None = None
     error: str | None = None
     simulated: bool = False
+    known_usd: float = 0.0
+    most_usd: float | None = 0.0
+
+    @property
+    def spending(self) -> Spending:
+        """What its sessions cost."""
+        return Spending(self.cost_usd, self.known_usd, self.most_usd)
 
 
 class RowResults(list[RowResult], FrameSource):
@@ -215,6 +257,7 @@ def _text(row: Mapping[str, Any], column: str, path: str, line: int) -> str | No
 def result_of(task: BatchRow, session: Session) -> RowResult:
     """Reduce a session to the result of its row."""
     verdict = session.verdict
+    spending = Spending.of(session)
     status: Status = "failed" if session.status in ("interrupted", "running") else session.status  # type: ignore[assignment]
     return RowResult(
         task.number,
@@ -226,8 +269,10 @@ def result_of(task: BatchRow, session: Session) -> RowResult:
         () if session.outcome is None else session.outcome.leaders,
         verdict,
         (*session.missing, *(_reasons(session) if status == "failed" else ())),
-        session.cost.total_usd,
+        spending.cost_usd,
         simulated=session.is_simulated,
+        known_usd=spending.known_usd,
+        most_usd=spending.most_usd,
     )
 
 

@@ -261,7 +261,7 @@ class SparkBatch(Batch):
             pairs = [(rows[name], name) for name in block]
             for task, name, session in await anyio.to_thread.run_sync(self._find_all, pairs):
                 if session is not None and session.status != "interrupted":
-                    await self._allowance.settle(name, session.cost.most)
+                    await self._settle(session)
                     del rows[name]
                     self._finish(result_of(task, session), on_result)
             tell()
@@ -269,9 +269,9 @@ class SparkBatch(Batch):
     async def _count(self, rows: Sequence[tuple[BatchRow, str]]) -> None:
         """Count what rows cost whose sessions stay open."""
         for block in blocks(rows, AT_ONCE):
-            for _, name, session in await anyio.to_thread.run_sync(self._find_all, block):
+            for *_, session in await anyio.to_thread.run_sync(self._find_all, block):
                 if session is not None:
-                    await self._allowance.settle(name, session.cost.most)
+                    await self._settle(session)
 
 
 class _Cluster:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from witan.deliberation.ports import Member, Options
     from witan.deliberation.session import Session
     from witan.models.seats import SeatSpec
+    from witan.service.batch_rows import Spending
 
 
 LEAST_USD = 0.0001
@@ -328,6 +329,15 @@ def approval_text(approval: "Approval | None") -> Iterator[str]:
 def cost_sum_text(usd: float | None) -> str:
     """``$0.041``; ``cost unknown``."""
     return "cost unknown" if usd is None else _dollars(usd)
+
+
+def cost_range_text(spending: "Spending") -> str:
+    """``$0.041``; ``at least $0.041, at most $0.162``; ``cost unknown, at most $0.121``."""
+    cost_usd, known_usd, most_usd = spending
+    if cost_usd is not None:
+        return _dollars(cost_usd)
+    least = f"at least {_dollars(known_usd)}" if known_usd >= LEAST_USD else "cost unknown"
+    return least if most_usd is None else f"{least}, at most {_dollars(most_usd)}"
 
 
 def cost_text(cost: "Cost") -> str:

@@ -12,7 +12,7 @@ from witan.service.arms import ArmBatchReport, ArmBill
 from witan.service.batch import BatchBill, BatchReport, Progress
 from witan.service.batch_votes import PeopleEstimate
 from witan.service.text import count_noun, full_sentence, list_text, number
-from witan.service.trust import cost_sum_text, duration_text
+from witan.service.trust import cost_range_text, cost_sum_text, duration_text
 from witan.surfaces.report.calibration import estimate_blocks, mean_sentence
 from witan.surfaces.report.document import (
     Block,
@@ -39,7 +39,7 @@ def batch_report(result: BatchReport) -> Report:
         "Batch",
         (
             *(["simulated"] if result.simulated else []),
-            cost_sum_text(result.cost_usd),
+            cost_range_text(result.spending),
             count_noun(result.calls, "call"),
             duration_text(result.seconds),
         ),
@@ -153,8 +153,15 @@ def bill_report(result: BatchBill) -> Report:
     ceilings += [] if result.max_calls is None else [count_noun(result.max_calls, "call")]
     blocks: list[Block] = []
     if result.earlier:
-        earlier_text = f"{count_noun(result.earlier, 'row')} done before, for"
-        blocks.append(Sentence(f"{earlier_text} {cost_sum_text(result.spent_usd)}."))
+        blocks.append(Sentence(f"{count_noun(result.earlier, 'row')} done before."))
+    if result.made_calls:
+        calls_before = f"{count_noun(result.made_calls, 'call')} made before"
+        blocks.append(Sentence(f"{calls_before}: {cost_range_text(result.spending)}."))
+    if result.fits_no_session:
+        money = max(0.0, (result.max_cost_usd or 0.0) - result.spent_usd)
+        least = _dollars_up(result.cheapest_usd or 0.0)
+        dear = f"the ceiling leaves ${money:.4f}, too little for any row: one may cost ${least}"
+        blocks.append(Note(f"{dear}; {ceiling_text(result)}", "warning"))
     if result.max_calls is not None:
         left = max(0, result.max_calls - result.made_calls)
         fits = f"They fit the {count_noun(left, 'call')} left under the ceiling."
@@ -190,10 +197,15 @@ def ceiling_text(bill: BatchBill) -> str:
     if bill.max_cost_usd is not None and bill.worst_usd is not None:
         usd = bill.spent_usd + bill.worst_usd
         if usd > bill.max_cost_usd:
-            parts.append(f"--max-cost to {ceil(usd * 1e4) / 1e4:.4f}")
+            parts.append(f"--max-cost to {_dollars_up(usd)}")
     given = (("--max-cost", bill.max_cost_usd), ("--max-calls", bill.max_calls))
     parts = parts or [option for option, most in given if most is not None]
     return f"for every row, raise {' and '.join(parts)}"
+
+
+def _dollars_up(usd: float) -> str:
+    """Write dollars that suffice: rounded up."""
+    return f"{ceil(usd * 1e4) / 1e4:.4f}"
 
 
 def progress_text(progress: Progress, width: int | None = None) -> str:
@@ -211,7 +223,7 @@ def progress_text(progress: Progress, width: int | None = None) -> str:
     done, rows = f"{progress.n_done:,}", f"{progress.rows:,}"
     counted = f"{done} of {rows} rows"
     under_way = f"{progress.n_running} under way"
-    spent = cost_sum_text(progress.spent_usd)
+    spent = f"{'' if progress.is_exact else 'at most '}{cost_sum_text(progress.spent_usd)}"
     costs, joint_costs, short_costs = f"{spent} so far", f"{spent} so far", spent
     if progress.expected_usd:
         expected = cost_sum_text(progress.expected_usd)

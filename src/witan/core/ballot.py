@@ -16,6 +16,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, Literal, overload
 
 from witan.core.attributes import set_by_slots
+from witan.core.bounds import Amount
 from witan.core.display import brief, list_names
 from witan.core.scale import NUMBER_TYPES, Scale
 from witan.errors import InvalidBallot, InvalidParameter, Remedy, UnknownName
@@ -87,7 +88,7 @@ class Ballot:
     candidates: tuple[str, ...] | None = None
     authors: Mapping[str, str] | None = None
     positions: Mapping[str, int] | None = None
-    weight: float = 1.0
+    weight: Amount = 1.0
     category: str | None = None
     at: datetime | None = None
     kind: Kind = "model"

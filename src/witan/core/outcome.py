@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from witan.core.attributes import set_by_slots
+from witan.core.bounds import Amount, Count, Ordinal, PossiblyInfinite, Result, Share
 from witan.core.display import FrameSource, NotebookDisplay, brief, list_names
 from witan.core.scale import Scale
 from witan.errors import InvalidParameter
@@ -49,8 +50,8 @@ class Interval:
         How often such a range holds the true value, in (0, 1).
     """
 
-    low: float
-    high: float
+    low: PossiblyInfinite
+    high: PossiblyInfinite
     level: float
 
 
@@ -73,7 +74,7 @@ class Prior:
     """
 
     noise_variance: float
-    noise_df: float
+    noise_df: PossiblyInfinite
     quality_variance: float | None
     unit: Unit
     n_sessions: int
@@ -154,17 +155,17 @@ class Standing(Deferrable):
     """
 
     candidate: str
-    rank: int
-    score: float | None
-    std_error: float | None
+    rank: Ordinal
+    score: Result | None
+    std_error: PossiblyInfinite | None
     interval: Interval | None
-    votes: int
-    wins: float
-    coverage: float
+    votes: Count
+    wins: Amount
+    coverage: Share
     confidence: Confidence
     tied_with_next: bool
-    p_best: float | None
-    effect: float | None
+    p_best: Share | None
+    effect: Result | None
     tier: int
     mean_grade: float | None
     band: str | None
@@ -291,14 +292,14 @@ class Outcome(Deferrable, NotebookDisplay, FrameSource):
     why: str
     interpretation: str
     standings: tuple[Standing, ...]
-    p_beats: tuple[tuple[float | None, ...], ...]
+    p_beats: tuple[tuple[Share | None, ...], ...]
     unresolved: tuple[tuple[str, str], ...]
     disputed_by: tuple[str, ...]
     condorcet_winner: str | None
     cycles: tuple[tuple[str, ...], ...]
     kendall_w: float | None
-    n_ballots: int
-    n_abstentions: int
+    n_ballots: Count
+    n_abstentions: Count
     effective_votes: float | None
     rho: float | None
     ballots_to_flip: int | None
@@ -307,14 +308,14 @@ class Outcome(Deferrable, NotebookDisplay, FrameSource):
     ties: TiesRule
     level: float
     fit: Unit | None
-    df: float | None
+    df: PossiblyInfinite | None
     prior: Prior | None
     recusal: str
     unranked: str
     ballots: tuple[BallotNote, ...]
     abstentions: Mapping[str, str]
     order_kept: Mapping[str, tuple[int, int]]
-    margins: tuple[tuple[float, ...], ...]
+    margins: tuple[tuple[PossiblyInfinite, ...], ...]
     fell_back_to: str | None
     details: Mapping[str, Any]
     warnings: tuple[str, ...]

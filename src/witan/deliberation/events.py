@@ -22,6 +22,7 @@ from typing import ClassVar, Literal
 from witan.core.attributes import set_by_slots
 from witan.core.ballot import Ballot
 from witan.core.blinding import Sheet
+from witan.core.bounds import Amount, Count, Ordinal, Share, VisibleText
 from witan.core.outcome import Outcome
 from witan.core.scale_recognition import declare_native
 from witan.core.stats.calibration import Calibration
@@ -71,7 +72,7 @@ class Event:
     """
 
     kind: ClassVar[str] = "event"
-    seq: int
+    seq: Ordinal
     at: datetime
     provisional: bool = field(default=False, compare=False)
 
@@ -131,7 +132,7 @@ class SessionOpened(Event):
     chairmen: tuple[Seat, ...]
     procedure: Procedure
     plan: Plan
-    seed: int
+    seed: Count
     witan: str
     notes: tuple[str, ...] = ()
     category: str | None = None
@@ -141,7 +142,7 @@ class SessionOpened(Event):
     relation: Relation | None = None
     parent_ranking: tuple[tuple[str, ...], ...] = ()
     retried: tuple[str, ...] = ()
-    kept: int = 0
+    kept: Count = 0
     calibration: Calibration | None = None
     judging: Judging | None = None
     trace: TraceContext | None = None
@@ -200,7 +201,7 @@ class SeatEvent(Event):
 class RoundEvent(SeatEvent):
     """An event of one seat in one round of answers or reviews."""
 
-    round: int = 1
+    round: Ordinal = 1
 
 
 @set_by_slots
@@ -209,7 +210,7 @@ class AnswerStarted(RoundEvent):
     """A member is called; rounds after the first are debate."""
 
     kind: ClassVar[str] = "answer_started"
-    worst_usd: float | None = None
+    worst_usd: Amount | None = None
 
 
 @set_by_slots
@@ -237,7 +238,7 @@ class AnswerDone(RoundEvent):
     """
 
     kind: ClassVar[str] = "answer_done"
-    text: str
+    text: VisibleText
     cut: bool = False
     notes: tuple[str, ...] = ()
     reasoning: str = ""
@@ -287,7 +288,7 @@ class SheetDrawn(Event):
     """
 
     kind: ClassVar[str] = "sheet_drawn"
-    round: int = 1
+    round: Ordinal = 1
     sheet: Sheet
     mirrored: bool = False
 
@@ -298,7 +299,7 @@ class ReviewStarted(RoundEvent):
     """A reviewer is called."""
 
     kind: ClassVar[str] = "review_started"
-    worst_usd: float | None = None
+    worst_usd: Amount | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,7 +318,7 @@ class BallotRepaired(RoundEvent):
     mirrored: bool = False
     problem: str
     reply: str
-    worst_usd: float | None = None
+    worst_usd: Amount | None = None
 
 
 @set_by_slots
@@ -349,8 +350,8 @@ class BallotCast(RoundEvent):
     replies: tuple[str, ...]
     read_by: ReadBy
     notes: tuple[str, ...] = ()
-    flipped: int = 0
-    compared: int = 0
+    flipped: Count = 0
+    compared: Count = 0
     lost: str | None = None
     spent: Expense
 
@@ -419,7 +420,7 @@ class Decided(Event):
     leader: str | None
     cancelled: tuple[str, ...]
     reason: Literal["certain", "settled", "hopeless"] = "certain"
-    p_settled: float | None = None
+    p_settled: Share | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -435,7 +436,7 @@ class SynthesisStarted(Event):
     kind: ClassVar[str] = "synthesis_started"
     chairman: str | None
     mode: Mode
-    worst_usd: float | None = None
+    worst_usd: Amount | None = None
 
 
 @set_by_slots
@@ -499,7 +500,7 @@ class SynthesisDone(Event):
     kind: ClassVar[str] = "synthesis_done"
     chairman: str | None
     mode: Mode
-    text: str
+    text: VisibleText
     labels: Mapping[str, str]
     approved: bool | None = None
     cut: bool = False
@@ -524,9 +525,9 @@ class CallRetried(SeatEvent):
 
     kind: ClassVar[str] = "call_retried"
     stage: Stage
-    attempt: int
+    attempt: Ordinal
     reason: str
-    wait_seconds: float
+    wait_seconds: Amount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -550,7 +551,7 @@ class FruitlessResume(Event):
     """
 
     kind: ClassVar[str] = "sitting_in_vain"
-    since: int
+    since: Count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -574,9 +575,9 @@ class SessionClosed(Event):
     kind: ClassVar[str] = "session_closed"
     status: Status
     missing: tuple[str, ...]
-    cost_usd: float | None
-    known_usd: float
-    seconds: float
+    cost_usd: Amount | None
+    known_usd: Amount
+    seconds: Amount
 
 
 EVENTS: Mapping[str, type[Event]] = {

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from witan.core.attributes import set_by_slots
+from witan.core.bounds import Amount, Count, Share
 from witan.core.display import NotebookDisplay
 from witan.core.stats.separation import Separation
 from witan.deliberation.money import ROUNDING_USD, count_calls, sum_known
@@ -48,14 +49,14 @@ class PlanLine:
 
     seat: str
     stage: Stage
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    worst_usd: float | None
+    calls: Count
+    input_tokens: Count
+    output_tokens: Count
+    worst_usd: Amount | None
     if_needed: bool = False
-    least_usd: float | None = None
-    expected_usd: float | None = None
-    probability: float = 1.0
+    least_usd: Amount | None = None
+    expected_usd: Amount | None = None
+    probability: Share = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +79,10 @@ class Plan(NotebookDisplay):
     """
 
     lines: tuple[PlanLine, ...]
-    repairs: int
-    worst_usd: float | None
+    repairs: Count
+    worst_usd: Amount | None
     separation: Separation | None = None
-    expected_from: int = 0
+    expected_from: Count = 0
 
     def __repr__(self) -> str:
         cost = "cost unknown" if self.worst_usd is None else f"at most ${self.worst_usd:.4f}"

@@ -8,6 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
 
 from witan.core.attributes import set_by_slots
+from witan.core.bounds import Amount, Count, VisibleText
 from witan.errors import InvalidParameter, ModelError
 
 if TYPE_CHECKING:
@@ -117,8 +118,8 @@ class Price:
         Price of a million tokens received.
     """
 
-    input_usd: float
-    output_usd: float
+    input_usd: Amount
+    output_usd: Amount
 
     def of(self, input_tokens: int, output_tokens: int) -> float:
         """Return the cost of one call in US dollars."""
@@ -137,8 +138,8 @@ class Usage:
         Tokens received.
     """
 
-    input_tokens: int | None = None
-    output_tokens: int | None = None
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -376,9 +377,9 @@ class Expense:
     """
 
     usage: Usage = field(default_factory=Usage)
-    cost_usd: float | None = None
-    seconds: float = 0.0
-    calls: int = 1
+    cost_usd: Amount | None = None
+    seconds: Amount = 0.0
+    calls: Count = 1
 
     def __add__(self, other: "Expense") -> "Expense":
         """Add another expense; what either does not know is unknown."""
@@ -412,7 +413,7 @@ class StoredAnswer:
     """
 
     seat: str
-    text: str
+    text: VisibleText
     cut: bool = False
     spent: Expense = field(default_factory=Expense)
     flags: tuple[str, ...] | None = None

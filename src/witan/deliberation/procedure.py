@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import Any, Literal, get_args
 
 from witan.core.ballot import Ballot
+from witan.core.bounds import PossiblyInfinite
 from witan.core.display import changes_line
 from witan.core.rubric import Rubric
 from witan.core.rules import RULES
@@ -37,7 +38,7 @@ class ThrottlePolicy:
     """
 
     concurrency: int | None = None
-    per_minute: float | None = None
+    per_minute: PossiblyInfinite | None = None
 
     def __post_init__(self) -> None:
         if self.concurrency is not None and self.concurrency < 1:

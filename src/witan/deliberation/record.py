@@ -15,6 +15,7 @@ from math import isfinite
 from operator import attrgetter, methodcaller
 from types import NoneType, UnionType
 from typing import (
+    Annotated,
     Any,
     Literal,
     Union,
@@ -27,10 +28,12 @@ import orjson
 
 from witan.core.attributes import set_by_slots
 from witan.core.ballot import Ballot
+from witan.core.bounds import MAY_BE_INFINITE, Bound
 from witan.core.escaping import escape_json
 from witan.core.rubric import Rubric
 from witan.core.scale_recognition import drop_native
 from witan.core.session_ballots import AnswerEntry, Entries
+from witan.deliberation.damage import DAMAGED, restore_session
 from witan.deliberation.events import (
     EVENTS,
     Event,
@@ -59,6 +62,14 @@ class FieldMismatch(Exception):
         self.location, self.problem = location, problem
         super().__init__(location, problem)
 
+    def within(self, location: str) -> "FieldMismatch":
+        """Return the same of a field of the value at this location."""
+        return type(self)(f"{location}.{self.location}", self.problem)
+
+
+class OutOfBounds(FieldMismatch):
+    """A value of the right type beyond its bound; no other type fits either."""
+
 
 def to_plain(value: Any) -> Any:
     """Turn a value into plain JSON values, infinities into text."""
@@ -86,6 +97,8 @@ def make_reader(declaration: Any) -> Reader:
     Fields that a dataclass does not have are ignored, since a later Witan may write more.
     """
     origin = get_origin(declaration)
+    if origin is Annotated:
+        return _bounded(*get_args(declaration))
     if declaration in (Any, object):
         return lambda value, _: value
     if origin in _READERS:
@@ -106,7 +119,27 @@ def _scalar(declaration: Any) -> Reader:
     return restore
 
 
+def _bounded(declaration: Any, bound: Bound) -> Reader:
+    read = _any_number if bound is MAY_BE_INFINITE else make_reader(declaration)
+    holds, expected = bound.holds, bound.expected
+
+    def restore(value: object, location: str) -> Any:
+        value = read(value, location)
+        if not holds(value):
+            raise OutOfBounds(location, f"is {_kind_of(value)}; expected {expected}")
+        return value
+
+    return restore
+
+
 def _number(value: object, location: str) -> float:
+    number = _any_number(value, location)
+    if type(number) is float and not isfinite(number):
+        raise OutOfBounds(location, f"is {_kind_of(number)}; expected a finite number")
+    return number
+
+
+def _any_number(value: object, location: str) -> float:
     if isinstance(value, str) and value in _INFINITE:
         return _INFINITE[value]
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -138,13 +171,19 @@ def _literal(choices: tuple[Any, ...]) -> Reader:
 
 def _union(arms: tuple[Any, ...]) -> Reader:
     # Text first: the grade "inf" is text and not a number.
-    tries = [make_reader(arm) for arm in sorted(arms, key=lambda arm: arm is not str)]
+    may_be_null = NoneType in arms
+    others = [arm for arm in arms if arm is not NoneType]
+    tries = [make_reader(arm) for arm in sorted(others, key=lambda arm: arm is not str)]
 
     def restore(value: object, location: str) -> Any:
+        if value is None and may_be_null:
+            return None
         misfits = []
         for attempt in tries:
             try:
                 return attempt(value, location)
+            except OutOfBounds:
+                raise
             except FieldMismatch as misfit:
                 misfits.append(misfit)
         raise max(misfits, key=lambda misfit: len(misfit.location))
@@ -176,13 +215,16 @@ def _mapping(arms: tuple[Any, ...]) -> Reader:
     def restore(value: object, location: str) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise FieldMismatch(location, f"is {_kind_of(value)}; expected a map")
-        return {key: inner(item, f"{location}.{key}") for key, item in value.items()}
+        try:
+            return {key: inner(item, key) for key, item in value.items()}
+        except FieldMismatch as misfit:
+            raise misfit.within(location) from None
 
     return restore
 
 
 def _dataclass(declaration: Any) -> Reader:
-    hints = get_type_hints(declaration)
+    hints = get_type_hints(declaration, include_extras=True)
     settable = [field for field in fields(declaration) if field.init]
     makers = {field.name: make_reader(hints[field.name]) for field in settable}
     required_fields = [
@@ -195,13 +237,13 @@ def _dataclass(declaration: Any) -> Reader:
         for name in required_fields:
             if name not in value:
                 raise FieldMismatch(f"{location}.{name}", "is missing")
-        arguments = {
-            name: make(value[name], f"{location}.{name}")
-            for name, make in makers.items()
-            if name in value
-        }
         try:
+            arguments = {
+                name: make(value[name], name) for name, make in makers.items() if name in value
+            }
             return declaration(**arguments)
+        except FieldMismatch as misfit:
+            raise misfit.within(location) from None
         except WitanError as error:
             raise FieldMismatch(location, f"cannot be: {error}") from error
 
@@ -284,11 +326,13 @@ def session_from_json(text: str, source: str = "the session") -> Session:
     if not isinstance(events, list):
         raise SessionFileError(source, "is not a complete session: events is not a list")
     try:
-        return Session.of([_read_event(event, f"events[{i}]") for i, event in enumerate(events)])
+        return restore_session(
+            [_read_event(event, f"events[{i}]") for i, event in enumerate(events)]
+        )
     except FieldMismatch as misfit:
         raise SessionFileError(source, f"{misfit.location} {misfit.problem}") from misfit
     except NothingToCount as error:
-        raise SessionFileError(source, str(error)) from error
+        raise SessionFileError(source, f"{error}; {DAMAGED}") from error
 
 
 def event_to_json(event: Event, *, is_simulated: bool = False) -> str:

@@ -581,8 +581,6 @@ class SessionFold:
         }
         if not self.answers.keys() <= {seat.name for seat in opening.seats}:
             raise NothingToCount("the opening of the session contains an answer of an unknown seat")
-        if opening.seed < 0:
-            raise NothingToCount("the opening of the session has a negative seed")
         self.failure_by_seat: dict[str, str] = {}
         self.flags = {stored.seat: stored.flags for stored in opening.answers if stored.flags}
         self.ballots: dict[str, tuple[Ballot, ...]] = {}

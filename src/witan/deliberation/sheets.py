@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from witan.core.blinding import Sheet, mirror
 from witan.deliberation import events as e
 from witan.deliberation.calls import drop_fruitless_resumes
+from witan.deliberation.damage import DAMAGED
 from witan.deliberation.session import Authorship, Session
 from witan.errors import SessionFileError
 
@@ -25,9 +26,8 @@ def check_sheets(session: Session) -> None:
             check.ended_seats.add((event.round, event.seat))
         elif isinstance(event, e.SheetDrawn):
             for problem in check.find_problems(event):
-                damage = "the session is damaged, or was written by a later version of Witan"
                 raise SessionFileError(
-                    f"the session {session.id}", f"event {event.seq} is {problem}; {damage}"
+                    f"the session {session.id}", f"event {event.seq} is {problem}; {DAMAGED}"
                 )
 
 

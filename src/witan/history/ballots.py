@@ -45,6 +45,7 @@ from witan.errors import (
 from witan.history.counting import SessionRows, count_session, count_waiting_votes
 from witan.history.database import Database, in_list
 from witan.history.reading import (
+    find_session,
     has_final_answers,
     parse_ballot,
     read_answers,
@@ -538,12 +539,12 @@ def _count(
     database: Database, session: tuple[str, int, str | None], ballots: Sequence[Ballot]
 ) -> tuple[Sequence[Ballot], Entries]:
     """Count a session again; return its ballots in order, and entries."""
-    events = read_events(database, session[0])
-    if not events:
+    record = find_session(database, session[0])
+    if record is None:
         session_ballots = replace(read_session_ballots(database, *session), ballots=tuple(ballots))
         return ballots, entries_of(session_ballots)
     people = tuple(ballot for ballot in ballots if ballot.kind == "human")
-    rows = count_session(Session.of(events), people)
+    rows = count_session(record, people)
     if rows.entries is None:
         problem = f"the session {session[0]} has no answers to vote on"
         raise HistoryConflict(database.location, problem, "vote on a session with answers")

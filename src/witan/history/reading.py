@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 from witan.core.ballot import Ballot, read_record
 from witan.core.scale_recognition import declare_native
 from witan.core.session_ballots import AnswerEntry, ModelNames, SessionBallots
-from witan.errors import HistoryConflict, InvalidParameter, UnknownName
+from witan.errors import HistoryConflict, InvalidParameter, NothingToCount, UnknownName
 from witan.history.database import Database, blocks, in_list
 from witan.history.engines import SqliteDatabase
 from witan.history.rows import (
     COUNCIL,
     LATEST_ALIAS,
+    damaged_history,
     is_storable,
     make_storable,
     read_events,
@@ -67,10 +68,13 @@ def require_text(session: object) -> None:
 
 def find_session(database: Database, session: str) -> "Session | None":
     """Read a council session, or None if it has no events."""
-    from witan.deliberation.session import Session  # most readers need no events
+    from witan.deliberation.damage import restore_session  # most readers need no events
 
     events = read_events(database, session)
-    return Session.of(events) if events else None
+    try:
+        return restore_session(events) if events else None
+    except NothingToCount as error:
+        raise damaged_history(database, f"{error} in the session {session}") from error
 
 
 def read_session(database: Database, session: str) -> "Session":

@@ -562,11 +562,16 @@ def _parse(database: Database, session: str, seq: int, body: str) -> "Event":
     try:
         return event_from_json(body, name)
     except SessionFileError as error:
-        raise HistoryError(
-            database.location,
-            f"is damaged, or was written by a later version of Witan: {error}",
-            "run witan doctor, which makes a copy and explains how to continue",
-        ) from error
+        raise damaged_history(database, str(error)) from error
+
+
+def damaged_history(database: Database, problem: str) -> HistoryError:
+    """Return the error of a history with a session that cannot be read."""
+    return HistoryError(
+        database.location,
+        f"is damaged, or was written by a later version of Witan: {problem}",
+        "run witan doctor, which makes a copy and explains how to continue",
+    )
 
 
 def unreadable_events(database: Database) -> Iterator[str]:

@@ -1,0 +1,58 @@
+"""Bounds of recorded fields, declared with their types.
+
+They hold where records are read. Numbers are finite unless their type says otherwise.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from witan.core.escaping import is_blank
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A condition on a value of the right type.
+
+    Parameters
+    ----------
+    holds
+        True for the values within.
+    expected
+        What to expect, in words.
+    """
+
+    holds: Callable[[Any], bool]
+    expected: str
+
+
+LARGEST = 1e300
+"""Largest number in results, so that sums and axes of them stay finite."""
+
+ROUNDING = 1e-9
+"""By how much sums of shares may leave their range."""
+
+
+Result = Annotated[
+    float, Bound(lambda number: -LARGEST <= number <= LARGEST, "a number from -1e300 to 1e300")
+]
+
+MAY_BE_INFINITE = Bound(lambda number: abs(number) >= 0, "a number, or inf")
+"""All numbers but NaN."""
+
+PossiblyInfinite = Annotated[float, MAY_BE_INFINITE]
+"""A number that a limit may turn infinite, such as degrees of freedom."""
+
+Amount = Annotated[float, Bound(lambda number: 0 <= number <= LARGEST, "a number, 0 or more")]
+"""Money, time or weight."""
+
+Share = Annotated[
+    float, Bound(lambda number: -ROUNDING <= number <= 1 + ROUNDING, "a number from 0 to 1")
+]
+
+Count = Annotated[int, Bound((0).__le__, "a whole number, 0 or more")]
+
+Ordinal = Annotated[int, Bound((1).__le__, "a whole number, 1 or more")]
+"""A number of something numbered from 1."""
+
+VisibleText = Annotated[str, Bound(lambda text: not is_blank(text), "text that is not blank")]

@@ -1,0 +1,124 @@
+"""A session file that was edited, or a stored session that is damaged: a sentence, no traceback."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from recorded import keep, listed, place_of_its_own
+from scripts import write_council
+from witan.deliberation.record import event_from_json
+
+DAMAGED = "; the session is damaged, or was written by a later version of Witan"
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    """A history of the test's own, isolated from the machine."""
+    return place_of_its_own(tmp_path, monkeypatch)
+
+
+def _set(kind: str, path: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    """Return an edit of a field of the first event of a kind."""
+
+    def edit(record: dict[str, Any]) -> None:
+        held = next(event for event in record["events"] if event["event"] == kind)
+        *parents, last = path.split(".")
+        for name in parents:
+            held = held[int(name) if name.isdigit() else name]
+        held[int(last) if last.isdigit() else last] = value
+
+    return edit
+
+
+EDITS = {
+    "a label of nobody": (
+        _set("synthesis_done", "labels", {"A": "cedr"}),
+        "refers to the unknown seat cedr" + DAMAGED,
+    ),
+    "a standing of nobody": (
+        _set("outcome_changed", "outcome.standings.0.candidate", "cedr"),
+        "refers to the unknown seat cedr" + DAMAGED,
+    ),
+    "no matrix": (
+        _set("outcome_changed", "outcome.p_beats", []),
+        "contains an outcome with a matrix that does not fit its standings" + DAMAGED,
+    ),
+    "a short row": (
+        _set("outcome_changed", "outcome.p_beats.0", [None]),
+        "contains an outcome with a matrix that does not fit its standings" + DAMAGED,
+    ),
+    "an infinite chance": (
+        _set("outcome_changed", "outcome.p_beats.0.1", float("inf")),
+        "outcome.p_beats[0][1] is the number inf; expected a finite number",
+    ),
+    "an infinite time": (
+        _set("answer_done", "spent.seconds", float("inf")),
+        "spent.seconds is the number inf; expected a finite number",
+    ),
+    "a negative cost": (
+        _set("answer_done", "spent.cost_usd", -5),
+        "spent.cost_usd is the number -5; expected a number, 0 or more",
+    ),
+    "negative calls": (
+        _set("answer_done", "spent.calls", -5),
+        "spent.calls is the number -5; expected a whole number, 0 or more",
+    ),
+    "a negative reservation": (
+        _set("review_started", "worst_usd", -1),
+        "worst_usd is the number -1; expected a number, 0 or more",
+    ),
+    "a round that was never held": (
+        _set("answer_done", "round", 7),
+        "belongs to round 7 of 1" + DAMAGED,
+    ),
+    "a round before the first": (
+        _set("answer_done", "round", -1),
+        "round is the number -1; expected a whole number, 1 or more",
+    ),
+    "an empty answer": (
+        _set("answer_done", "text", ""),
+        "text is the text ''; expected text that is not blank",
+    ),
+    "a grade that is none": (
+        _set("ballot_cast", "ballot.grades.bob", "zzz"),
+        "contains a ballot on which the grade of bob is no grade" + DAMAGED,
+    ),
+    "an infinite grade": (
+        _set("ballot_cast", "ballot.grades.bob", float("inf")),
+        "is the number inf; expected a finite number",
+    ),
+}
+
+
+@pytest.mark.parametrize(("edit", "problem"), EDITS.values(), ids=EDITS)
+def test_a_file_that_was_edited_is_refused(witan, tmp_path, edit, problem):
+    """What no council records is named as the file is read; nothing is shown, stored or called."""
+    file = tmp_path / "told.json"
+    witan("ask", "Is it so?", *write_council(tmp_path), "--no-history", "--save", file)
+    record = json.loads(file.read_text(encoding="utf-8"))
+    edit(record)
+    file.write_text(json.dumps(record), encoding="utf-8")
+
+    for command in (["show", file], ["import", file], ["resume", file, "--no-history", "--trust"]):
+        said = witan(*command)
+        assert problem in " ".join((said.out + said.err).split())
+        assert said.status != 0
+        assert "Traceback" not in said.err
+    assert listed(witan) == []
+
+
+def test_a_damaged_session_of_a_history_is_named(witan, place, tmp_path):
+    """A session that an earlier version imported damaged is refused when it is read."""
+    file = tmp_path / "told.json"
+    witan("ask", "Is it so?", *write_council(tmp_path), "--no-history", "--save", file)
+    record = json.loads(file.read_text(encoding="utf-8"))
+    _set("synthesis_done", "labels", {"A": "cedr"})(record)
+    keep(place, [event_from_json(json.dumps(event)) for event in record["events"]])
+
+    said = witan("show", "last")
+
+    assert (said.status, said.out) == (2, "")
+    assert "refers to the unknown seat cedr in the session" in " ".join(said.err.split())
+    assert "Traceback" not in said.err

@@ -732,6 +732,13 @@ class TestRefusals:
         assert said.status == 2
         assert words in " ".join(said.err.split())
 
+    def test_its_help_names_files_and_exit_statuses(self, witan):
+        """And what interrupts it."""
+        said = " ".join(witan("batch", "--help").out.split())
+
+        assert "FILE is JSON Lines, a JSON list, CSV or Parquet" in said
+        assert "130 interrupted by Ctrl-C, SIGTERM or a closed terminal." in said
+
     def test_a_file_that_is_no_history_gets_no_advice_of_other_commands(
         self, witan, tmp_path, texts, jury
     ):

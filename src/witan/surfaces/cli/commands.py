@@ -73,7 +73,7 @@ def command(name: str, *examples: str, notes: str = "") -> Callable[[Any], click
     examples
         Calls of it, without ``witan``.
     notes
-        What only the command of an operation has: its files, its exit statuses.
+        What no description of an operation has: files, exit statuses.
     """
 
     def make(function: Any) -> click.Command:
@@ -81,6 +81,8 @@ def command(name: str, *examples: str, notes: str = "") -> Callable[[Any], click
         epilog = "".join(["\b\nExamples:", *(f"\n  {line}" for line in lines)])
         new_command = click.command(name, cls=_Command, epilog=epilog)(function)
         new_command.notes = notes
+        if notes and name not in CATALOGUE:
+            new_command.help = f"{new_command.help}\n\n{notes}"
         return new_command
 
     return make

@@ -190,7 +190,7 @@ class TestWholeSessions:
             history.add([SessionImport("s1", session_record=Session.of(told("s1")))], "f", digest)
 
         other = Session.of(told("s1", taste="other"))
-        with pytest.raises(HistoryError, match="other ballots"):
+        with pytest.raises(HistoryError, match="another record"):
             history.add([SessionImport("s1", session_record=other)], "f", "d3")
         assert history.session("s1") == Session.of(told("s1"))
 

@@ -2,10 +2,11 @@
 
 import json
 import os
+import re
 
 import pytest
 
-from recorded import HANGS, interrupted, keep, listed, place_of_its_own
+from recorded import HANGS, interrupted, keep, listed, place_of_its_own, under_way
 from scripts import write_council
 from sessions import Story
 from witan.deliberation.record import session_from_json, session_to_json
@@ -186,3 +187,100 @@ def test_a_damaged_sheet_is_named(witan, place, tmp_path):
         assert "Traceback" not in said.err
     assert [line["status"] for line in listed(witan)] == ["interrupted"]
     assert file.read_text(encoding="utf-8") == damaged
+
+
+class TestOldFile:
+    """A file is compared with the history before anybody is asked."""
+
+    @pytest.fixture
+    def told(self, witan, tmp_path):
+        """The record of a complete session; from now on nobody replies."""
+        witan("ask", "Is it so?", *write_council(tmp_path), "--no-history", "--save", "whole.json")
+        hangs = dict.fromkeys(("answer", "review", "synthesis"), HANGS)
+        write_council(tmp_path, ada=hangs, bob=hangs, cyd=hangs, chair=hangs)
+        return json.loads((tmp_path / "whole.json").read_text(encoding="utf-8"))
+
+    def test_more_events_of_the_history_are_taken_from_it(self, witan, told, place, tmp_path):
+        """With the ballots of the history, a file from before them needs the chairman alone."""
+        (tmp_path / "old.json").write_text(cut(told, "review_started"), encoding="utf-8")
+        keep(place, session_from_json(cut(told, "synthesis_started")).events)
+        write_council(tmp_path, **{n: {"answer": HANGS, "review": HANGS} for n in ("ada", "bob")})
+
+        said = witan("resume", "old.json")
+
+        assert (said.status, said.out) == (0, "All told: so.\n")
+        assert "more events of this session than old.json; resuming it from there" in said.err
+        assert witan("show", "old.json", "--json").out == witan("show", "last", "--json").out
+
+    def test_one_that_has_ended_in_the_history_is_refused(self, witan, told, place, tmp_path):
+        """The command that shows it works, and the file can still be resumed alone."""
+        (tmp_path / "old.json").write_text(cut(told, "synthesis_started"), encoding="utf-8")
+        keep(place, session_from_json(json.dumps(told)).events)
+
+        said = witan("resume", "old.json")
+
+        words = " ".join(said.err.split())
+        assert (said.status, said.out) == (2, "")
+        assert f"the session {told['session']} has ended since old.json was written" in words
+        show, alone = commands(words)
+        assert witan(*show).status == 0
+        write_council(tmp_path)
+        assert witan(*alone).out == "All told: so.\n"
+
+    def test_one_that_differs_from_the_history_is_refused(self, witan, told, place, tmp_path):
+        """The first event that differs is named, and the command resumes the history's."""
+        keep(place, session_from_json(cut(told, "synthesis_started")).events)
+        other = json.loads(cut(told, "synthesis_started"))
+        event = next(each for each in other["events"] if each["event"] == "answer_done")
+        event["text"] = "No."
+        (tmp_path / "other.json").write_text(json.dumps(other), encoding="utf-8")
+
+        said = witan("resume", "other.json")
+
+        words = " ".join(said.err.split())
+        assert (said.status, said.out) == (2, "")
+        assert f"differ from event {event['seq']} on; two runs are never merged" in words
+        write_council(tmp_path)
+        for command in commands(words):
+            assert witan(*command).out == "All told: so.\n"
+
+    @pytest.mark.slow
+    def test_a_session_taken_over_is_left_in_a_file_that_can_be_shown(self, witan, tmp_path):
+        """The process that lost it suggests no import, which would fail."""
+        late = {"answer": [{"text": "Cyd says so.", "seconds": 10}]}
+        asking = ["ask", "Is it so?", *write_council(tmp_path, cyd=late)]
+        with under_way(*asking) as process:
+            write_council(tmp_path)
+            assert witan("resume", "last", "--take-over").out == "All told: so.\n"
+            _, err = process.communicate(timeout=60)
+
+        assert process.returncode == 6, err
+        assert "show it with" in err, err
+        [show] = re.findall(r"show it with: witan (.*)", err)
+        assert witan(*show.split()).status == 0
+        assert "import it with" not in err
+
+    def test_an_import_that_differs_from_the_history_suggests_no_prefix(
+        self, witan, told, place, tmp_path
+    ):
+        """A record keeps its name, so a prefix would not help."""
+        keep(place, session_from_json(json.dumps(told)).events)
+        told["events"][-1]["at"] = "2036-01-01T00:00:00Z"
+        (tmp_path / "other.json").write_text(json.dumps(told), encoding="utf-8")
+
+        said = witan("import", "other.json")
+
+        assert said.status == 2
+        assert "with another record" in said.err
+        assert "--prefix" not in said.err
+
+
+def cut(told: dict, kind: str) -> str:
+    """The record as it was before the first event of a kind."""
+    kinds = [event["event"] for event in told["events"]]
+    return json.dumps({**told, "events": told["events"][: kinds.index(kind)]})
+
+
+def commands(words: str) -> list[list[str]]:
+    """The arguments of each command in a message."""
+    return [words.split("witan ")[k].split(";")[0].split() for k in (-2, -1)]

@@ -16,7 +16,7 @@ from witan import Council, History, Session, ask
 from witan.deliberation import events as e
 from witan.deliberation.ports import SystemClock
 from witan.deliberation.record import session_from_json
-from witan.errors import HistoryError, InvalidParameter
+from witan.errors import HistoryConflict, HistoryError, InvalidParameter
 from witan.history.engines import SqliteDatabase
 
 QUESTION = "Is it so?"
@@ -138,6 +138,20 @@ class TestRecording:
 
         assert session.status == "complete"
         assert in_history(place) == [session]
+
+    def test_an_old_record_is_refused_before_any_call(self, members, place):
+        """What the history has beyond it, or differently, is not asked for again."""
+        whole = ask(QUESTION, members, history=place)
+        events = [event for event in whole.events if event.seq < whole.events[-1].seq // 2]
+        told: list[e.Event] = []
+
+        async def resume() -> None:
+            async with Council(members, history=place) as council:
+                await council.resume(Session.of(events), listener=told.append)
+
+        with pytest.raises(HistoryConflict, match="has ended in the history"):
+            anyio.run(resume)
+        assert told == []
 
     def test_the_configured_council_takes_one_too(self, members, place, tmp_path):
         """`from_config` and `ask` without members record likewise."""

@@ -623,14 +623,13 @@ def _compare(
             continue
         record = block[session].session_record
         if record is None or not complete_record(database, record, rows):
-            raise HistoryError(
-                source,
-                f"the session {session} is in the history {database.location} with other ballots; "
-                "nothing of the file was imported",
-                Remedy(
-                    "forget that session first", Way("import the file with ", {"prefix": "TEXT"})
-                ),
-            )
+            other = "another record"
+            ways: list[Way | str] = ["forget that session first"]
+            if record is None:  # a record keeps its name, whatever the prefix
+                other = "other ballots"
+                ways.append(Way("import the file with ", {"prefix": "TEXT"}))
+            problem = f"the session {session} is in the history {database.location} with {other}; "
+            raise HistoryError(source, f"{problem}nothing of the file was imported", Remedy(*ways))
         continued.append(record)
     rows.write(database)
     return [one for session, one in block.items() if session not in stored_sessions], continued

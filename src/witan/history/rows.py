@@ -27,7 +27,14 @@ from witan.core.session_ballots import (
     SessionEntry,
     StandingEntry,
 )
-from witan.errors import HistoryError, InvalidParameter, Remedy, SessionFileError, Way
+from witan.errors import (
+    HistoryConflict,
+    HistoryError,
+    InvalidParameter,
+    Remedy,
+    SessionFileError,
+    Way,
+)
 from witan.history.database import Database, blocks
 from witan.history.schema import MICROSECONDS_A_DAY, bucket_of, code_of
 
@@ -605,7 +612,8 @@ def admit_events(database: Database, batch: EventBatch) -> "tuple[Event, ...] | 
         return batch.events
     holder = lock_session(database, batch.session)
     if holder is None:
-        return _refusal(database, batch, "was deleted", "ask the question again")
+        problem = f"the session {batch.session} was deleted"
+        return HistoryError(database.location, problem, "ask the question again")
     if batch.is_continued and holder == batch.holder:
         return batch.events  # nobody else may have added any
     new = _new_events(database, batch)
@@ -674,8 +682,8 @@ def _is_same(event: "Event", body: str | None) -> bool:
     return body is not None and (event_to_json(event) == body or event_from_json(body) == event)
 
 
-def _refusal(database: Database, batch: EventBatch, problem: str, remedy: str) -> HistoryError:
-    return HistoryError(database.location, f"the session {batch.session} {problem}", remedy)
+def _refusal(database: Database, batch: EventBatch, problem: str, remedy: str) -> HistoryConflict:
+    return HistoryConflict(database.location, f"the session {batch.session} {problem}", remedy)
 
 
 def _bodies(database: Database, session: str) -> list[tuple[int, str]]:

@@ -370,7 +370,7 @@ class Writer:
         is_done = signal.wait(wait)
         while not is_done:
             if (error := self._block_error) is not None:
-                raise HistoryError(error.location, error.problem, error.remedy) from error.__cause__
+                raise type(error)(error.location, error.problem, error.remedy) from error.__cause__
             is_done = signal.wait(LOCK_CHECK_SECONDS)
 
     def dismiss(self, recorder: EventRecorder, error: HistoryError) -> None:

@@ -25,9 +25,10 @@ from witan.deliberation.events import (
     SynthesisStarted,
 )
 from witan.deliberation.plan import TYPICAL, Lengths
+from witan.deliberation.record import event_to_json
 from witan.deliberation.recorder import GATHER_SECONDS, UNSEEN_GATHER_SECONDS, CallGuard
 from witan.deliberation.session import Session
-from witan.errors import HistoryError, UnknownName, WitanError
+from witan.errors import HistoryConflict, HistoryError, UnknownName, WitanError
 from witan.files.session_files import write_session
 from witan.history.database import LockWait
 from witan.service.history_access import forget_expired, history_exists, rescue_session
@@ -114,6 +115,32 @@ class ResumedSession:
         return isinstance(event, AnswerDone | BallotCast | SynthesisDone) and not by_nobody
 
 
+def first_difference(one: Session, other: Session) -> int | None:
+    """Return the number of the first event that two records tell differently.
+
+    None if one of them is the beginning of the other.
+    """
+    for event, other_event in zip(one.events, other.events, strict=False):
+        # An event read from a file may lack fields, or have rounded numbers.
+        if event != other_event and event_to_json(event) != event_to_json(other_event):
+            return event.seq
+    return None
+
+
+def _require_continuation(location: str, stored: Session, session: Session) -> None:
+    """Refuse to resume a session that has gone on in the history."""
+    if stored.status != "interrupted":
+        problem = "has ended in the history"
+    elif first_difference(stored, session) is not None:
+        problem = "has continued differently in the history; two runs are never merged"
+    elif len(stored.events) > len(session.events):
+        problem = "has more events in the history"
+    else:
+        return
+    remedy = "go on from the history's record of it"
+    raise HistoryConflict(location, f"the session {session.id} {problem}", remedy)
+
+
 def _is_further(before: Session, after: Session) -> bool:
     """Check for more answers, ballots or a final answer than before."""
     had, has = (
@@ -172,6 +199,8 @@ class SessionRecorder:
     ----------
     problem
         Why the history did not store the last session; None if it did.
+    is_conflict
+        Whether the history has other events of that session, so cannot take these later either.
     rescue_result
         The file that has that session, or why none could be written.
     teaches
@@ -203,6 +232,7 @@ class SessionRecorder:
         self._has_waited = False
         self.teaches = history is not None
         self.problem: str | None = None
+        self.is_conflict = False
         self.rescue_result: Path | WitanError | OSError | None = None
         self.left_open: Session | None = None
 
@@ -311,12 +341,19 @@ class SessionRecorder:
             self._open_recordings[opening.session] = recording
 
     async def claim(self, session: Session) -> None:
-        """Take over the stored record of an interrupted session."""
+        """Take over the stored record of an interrupted session.
+
+        Raises
+        ------
+        HistoryConflict
+            If the stored record has ended, has more events, or differs.
+        """
         begun = session.id in self._open_recordings
-        self._resumed_sessions[session.id] = ResumedSession(session, n_recorded=int(begun))
         if self._history is not None and not begun:
             with suppress(UnknownName):
-                await anyio.to_thread.run_sync(self._history.claim, session.id)
+                stored = await anyio.to_thread.run_sync(self._history.claim, session.id)
+                _require_continuation(self._history.database.location, stored, session)
+        self._resumed_sessions[session.id] = ResumedSession(session, n_recorded=int(begun))
 
     async def settle(self, session: Session) -> Session:
         """Wait until a session is durable, or write it to a file.
@@ -333,7 +370,7 @@ class SessionRecorder:
             if self._file_guard is not None:
                 self._file_guard.check()
         except HistoryError as error:
-            self.problem = clean(str(error))
+            self.problem, self.is_conflict = clean(str(error)), isinstance(error, HistoryConflict)
             try:
                 self.rescue_result = await anyio.to_thread.run_sync(self.write, session)
             except (WitanError, OSError) as failure:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from witan.errors import SessionFileError, UnknownName, WitanError
+from witan.errors import HistoryConflict, SessionFileError, WitanError
 from witan.service.catalogue import find_operation
 from witan.service.operations.ask import (
     JudgeRequest,
@@ -20,6 +20,7 @@ from witan.service.operations.ask import (
     ResumeRequest,
     RetryRequest,
 )
+from witan.service.text import count_noun
 from witan.surfaces.cli.arms import (
     arms_options,
     batch_of_one,
@@ -534,7 +535,8 @@ def refuse_untrusted(seats: "Iterable[Seat]") -> None:
     "resume session.json",
     notes=f"""An ID is the name of a session in the history, or a beginning of it that no other
 has; `last` is the latest. The record of a FILE is written back to it unless --save names another.
-One that was not interrupted is shown as it is. {STATUSES}""",
+If the history has more of it, it is resumed from there; if it has ended there, or differs, nobody
+is asked. One that was not interrupted is shown as it is. {STATUSES}""",
 )
 @click.argument("session", metavar="ID|FILE")
 @section("Session", config_option)
@@ -563,18 +565,11 @@ def resume_command(**options: Any) -> int:
         return place
 
     def prepare(live: "LiveSession") -> "SessionStart | Session":
-        record, trusted = _find_session(request, file, live.place)
+        record, trusted = _find_session(request, file, live, options)
         if record.status != "interrupted":
             return record
         if not (options["trust"] or trusted):
             refuse_untrusted(record.opening.callable_seats)
-        if (
-            file is not None
-            and live.place is not None
-            and _is_closed(live.place.history, record.id)
-        ):
-            live.say("the history already has this session; further events go to the file only")
-            live.leave_history()
         councils = live.councils(config)
         councils.council_of(record, max_cost_usd=request.max_cost_usd, max_calls=request.max_calls)
         request_for_record = replace(request, session=record.id)
@@ -603,23 +598,44 @@ def _clear_away(file: Path | None, config: Path | None, options: Mapping[str, An
 
 
 def _find_session(
-    request: ResumeRequest, file: Path | None, place: "RecordingPlace | None"
+    request: ResumeRequest, file: Path | None, live: "LiveSession", options: Mapping[str, Any]
 ) -> "tuple[Session, bool]":
-    """Find a session; check that the user's configuration seated it."""
-    from witan.surfaces.cli.stored_sessions import has_asked, whole_name
+    """Find a session; check that the user's configuration seated it.
 
+    What the history has beyond a file is resumed from the history.
+    """
+    from witan.surfaces.cli.stored_sessions import whole_name
+
+    place, record = live.place, None
     if file is not None:
         from witan.files.session_files import read_session
 
         if place is not None and not file.exists():
             _suggest_interrupted(file, place.history)
         record = read_session(file)
-        return record, place is not None and place.is_own and has_asked(place.history, record)
-    assert place is not None  # noqa: S101 - refused before
-    name = whole_name(place.history, request.session, or_file=True)
+        if (
+            place is None
+            or record.status != "interrupted"
+            or not place.history.has_record(record.id)
+        ):
+            return record, False
+        name = record.id
+        _check_file(record, file, place, options)
+    else:
+        assert place is not None  # noqa: S101 - refused before
+        name = whole_name(place.history, request.session, or_file=True)
     own = place.is_own and not place.history.summary(name).imported
     # Whoever is at it is said before anybody is seated.
-    return place.history.claim(name, force=request.take_over), own
+    stored = place.history.claim(name, force=request.take_over)
+    if record is None:
+        return stored, own
+    n_more = len(stored.events) - len(record.events)
+    if n_more < 0:
+        return record, own  # its opening, with the seats, is that of the history
+    if n_more:
+        more = count_noun(n_more, "more event")
+        live.say(f"the history has {more} of this session than {file}; resuming it from there")
+    return stored, own
 
 
 def _suggest_interrupted(file: Path, history: "History") -> None:
@@ -629,12 +645,30 @@ def _suggest_interrupted(file: Path, history: "History") -> None:
         raise SessionFileError(str(file), f"{problem}: try witan resume {latest.session}")
 
 
-def _is_closed(history: "History", session: str) -> bool:
-    """Check that the history has all of the session of a file."""
-    try:
-        return history.has_record(session) and history.session(session).status != "interrupted"
-    except UnknownName:
-        return False
+def _check_file(
+    record: "Session", file: Path, place: "RecordingPlace", options: Mapping[str, Any]
+) -> None:
+    """Refuse a file whose session has ended or differs in the history."""
+    from witan.service.session_recording import first_difference
+
+    stored, name = place.history.session(record.id), shlex.quote(record.id)
+    seq, verb = first_difference(record, stored), "resume"
+    if stored.status != "interrupted":
+        verb = "show"
+        problem = f"has ended since {file} was written"
+    elif seq is not None:
+        if not options["trust"]:  # its seats may be others than the history's
+            refuse_untrusted(record.opening.callable_seats)
+        problem = f"and {file} differ from event {seq} on; two runs are never merged"
+    else:
+        return
+    trust = " --trust" if options["trust"] else ""
+    remedy = (
+        f"{verb} what the history has: witan {verb} {name}{place.option}; or resume the file alone:"
+        f" witan resume {shlex.quote(str(file))} --no-history{trust}"
+    )
+    location = place.history.database.location
+    raise HistoryConflict(location, f"the session {record.id} {problem}", remedy)
 
 
 @command("demo", "demo", "demo --degraded", "witan demo --save demo.json && witan show demo.json")

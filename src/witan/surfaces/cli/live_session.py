@@ -63,7 +63,8 @@ class LiveSession:
         say: "Say",
     ) -> None:
         self.output, self.panel, self.place, self.say = output, panel, place, say
-        self.recorder = self._make_recorder()
+        history = None if place is None else place.history
+        self.recorder = SessionRecorder(history, file=output.save, say=self._wait)
         self.board = Board()
         self.voice = _Voice(output, panel)
         self.session: Session | None = None
@@ -71,15 +72,6 @@ class LiveSession:
         self._failure: Exception | None = None
         self._scope: anyio.CancelScope | None = None
         self._plays_script = False
-
-    def _make_recorder(self) -> SessionRecorder:
-        history = None if self.place is None else self.place.history
-        return SessionRecorder(history, file=self.output.save, say=self._wait)
-
-    def leave_history(self) -> None:
-        """Record the session in its file alone."""
-        self.place = None
-        self.recorder = self._make_recorder()
 
     def councils(
         self,
@@ -276,7 +268,10 @@ class LiveSession:
         rescued = self.recorder.rescue_result
         if not isinstance(rescued, Path):
             return f"{unkept}; nor could its record be written: {clean(str(rescued))}"
-        again = f"witan import {shlex.quote(str(rescued))}{self._history_option}"
+        name = shlex.quote(str(rescued))
+        if self.recorder.is_conflict:  # an import would be refused for the same reason
+            return f"{unkept}; its record is {rescued}; show it with: witan show {name}"
+        again = f"witan import {name}{self._history_option}"
         return f"{unkept}; its record is {rescued}; import it with: {again}"
 
     def _leave_open(self, session: Session, start: "SessionStart") -> None:

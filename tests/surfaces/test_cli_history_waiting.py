@@ -64,6 +64,27 @@ def test_no_question_is_asked_while_the_history_is_locked(witan, tmp_path, place
     assert said.out == ""
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("locked_history")
+@pytest.mark.parametrize("command", ["import", "forget"])
+def test_every_command_that_writes_waits_ten_seconds_and_says_so(witan, tmp_path, place, command):
+    """As a question does; then it ends, and nothing has changed."""
+    ballots = tmp_path / "votes.jsonl"
+    ballots.write_text(
+        json.dumps({"session": "q1", "reviewer": "r1", "ranking": ["a", "b"]}), encoding="utf-8"
+    )
+    arguments = {"import": [ballots], "forget": ["s1", "--yes"]}
+    began = time.monotonic()
+
+    said = witan(command, *arguments[command])
+
+    assert time.monotonic() - began < 19
+    assert said.status == 2
+    assert f"another process has locked {place}: waiting 8 s for it" in said.err
+    assert "waited 10 s" in said.err
+    assert [line["session"] for line in witan("sessions", "--json").json["sessions"]] == ["s1"]
+
+
 @pytest.mark.usefixtures("locked_history")
 def test_readers_do_not_wait(witan):
     """Despite the write lock, which nobody releases."""

@@ -89,6 +89,9 @@ class Database(ABC):
     read_only = False
     """True if it is open for reading only."""
 
+    on_wait: Callable[[str], None] | None = None
+    """Called with a sentence when a transaction of a file waits for another process."""
+
     def __init__(self, location: str) -> None:
         self.location = location
         self._lock = RLock()
@@ -390,8 +393,8 @@ def is_lock_refusal(error: BaseException) -> bool:
     return code.startswith("SQLITE_BUSY") or "is locked" in str(error)
 
 
-OPENING_SECONDS = 10.0
-"""Longest total wait of one opening."""
+LOCK_SECONDS = 10.0
+"""Longest wait for other processes, of one opening or one transaction."""
 
 QUIET_SECONDS = 2.0
 """A shorter wait is not reported."""
@@ -407,9 +410,9 @@ class LockWait:
     """
 
     def __init__(
-        self, on_wait: Callable[[str], None] | None = None, seconds: float = OPENING_SECONDS
+        self, on_wait: Callable[[str], None] | None = None, seconds: float = LOCK_SECONDS
     ) -> None:
-        self._on_wait = on_wait
+        self.on_wait = on_wait
         self._seconds = seconds
         self._remaining = seconds
 
@@ -438,13 +441,13 @@ class LockWait:
             if not is_transient(error):
                 raise
             is_connection_lost = is_lost(error)
-        if self._on_wait is not None and self._remaining > 0:
+        if self.on_wait is not None and self._remaining > 0:
             problem_text = (
                 f"the connection to {location} is lost"
                 if is_connection_lost
                 else f"another process has locked {location}"
             )
-            self._on_wait(f"{problem_text}: waiting {self._remaining:.0f} s for it")
+            self.on_wait(f"{problem_text}: waiting {self._remaining:.0f} s for it")
         try:
             return self._time(attempt, self._remaining)
         except HistoryError as error:

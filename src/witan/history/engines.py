@@ -26,7 +26,9 @@ from urllib.parse import unquote, urlsplit
 
 from witan.errors import HistoryError, MissingExtra
 from witan.history.database import (
+    LOCK_SECONDS,
     NO_PARAMS,
+    QUIET_SECONDS,
     Database,
     Params,
     is_lock_refusal,
@@ -94,9 +96,6 @@ def list_rows(*lists: str) -> str:
     return f"[[{'],['.join(map(','.join, rows))}]]"
 
 
-BUSY_SECONDS = 60.0
-"""Lock timeout of a statement in seconds; an import may hold the lock that long."""
-
 _WAL_IS_SAFE = (3, 51, 3)
 
 _MIN_VERSION = (3, 35, 0)
@@ -158,7 +157,7 @@ class SqliteDatabase(Database):
     dialect = "sqlite"
 
     def __init__(
-        self, path: Path, location: str, *, busy_seconds: float = BUSY_SECONDS, mode: str = "rw"
+        self, path: Path, location: str, *, busy_seconds: float = LOCK_SECONDS, mode: str = "rw"
     ) -> None:
         super().__init__(location)
         self.path = path
@@ -216,7 +215,7 @@ class SqliteDatabase(Database):
 
     def restore_busy_timeout(self) -> None:
         """Restore the lock timeout of statements."""
-        self._busy_seconds = self._wait_seconds = BUSY_SECONDS
+        self._busy_seconds = self._wait_seconds = LOCK_SECONDS
 
     def truncate_log(self, wait: float) -> bool:
         """Remove deleted rows from the log; false if a reader blocked it."""
@@ -266,10 +265,21 @@ class SqliteDatabase(Database):
         if self._damage is not None:
             raise self._damage
         self._wait_seconds = self._busy_seconds if wait is None else wait
-        deadline = time.monotonic() + self._wait_seconds
+        start = time.monotonic()
+        on_wait = self.on_wait if wait is None else None  # who sets a limit reports it, too
         try:
             self._set_timeout(0.0)
-            while not self._try_begin() and time.monotonic() < deadline:
+            while not self._try_begin():
+                waited = time.monotonic() - start
+                if waited >= self._wait_seconds:
+                    break
+                if on_wait is not None and waited >= QUIET_SECONDS:
+                    remaining = self._wait_seconds - waited
+                    on_wait(
+                        f"another process has locked {self.location}:"
+                        f" waiting {remaining:.0f} s for it"
+                    )
+                    on_wait = None
                 time.sleep(_PAUSE_SECONDS)
             if not self._connection.in_transaction:
                 self._connection.execute("BEGIN IMMEDIATE")

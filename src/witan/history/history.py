@@ -251,7 +251,8 @@ class History:
         reading
             Read only: the history must exist, and may be write-protected.
         lock_wait
-            Limit of the wait for other processes; by default ten seconds, without a message.
+            Limit of the wait for other processes; by default ten seconds, without a message. Later
+            transactions of a file wait as long as by default, with the message of this one.
 
         Raises
         ------
@@ -265,7 +266,9 @@ class History:
         """
         clock = SystemClock() if clock is None else clock
         lock_wait = LockWait() if lock_wait is None else lock_wait
-        return cls(open_database(url, clock, lock_wait, reading=reading), clock)
+        database = open_database(url, clock, lock_wait, reading=reading)
+        database.on_wait = lock_wait.on_wait
+        return cls(database, clock)
 
     def __enter__(self) -> Self:
         return self

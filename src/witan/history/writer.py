@@ -31,7 +31,7 @@ from witan.deliberation.session import Session
 from witan.errors import HistoryError, WitanError
 from witan.history.counting import SessionRows, count_sessions, count_waiting_votes
 from witan.history.database import (
-    OPENING_SECONDS,
+    LOCK_SECONDS,
     Database,
     LockWait,
     blocks,
@@ -379,10 +379,10 @@ class Writer:
         self._enqueue_signal(dismissal.complete, dismissal).wait()
 
     def close(self) -> None:
-        """Process the queue and end the thread, within `OPENING_SECONDS`."""
+        """Process the queue and end the thread, within `LOCK_SECONDS`."""
         with self._starting:
             if not self._is_closing and self._thread is not None:
-                self._closed_by = time.monotonic() + OPENING_SECONDS
+                self._closed_by = time.monotonic() + LOCK_SECONDS
                 self._queue.put(self._end)
             self._is_closing = True
             for holder in [*self._holders]:

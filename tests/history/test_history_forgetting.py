@@ -154,7 +154,7 @@ class TestSeveral:
             assert "other processes" in forgotten.note
             assert history.find() == []
             assert took < 40
-            assert history.database.rows("PRAGMA busy_timeout") == [(60_000,)]
+            assert history.database.rows("PRAGMA busy_timeout") == [(10_000,)]
 
 
 class TestRetention:

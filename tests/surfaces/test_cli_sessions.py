@@ -223,7 +223,7 @@ class TestResume:
         """While all seats are down the record only notes the attempt; later it is completed."""
         monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
         path = tmp_path / "cut.json"
-        witan("ask", "Is it so?", "--save", path, *write_council(tmp_path))
+        witan("ask", "Is it so?", "--no-history", "--save", path, *write_council(tmp_path))
         whole = session_from_json(path.read_text(encoding="utf-8"))
         kinds = [event.kind for event in whole.events]
         cut = Session.of(whole.events[: len(kinds) - kinds[::-1].index(until)])
@@ -256,7 +256,8 @@ class TestResume:
         monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
         monkeypatch.chdir(tmp_path)
         path = tmp_path / "cut.json"
-        witan("ask", "Is it so?", "--rule", "schulze", "--save", path, *write_council(tmp_path))
+        council_options = write_council(tmp_path)
+        witan("ask", "So?", "--rule", "schulze", "--no-history", "--save", path, *council_options)
         whole = session_from_json(path.read_text(encoding="utf-8"))
         path.write_text(session_to_json(Session.of(whole.events[:6])), encoding="utf-8")
         (tmp_path / "witan.toml").write_text('quorum = 9\nrule = "borda"\nmode = "best"')

@@ -364,6 +364,34 @@ def test_two_at_once_do_not_write_one_file(witan, tmp_path, place, server):
     assert "(witan resume --take-over)" in results[0]["error"]
 
 
+def test_a_row_that_is_taken_over_while_it_calls_ends_the_batch(tmp_path, place, server):
+    """What it has spent can no longer be stored, so no more is spent."""
+    hold = f"{server.removesuffix('/v1')}/hold"
+    httpx.get(f"{hold}/0")
+    rows = write_rows(tmp_path / "rows.jsonl", [{"text": "Design 1, of worth 8."}])
+    jury = [part for n in range(2) for part in ("--jury", f"m{n}={server}#model-{n}")]
+    arguments = ["batch", rows, *jury, "--history", place, "--max-calls", 9]
+    command = [sys.executable, "-m", "witan", *map(str, arguments)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as batch:  # noqa: S603
+        try:
+            deadline = time.monotonic() + 60
+            kinds: list[str] = []
+            while kinds.count("review_started") < 2:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+                with suppress(WitanError), History.open(place, reading=True) as history:
+                    kinds = [event.kind for one in history.sessions() for event in one.events]
+            with History.open(place) as history:
+                [found] = history.find()
+                history.claim(found.session, force=True)
+        finally:
+            httpx.get(f"{hold}/inf")
+        errors = batch.communicate(timeout=60)[1]
+
+    assert batch.returncode == 2
+    assert "was resumed by another process" in errors
+
+
 def test_a_terminal_of_80_columns_shows_rate_cost_and_end(tmp_path, place):
     """The bar and words give way to them, and nothing is cut off."""
     seats = []

@@ -287,6 +287,7 @@ class Batch:
         self.spendings: dict[str, Spending] = {}
         """What each session begun so far cost, by its name."""
         self._results: list[RowResult] = []
+        self._called_names: set[str] = set()
         self._n_earlier = self._n_unaffordable = self._n_running = 0
         self._slots = anyio.Semaphore(options.concurrency, fast_acquire=True)
         self._lessons = lessons
@@ -481,8 +482,10 @@ class Batch:
             self.spendings[name] = Spending.of(session)
             return result_of(task, session)
         except HistoryConflict as error:
-            spent = before  # it calls nobody
-            return self._fail(task, name, error)
+            if name in self._called_names:  # another process took it over
+                raise
+            spent = before
+            return await self._result_elsewhere(task, name, error)
         except HistoryError:
             raise
         except WitanError as error:
@@ -493,6 +496,15 @@ class Batch:
         finally:
             with anyio.CancelScope(shield=True):
                 await self._allowance.settle(name, spent)
+
+    async def _result_elsewhere(
+        self, task: BatchRow, name: str, error: HistoryConflict
+    ) -> RowResult:
+        """Return the result by another process, or why there is none yet."""
+        stored = await anyio.to_thread.run_sync(self._find, name)
+        if stored is not None and stored.status != "interrupted":
+            return result_of(task, stored)
+        return self._fail(task, name, error)
 
     def _fail(self, task: BatchRow, name: str, error: WitanError) -> RowResult:
         words = self.options.write_error(error)
@@ -533,7 +545,7 @@ class Batch:
         if self.options.max_calls is not None:
             made = 0 if stored is None else stored.cost.calls
             max_calls = int(calls if own is None else min(calls, max(0, own - made)))
-        base = self.council.procedure
+        base, slot = self.council.procedure, self._slot(opening.session)
         ceiling = least_known((base.limits.max_cost_usd, worst))
         if stored is None:
             if ceiling is not None:
@@ -547,13 +559,14 @@ class Batch:
                     raise
         elif worst is not None:
             async with self._record(with_ceiling(base, ceiling)) as limited:
-                return await limited.resume(stored, slot=self._slot(), max_calls=max_calls)
-        return await council.resume(stored, slot=self._slot(), max_calls=max_calls)
+                return await limited.resume(stored, slot=slot, max_calls=max_calls)
+        return await council.resume(stored, slot=slot, max_calls=max_calls)
 
     @asynccontextmanager
-    async def _slot(self) -> AsyncGenerator[None, None]:
+    async def _slot(self, name: str) -> AsyncGenerator[None, None]:
         """Hold the slot of a session that calls models."""
         async with self._slots:
+            self._called_names.add(name)
             self._n_running += 1
             try:
                 yield

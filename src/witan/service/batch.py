@@ -287,7 +287,6 @@ class Batch:
         self.spendings: dict[str, Spending] = {}
         """What each session begun so far cost, by its name."""
         self._results: list[RowResult] = []
-        self._called_names: set[str] = set()
         self._n_earlier = self._n_unaffordable = self._n_running = 0
         self._slots = anyio.Semaphore(options.concurrency, fast_acquire=True)
         self._lessons = lessons
@@ -482,9 +481,7 @@ class Batch:
             self.spendings[name] = Spending.of(session)
             return result_of(task, session)
         except HistoryConflict as error:
-            if name in self._called_names:  # another process took it over
-                raise
-            spent = before
+            spent = before  # it calls nobody
             return await self._result_elsewhere(task, name, error)
         except HistoryError:
             raise
@@ -545,7 +542,7 @@ class Batch:
         if self.options.max_calls is not None:
             made = 0 if stored is None else stored.cost.calls
             max_calls = int(calls if own is None else min(calls, max(0, own - made)))
-        base, slot = self.council.procedure, self._slot(opening.session)
+        base, slot = self.council.procedure, self._slot()
         ceiling = least_known((base.limits.max_cost_usd, worst))
         if stored is None:
             if ceiling is not None:
@@ -563,10 +560,9 @@ class Batch:
         return await council.resume(stored, slot=slot, max_calls=max_calls)
 
     @asynccontextmanager
-    async def _slot(self, name: str) -> AsyncGenerator[None, None]:
+    async def _slot(self) -> AsyncGenerator[None, None]:
         """Hold the slot of a session that calls models."""
         async with self._slots:
-            self._called_names.add(name)
             self._n_running += 1
             try:
                 yield

@@ -277,6 +277,7 @@ def states_of_forms(page):
         page.locator("#ballots").fill(OF_SESSIONS if path == "/estimate" else BALLOTS)
         page.get_by_role("button", name=button).click()
         page.get_by_text("Other ballots or settings").wait_for()
+        page.wait_for_load_state()  # a page is laid out while it arrives
         yield path
     page.goto("/judge")
     page.get_by_label("Text 1").fill("It is so.")

@@ -394,7 +394,7 @@ class Block:
         return self._votes[reads]
 
     def _has_rival(self, rivals: Rivals) -> list[list[bool]]:
-        """Whether each candidate has a rival, per session, by this meaning."""
+        """Return, per session, which candidates have a rival by this meaning."""
         if rivals not in self._rivals:
             self._rivals[rivals] = self._find_rivals(rivals)
         return self._rivals[rivals]

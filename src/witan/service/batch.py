@@ -104,7 +104,7 @@ class BatchReport(NotebookDisplay):
 
     @property
     def spending(self) -> Spending:
-        """What all sessions cost."""
+        """The cost of all sessions."""
         return Spending(self.cost_usd, self.known_usd, self.most_usd)
 
 
@@ -149,7 +149,7 @@ class BatchBill(NotebookDisplay):
 
     @property
     def spending(self) -> Spending:
-        """What the sessions begun before cost."""
+        """The cost of the sessions begun before."""
         return Spending(self.cost_usd, self.known_usd, self.most_usd)
 
     @property

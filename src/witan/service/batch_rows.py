@@ -152,7 +152,7 @@ class RowResult:
 
     @property
     def spending(self) -> Spending:
-        """What its sessions cost."""
+        """The cost of its sessions."""
         return Spending(self.cost_usd, self.known_usd, self.most_usd)
 
 

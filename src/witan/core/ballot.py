@@ -105,7 +105,7 @@ class Ballot:
         scale: object = self.scale
         plain = type(reviewer) is str and type(grades) is dict and type(weight) is float
         if plain and not self.groups and type(scale) is not str:
-            return  # as nearly every ballot is; there may be a million of them
+            return  # the usual case, perhaps a million times
         if not isinstance(reviewer, str):
             raise InvalidBallot(repr(reviewer), "names its reviewer by something but text")
         for group in self.groups:
@@ -527,7 +527,7 @@ def rank_of(candidate: str, rank: object) -> float:
 def _grades(value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise Unreadable("grades", f"is {kind_of(value)}; expected a map from candidate to grade")
-    if NUMBER_TYPES.issuperset(map(type, value.values())):  # as nearly all grades are
+    if NUMBER_TYPES.issuperset(map(type, value.values())):  # the usual case
         return dict(zip(_grade_names(tuple(value)), value.values(), strict=True))
     grades: dict[str, Any] = {}
     for candidate, grade in value.items():

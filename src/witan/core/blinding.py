@@ -43,7 +43,7 @@ def balanced_orders(hides: Sequence[Collection[int]], n_candidates: int, rng: Ra
         latin_square = _square(n_candidates)
         design = [latin_square[seat] for seat in seats]
     else:
-        is_reversed = False  # the dealt rows may differ in length, and end where they end
+        is_reversed = False  # dealt rows differ in length
         dealt = dict(
             zip(seats, _deal_rows([own[seat] for seat in seats], n_candidates), strict=True)
         )

@@ -314,7 +314,7 @@ def forever() -> None:
     """Go on in any case."""
 
 
-@dataclass(frozen=True)  # without slots: most of it is stored once it is read
+@dataclass(frozen=True)  # without slots: fields are cached on first use
 class BatchCount:
     """Sessions of one shape under one rule.
 
@@ -416,7 +416,7 @@ def count(
         check_wanted=check_wanted,
         known_fits=known_fits,
     )
-    if settings.rule != AUTO:  # some rules cannot count every recount, which is to be said here
+    if settings.rule != AUTO:  # raise here if the rule cannot count every recount
         _ = counted.flips
     return counted
 
@@ -438,7 +438,7 @@ def decider(
     """Return the recount's leaders under the same rule, parameters, tie-break and gate."""
     parameters = settings.parameters if settings.rule == rule.name else {}
 
-    # Quoted: the types would be built anew for every recount.
+    # Quoted: the types would be rebuilt for every recount.
     def decide(profile: Profile, origin: "NDArray[np.integer[Any]]") -> "NDArray[np.bool_]":
         check_wanted()
         scores = score(rule, profile, **parameters)
@@ -500,5 +500,5 @@ def _pool(profile: Profile) -> Profile:
     )
     if pooled.weights is None:
         return pooled
-    # Shorter sessions were filled up with rows that weigh nothing.
+    # Shorter sessions were padded with rows of weight 0.
     return pooled.keep_ballots(pooled.weights[:, 0] > 0)

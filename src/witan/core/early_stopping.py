@@ -278,7 +278,7 @@ def _worst_vote(race: _Race, one: _MissingBallot, rival: str) -> Vote:
     names = race.electorate.candidates
     sheet = [name for name in names if name != one.own_candidate]
     order = sorted(sheet, key=lambda name: (name == race.leader) - (name == rival))
-    if order == [race.leader]:  # its last place would be a first place
+    if order == [race.leader]:  # alone on its ballot, it cannot be last
         order = []
     place = {name: 2 * number for number, name in enumerate(order, 1)}
     grade = {name: LOWEST if name == race.leader else HIGHEST for name in sheet}
@@ -359,7 +359,7 @@ def _keeps_strongest_paths(race: _Race) -> bool:
     by_margins = race.settings.parameters.get("strength") == "margins"
     weakest = least if by_margins else pairs.wins
     strongest = most if by_margins else pairs.wins + pairs.possible_wins
-    # A link that may vanish has no strength; one that may arise has all it could have.
+    # A link that may vanish counts as 0; one that may arise counts at its strongest.
     there = _widest(np.where(least > pairs.dust, weakest, 0.0))[0, 1:]
     back = _widest(np.where(most > 0, strongest, 0.0))[1:, 0]
     return bool((there > back + pairs.dust).all())

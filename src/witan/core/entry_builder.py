@@ -638,7 +638,7 @@ class _Counting:
     def _agree(
         self, halves: Sequence[_Half], profile: Profile, fits: Sequence[Fitted] | None
     ) -> None:
-        if any(self.casts[half.number].outcome is None for half in halves):  # which says it too
+        if any(self.casts[half.number].outcome is None for half in halves):  # outcomes state it
             for half, concordance in zip(halves, _concordances(halves, profile), strict=True):
                 half.kendall_w = concordance
         several = [n for n, half in enumerate(halves) if len(half.electorate.reviewers) > 1]

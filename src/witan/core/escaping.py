@@ -38,7 +38,7 @@ def readable(text: str) -> str:
 
     Every character is judged alone, so a text may come in pieces.
     """
-    if text.isascii():  # deleting what shows takes a twentieth of the time of `isprintable`
+    if text.isascii():  # 20 times as fast as `isprintable`
         shows = not text.encode().translate(None, _SHOWN)
     else:
         shows = all(line.isprintable() for line in text.split("\n"))
@@ -88,7 +88,7 @@ _BLANK_CHARACTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0\U0001d159\U0001344
 
 def is_blank(text: str) -> bool:
     """True if a text shows nothing visible."""
-    if "!" <= text[:1] <= "~":  # as nearly always
+    if "!" <= text[:1] <= "~":  # the usual case
         return False
     return not text.strip() or all(map(_is_shapeless, text))
 

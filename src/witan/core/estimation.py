@@ -112,7 +112,7 @@ def sample_panel(
     share = passes.sum(axis=1) / np.maximum((passes + fails).sum(axis=1), 1)
     rates = (counts * share) @ of_system / np.maximum(texts, 1)
     rates = np.clip(rates, 0.05, 0.95)
-    # Probability of a pass: of texts that pass, and of those that fail.
+    # Probability of a pass, for texts that truly pass and for those that truly fail.
     of_good = np.full((len(counts), passes.shape[1]), 0.8)
     of_bad = 1 - of_good
     results: list[tuple[Floats, Floats, Floats]] = []
@@ -412,7 +412,7 @@ def estimate(
     """
     check_pass_mark(pass_mark)
     chosen = replace(settings or Settings(), rho=None, prior=None)
-    if not isinstance(ballots, BallotTable):  # whose ballots have no question
+    if not isinstance(ballots, BallotTable):  # a table has no questions
         ballots = list(ballots)
         questions = {**questions, **{b.session: b.question for b in ballots if b.question}}
     electorates, chosen = prepare(ballots, chosen)

@@ -221,7 +221,7 @@ class _Posterior:
         self.df = df + len(self.noise)
         log_weight = -0.5 * np.log(total).sum(axis=0)[:, np.newaxis]
         if is_ranked:
-            # Given λ, so much of the variance of places is noise.
+            # λ fixes the share of noise in the variance of places.
             shares = 1 / (1 + grid)[:, np.newaxis]
             squares = squares + CHANCE_DF * shares * chance
             log_weight = log_weight + 0.5 * CHANCE_DF * np.log(shares)
@@ -243,7 +243,7 @@ class _Posterior:
             some = slice(start, start + step)
             shrink = self.shrink[:, some]
             means = np.zeros((shrink.shape[1], *above.shape))
-            # Added up in order, as `_product` does, whichever others stand beside it.
+            # Added in order, as in `_product`, so a result does not depend on the batch.
             for weights, pull, row in zip(
                 self.directions.across.T, shrink, self.along, strict=True
             ):
@@ -305,7 +305,7 @@ class _Posterior:
             some = slice(start, start + step)
             counts = n_each[some].ravel()
 
-            # Quoted: the types would be built anew every time.
+            # Quoted: the types would be rebuilt every time.
             def spread_out(values: "Floats", counts: "NDArray[np.intp]" = counts) -> "Floats":
                 return values.T.ravel().repeat(counts).reshape(-1, n_points)
 
@@ -329,9 +329,9 @@ class _Posterior:
         shares = np.zeros(self.effects.shape)
         roots = np.stack([self._root(spread) for spread in self.spread.T])
         means = np.stack([_product(self.axes * shrink, self.along) for shrink in self.shrink.T])
-        # Draws are in units of what all candidates' draws are stretched by.
+        # Draws are in units of the factor common to all candidates.
         means = (means / np.sqrt(self.tau2)[:, np.newaxis]).astype(DRAWN)
-        # By candidate: the points under every λ, one after the other.
+        # Per candidate, the points under every λ in a row.
         stretched = (
             (roots @ points).swapaxes(0, 1).astype(DRAWN, order="C").reshape(len(points), -1)
         )
@@ -358,12 +358,12 @@ class _Posterior:
 
     def _equalise(self, shares: Floats, eligible: NDArray[np.bool_]) -> Floats:
         """Equalise exchangeable candidates' shares; a lattice is not perfectly symmetric."""
-        if not len(self.noise):  # nobody was compared with anybody
+        if not len(self.noise):  # no two candidates were compared
             return shares
         narrowest = np.sqrt(self.spread.min(axis=0) / self.shrink.max(axis=0) ** 2)
         scale = (narrowest[:, np.newaxis] * np.sqrt(self.tau2)).min(axis=0)
         near = (np.abs(self.effects[:, np.newaxis] - self.effects) <= ALIKE * scale).any(axis=2)
-        if near.sum() == len(shares):  # none but oneself: nothing is to be equalised
+        if near.sum() == len(shares):  # each is near itself alone: nothing to equalise
             return shares
         levelled = shares.copy()
         covariance = self.covariance if self.beyond is None else self.covariance + self.beyond
@@ -415,7 +415,7 @@ def _exchangeable(values: Floats) -> NDArray[np.bool_]:
     most = LEVEL * np.abs(values).max()
     pairs = np.empty((n, n), dtype=np.bool_)
     for i in range(n):
-        # A covariance is symmetric: one row holds all that the swap can change.
+        # A covariance is symmetric, so comparing one row is enough.
         swapped = values.copy()
         swapped[:, i], swapped[np.arange(n), np.arange(n)] = np.diagonal(values), values[:, i]
         pairs[i] = np.abs(values[i] - swapped).max(axis=1) <= most
@@ -462,7 +462,7 @@ def _normalise(shares: Floats) -> Floats:
 def _t_above(t: Floats, df: float) -> Floats:
     """Read P(T ≤ t) of Student's t from a table; NaN: NaN."""
     levels, slopes = _t_table(df)
-    # The place of 1e300 is 1 exactly, as that of the infinite.
+    # The place of 1e300 is exactly 1, like that of infinity.
     finite = np.minimum(np.maximum(t, -1e300), 1e300)
     place = finite / (1 + np.abs(finite))
     unknown = np.isnan(place)
@@ -554,7 +554,7 @@ class FittedSessions:
         return cells if self.places is None else cells[np.ix_(self.places, self.places)]
 
 
-@dataclass(frozen=True)  # without slots: beliefs are stored once they are read
+@dataclass(frozen=True)  # without slots: beliefs are cached on first use
 class Inference:
     """Effects, errors and probabilities of S sessions.
 

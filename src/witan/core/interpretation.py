@@ -331,7 +331,7 @@ def _read_block(members: Sequence[_PlainSession]) -> PlainBlock | None:
         ballots = chain.from_iterable(member.given_grades() for member in members)
         flat = chain.from_iterable(ballots)
         grades = np.fromiter(flat, np.float64, math.prod(shape)).reshape(shape)
-    except OverflowError:  # an integer that no float holds
+    except OverflowError:  # an integer too large for a float
         return None
     own = np.array([member.own_seats() for member in members])[:, :, np.newaxis]
     own = own == np.arange(shape[2])
@@ -425,7 +425,7 @@ class _Reader:
 
     def sheet(self, ballot: Ballot) -> tuple[str, ...]:
         """The candidates shown to this reviewer, its own included."""
-        if ballot.candidates == self.candidates:  # whoever else it names stands for nothing
+        if ballot.candidates == self.candidates:  # names beside these are no candidates
             return self.candidates
         if ballot.candidates is None and not ballot.paired:
             return self.candidates
@@ -522,7 +522,7 @@ class _Reader:
     def _grade(self, ballot: Ballot, name: str, grade: object, criterion: str) -> float | None:
         """Read one grade from 1 to 10; warn and return None otherwise."""
         if ballot.scale is None and type(grade) is int and LOWEST <= grade <= HIGHEST:
-            return float(grade)  # nearly every grade
+            return float(grade)  # the usual case
         within = NATIVE if ballot.scale is None else ballot.scale.of(criterion)
         grade_value = grade_on(within, grade)
         if grade_value is None:
@@ -572,7 +572,7 @@ class _Reader:
             shown = {*ballot.positions, *chain.from_iterable(ballot.groups)}
         elif not stated and ballot.kind in self.whole_kinds:
             shown |= self.graded_candidates
-        if self.counting.unranked == "skip":  # else they take places
+        if self.counting.unranked == "skip":  # otherwise they have places
             shown &= self.judged_candidates
         omitted = [name for name in bare if name in shown and name not in unknown]
         if omitted:

@@ -95,17 +95,17 @@ class Deferrable:
             object.__setattr__(deferred, name, value)
         return deferred
 
-    if not TYPE_CHECKING:  # or no misspelt attribute would be found
+    if not TYPE_CHECKING:  # so that type checkers find misspelt attributes
 
         def __getattr__(self, name: str) -> Any:
             """Build the fields whose slots are empty, where Python looks last."""
             if name not in self.__dataclass_fields__:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             build = object.__getattribute__(self, "_build")
-            if build is not None:  # another thread may have been faster
+            if build is not None:  # unless another thread was faster
                 try:
                     whole = build()
-                except AttributeError as error:  # which would read as "there is no such field"
+                except AttributeError as error:  # not to be mistaken for a missing field
                     raise RuntimeError(f"could not build {name}: {error}") from error
                 for each in self.__dataclass_fields__:
                     object.__setattr__(self, each, getattr(whole, each))
@@ -345,7 +345,7 @@ class Outcome(Deferrable, NotebookDisplay, FrameSource):
     @property
     def clear_leader(self) -> str | None:
         """The candidate above all with enough votes, beyond noise; None: nobody is."""
-        # What a deferred outcome knows comes first.
+        # First what a deferred outcome knows without being built.
         rivals = sum(line.votes >= MIN_VOTES for line in self.standings) > 1
         tied = self.tied_for_best if rivals else ()
         if len(tied) != 1 or self.disputed_by or self.tie_broken_by == "seat order":

@@ -292,7 +292,7 @@ class Outcomes:
                 room = np.where(n > 1, n - 1, np.nan)
                 errors = errors * np.sqrt(self.votes[:, sessions] / room)
             errors, df = pooled_errors(errors, n)
-            # Less than one degree says nothing; only unequal weights leave so little.
+            # Below one degree an interval says nothing; only unequal weights leave so little.
             df = np.where(df > 1 - LEVEL, df, np.nan)
         reach = np.full(df.shape, np.nan)
         level = look_level(self.settings.level, self.settings.looks, 0.0)
@@ -518,7 +518,7 @@ class Outcomes:
         if self.count.flips is None:
             return [None] * len(self), [None] * len(self)
         flips, exact = self.count.flips
-        # Where nobody stands against the leader, there is nobody to flip to.
+        # Without a rival there is nobody to flip to.
         searched = ((flips >= 0) & ((self.votes > 0).sum(axis=0) > 1)).tolist()
         counts = [n if known else None for n, known in zip(flips.tolist(), searched, strict=True)]
         sure = zip(exact.tolist(), searched, strict=True)
@@ -677,7 +677,7 @@ _BANDS = (
 def _bands(grades: Floats) -> NDArray[Any]:
     """Bands of mean grades; None without a grade."""
     names, least = _BANDS
-    return names[least.searchsorted(grades, side="right")]  # NaN stands after all
+    return names[least.searchsorted(grades, side="right")]  # NaN sorts last
 
 
 def _informing_ballots(batch: Outcomes, column: int) -> list[Vote]:

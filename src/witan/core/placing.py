@@ -203,7 +203,7 @@ def _recounts(
             none[:] = np.nan
         grades = _choose(actions, grades, none, _mirror(grades, base.grade_mask))
 
-    # Quoted: the types would be built anew for every recount.
+    # Quoted: the types would be rebuilt for every recount.
     def repeat(values: "NDArray[Any] | None") -> "NDArray[Any] | None":
         return None if values is None else np.concatenate([values] * n_columns, axis=-1)
 
@@ -305,7 +305,7 @@ def _says(profile: Profile, rule: Rule) -> NDArray[np.bool_]:
 
 def first_places(profile: Profile) -> Floats:
     """Count wins per candidate, (C, S); k tied firsts get 1/k each."""
-    last = profile.places - profile.places.dtype.type(1)  # unranked wraps to the far end
+    last = profile.places - profile.places.dtype.type(1)  # unranked (0) wraps to the largest number
     best = last.min(axis=1, keepdims=True, initial=np.iinfo(last.dtype).max)
     first = profile.mask_weighed((last == best) & profile.rank_mask)
     shared = np.maximum(first.sum(axis=1, keepdims=True), 1)
@@ -382,7 +382,7 @@ def _order(
     if chosen not in ("none", "wins", "borda"):
         raise InvalidParameter("tie_break", chosen, "'none', 'wins' or 'borda'")
     level = vote_levels(votes(profile, rule), min_votes)
-    if rule.needs == "history":  # votes without a match rate nobody
+    if rule.needs == "history":  # votes without a match give no rating
         level = np.where(np.isnan(scores.score), np.int8(0), level)
     if failed is not None:
         level = np.where(failed, np.int8(-1), level)
@@ -397,7 +397,7 @@ def _order(
 
 def _round_noise(key: Floats) -> Floats:
     """Round away summation noise; NaN sorts last."""
-    # Never finer than the unit itself: scores that are all but 0 differ by dust alone.
+    # Never finer than the unit itself: scores near 0 differ by rounding alone.
     scale = np.fmax.reduce(np.abs(key), axis=0, initial=1.0)
     rounded = (key / scale).round(DIGITS)
     return np.where(np.isnan(rounded), -np.inf, rounded)

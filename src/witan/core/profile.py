@@ -96,7 +96,7 @@ def closure(links: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return chained
 
 
-@dataclass(frozen=True)  # without slots: masks are stored once they are read
+@dataclass(frozen=True)  # without slots: masks are cached on first use
 class Profile:
     """Counted ballots of S sessions of one shape, as arrays.
 
@@ -248,7 +248,7 @@ class Profile:
         return replace(self, places=self.places[:, seats], grades=grades)
 
     def _index(self, index: Any, rounding: Floats | None) -> "Profile":
-        # Quoted: the types would be built anew for every recount.
+        # Quoted: the types would be rebuilt for every recount.
         def cut(array: "NDArray[Any] | None") -> Any:
             return None if array is None else array[index]
 
@@ -338,7 +338,7 @@ def matchups(profile: Profile) -> Matchups:
     last = places - places.dtype.type(1)
     ranked = profile.rank_mask
 
-    # Quoted: the types would be built anew for every count.
+    # Quoted: the types would be rebuilt for every count.
     def total(votes: "NDArray[np.bool_]") -> "NDArray[Any]":
         if weights is not None:
             weighed: NDArray[Any] = np.einsum("r...s,rs->...s", votes, weights)

@@ -47,7 +47,7 @@ class RandomStream:
         """Draw the next n bytes."""
         start, self._position = self._position, self._position + n
         if self._position > len(self._bytes):
-            # Each call hashes from the start, so ask for twice as much.
+            # Each call hashes from the start, so request twice as much.
             self._bytes = self._shake.digest(2 * self._position)
         return self._bytes[start : self._position]
 

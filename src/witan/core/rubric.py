@@ -120,7 +120,7 @@ class Rubric:
     lowest_first: tuple[Ceiling, ...] = field(init=False, repr=False, compare=False, default=())
 
     def __hash__(self) -> int:
-        # Caches look up by rubrics for every sheet: hashing every field takes long.
+        # Rubrics are cache keys for every sheet, and hashing every field is slow.
         return hash((self.name, len(self.criteria)))
 
     def __post_init__(self) -> None:
@@ -234,7 +234,7 @@ def weigher(rubric: Rubric) -> Callable[[tuple[tuple[str, Any], ...]], float | N
     names = {criterion.name for criterion in rubric.criteria}
     guards = {ceiling.criterion for ceiling in rubric.ceilings}
 
-    # Quoted: the types would be built anew for every rubric.
+    # Quoted: the types would be rebuilt for every rubric.
     @lru_cache(maxsize=1 << 14)
     def weigh(cells: "tuple[tuple[str, Any], ...]") -> float | None:
         if not all(LOWEST <= number <= HIGHEST for _, number in cells):

@@ -192,7 +192,7 @@ class Scale:
         how = " (recognised)" if self.recognised else ""
         conversion_text = "" if self.is_native else ", and converted to 1-10"
         other = f"; they also fit {' or '.join(self.instead)}" if self.instead else ""
-        # The option would read the other reviewers so as well.
+        # The option would apply to the other reviewers as well.
         helps = self.instead and not self.reviewers
         hint = f" ({option}{self.instead[-1]} reads them so)" if helps else ""
         shares = ", text such as 3/5 and 60% as shares of the best grade" if self.shares else ""
@@ -220,7 +220,7 @@ def grade_on(within: Range, value: object) -> tuple[float, bool] | None:
     another number than the best grade, is a share of its best: ``"80%"``, ``"4/5"``. Booleans and
     words such as ``pass`` stand for the ends of any scale. NaN and the infinities are no grades.
     """
-    if type(value) is int or type(value) is float:  # nearly every grade: no boolean, no numpy
+    if type(value) is int or type(value) is float:  # the usual case: no boolean, no numpy
         number: float = value
     elif isinstance(value, str):
         return _format_number(within, value.strip())
@@ -234,7 +234,7 @@ def grade_on(within: Range, value: object) -> tuple[float, bool] | None:
         return within.convert(number)
     if number != number or number in (float("inf"), float("-inf")):  # noqa: PLR0124 - NaN
         return None
-    # An integer may be too large to be divided.
+    # An integer may be too large to divide.
     return (HIGHEST if (number > 0) == (within.high > within.low) else LOWEST), True
 
 

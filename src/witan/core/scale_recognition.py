@@ -437,7 +437,7 @@ def _scale(criteria: Mapping[str, _Criterion]) -> Scale:
     for name, others in parts.alternatives.items():
         instead |= {str(parts.scale(whole, {name: other})): None for other in others}
     mixed = any(reading.is_mixed for reading in criteria.values())
-    known = parts.pooled_numbers.n > 0 or bool(parts.ranges)  # of words alone nothing is recognised
+    known = parts.pooled_numbers.n > 0 or bool(parts.ranges)  # words alone show no scale
     words = any(reading.numbers.n and reading.words for reading in criteria.values())
     return replace(result, recognised=known, instead=tuple(instead), shares=mixed, words=words)
 
@@ -461,7 +461,7 @@ def _smaller(criteria: Mapping[str, _Criterion]) -> dict[str, int]:
         if not larger.n or larger.share(known) >= DOUBTFUL:
             continue
         if known is TEN and larger.share(TWENTY) >= DOUBTFUL:
-            continue  # twice as high is no other scale beyond doubt
+            continue  # twice as high is too little to be surely another scale
         high, better = _graded_high([(numbers[one], by_candidate[one]) for one in others])
         for reviewer, reading in numbers.items():
             if (
@@ -522,7 +522,7 @@ def _may_be_smaller(numbers: _Numbers, larger: _Numbers, scale: Range) -> bool:
     if scale is UNIT and not numbers.fractions:
         # 0 and 1 may be the lowest grades of a wider scale, unless that begins at 1.
         return numbers.low == 0 and numbers.high == 1 and larger.low >= 1
-    # 0, 5 and 10 of 100 are what a strict reviewer gives.
+    # A strict reviewer on 0-100 may give only 0, 5 and 10.
     return not (scale is TEN and larger.fits[scale] > 0 and numbers.fives == numbers.n)
 
 
@@ -601,7 +601,7 @@ def _has_odd_grades(ballot: Ballot) -> bool:
             grade_or_sheet.values() if isinstance(grade_or_sheet, Mapping) else (grade_or_sheet,)
         ):
             if type(one) is int and 1 <= one <= 10:
-                continue  # as nearly every grade is
+                continue  # the usual case
             read = grade_on(NATIVE, one)
             if (read is None and not is_empty(one)) or (read is not None and read[1]):
                 return True

@@ -307,7 +307,7 @@ class ModelNames:
 
     def __init__(self, ballots: SessionBallots) -> None:
         self._models = ballots.models
-        # A table names no authors.
+        # A table has no authors.
         is_table = isinstance(ballots.ballots, BallotTable)
         self._authors = {} if is_table else authors_of(ballots.ballots, [])
 
@@ -370,7 +370,7 @@ def read_ballots(session: str, ballots: Sequence[Ballot], settings: Settings) ->
             electorate = _recuse(electorate, standing, own)
     else:
         electorate = interpret(session, ballots, counting, gate)
-        # Under a name each, no two ballots are one opinion.
+        # With distinct names, no two ballots merge into one opinion.
         names = [str(number) for number in range(len(ballots))]
         apart = [replace(b, reviewer=name) for b, name in zip(ballots, names, strict=True)]
         by_reviewer = {
@@ -381,7 +381,7 @@ def read_ballots(session: str, ballots: Sequence[Ballot], settings: Settings) ->
         None if late else by_reviewer.get(name)
         for name, late in zip(names, superseded, strict=True)
     ]
-    # A row of weight 0 is no abstention.
+    # A row of weight 0 is not an abstention.
     weighed = replace(
         electorate.scale_weights(settings.weights), abstentions=electorate.abstentions
     )
@@ -564,7 +564,7 @@ def read_graded_ballots(
         counted = recused if counting.recusal == "before" else as_cast
         for row, electorate in enumerate(plain.electorates(counting.recusal, counted)):
             weighed = electorate.scale_weights(settings.weights)
-            if weighed is not electorate:  # a row of weight 0 is no abstention
+            if weighed is not electorate:  # a row of weight 0 is not an abstention
                 weighed = replace(weighed, abstentions=electorate.abstentions)
             name = electorate.session
             cast = as_cast.reviewers[row], as_cast.kinds[row]

@@ -130,7 +130,7 @@ def put_on_scale(ballots: Iterable[Ballot], settings: Settings) -> Sequence[Ball
         If grades fit no scale, or two as well.
     """
     if isinstance(ballots, BallotTable) and settings.scale in (None, ballots.scale):
-        return ballots  # whoever makes a table puts it on its scale
+        return ballots  # a table is made on its scale
     return recognise_scales(ballots) if settings.scale is None else rescale(ballots, settings.scale)
 
 
@@ -173,7 +173,7 @@ def _of_kind(
         return everyone
     if scaled and all(ballot.kind != settings.kind for ballot in scaled):
         raise NothingToCount(f"no ballot is of the kind {settings.kind!r}")
-    # What could not be interpreted was reported above, and is not tried again.
+    # Sessions that could not be interpreted were reported above.
     session_names = {electorate.session for electorate in everyone}
     of_kind = [b for b in scaled if b.kind == settings.kind and b.session in session_names]
     return _electorates(of_kind, settings, on_unsuitable)
@@ -295,8 +295,8 @@ class SharedWork:
 
     def infer(self, counted: BatchCount) -> Inference:
         """Infer once from the same fits."""
-        fits = counted.fits  # read once: another thread may fit the same anew
-        if id(fits) not in self.inferences:  # they stand beside it, so that no others get their id
+        fits = counted.fits  # read once: another thread may fit again
+        if id(fits) not in self.inferences:  # stored with it, so that no other fits get their id
             self.inferences[id(fits)] = fits, infer(counted, fits)
         return self.inferences[id(fits)][1]
 

@@ -433,7 +433,7 @@ class PanelMean:
             reach = self.reach
             low, high = max(self.mean - reach, NATIVE.low), min(self.mean + reach, NATIVE.high)
             interval = Interval(low, high, self.level)
-        mean = min(max(self.mean, NATIVE.low), NATIVE.high)  # severity may carry it beyond
+        mean = min(max(self.mean, NATIVE.low), NATIVE.high)  # severity may exceed the scale
         return MeanGrade(mean, interval, self.n)
 
     def p_above(self, pass_mark: float) -> float | None:
@@ -487,7 +487,7 @@ def panel_mean(
         return None
     known, counted = [values[at] for at in seats], [weights[at] for at in seats]
     heaviest = max(counted)
-    mass = [weight / heaviest for weight in counted]  # so that no square vanishes
+    mass = [weight / heaviest for weight in counted]  # so that no square underflows
     total = fsum(mass)
     shares = [each / total for each in mass]
     mean = fsum(map(mul, shares, known))
@@ -545,7 +545,7 @@ class _Panel:
         is_named = known is not None and not {*known.reviewers}.isdisjoint(reviewers)
         if known is None or not is_named or settings.prior in (None, "public"):
             prior = prior_of(settings.prior, "grades", 1)
-            # However well a history knows the noise, severity is known no better than publicly.
+            # A history may know the noise well; severity is still known only publicly.
             noise, df = (0.0, 0.0) if prior is None else (prior.noise_variance + SEVERITY, GRADE_DF)
             return cls(reviewers, weights, settings, level, noise, df, rho)
         offsets, covariance = known.of(reviewers)

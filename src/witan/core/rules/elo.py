@@ -113,7 +113,7 @@ def _replay(
     scale: float,
 ) -> None:
     """Move the ratings, in place, through sessions one after the other."""
-    # Imported here because it takes longer than all the rest of start-up.
+    # Imported here because it takes longer than the rest of start-up.
     from scipy.special import expit
 
     expected = np.empty(matches.shape[1:])

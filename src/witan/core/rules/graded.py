@@ -241,7 +241,7 @@ def _standardise_whole(
     np.divide(1.0, np.sqrt(scale, out=scale), out=scale)
     score, error, z = np.zeros((3, *grades.shape[1:]))
     for above, unit in zip(grade, scale, strict=True):
-        np.copyto(z, above)  # a product of both types would convert cell by cell
+        np.copyto(z, above)  # a product of two types converts cell by cell
         z *= unit
         score += z
         z *= z
@@ -251,7 +251,7 @@ def _standardise_whole(
     score *= share
     error *= share
     error -= np.multiply(score, score, out=z)
-    # Where all agree, what rounding leaves must not pass for a difference.
+    # Where all agree, a rounding error must not count as a difference.
     np.copyto(error, 0.0, where=error < DUST)
     error *= np.where(votes > 1, share, np.nan)
     return np.round(score, DECIMALS, out=score), np.sqrt(error, out=error), spread[:, 0] > 0
@@ -315,7 +315,7 @@ def calibrated(profile: Profile) -> Scores:
     """
     fit = fit_grades(profile)
 
-    # Quoted: the type would be built anew for every recount.
+    # Quoted: the type would be rebuilt for every recount.
     def error() -> "Floats":
         votes = profile.grade_mask.sum(axis=0)
         return np.where(votes >= 2, fit.std_errors(), np.nan)

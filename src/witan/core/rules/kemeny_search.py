@@ -548,7 +548,7 @@ def choose(prefixes: Prefixes, goals: Goals) -> RankingChoice:
             rows = rows[level]
             rest[g] = least
             ways[g] = np.bincount(at[level], ways[g][reached[level]], minlength=len(sets))
-        # Moves are in seat order within a set: the first that is left takes the lowest seat.
+        # Moves are in seat order within a set, so the first one left takes the lowest seat.
         started, first = np.unique(row[rows], return_index=True)
         subset = rows[first]
         chosen.append((started, candidate[subset], target[subset]))
@@ -678,8 +678,8 @@ def _rank_by_prefixes(pair_costs: Cells, target: Cells, slack: float | None) -> 
         if choice is not None:
             return _conclude(choice, depth, goals)
         if slack is not None:
-            # Nothing says how little two sums of floats may differ by: only a proven optimum of
-            # this goal, which the next ranking has to reach too, makes the next bound valid.
+            # Sums of floats may differ by any amount, so the next bound is valid only once this
+            # goal's optimum, which the next ranking must also reach, is proven.
             if wall.room > tolerance:
                 break
             best_order = wall.order

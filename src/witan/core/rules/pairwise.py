@@ -274,7 +274,7 @@ def _fewest_above(margins: Margins) -> NDArray[np.int16]:
         order = orders[:, which]
         order_above = _stack(here, order, session)
         order, session = order[:, order_above], session[order_above] + start
-        for place in reversed(range(n_candidates)):  # the best place is written last
+        for place in reversed(range(n_candidates)):  # so the best place overwrites the others
             fewest[order[place], session] = place
     return fewest
 

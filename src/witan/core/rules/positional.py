@@ -354,7 +354,7 @@ def _any_lengths(
     score = (mass * worth).sum(axis=0)
     score /= 2.0 * common * np.where(voted > 0, voted, 1.0)
 
-    # Quoted: the type would be built anew for every count.
+    # Quoted: the type would be rebuilt for every count.
     def error() -> "NDArray[np.float32]":
         floor = ROUNDING_VARIANCE / (spans * spans)[:, np.newaxis]
         return weighted_error(worth / (2.0 * common), mass, score, floor).astype(np.float32)
@@ -367,5 +367,5 @@ def _common_denominator(divisors: NDArray[np.int64], limit: int) -> NDArray[np.i
     common = np.ones(divisors.shape[1], dtype=np.int64)
     for row in divisors:
         common = np.lcm(common, row)
-        common[common > limit] = 0  # which np.lcm keeps at 0
+        common[common > limit] = 0  # np.lcm keeps a 0
     return np.where(common > 0, common, 1)

@@ -257,7 +257,7 @@ class Registry(Mapping[str, Rule]):
 
     def __getitem__(self, name: str) -> Rule:
         if name not in self._rules:
-            _entry_points.cache_clear()  # its package may have been installed since
+            _entry_points.cache_clear()  # a package may have been installed meanwhile
             for entry in _entry_points().select(name=name):
                 loaded = entry.load()
                 if not isinstance(loaded, Rule):

@@ -149,7 +149,7 @@ def fit_ranks(profile: Profile) -> AdditiveFit:
     n = profile.mask_weighed(mask).sum(axis=1).astype(np.float64)
     freedom = np.maximum(n - 1, 0.0).sum(axis=0)
     chance = (n * (n**2 - 1)).sum(axis=0) / 12 / np.maximum(freedom, 1.0)
-    # Two places vary by 1/2, and no ballot that says something has fewer.
+    # Two places vary by 1/2, and an informative ballot has at least two.
     return replace(fit, chance_variance=np.maximum(chance, ORDER_VARIANCE))
 
 
@@ -207,7 +207,7 @@ def pair_variances(values: Floats) -> tuple[Floats, NDArray[np.integer[Any]]]:
     variances = np.zeros((n_candidates, n_candidates, n_sessions))
     n_ballots = np.zeros(variances.shape, dtype=np.int32)
     every_first, every_second = pair_indices(n_candidates)
-    step = max(1, BLOCK_CELLS // max(1, len(values) * n_sessions))  # it bounds the memory
+    step = max(1, BLOCK_CELLS // max(1, len(values) * n_sessions))  # limits memory
     for start in range(0, len(every_first), step):
         first, second = every_first[start : start + step], every_second[start : start + step]
         difference = values[:, first] - values[:, second]

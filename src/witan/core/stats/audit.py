@@ -220,7 +220,7 @@ def shared_votes(table: HumanSums, *, level: float) -> tuple[Measure, Measure]:
     """
     first, second = np.minimum(table.reviewer, table.other), np.maximum(table.reviewer, table.other)
     same = table.reviewer == table.other
-    # Renamed codes leave a pair of reviewers in either order.
+    # After renaming, a pair of reviewers may be in either order.
     turned = table.reviewer > table.other
     codes, pair = np.unique(np.stack([first, second])[:, ~same], axis=1, return_inverse=True)
     own_codes = np.unique(codes)
@@ -406,7 +406,7 @@ CHECKS = (
           "prefers what stands first on the sheet"),
     Check("first_shown", "even", "picks the second shown of two more often than the first",
           "picks the first shown of two more often than the second"),
-    # A noisier reviewer goes less by length, as by anything: only more than people is a concern.
+    # A noisy reviewer follows length less, like everything: only more than people is a concern.
     Check("length.shares_beyond_people", "no more",
           high="ranks long answers higher than people do"),
     Check("length.longer_wins_beyond_people", "no more",

@@ -181,7 +181,7 @@ class _Shares:
         buckets, bucket = np.unique(table.bucket[chosen], return_inverse=True)
         reviewers, row = np.unique(table.reviewer[chosen], return_inverse=True)
         models, column = np.unique(table.model[chosen], return_inverse=True)
-        # Of very many models buckets are put together: fewer groups are as good, if rougher.
+        # With very many models, buckets are merged: fewer groups are valid, only rougher.
         n_pairs = max(1, len(reviewers) * len(models))
         groups = max(1, min(len(buckets), max(MIN_BUCKETS, MOST_CELLS // n_pairs)))
         cell = (bucket % groups) * len(reviewers) + row

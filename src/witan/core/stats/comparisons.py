@@ -215,13 +215,13 @@ def _number(name: str, column: Any) -> tuple[Codes, list[Any]]:
     if hasattr(column, "dictionary_encode"):
         return _number_arrow(name, column)
     if hasattr(column, "factorize"):
-        if column.dtype == np.object_:  # the cells as they are, the fastest to iterate over
+        if column.dtype == np.object_:  # plain cells iterate fastest
             return _number(name, column.to_numpy())
         codes, values = column.factorize()
         _check_presence(name, int((codes < 0).sum()))
         return codes, list(values)
     if isinstance(column, np.ndarray) and column.dtype.kind == "U":
-        column = column.tolist()  # numpy makes each cell anew, and slowly, one at a time
+        column = column.tolist()  # iterating over numpy is slow
     index = _empty_index()
     return _look_up(name, column, index), list(index)
 
@@ -403,7 +403,7 @@ def _sparse_squares(
     comparisons: Comparisons, session: Codes, value: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """As `session_squares` in any order and for any number of models."""
-    # Imported here because it takes longer than all the rest of start-up.
+    # Imported here because it takes longer than the rest of start-up.
     from scipy.sparse import coo_array
 
     rows = np.concatenate([session, session]).astype(np.int32)

@@ -64,7 +64,7 @@ LEAST_DF, MOST_DF = 0.5, 1000.0
 
 def logistic(x: Floats) -> NDArray[np.float64]:
     """1 / (1 + exp(−x)), the logistic distribution function."""
-    with np.errstate(over="ignore"):  # far below 0 it is 0
+    with np.errstate(over="ignore"):  # the result underflows to 0
         return np.asarray(1.0 / (1.0 + np.exp(-x)))
 
 

@@ -303,7 +303,7 @@ def put_in_order(board: ModelSums, rule: Rule, terms: Terms, elo: Mapping[str, f
         may &= group > 0
     together = group[:, np.newaxis] == group
     last = np.where(np.isnan(key), -np.inf, key)
-    # Alphabetical where equal; whoever met nobody comes last.
+    # Alphabetical where equal; models that met nobody come last.
     order = np.lexsort((-last, np.where(group > 0, group, len(group) + 1)))
     higher = (key > key[:, np.newaxis]) & may & together
     rank = np.where(may, 1 + higher.sum(axis=1), 0)
@@ -384,7 +384,7 @@ def _groups(board: ModelSums, may: Flags) -> Counts:
 
 
 def _round_noise(key: Array) -> Array:
-    # Never finer than the unit itself: numbers that are all but 0 differ by dust alone.
+    # Never finer than the unit itself: numbers near 0 differ by rounding alone.
     rounded: Array = np.round(key / np.fmax.reduce(np.abs(key), initial=1.0), DIGITS)
     return rounded
 

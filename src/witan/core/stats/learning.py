@@ -22,7 +22,7 @@ from witan.core.stats.priors import MIN_HISTORY, SEVERITY, Severity, learn_prior
 from witan.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    # Their modules hold a third of the package's dataclasses, which a count of ballots never makes.
+    # These modules hold a third of the package's dataclasses; counting needs none of them.
     from witan.core.session_ballots import Noise
     from witan.core.stats.calibration import Calibration
     from witan.core.stats.sums import HumanSums, Names
@@ -340,7 +340,7 @@ def weights_by_people(sided: Mapping[str, tuple[float, float]]) -> Mapping[str, 
     if whole <= 0.5:
         return dict.fromkeys(sided, 1.0)
     odds = {name: _log_odds(hits, pairs, whole) for name, (hits, pairs) in sided.items()}
-    # Above 0: a share of the panel above ½ is that of one reviewer at least.
+    # Above 0: if the panel's share is above ½, so is that of at least one reviewer.
     mean = sum(odds.values()) / len(odds)
     return {name: value / mean for name, value in odds.items()}
 
@@ -543,7 +543,7 @@ def reliability_from_tracks(tracks: Tracks, reviewers: Collection[str]) -> Mappi
         base = start.get(name, 1.0)
         n = tracks.pairs_judged.get(name, 0.0) if name in tracks.people else 0.0
         people = tracks.people.get(name, 1.0)
-        # The formula above, written so that nobody's votes leave the weight exactly as it is.
+        # The formula above, written so that without votes the weight stays exactly the same.
         weights[name] = base + n / (PAIRS_OF_PEOPLE + n) * (people - base)
     return weights
 

@@ -72,7 +72,7 @@ class PairEvidence:
         return cls(variances, n, unanimous)
 
 
-@dataclass(frozen=True)  # without slots: what several ask for is stored once it is read
+@dataclass(frozen=True)  # without slots: shared values are cached on first use
 class Uncertainty:
     """The fits of S sessions, with prior and shared error if any.
 
@@ -162,7 +162,7 @@ class Uncertainty:
         variance, df = _moderate(variance, df, fit.least_variance, prior)
         public = None if learned else prior
         known = 0.0 if public is None else np.fmax(public.noise_variance, fit.least_variance)
-        # What all get wrong together does not depend on who of them counts for more.
+        # Weights do not change the error that all reviewers share.
         extra = np.zeros(df.shape) + shared / design
         return cls(
             fit=fit,
@@ -268,7 +268,7 @@ class Uncertainty:
         The test is a two-sided Student's t, for candidates of two votes or more.
         """
         effects, enough = self.fit.effects, self.enough_votes
-        if len(effects) < 2:  # a text is judged by itself
+        if len(effects) < 2:  # a text judged alone
             return np.zeros((len(effects), *effects.shape), dtype=np.bool_)
         bar = self._by_pair(lambda df: _bars(df, level))
         with np.errstate(invalid="ignore"):
@@ -330,7 +330,7 @@ def design_effect(weights: Floats | None) -> Floats | float:
         return 1.0
     total = np.maximum(weights.sum(axis=0), np.finfo(np.float64).tiny)
     effect: Floats = (weights > 0).sum(axis=0) * (weights**2).sum(axis=0) / total**2
-    # Equal weights have no effect, whatever their sums leave behind.
+    # Equal weights have no effect; the rest is rounding.
     return np.where(effect > 1 + 1e-9, effect, 1.0)
 
 
@@ -380,7 +380,7 @@ def tiers(apart: NDArray[np.bool_]) -> NDArray[np.integer[Any]]:
         ``apart[i, j]``: line i is above line j beyond noise; lines in the order of the standings.
     """
     n_lines = len(apart)
-    # From which line on each line is above all others, at the latest at the end.
+    # The first line below which a line is above all others; at most the last.
     surely_below = n_lines - apart[:, ::-1].argmin(axis=1) if n_lines else apart.sum(axis=1)
     latest = np.maximum.accumulate(surely_below, axis=0)
     numbers = np.ones(latest.shape, dtype=np.int64)

@@ -260,7 +260,7 @@ class ArmBatch:
         self.council, self.jury, self.history = council, jury, history
         self.arms = arms or ArmOptions()
         self._votes = {task.number: task.votes for task in tasks}
-        # They name arms, which no session of the council has.
+        # Votes name arms, which no session of the council has as candidates.
         self.tasks, self.options = tuple(replace(task, votes={}) for task in tasks), options
         self._check()
         self._allowance = Allowance(options.max_cost_usd, options.max_calls)
@@ -269,7 +269,7 @@ class ArmBatch:
         plain = self._make_batch(council, history, self.tasks, options)
         if jury is not None:
             self._controls["jury"] = None
-            # What cannot run there is refused before the first call.
+            # Refuse before the first call what the jury cannot run.
             self._make_batch(jury, history, (), options)
         self.names = plain.names if sessions is None else [*sessions]
         self._choice: Choice = "name"
@@ -371,7 +371,7 @@ class ArmBatch:
                     continue  # it has no answer to compare
                 needs = {"council": stored, **({} if task.number in choosing else self._controls)}
             for part, stored in needs.items():
-                with suppress(InvalidParameter):  # the run says of this row what is wrong
+                with suppress(InvalidParameter):  # `run` reports the problem of this row
                     if stored is not None:
                         parts[part] = plan_rest(stored)
                     elif part == "jury":
@@ -452,10 +452,10 @@ class ArmBatch:
                 rows[number].results.append(result)
             else:  # it has no answer to compare
                 finish(_extend(result))
-        # Of all rows, not of the admitted: a lower ceiling makes nobody else the best.
+        # All rows, not only the admitted: a lower ceiling must not change the best member.
         await anyio.to_thread.run_sync(self._choose, [*rows.values()])
         answered = [row for row in rows.values() if row.results]
-        earlier = {*[*council][: first.earlier]}  # a batch hands over those done before first
+        earlier = {*[*council][: first.earlier]}  # a batch yields earlier results first
         n_earlier = 0
         for row in answered:
             if row.chooses:
@@ -590,7 +590,7 @@ class ArmBatch:
             self._choice = "history"
             name = self._find_leader(rows)
         if name is None:
-            # By what is asked, not of whom, so that every council has the same halves.
+            # By the question alone, so that every council has the same halves.
             apart = split_questions(session_names(self.tasks, CHOICE), name_questions(self.tasks))
             choosing = frozenset(self.tasks[at].number for at in apart)
             self._choice = "other questions" if choosing else "these questions"
@@ -686,7 +686,7 @@ class ArmBatch:
         def take(result: RowResult) -> None:
             row = waiting[result.row]
             row.results.append(result)
-            row.judgment = result.session if result.leaders else None  # else it has no outcome
+            row.judgment = result.session if result.leaders else None  # None without an outcome
             finish(_join(row))
 
         for row in rows:

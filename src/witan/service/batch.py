@@ -207,7 +207,7 @@ def session_names(tasks: Sequence[BatchRow], procedure: str) -> list[str]:
     seen, names = Counter[str](), list[str]()
     described = json.dumps(procedure)
     for task in tasks:
-        reference = task.reference if task.texts else None  # nobody who answers sees it
+        reference = task.reference if task.texts else None  # members never see it
         content = [task.question, dict(task.texts), reference, task.category, task.id]
         content += [dict(task.sources)] if task.sources else []
         content += [] if task.expected is None else [task.expected]
@@ -279,7 +279,7 @@ class Batch:
         seated = (*council.members, *council.jury, *council.chairmen)
         check_votes(self.tasks, council.members, seated, options.pass_mark)
         seats = [(seat.name, seat.source, seat.url, seat.options) for seat in seated]
-        # Limits say how long and at what price is asked, not what.
+        # Limits do not change what is asked.
         how = replace(council.procedure, limits=type(council.procedure.limits)())
         described = dump_record([how, seats, options.pass_mark, options.expected])
         self.names = session_names(tasks, described)
@@ -308,7 +308,7 @@ class Batch:
         for task, name in zip(self.tasks, self.names, strict=True):
             if name not in closed:
                 session = stored[name]
-                with suppress(InvalidParameter):  # the run says of this row what is wrong
+                with suppress(InvalidParameter):  # `run` reports the problem of this row
                     plans.append(self.plan(task) if session is None else plan_rest(session))
         return BatchBill(
             len(self.tasks),
@@ -356,7 +356,7 @@ class Batch:
 
         tell()
         if self._lessons is None:
-            # Learned once, so that no row counts otherwise for the rows that ended before it.
+            # Learned once, so that no row's count depends on the rows that ended before it.
             procedure = self.council.procedure
             judges = any(task.texts for task in self.tasks)
             self._lessons = await learn_lessons(
@@ -401,7 +401,7 @@ class Batch:
             self._record(self.council.procedure) as council,
             anyio.create_task_group() as group,
         ):
-            # Twice as many as have a slot: while models reply, others open and close.
+            # Twice the slots: while models reply, other sessions open and close.
             for _ in range(min(2 * self.options.concurrency, max(1, len(waiting)))):
                 work = partial(self._work, council, rows, on_result, tell)
                 group.start_soon(work, group.cancel_scope)
@@ -427,7 +427,7 @@ class Batch:
         scope: anyio.CancelScope,
     ) -> None:
         """Run the next row until none is left, or history or reader fail."""
-        for task, name, is_new in rows:  # of all workers
+        for task, name, is_new in rows:  # shared by all workers
             try:
                 result = await self._run_row(council, task, name, is_new=is_new)
                 if result is None:
@@ -436,7 +436,7 @@ class Batch:
                     self._finish(result, on_result)
                 tell()
                 if result is None or result.status == "error":
-                    await anyio.lowlevel.checkpoint()  # they wait for nothing, and may be many
+                    await anyio.lowlevel.checkpoint()  # let others run: nothing else waits here
             except (HistoryError, OSError) as error:
                 self._failure = self._failure or error
                 scope.cancel()
@@ -463,7 +463,7 @@ class Batch:
         try:
             stored = None if is_new else await anyio.to_thread.run_sync(self._find, name)
             if stored is not None and stored.status != "interrupted":
-                return result_of(task, stored)  # another process was faster
+                return result_of(task, stored)  # another process finished it
             before = NOTHING if stored is None else stored.cost.most
             opening = await self._open(council, task, name) if stored is None else stored.opening
             plan = opening.plan if stored is None else plan_rest(stored)
@@ -481,7 +481,7 @@ class Batch:
             self.spendings[name] = Spending.of(session)
             return result_of(task, session)
         except HistoryConflict as error:
-            spent = before  # it calls nobody
+            spent = before  # no call was made
             return await self._result_elsewhere(task, name, error)
         except HistoryError:
             raise
@@ -548,7 +548,7 @@ class Batch:
             if ceiling is not None:
                 opening = replace(opening, procedure=with_ceiling(opening.procedure, ceiling))
             try:
-                # Its name is taken before anybody is called: of two processes one goes on.
+                # The name is taken before any call, so only one of two processes goes on.
                 stored = await council.begin(opening)
             except HistoryError:
                 stored = await anyio.to_thread.run_sync(self._find, opening.session)

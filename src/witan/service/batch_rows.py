@@ -215,7 +215,7 @@ def read_batch_rows(
             raise BallotFileError(path, "has no text to judge, or only some rows have one", line)
         more = {key: _text(row, of[key], path, line) for key in (ID, CATEGORY, RIGHT)}
         task = BatchRow(line, more[ID], question, judged, more[RIGHT], more[CATEGORY])
-        if len(judged) > 1:  # beside one text it is what others call the right answer
+        if len(judged) > 1:  # of one text, it is the right answer
             task = replace(task, expected=_text(row, of[EXPECTED], path, line))
         if votes := read_votes(row.get(of[VOTES]), judged, (path, of[VOTES], line)):
             task = replace(task, votes=votes)

@@ -284,7 +284,7 @@ class Council(BaseCouncil):
         if procedure is not None and options:
             raise _conflict_error(options)
         arranged = build_procedure(options) if procedure is None else procedure
-        # A default value would be printed with the signature, keys and all.
+        # As a default value, the environment and its keys would be printed with the signature.
         known = os.environ if environment is None else environment
         seating = MemberFactory(known, price)
         seated = seating.seat_all(members, "members")
@@ -793,7 +793,7 @@ def _as_list(chairman: Seatable | Sequence[Seatable] | None) -> Sequence[Seatabl
 def _make_recorder(
     history: "SessionRecorder | History | str | Path", aliases: Mapping[str, str]
 ) -> "SessionRecorder":
-    # Councils that record nothing need not load it.
+    # Imported only by councils that record.
     from witan.service.session_recording import SessionRecorder
 
     return history if isinstance(history, SessionRecorder) else SessionRecorder(history, aliases)

@@ -322,7 +322,7 @@ def lacks_price(spec: SeatSpec, environment: Mapping[str, str]) -> bool:
     try:
         return price_of_seat(spec, environment) is None
     except ConfigError:
-        return False  # its address is refused where it is seated
+        return False  # seating it refuses the address
 
 
 def _endpoint(spec: SeatSpec) -> tuple[str, str | None, str | None]:
@@ -357,7 +357,7 @@ def _make_request(
     """Return the request for a provider's list; None without key or list."""
     place = reaches.get(provider.name, Reach())
     if provider.local and provider.name not in reaches:
-        return None  # those are looked for where they listen by default
+        return None  # these are searched at their default address
     spec = SeatSpec("", provider.name, "", url=place.url, key_variable=place.key_variable)
     variables = key_variables(spec)
     key = find_key(variables, environment)

@@ -207,7 +207,7 @@ def open_recording(
     if not settings.enabled and not settings.by_option:
         return None
     history = _open_writable(config, say)
-    # A command without options would look elsewhere.
+    # Without these options a command uses another history.
     is_named_by_user = settings.by_option or (
         file is not None and settings.source == str(Path.cwd() / file)
     )

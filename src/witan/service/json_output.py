@@ -200,7 +200,7 @@ def _matrices(values: "NDArray[Any]") -> Sequence[Any]:
 
 
 def _standing_fields(line: tuple[Any, ...]) -> dict[str, Any]:
-    # Spelt out, a mapping takes a third of the time of `dict(zip(names, values))`.
+    # Three times as fast as `dict(zip(names, values))`.
     candidate, rank, score, std_error, interval, votes, wins, coverage, confidence = line[:9]
     tied_with_next, p_best, effect, tier, mean_grade, band, failed, details = line[9:]
     fields = {
@@ -286,7 +286,7 @@ def to_json(value: object) -> str:
     kind: Any = type(value)
     if _writes_json(kind):
         return value.to_json()  # type: ignore[attr-defined, no-any-return]
-    # An outcome is the only dataclass that has other fields in JSON; it contains none.
+    # Only outcomes have other fields in JSON, and they never contain an outcome.
     fields = outcome_fields(value) if isinstance(value, Outcome) else None
     return _encode(value, orjson.OPT_PASSTHROUGH_DATACLASS) if fields is None else _encode(fields)
 

@@ -74,7 +74,7 @@ def build_procedure(options: Mapping[str, Any]) -> Procedure:
     check_type("rule", options.get("rule", AUTO), str)
     rule = options.get("rule", AUTO)
     parameters = dict(RULES[rule].parameters) if rule != AUTO else {}
-    types = _types() if options else {}  # the rules of other packages take a while to list
+    types = _types() if options else {}  # listing the rules of other packages is slow
     for name in options:
         if name not in types.keys() | parameters.keys():
             raise UnknownOption(name, sorted(types.keys() | parameters.keys()))
@@ -86,7 +86,7 @@ def build_procedure(options: Mapping[str, Any]) -> Procedure:
     for name in values:
         if name not in parameters:
             raise UnknownName(f"parameter of {rule}", name, sorted(parameters))
-    # A council learns where it has something to learn from; a pure count does not.
+    # A council learns by default; a pure count does not.
     counting.setdefault("prior", "learn")
     throttling = {name: _make_throttle(each) for name, each in options.get("providers", {}).items()}
     return Procedure(

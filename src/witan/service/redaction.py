@@ -93,7 +93,7 @@ def _bare_model(source: str) -> str:
         return f"cmd:{_last_segment(_program(rest))}"
     if kind == "script":
         return f"script:{_last_segment(rest).removesuffix('.toml')}"
-    # Some servers call a model by the file that it was loaded from.
+    # Some servers name a model by the file it was loaded from.
     if re.match(_OPEN, source):
         return _last_segment(source)
     if re.match(_OPEN, rest) and not rest.startswith("//"):
@@ -226,7 +226,7 @@ def _seats(seats: Iterable[Seat], models: Mapping[str, str]) -> tuple[Seat, ...]
         replace(
             seat,
             source=models.get(seat.source, seat.source),
-            # A server without a name is called by its address.
+            # A server without a name has its address for one.
             provider=seat.provider.partition("://")[0],
             options=seat.options
             if seat.options.system is None
@@ -266,7 +266,7 @@ def redact_session(session: Session) -> Session:
         if opening is session.opening:
             return session
         assert isinstance(opening, e.SessionOpened)  # noqa: S101 - a session begins so
-        # Seats keep their names, and by these alone the rest is read off the events.
+        # Seats keep their names, and the other events refer to seats by name only.
         return replace(session, opening=opening, events=(opening, *events))
     return Session.of((opening, *events))
 

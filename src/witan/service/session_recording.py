@@ -302,7 +302,7 @@ class SessionRecorder:
             with History.open(place, reading=True, lock_wait=self.lock_wait()) as history:
                 return history.lengths()
         except (WitanError, ValueError):
-            return TYPICAL  # a plan needs no history
+            return TYPICAL  # a plan works without a history
 
     def open_journal(self, session: str, listener: Listener | None) -> Listener:
         """Create the journal of a session, with its listener."""

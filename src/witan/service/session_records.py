@@ -299,7 +299,7 @@ class CouncilSession:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, *_: object) -> Any:
-        # Made once: otherwise every route that returns a session would derive it again.
+        # Cached: otherwise every route that returns a session would derive it again.
         return adapter_of(SessionRecord).core_schema
 
     def to_json(self) -> str:
@@ -313,7 +313,7 @@ class CouncilSession:
             record["votes"] = [ballot_fields(ballot) for ballot in self.votes]
         if self.children:
             record["children"] = self.children
-        if self.under_way:  # what is broken off looks the same in a record; this is not
+        if self.under_way:  # in a record, a running session looks like an interrupted one
             record |= {"status": None, "missing": ()}
         ballots_of_people = {
             "under_way": self.under_way,

@@ -96,7 +96,7 @@ def dotted_key(key: Key) -> str:
     return ".".join(key)
 
 
-# Loading these takes as long as a count: the help of a command does without.
+# Imported on use: loading these takes as long as a count, and help does not need them.
 
 
 def _read_rubric(text: str) -> "Rubric":

@@ -157,7 +157,7 @@ class SparkBatch(Batch):
     ) -> None:
         allowance = allowance or Allowance(None)
         super().__init__(council, history, tasks, options, allowance=allowance)
-        if not allowance.name:  # of several batches with one ceiling, the first names it
+        if not allowance.name:  # the first of several batches under one ceiling names it
             of = "\n".join(self.names).encode()
             allowance.name = blake2s(of, digest_size=10).hexdigest()
         self._master, self._spark = master, session
@@ -189,7 +189,7 @@ class SparkBatch(Batch):
         """Run open rows as Spark jobs, while each job ends some."""
         if not waiting:
             return
-        # Nobody there needs people's votes: they are counted once, here.
+        # Workers do not need people's votes, which are counted here.
         rows = {name: replace(task, votes={}) for task, name, _ in waiting}
         assignment = replace(self._assignment, lessons=self._lessons)
         ceiling = None
@@ -207,7 +207,7 @@ class SparkBatch(Batch):
                 except HistoryError:
                     if len(rows) == n_before:
                         raise
-                    continue  # workers were lost more often than Spark repeats a task
+                    continue  # Spark gave the job up, but some rows ended
                 ended = [(rows.pop(name), name) for name in results if name in rows]
                 await self._count(ended)
                 for _, name in ended:
@@ -289,7 +289,7 @@ class _Cluster:
     def __exit__(self, *failure: object) -> None:
         self._thread.shutdown(cancel_futures=True)
         if self._is_own:
-            with suppress(*spark_errors(), OSError):  # it may be what was lost
+            with suppress(*spark_errors(), OSError):  # the session itself may be lost
                 self._session.stop()
 
     def submit(
@@ -305,7 +305,7 @@ class _Cluster:
         Other jobs of the caller's Spark go on.
         """
         self._is_cancelled.set()
-        while not job.done():  # it may be starting Spark, or not be known there yet
+        while not job.done():  # the job may not have reached Spark yet
             if self._session is not None:
                 with suppress(*spark_errors(), OSError):
                     self._session.sparkContext.cancelJobGroup(self._group)
@@ -393,7 +393,7 @@ async def _run_task(
                 allowance=allowance,
                 lessons=assignment.lessons,
             )
-            batch.names = [name for name, _ in rows]  # as of the whole data set
+            batch.names = [name for name, _ in rows]  # names depend on the whole data set
             await batch.run(results.append, lambda _: None)
     return results
 
@@ -412,7 +412,7 @@ class _TaskBatch(Batch):
         while True:
             try:
                 return await super()._hold_session(council, opening, stored, worst, calls)
-            except HistoryConflict:  # the same task, or that of a driver that was killed
+            except HistoryConflict:  # a repeated task, or a killed driver's, has it
                 await anyio.sleep(RETRY_SECONDS)
                 await anyio.to_thread.run_sync(self.history.database.beat)
                 stored = await anyio.to_thread.run_sync(self._find, opening.session)
@@ -460,7 +460,7 @@ def _is_own_address(host: str) -> bool:
     try:
         addresses = socket.getaddrinfo(host, 0, type=socket.SOCK_DGRAM)
     except (OSError, UnicodeError):
-        return True  # Spark says what is wrong with the name
+        return True  # Spark reports the problem with the name
     for family, kind, _, _, address in addresses:
         with suppress(OSError), socket.socket(family, kind) as probe:
             probe.bind(address)

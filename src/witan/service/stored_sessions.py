@@ -144,7 +144,7 @@ def describe_session(history: "History | None", session: "Session") -> "CouncilS
         return CouncilSession(session)
     try:
         ballots = history.ballots(session.id)
-    except UnknownName:  # it runs on the server, and is not recorded
+    except UnknownName:  # it runs here and is not recorded
         return CouncilSession(session)
     children = {
         child.session: child.relation or "followed"

@@ -40,7 +40,7 @@ class SpanExport:
 
     def __init__(self) -> None:
         self._exporter, self.provider = _exporter_and_provider()
-        # It would log every attempt; one message about the failure is enough.
+        # The exporter logs every attempt; one message about the failure is enough.
         logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)
 
     def close(self, seconds: float = 2.0) -> None:

@@ -128,7 +128,7 @@ class Folding:
             out = self._place_cells()
             self._gap += char
             return out
-        # Scripts that are written without spaces may break before each of their wide characters.
+        # Scripts without spaces may break before each wide character.
         wide = span(char) > 1 and not self._word.endswith("\u200d")
         out = self._place_cells() if wide else ""
         self._word += char

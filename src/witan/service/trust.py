@@ -180,7 +180,7 @@ def _circumstances(session: "Session") -> Iterator[str]:
     yield from rankings_text(session)
     if session.failed:
         yield f"{list_text([*session.failed])} failed the safety gate"
-    # When it was interrupted is not known, only when something last happened in it.
+    # The time of the interruption is unknown; that of the last event is known.
     until_text = " until its last event" if session.status == "interrupted" else ""
     yield from (cost_text(session.cost), f"{duration_text(session.seconds)}{until_text}")
     if session.is_fruitless:

@@ -45,7 +45,7 @@ async def run_counting(work: Callable[[], T], pool: Pool = "history") -> T:
         try:
             return await anyio.to_thread.run_sync(work, limiter=_limiters()[pool])
         except anyio.get_cancelled_exc_class():
-            # The server's end also cancels its tasks, if a count was slow to notice.
+            # A stopping server also cancels tasks whose count was slow to notice.
             if under_way.stopping:
                 raise stopping from None
             raise

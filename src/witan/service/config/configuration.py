@@ -421,7 +421,7 @@ def _runs(text: str) -> bool:
     try:
         return parse_seat(text).provider == "cmd"
     except ConfigError:
-        return False  # a member's name, or no seat at all
+        return False  # the name of a member, or no seat
 
 
 def _distrust_error(setting: Setting, key: str, problem: str) -> ConfigError:

@@ -185,7 +185,7 @@ def read_overrides(
     from witan.service.config.tables import fixed_keys, read_tables
 
     keys = (*fixed_keys(), *OPEN_TABLES, ("providers",), ("price",))
-    # The last word of these keys alone would be ambiguous.
+    # The last parts of these two tables' keys are ambiguous.
     key_by_last_part = {key[-1]: key for key in keys if key[0] not in ("history", "serve")}
     key_by_name = {**key_by_last_part, **{dotted_key(key): key for key in keys}}
     result = []

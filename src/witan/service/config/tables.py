@@ -384,7 +384,7 @@ def _write_key(place: tuple[int | str, ...]) -> str:
         if isinstance(part, int):
             path_text += f"[{part + 1}]"
         elif path_text.startswith("counting.rho"):
-            break  # which of the kinds it may be was tried last
+            break  # the rest names the type that was tried
         else:
             path_text += f".{part}" if path_text else part
     return path_text

@@ -110,8 +110,7 @@ def import_file(
             return FileImport(ImportCounts(0, before, 0), before=True)
         reading = _LineProblems(strict, on_problem)
         sessions = _read(files, options, reading, on_note)
-        # Most kinds of file are read as a whole for their first session, and nobody who writes to
-        # the history has to wait for that.
+        # Most formats read the whole file for its first session; do that before the lock is taken.
         first = next(sessions, None)
         added = None
         if first is not None:

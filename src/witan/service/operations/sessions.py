@@ -222,7 +222,7 @@ async def result(
         with anyio.move_on_after(parameters.wait):
             await running_session.wait_for_end()
         if not running_session.under_way:
-            await running_session.wait_for_session()  # raises what ended it badly
+            await running_session.wait_for_session()  # raises its failure
     return await _show(service, session_name)
 
 
@@ -243,7 +243,7 @@ async def cancel(
 
 
 async def _show(service: ClientService, session: str) -> CouncilSession | ImportedSession:
-    # It dispatches operations to us: none of them is loaded for a command's sake.
+    # Imported here because it imports the operations, and commands do not need it.
     from witan.service.dispatch import ServedSessions
 
     store = ServedSessions(service.service, service.client)
@@ -503,7 +503,7 @@ def recount_import(
     )
     if not outcomes:
         raise NothingToCount(f"no ballot of the session {session} is left to count")
-    # Shared error is learned unless something else is said, and missed only where it was asked for.
+    # Learning the shared error is the default; note that it failed only if it was requested.
     return _add_notes(outcomes[0], settings.prior, settings.rho if "rho" in explicit else None)
 
 

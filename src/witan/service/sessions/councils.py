@@ -220,7 +220,7 @@ class Councils:
             except WitanError as error:
                 problem = redact_refusal(error)
                 profiles[name] = CouncilProfile(name, about, problem=problem, failure=error)
-                with suppress(WitanError):  # the problem above is that of the whole profile
+                with suppress(WitanError):  # the problem of the whole profile is reported above
                     await self._seat_jury(name, stack)
                 continue
             profiles[name] = await self._seat(name, about, council, stack)
@@ -296,7 +296,7 @@ class Councils:
             _find_members(request.chairman, (*seat_by_name.values(),))
             chairmen = tuple(seat_by_name[name] for name in request.chairman)
         elif request.members or request.jury:
-            # Who was left out is no chairman either.
+            # A seat that was left out is not a chairman either.
             absent = {each.name for each in seats} - {each.name for each in (*members, *jury)}
             chairmen = tuple(each for each in base.chairmen if each.name not in absent)
         else:
@@ -528,7 +528,7 @@ class LocalCouncils:
 
     def council(self, request: CouncilRequest, ceiling: float | None = None) -> Council:
         """Seat the council of a request."""
-        del ceiling  # whoever runs a command has no other than the configured one
+        del ceiling  # a command has only the configured ceiling
         if self._demo is not None:
             return self._seat_once(self._seat_demo)
         return self._seat_request(configured_settings(request), request)
@@ -617,7 +617,7 @@ class LocalCouncils:
     def _seat_demo(self) -> Council:
         assert self._demo is not None  # noqa: S101 - asked before
         if self._recorder is not None:
-            self._recorder.teaches = False  # everybody is to see the same
+            self._recorder.teaches = False  # the demonstration must not depend on the history
         return Council(self._demo.members, [self._demo.chairman], history=self._recorder)
 
 

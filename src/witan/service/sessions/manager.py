@@ -337,7 +337,7 @@ class Service:
                 with anyio.CancelScope(shield=True):
                     await service.drain(0)
                 retention.cancel()
-                # What the block raised is not the tasks': it would come out wrapped in a group.
+                # Closed here, so that an error of the block is not wrapped in an exception group.
                 await tasks.aclose()
 
     @property
@@ -368,7 +368,7 @@ class Service:
 
     async def plan(self, request: NewSessionRequest) -> tuple[Plan, Limits]:
         """Plan the calls of a request and their limits, calling nothing."""
-        if isinstance(request, RetryRequest):  # its record alone suffices, whoever is seated here
+        if isinstance(request, RetryRequest):  # the record is enough, whatever councils exist here
             record = await self.record_at_rest(request.session)
             procedure = with_ceiling(
                 record.opening.procedure, request.max_cost_usd, request.max_calls
@@ -376,7 +376,7 @@ class Service:
             return plan_retry(record, request.seats or None, procedure.limits), procedure.limits
         lengths = TYPICAL
         if isinstance(request, QuestionRequest) and self.history is not None:
-            with suppress(HistoryError):  # a plan needs no history
+            with suppress(HistoryError):  # a plan works without a history
                 lengths = await anyio.to_thread.run_sync(self.history.lengths)
         job = await self._make_job(request, lengths=lengths)
         council = job.seat(None)
@@ -478,7 +478,7 @@ class Service:
         with self._registry.claim_session(whole):
             note = None
             if self.history is not None:
-                with suppress(UnknownName):  # it may never have been kept
+                with suppress(UnknownName):  # it may never have been stored
                     note = (await anyio.to_thread.run_sync(self.history.forget, whole)).note
             self._registry.drop(whole)
         return note
@@ -518,7 +518,7 @@ class Service:
         take_up = partial(self.history.claim, session.id, force=True)
         try:
             return await anyio.to_thread.run_sync(take_up)
-        except UnknownName:  # it is of a file
+        except UnknownName:  # it came from a file
             return session
 
     async def _read_conversation(
@@ -560,7 +560,7 @@ class Service:
             own = council.procedure.limits.max_cost_usd
             bounds = (plan.worst_usd, job.left_usd, own, most)
             most = least_known(bounds)
-            if most:  # else it costs nothing
+            if most:  # otherwise it is free
                 council = job.seat(most)
         self._client_limits.begin(client)
         return council, await self._client_limits.hold_back(client, most)
@@ -591,12 +591,12 @@ class Service:
             failure = mishap.failure
         except HistoryError as error:
             if len(running_session.stream) and running_session.stream.is_closed:
-                running_session.record_failure = error  # it was held; only its record is elsewhere
+                running_session.record_failure = error  # it ended; its record is elsewhere
             else:
                 failure = error
         except WitanError as error:
             failure = error
-        finally:  # also where the service itself is cancelled
+        finally:  # also if the service is cancelled
             any_event = session is not None or len(running_session.stream)
             try:
                 await account.settle((session or running_session.record) if any_event else None)

@@ -59,7 +59,7 @@ def contain_errors(
         yield mishap
     except reraise:
         raise
-    except Exception as error:  # rules, models and providers are others' work
+    except Exception as error:  # rules, models and providers may be foreign code
         log.exception(words, *arguments, extra={"fields": dict(fields)} if fields else None)
         mishap.failure = error
 
@@ -114,7 +114,7 @@ class StreamMessage:
         """A mark to distinguish events with the same number."""
         if self._mark is None:
             payload = self.json
-            if self.event.provisional:  # an event is the same one once it is kept
+            if self.event.provisional:  # storing an event does not change its mark
                 event = replace(self.event, provisional=False)
                 payload = event_to_json(event, is_simulated=self._is_simulated).encode()
             self._mark = blake2s(payload, digest_size=MARK_BYTES).hexdigest()
@@ -345,7 +345,7 @@ class Stream:
         if gathering is None or (
             not self._is_waiting and self._seconds() - gathering.told_at >= PACE_SECONDS
         ):
-            # The first piece of a text is what a reader waits for.
+            # Readers wait for the first piece of a text.
             self.flush()
             if gathering is None:
                 gathering = self._texts[text] = _PendingText()
@@ -697,7 +697,7 @@ class SessionRegistry:
             or running_session.record.events[-1].seq >= record.events[-1].seq
         ):
             return record if running_session is None else running_session.record
-        self.drop(session_name)  # another process took it up
+        self.drop(session_name)  # another process has resumed it
         return record
 
     async def resolve_session(self, name: str) -> str:

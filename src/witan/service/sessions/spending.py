@@ -194,7 +194,7 @@ class Ledger:
             raise _unusable(path, error) from error
         self._is_torn = False
         self._n_written = len(lines_to_write) if rewrites_file else self._n_written + len(lines)
-        # What was said meanwhile is not on the disk.
+        # Lines changed meanwhile are not on the disk yet.
         unwritten_lines = self._unwritten_lines.items()
         self._unwritten_lines = {n: line for n, line in unwritten_lines if line is not lines.get(n)}
 
@@ -250,7 +250,7 @@ def _replace(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     anew.replace(path)
-    if sys.platform != "win32":  # where a folder cannot be opened
+    if sys.platform != "win32":  # Windows cannot open a folder
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -397,7 +397,7 @@ class SessionReservation:
 
 async def flush_ledger(ledger: Ledger, reservation: ReservedAmount | None = None) -> None:
     """Flush a ledger despite cancellation, which then takes effect."""
-    # The write of a caller that is cancelled meanwhile also counts.
+    # If the caller is cancelled meanwhile, its write still counts.
     with anyio.CancelScope(shield=True):
         await ledger.flush(reservation)
 
@@ -504,7 +504,7 @@ class ClientLimits:
             return SessionReservation(self._ledger, None)
         reserved = self._ledger.reserve(client.name, usd)
         with ExitStack() as undo:
-            # If the caller is cancelled meanwhile, it may be written already.
+            # If the caller is cancelled meanwhile, the line may already be written.
             undo.callback(self._ledger.settle, reserved, 0.0)
             try:
                 await flush_ledger(self._ledger, reserved)

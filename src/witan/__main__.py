@@ -12,8 +12,8 @@ INTERRUPTED = 130
 def main() -> int:
     """Run the command; Ctrl-C during its import ends it quietly."""
     try:
-        # Starting makes thousands of classes and functions that stay, reading a file hundreds of
-        # thousands of records; neither makes hardly any cycles.
+        # Start-up creates thousands of lasting objects, and reading a file many records; neither
+        # makes many cycles.
         gc.set_threshold(100_000)
         from witan.surfaces.cli.app import main as command
 

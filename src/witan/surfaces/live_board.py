@@ -67,7 +67,7 @@ def answer_facts(answer: "e.AnswerDone | Answer", flags: Sequence[str] = ()) -> 
     """
     spent, tokens = answer.spent, answer.spent.usage.output_tokens
     facts = [count_noun(len(answer.text.split()), "word")]
-    if spent.calls:  # a text that was handed in took none
+    if spent.calls:  # a given text needed no call
         facts.append(duration_text(spent.seconds))
     if spent.calls and tokens is not None:
         facts.append(count_noun(tokens, "token"))
@@ -160,7 +160,7 @@ class LiveLine:
     def amount(self) -> str:
         """Length of its texts, in tokens where its provider counts them."""
         if self.since is not None and self.state == "reviewing":
-            return ""  # what it wrote before is not what its seconds run for
+            return ""  # its earlier answer has nothing to do with the running seconds
         tokens = None if self.spent is None else self.spent.usage.output_tokens
         if self.since is None and tokens is not None:
             return count_noun(tokens, "token")
@@ -413,7 +413,7 @@ def _(event: e.AnswerDone, board: Board) -> Step:
 
 @_take.register
 def _(event: e.AnswerFailed, board: Board) -> Step:
-    # A failed round of debate leaves the answer of the round before standing.
+    # After a failed debate round the previous answer counts.
     state: State = "failed" if event.round == 1 else "answered"
     after = board.seat(event.seat, lambda line: line.stop(state, event.spent, event.reason))
     return after, f"{event.seat} has not answered: {event.reason}"

@@ -169,7 +169,7 @@ class _LiveOutput(ABC):
     def draw(self) -> None:
         """Draw the picture, over the one before."""
         bundle = draw_picture(self.picture())
-        with suppress(Exception):  # no session fails for want of a picture
+        with suppress(Exception):  # a failed drawing must not end the session
             self._publish(bundle, raw=True, display_id=self._id, update=self._is_begun)
         self._is_begun = True
 

@@ -29,7 +29,7 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
     through `clean` before, so that it stays on its line.
     """
     stream = sys.stderr if err else sys.stdout
-    # Elsewhere than on a terminal no style is left for `click` to look for.
+    # Without a terminal, styles are removed already; keep `click` from searching for them.
     color = None if stream.isatty() else True
     click.echo(_printable(text, stream), err=err, nl=nl, color=color)
 
@@ -51,7 +51,7 @@ def measure_page(*, err: bool = False) -> Page:
 
 def page_through(text: str, *, has_colour: bool) -> None:
     """Show a text on a terminal through the reader's pager."""
-    # Without it less shows escape codes in place of styles.
+    # Without -R, less shows escape codes instead of styles.
     os.environ.setdefault("LESS", "-R")
     click.echo_via_pager(_printable(text, sys.stdout), color=has_colour)
 
@@ -131,7 +131,7 @@ class JsonLine(logging.Formatter):
         }
         if record.exc_info is not None:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line)  # ASCII alone: nothing in it steers a terminal
+        return json.dumps(line)  # ASCII only, so nothing in it controls a terminal
 
 
 def _value(value: object) -> str:
@@ -171,14 +171,14 @@ def open_streams() -> None:
     if sys.stdin is None:
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115
     if sys.stdout is None:
-        # Opened for reading, so that a lost answer ends the command as on a full disk.
+        # Opened for reading only, so that writing fails as on a full disk.
         null_device = os.open(os.devnull, os.O_RDONLY)
         sys.stdout = open(null_device, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            # A name that the terminal's encoding lacks must not end the count.
+            # A character that the encoding lacks must not end the command.
             stream.reconfigure(errors="backslashreplace")
 
 

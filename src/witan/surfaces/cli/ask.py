@@ -258,7 +258,7 @@ def ask_command(**options: Any) -> int:
         request, before = question_reader()
         councils = live.councils(options["config"], council_prices(options))
         council = councils.council(request)
-        if has_arms:  # what cannot be compared is refused before anybody is asked
+        if has_arms:  # refuse impossible comparisons before any call
             history = None if live.place is None else live.place.history
             check_prices(batch_of_one(request, council, options, history))
             sessions_to_compare.append((live, request))
@@ -588,7 +588,7 @@ def _clear_away(file: Path | None, config: Path | None, options: Mapping[str, An
 
     if file is None or options["no_history"] or not is_rescued(file):
         return
-    # What cannot be compared stays.
+    # Keep the file if the two cannot be compared.
     with suppress(WitanError, OSError):
         record = read_session(file)
         with open_history(load_history_config(config, options["history"]), reading=True) as history:
@@ -625,13 +625,13 @@ def _find_session(
         assert place is not None  # noqa: S101 - refused before
         name = whole_name(place.history, request.session, or_file=True)
     own = place.is_own and not place.history.summary(name).imported
-    # Whoever is at it is said before anybody is seated.
+    # Report another process at the session before seating anybody.
     stored = place.history.claim(name, force=request.take_over)
     if record is None:
         return stored, own
     n_more = len(stored.events) - len(record.events)
     if n_more < 0:
-        return record, own  # its opening, with the seats, is that of the history
+        return record, own  # its seats are those in the history
     if n_more:
         more = count_noun(n_more, "more event")
         live.say(f"the history has {more} of this session than {file}; resuming it from there")
@@ -657,7 +657,7 @@ def _check_file(
         verb = "show"
         problem = f"has ended since {file} was written"
     elif seq is not None:
-        if not options["trust"]:  # its seats may be others than the history's
+        if not options["trust"]:  # its seats may differ from those in the history
             refuse_untrusted(record.opening.callable_seats)
         problem = f"and {file} differ from event {seq} on; two runs are never merged"
     else:

@@ -58,7 +58,7 @@ class Body:
         if options["config"] is not None:
             from witan.service.history_access import load_history_config
 
-            load_history_config(options["config"])  # a broken file is said though nothing needs it
+            load_history_config(options["config"])  # report a broken file even if nothing needs it
         self.files: Sequence[str] = options["files"]
         self.format: str | None = options["format"]
         self.columns: Mapping[str, str] | None = options["columns"] or None
@@ -92,7 +92,7 @@ class Body:
             return list(ballots)
         from witan.files.evaluations import merge_graded
 
-        # Logs of evaluations come a file per candidate: what one reviewer says is one ballot.
+        # Evaluation logs have one candidate per file; merge each reviewer's grades into one ballot.
         merged = merge_graded(ballots)
         left = {ballot.scale for ballot in merged}
         for scale in (each for each in self.scales if each not in left):
@@ -203,7 +203,7 @@ class Body:
         )
 
     def _is_file(self, name: str) -> bool:
-        # The configuration is slow to load: only those who name a session wait for it.
+        # The configuration is slow to load and is needed only for names of sessions.
         if name == "-" or Path(name).exists():
             return True
         from witan.surfaces.cli.stored_sessions import is_file

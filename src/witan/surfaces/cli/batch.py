@@ -362,12 +362,12 @@ def _write_row(stream: TextIO | None, result: "RowResult") -> None:
 
     if stream is None:
         echo(to_json(result))
-    elif not stream.closed:  # rows may end after the disk was full
+    elif not stream.closed:  # rows may still end after a write failed
         try:
             stream.write(f"{to_json(result)}\n")
             stream.flush()
         except OSError as error:
-            with suppress(OSError):  # what is buffered cannot be written either
+            with suppress(OSError):  # the buffer cannot be written either
                 stream.close()
             raise OSError(error.errno, error.strerror, stream.name) from error
 
@@ -390,7 +390,7 @@ def _run(batch: "Batch | ArmBatch", stream: TextIO | None, *, as_json: bool) -> 
         except KeyboardInterrupt:
             rows = f"{view.n_done:,} of {count_noun(len(batch.tasks), 'row')}"
             stage = f" ({view.stage})" if view.stage else ""
-            with suppress(OSError):  # the terminal may be what is gone
+            with suppress(OSError):  # the terminal may be gone
                 echo(f"interrupted{stage}; {rows} done; run the same command to continue", err=True)
             return Status.INTERRUPTED
     print_result(report, as_json=as_json, err=stream is None)

@@ -198,7 +198,7 @@ def word_problem(problem: "WitanError | LineProblem") -> str:
     if not isinstance(remedy, Remedy):
         return str(problem)
     worded_problem = copy(problem)
-    object.__setattr__(worded_problem, "remedy", write_remedy(remedy))  # a problem is frozen
+    object.__setattr__(worded_problem, "remedy", write_remedy(remedy))  # `LineProblem` is frozen
     return str(worded_problem)
 
 
@@ -211,7 +211,7 @@ def _write_way(way: Way) -> str:
     parameters_type: type[Parameters] = BallotFormat
     if way.operation in CATALOGUE:
         parameters_type = find_operation(way.operation).parameters
-    elif "max_cost_usd" in way.arguments:  # of a session, whichever operation begins it
+    elif "max_cost_usd" in way.arguments:  # every operation that starts a session has it
         parameters_type = find_operation("ask").parameters
     options = {each.name: each.option for each in parameters_of(parameters_type)}
     words = [f"witan {way.operation}"] if way.operation else []

@@ -318,7 +318,8 @@ class _Importer:
         nothing_text = "nothing is imported under --strict"
         outcome = f"; {nothing_text}" if self.strict else others
         beside = {*self.options.answers, *self.options.questions}
-        # Those of a folder are counted together; a file beside them is another.
+        # Problems of a folder are counted together, those of `--answers` and `--questions` per
+        # file.
         left_out = [problem for problem in tally.problems if not problem.is_read]
         files = Counter(p.path if p.path in beside else tally.name for p in left_out)
         for name, n in files.items():
@@ -564,7 +565,7 @@ def _read_whole(
         try:
             whole = history.export(one.session)
         except UnknownName:
-            continue  # it was forgotten meanwhile
+            continue  # it was deleted meanwhile
         except HistoryError as error:
             if not error.problem.startswith("is damaged"):
                 raise

@@ -15,8 +15,8 @@ T = TypeVar("T")
 async def wait_for_signal() -> None:
     """Wait for a signal that ends the command; the next ends it at once."""
     if sys.platform == "win32":
-        await anyio.sleep_forever()  # no signal can be waited for: KeyboardInterrupt is raised
-    # Who has it ignored, as nohup does, wants to go on when the terminal is gone.
+        await anyio.sleep_forever()  # Windows raises KeyboardInterrupt instead
+    # A signal that is ignored, as under nohup, must not end the command.
     ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     heeded_signals = [n for n in ending if signal.getsignal(n) is not signal.SIG_IGN]
     with anyio.open_signal_receiver(*heeded_signals) as signals:
@@ -47,7 +47,7 @@ def run_until_signal(work: Callable[[], Awaitable[T]]) -> T:
             group.start_soon(watch)
             try:
                 results.append(await work())
-            except (WitanError, OSError) as error:  # raised here, it would come out in a group
+            except (WitanError, OSError) as error:  # raised here, a group would wrap it
                 failures.append(error)
             group.cancel_scope.cancel()
 

@@ -93,7 +93,7 @@ class LiveSession:
         exporting = self._open_exporter()
         try:
             anyio.run(self._follow, start, exporting)
-        except KeyboardInterrupt:  # where no signal can be waited for, or the loop was closing
+        except KeyboardInterrupt:  # on Windows, or while the loop was closing
             self._interrupt()
         self._close_panel()
         try:
@@ -144,7 +144,7 @@ class LiveSession:
                     await running_session.wait_for_end()
                     self._failure = self._failure or running_session.failure
                     self.session = Session.of(self.recorder.events)
-            except WitanError as error:  # raised here, it would come out wrapped in a group
+            except WitanError as error:  # raised here, it would be wrapped in an exception group
                 self._failure = self._failure or error
             group.cancel_scope.cancel()
 
@@ -170,7 +170,7 @@ class LiveSession:
             else:
                 self.voice.take(event)
         except OSError as error:
-            # Nobody reads on, or the disk is full: nothing more is worth paying for.
+            # The reader is gone or the disk is full: stop paying for calls.
             self._failure = error
             self._stop()
         if self.panel is not None:
@@ -246,7 +246,7 @@ class LiveSession:
             if self.output.save is not None:
                 write_session(session, self.output.save)
         finally:
-            # What was paid for is shown even where it cannot be saved.
+            # Show a paid session even if it cannot be saved.
             self._print(session)
             self._report_record(session)
         status = session_status(session, require_winner=self.output.require_winner)
@@ -303,7 +303,7 @@ class LiveSession:
                 echo(page.sentence(" · ".join(parts), hang=2), err=True)
             return
         if self.output.legend and is_terminal() and is_terminal(err=True):
-            return  # both stand below the text
+            return  # both are already below the text
         if self.voice.wanted:
             if is_terminal(err=True):
                 echo(err=True)
@@ -371,7 +371,7 @@ class _Voice:
 
     def _say(self, text: str) -> None:
         if self.panel is not None:
-            # The picture stays above the text, and nothing is drawn over it from here on.
+            # The last picture stays above the text, and is not redrawn.
             self.panel.close()
             echo(err=True)
             self.panel = None

@@ -67,7 +67,7 @@ class Panel:
         self._board: Board | None = None
         self._is_settled = False
         self._console = console or terminal.console()
-        # Standard output carries the answer, and no line of it may be drawn over.
+        # Standard output has the answer, which must not be overdrawn.
         self._live = Live(
             console=self._console,
             get_renderable=lambda: self,
@@ -108,7 +108,7 @@ class Panel:
             yield style_line(f"witan · preparing the council · {self._since(self._began)}", "bold")
             return
         board = self._board.settle() if self._is_settled else self._board
-        # What is drawn for the last time may scroll; before, it has to fit the screen.
+        # The last picture may scroll; earlier ones have to fit the screen.
         room = None if self._is_settled else console.size.height - 1
         width = options.max_width - ECHO_COLUMNS
         picture = Group(*self._picture(board, options.update(width=width), room))
@@ -184,10 +184,10 @@ def _fit_seats(board: "Board", room: int | None) -> "tuple[Sequence[LiveLine], i
     if excess <= 0:
         return board.seats, n_standings
     at_rest = [line.name for line in board.seats if not line.is_running]
-    hidden = set(at_rest[: excess + 1])  # one more, for the line that says how many
+    hidden = set(at_rest[: excess + 1])  # one more, to make room for the line with their number
     visible = [line for line in board.seats if line.name not in hidden]
     n_lines_left = room - n_other_lines - len(visible) - 1
-    # The ranking has its title, and a line that says how many it leaves out.
+    # The ranking needs two more lines: its title, and the number of hidden candidates.
     return visible, n_standings if n_lines_left >= ranking else max(n_lines_left - 2, 0)
 
 

@@ -87,7 +87,7 @@ def serve_command(**options: Any) -> int:
 
     config = _with_options(load_history_config(options["config"], options["history"]), options)
     write_line = log_message if config.serve.log == "json" else say
-    token_digests(config.serve, os.environ)  # one that cannot be used is told before it is served
+    token_digests(config.serve, os.environ)  # report an unusable token before serving
     with bind_socket(config.serve) as listening:
         log_to_stderr(config.serve.log)
         place = open_record(options, write_line)
@@ -285,7 +285,7 @@ def _keys(config: "Config") -> list[str]:
         chosen = [name for name in provider_variables if os.environ.get(name)]
     called = {seat.provider for seat in seats if seat.url is None} if seats else PROVIDERS.keys()
     moving = (v for p in PROVIDERS.values() if p.name in called for v in p.url_variables)
-    # Without its gateway the key would go to the provider's public address.
+    # Without the gateway's variable the key would go to the provider's public address.
     chosen += [name for name in (*moving, "OLLAMA_HOST") if os.environ.get(name)]
     return [*dict.fromkeys(chosen)]
 
@@ -294,7 +294,7 @@ def _endpoint(config: "Config") -> "ServerEndpoint":
     settings = config.serve
     url = (settings.public_url or settings.url).rstrip("/")
     token_variables = [token.key for token in settings.tokens.values() if token.key is not None]
-    # A token of which only the digest is known is in a variable of the client's own.
+    # If only a token's digest is known, the client's own variable has the token.
     token = next(iter(token_variables), "WITAN_TOKEN") if settings.tokens else None
     return ServerEndpoint(f"{url}/mcp", token)
 
@@ -399,7 +399,7 @@ def _bridge(server: ServerEndpoint) -> Entry:
         arguments.append("--allow-http")
     if server.token is None:
         return {"command": "npx", "args": arguments}
-    # Without a blank: some systems split arguments there.
+    # No blank after the colon: some systems would split the argument.
     return {
         "command": "npx",
         "args": [*arguments, "--header", "Authorization:${AUTHORIZATION}"],

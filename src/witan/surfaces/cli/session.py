@@ -76,7 +76,7 @@ class SessionOutput:
         if self.legend and (self.as_json or self.events):
             raise click.UsageError("--legend is for the text: --json and --events have its data")
         if self.save is not None:
-            # After a session that cost money it would be too late to find out.
+            # Check now: after a paid session it would be too late.
             folder = self.save.absolute().parent
             if not folder.is_dir():
                 problem = f"{self.save.parent} is no directory"
@@ -216,7 +216,7 @@ def run_session(
     with ExitStack() as stack:
         panel = output.panel(stack)
         try:
-            # The view is drawn, and redraws itself from a thread of its own: now for the rest.
+            # Imported now: the view is on screen already, and redraws itself in its own thread.
             from witan.surfaces.cli.live_session import LiveSession
 
             place = open_place(say)

@@ -152,7 +152,7 @@ def write_seats(page: Page, title: str, seats: "Sequence[SeatFinding]") -> Itera
     ]
     yield from table(page, columns, [*map(_seat_row, seats)])
     for seat in seats:
-        # In a column of its own, the one sentence that helps would be cut to fit.
+        # A table cell would cut the sentence.
         yield page.sentence(f"{seat.name}: {seat.finding}", hang=2)
         if seat.url is not None and seat.url_from != "default":
             is_listed = seat.price and seat.variable and seat.provider in PROVIDERS
@@ -278,7 +278,7 @@ def _lengths() -> "Lengths":
             suppress(WitanError, ValueError),
         ):
             return TYPICAL if history is None else history.lengths()
-    except ConfigError:  # the file that is to be overwritten cannot be read
+    except ConfigError:  # the existing file cannot be read
         pass
     return TYPICAL
 

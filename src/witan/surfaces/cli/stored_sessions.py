@@ -239,5 +239,5 @@ def has_asked(history: "History | None", record: "Session") -> bool:
     try:
         is_import = history.summary(record.id).imported
         return not is_import and history.session(record.id).opening == record.opening
-    except WitanError:  # it is not there, or cannot be read
+    except WitanError:  # it does not exist, or cannot be read
         return False

@@ -304,7 +304,7 @@ class Connection(HttpToolsProtocol):
         if self._reading == "header":
             self._header_bytes += len(data)
         elif self._reading == "body":
-            self._trailer_bytes += len(data)  # until a piece of the body says otherwise
+            self._trailer_bytes += len(data)  # `on_body` corrects this if it is body
         super().data_received(data)
         if self._reading == "header" and self._header_bytes > MOST_HEADER_BYTES:
             self._refuse(431, "header_size", f"headers are longer than {MOST_HEADER_BYTES:,} bytes")
@@ -350,7 +350,7 @@ class Connection(HttpToolsProtocol):
         """Wait for the next request."""
         super().on_response_complete()
         if self.transport.is_closing():
-            self._deadline = inf  # what is left to take has a deadline of its own
+            self._deadline = inf  # sending the rest has its own deadline
         elif self._reading == "body":
             self._deadline = min(self._deadline, self.loop.time() + LINGER_SECONDS)
         elif self._reading is None and self._is_answered:

@@ -54,7 +54,7 @@ SECURITY: Mapping[str, str] = {
         "frame-ancestors 'none'; form-action 'self'"
     ),
     "X-Content-Type-Options": "nosniff",
-    # None at all would have forms sent without a word on the page that they are on.
+    # With "no-referrer", forms would be sent without the origin of their page.
     "Referrer-Policy": "same-origin",
     "X-Frame-Options": "DENY",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -201,7 +201,7 @@ class Door:
         self._on_finish = on_finish
         self._rates = MovingWindowRateLimiter(MemoryStorage())
         hosts = {host.lower() for host in settings.hosts}
-        # Beyond this machine a token is asked for, which no stranger's page has.
+        # Other addresses require a token, which a foreign page does not have.
         self._hosts = LOOPBACK | hosts if settings.loopback or hosts else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -268,11 +268,11 @@ class Door:
 
         async def forward(message: Message) -> None:
             nonlocal started_body
-            if started_body or not exceeded:  # else it tells of a body that it could not read
+            if started_body or not exceeded:  # else the response reports the body that was cut here
                 started_body = True
                 await send(message)
 
-        # What listens writes the path of its own scope down, which is to stay as it was sent.
+        # The HTTP server logs the path in its own scope, so change a copy.
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         within = {**scope, "path": matched_path(scope), "method": method}
         replacement: Response | None = None

@@ -52,7 +52,7 @@ TOKEN = HTTPBearer(
 """The token by which clients identify themselves, checked by the door."""
 
 
-# Coroutines: FastAPI runs a plain function that a route depends on in a thread.
+# Coroutines, because FastAPI runs a plain function as a dependency in a thread.
 async def _service(request: Request) -> Service:
     service: Service = request.app.state.service
     return service
@@ -106,7 +106,7 @@ async def run_while_connected(request: Request, work: Callable[[], Awaitable[T]]
             result.append(await work())
             group.cancel_scope.cancel()
     except ExceptionGroup as failed:
-        raise failed.exceptions[0] from None  # what the work raises, without its group
+        raise failed.exceptions[0] from None  # raise the error of the work, not the group
     if not result:
         raise ClientDisconnect
     return result[0]
@@ -128,7 +128,7 @@ def add_value_route(router: APIRouter, operation: Operation[Any, Any]) -> None:
         )
 
     endpoint.__signature__ = _signature(operation, endpoint)  # type: ignore[attr-defined]
-    # A path names what may be missing, and a question the session that it continues.
+    # A path, or the session that a question continues, may name something missing.
     may_miss = operation.path_parameters or issubclass(operation.parameters, QuestionRequest)
     file = next((each for each in parameters_of(operation.parameters) if each.content), None)
     router.add_api_route(

@@ -63,7 +63,7 @@ def reference(name: str) -> dict[str, str]:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-# Generators of clients know no type that holds itself: rules nest no deeper than this.
+# Client generators cannot read recursive types; no rule nests deeper than this.
 RULE_DETAILS: Mapping[str, Any] = {
     "DetailCells": {
         "description": "Numbers of a rule by name, such as votes by candidate.",

@@ -154,7 +154,7 @@ async def respond_to_error(request: Request, error: Exception) -> Response:
     if isinstance(error, WitanError) and speaks_openai(request.url.path):
         return openai_error(error, words, status, headers)
     if status == 404 and wants_page(request.scope):
-        words = words.partition("; known: ")[0]  # the page links to the history in place of names
+        words = words.partition("; known: ")[0]  # the page links to the history instead
     faults: list[Fault] | None = None
     if isinstance(error, InvalidParameter):
         faults = [{"where": error.name, "problem": words.removeprefix(f"{error.name} ")}]
@@ -287,7 +287,7 @@ def openai_problem(
     """Make the response of an error."""
     fields = dict(headers or {})
     if status in LASTING:
-        fields["X-Should-Retry"] = "false"  # as the official client reads it
+        fields["X-Should-Retry"] = "false"  # a header of OpenAI's client
     body = to_json(error_object(status, message, code, param))
     return Response(body, status, fields, "application/json")
 
@@ -307,7 +307,7 @@ def openai_error(
     if isinstance(error, OverBudget):
         return openai_problem(status, words, headers, "over_budget")
     if isinstance(error, NoCouncil | MissingKey):
-        headers = {**headers, "X-Should-Retry": "false"}  # it is seated when the server starts
+        headers = {**headers, "X-Should-Retry": "false"}  # seats change on restart
     return openai_problem(_status(status), words, headers)
 
 

@@ -81,7 +81,7 @@ def create_app(
         title="Witan",
         summary=ABOUT,
         version=__version__,
-        # Their pages load scripts from elsewhere.
+        # Those pages load scripts from other hosts.
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
@@ -94,7 +94,7 @@ def create_app(
     app.state.feeds = Feeds()
     app.state.created = int(time.time())
     app.state.metrics = Metrics() if metrics is None else metrics
-    # An included router would describe each of its routes anew for every application.
+    # `include_router` would describe every route again for each application.
     app.router.routes += routes.server_router.routes + routes.router.routes
     app.router.routes += openai_routes.router.routes
     mount(app, service, settings)
@@ -194,13 +194,13 @@ class Server(uvicorn.Server):
             server_header=False,
             proxy_headers=bool(settings.trusted_proxies),
             forwarded_allow_ips=list(settings.trusted_proxies),
-            # Connections see to it themselves; this is a second net.
+            # Connections have their own deadlines; this is a fallback.
             timeout_keep_alive=ceil(settings.idle_seconds) + 60,
             timeout_graceful_shutdown=1,
         )
         super().__init__(config)
         logging.getLogger("uvicorn.error").addFilter(
-            lambda record: record.levelno != logging.WARNING  # which are of its clients
+            lambda record: record.levelno != logging.WARNING  # warnings are about clients
         )
         most = connection_room(settings)
         spare = partial(Path(os.devnull).open, "rb")
@@ -244,7 +244,7 @@ class Server(uvicorn.Server):
             _hold_little(accepted)
             try:
                 await loop.connect_accepted_socket(connect, accepted)
-            except OSError:  # it was closed meanwhile
+            except OSError:  # the client closed it meanwhile
                 accepted.close()
 
 
@@ -279,7 +279,7 @@ def connection_room(settings: ServeSettings) -> int:
         soft = max(soft, n_files_allowed)
     if soft == resource.RLIM_INFINITY or soft >= n_files_wanted:
         return settings.max_connections
-    # Where there are few, half of them are for sessions.
+    # If there are few files, half of them are for sessions.
     room = soft - MOST_SURPLUS - min(beside, soft // 2)
     return max(1, min(settings.max_connections, room))
 
@@ -294,11 +294,11 @@ def bind_socket(settings: ServeSettings) -> socket.socket:
         family, _, _, _, address = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        # Named, or asyncio leaves small answers waiting for the acknowledgement of the one before.
+        # IPPROTO_TCP is named so that asyncio sets TCP_NODELAY.
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
-        listening.listen(BACKLOG)  # who comes before the server is up, waits
+        listening.listen(BACKLOG)  # clients may queue before the server is up
     except OSError as error:
         expected = f"an address that is free ({error.strerror or error}); see --host and --port"
         raise InvalidParameter("where to listen", where, expected) from None
@@ -328,10 +328,10 @@ async def serve(
     """
     app = create_app(service, settings, os.environ, metrics)
     server = Server(app, settings, metrics)
-    # What was loaded stays for as long as it serves: looking through it again and again is in vain.
+    # Loaded objects stay, so the garbage collector need not scan them again.
     gc.collect()
     gc.freeze()
-    # Sessions leave no circles behind; what else does is looked for often enough to stay small.
+    # Sessions leave no cycles, and other garbage stays small between rare collections.
     gc.set_threshold(20_000, 5, 4)
     _limit_arenas()
     sys.setswitchinterval(SWITCH_SECONDS)

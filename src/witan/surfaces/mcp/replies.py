@@ -98,7 +98,7 @@ def _final_answer(result: CouncilSession) -> Iterator[str]:
         yield report_markdown(judgment_report(session))
     else:
         yield "There is no final answer."
-        if session.status == "interrupted":  # else it is among what is missing
+        if session.status == "interrupted":  # otherwise `missing` has it
             yield from (clean(f"{seat}: {why}") for seat, why in session.unanswered.items())
         if session.outcome is not None:
             report = outcome_report(session.outcome, is_simulated=session.is_simulated)

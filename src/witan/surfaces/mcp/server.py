@@ -248,7 +248,7 @@ def _prompt(prompt: Prompt) -> types.Prompt:
     )
 
 
-# It would write down names of connections, which open them.
+# At lower levels it logs session ids, which give access to connections.
 logging.getLogger("mcp").setLevel(logging.WARNING)
 
 
@@ -375,10 +375,10 @@ class _Handlers:
         return await dispatch(operation, self._service, LOCAL, parameters, write), kind
 
     def _call(self, context: Context) -> ToolCall:
-        # Over HTTP the door has written into the scope who asks; else it is whoever started us.
+        # Over HTTP the door put the client into the scope; else it is our parent process.
         request = context.request
         scope = {} if request is None else request.scope
-        TRACE.set(scope.get("witan.trace", TRACE.get()))  # its task serves many requests
+        TRACE.set(scope.get("witan.trace", TRACE.get()))  # the task is shared by many requests
         report = context.session.report_progress
         return ToolCall(
             self._service, scope.get("witan.client", LOCAL), scope.get("witan.hops", ()), report
@@ -386,7 +386,7 @@ class _Handlers:
 
 
 def _result(reply: ToolReply) -> types.CallToolResult:
-    # Through our own JSON: it knows what becomes of numbers that are none.
+    # Our own JSON writes null for NaN and infinity.
     return types.CallToolResult(
         content=[types.TextContent(text=reply.text)],
         structured_content=json.loads(to_json(reply.result)),
@@ -449,7 +449,7 @@ class MountedApp:
         """Take a request."""
         if not self._runs:
             raise Busy("the server is about to stop", "ask again when it is back", 5.0)
-        # Only the client that opened a connection may go on with it.
+        # Only the client that opened a connection may use it.
         name = scope["witan.client"].name
         scope["route"] = self.route
         scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=name, scopes=[]))
@@ -467,7 +467,7 @@ async def serve_stdio(service: Service) -> None:
             if sys.platform != "win32":
                 group.start_soon(_wait_for_signal, group.cancel_scope)
             reader, writer = _LineReader(reading), _MessageWriter(writing, group.cancel_scope)
-            # It asks of files only what these two can do.
+            # `stdio_server` uses only the methods that these two have.
             files = cast("tuple[Any, Any]", (reader, writer))
             async with stdio_server(*files) as (incoming, outgoing):
                 await server.run(incoming, outgoing, server.create_initialization_options())
@@ -523,7 +523,7 @@ class _LineReader:
 
     def _read_lines(self, descriptor: int, token: Any) -> None:
         rest = b""
-        # The loop may be gone when a line comes in.
+        # The loop may be closed when a line arrives.
         with suppress(OSError, RuntimeError, anyio.BrokenResourceError):
             while piece := os.read(descriptor, READ_BYTES):
                 *lines, rest = (rest + piece).split(b"\n")
@@ -559,7 +559,7 @@ class _MessageWriter:
         """Do nothing: `write` returns once a message is written."""
 
     def _write(self, descriptor: int, token: Any) -> None:
-        with suppress(RuntimeError):  # the loop is gone
+        with suppress(RuntimeError):  # the loop is closed
             while True:
                 message, written = self._queue.get()
                 try:

@@ -59,7 +59,7 @@ def ballot_matrix(
         ballot, reviewer_events = ballot_by_reviewer[reviewer], events[reviewer]
         note, own_answers = notes.get(reviewer), own_candidates.get(reviewer, ())
         groups = note.ranking if note else _remove_own(ballot, own_answers)
-        # Who did not answer reviews nobody; who fails in a debate keeps the answer it had.
+        # A member without an answer does not review; one that fails in a debate keeps its answer.
         mute = reviewer_events.failed and reviewer not in session.answers
         pending = (
             not (is_closed or mute) and ballot.abstained and reviewer_events.abstention is None

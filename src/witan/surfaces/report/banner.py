@@ -69,7 +69,7 @@ def _words(session: Session, names: SeatNames, *, is_closed: bool) -> tuple[str,
         return headline, full_sentence(votes) if votes else ""
     if session.outcome is not None:
         headline, detail = verdict_words(session.outcome, names)
-        # Who gave no answer is not asked to judge those of others.
+        # Members without an answer are not asked to review.
         is_final = is_closed or session.outstanding_reviewers <= session.unanswered.keys()
         return headline if is_final else f"{headline.removesuffix('.')} so far.", detail
     if not is_closed:
@@ -101,7 +101,7 @@ def verdict_words(outcome: Outcome, names: CandidateNames) -> tuple[str, str]:
     if sum(line.votes > 0 for line in outcome.standings) == 1:
         return f"{leaders[0]} alone has votes.", "There is nothing to compare it with."
     leads = leaders_text(leaders)
-    if names.hides_names:  # a letter by itself would say nothing to a reader at the top of a page
+    if names.hides_names:  # a bare letter would mean nothing at the top of a page
         leads = f"{'Answer' if len(leaders) == 1 else 'Answers'} {leads}"
     if outcome.clear_leader is not None and not ignores_chance(outcome):
         return f"{leads} clearly.", _support(outcome, "It is")
@@ -224,7 +224,7 @@ def shortfall(session: Session, names: SeatNames) -> Shortfall | None:
     seats, gaps = names.order(failed_seats(session)), "; ".join(_gaps(session))
     if not gaps and reasons:
         gaps, *reasons = reasons
-        if gaps.startswith(("the ", "there ")):  # else a seat's name, which keeps its letters
+        if gaps.startswith(("the ", "there ")):  # otherwise it begins with the name of a seat
             gaps = gaps[0].upper() + gaps[1:]
     return Shortfall(
         session.status,
@@ -243,7 +243,7 @@ def _gaps(session: Session) -> Iterator[str]:
         yield f"{len(session.answers)} of {everyone} answered"
     ballots = session.reviewer_ballots
     abstained = [name for name, ballot in ballots.items() if ballot.abstained]
-    # Who did not answer is not asked to vote.
+    # Members without an answer are not asked to vote.
     if session.answers and not session.unanswered.keys() >= {*abstained}:
         yield f"{len(ballots) - len(abstained)} of {len(ballots)} voted"
 

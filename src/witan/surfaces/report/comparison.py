@@ -108,7 +108,7 @@ def _firmness(leaders: tuple[str, ...], n_rules: int, n_clear: int) -> str:
 
 
 def _scales(comparison: Comparison) -> Iterable[str]:
-    # A session has its scales under every rule.
+    # Scales do not depend on the rule.
     outcomes = (one for each in comparison.outcomes.values() for one in islice(each.values(), 1))
     return dict.fromkeys(scale.sentence for outcome in outcomes for scale in outcome.scales)
 
@@ -139,7 +139,7 @@ def _session_table(comparison: Comparison, session: str) -> Table:
                 Column("leader", "left", fit="middle"),
                 [" = ".join(each.leaders) or UNKNOWN for each in outcomes],
             ),
-            # The last candidates go first where there is not room for all.
+            # Drop the last candidates first if there is not enough room.
             *(
                 (
                     Column(name, "left", keep=99 - min(place, 98), fit="middle"),

@@ -374,7 +374,7 @@ def _square(p: float | None, name: str, rival: str) -> Square:
     if p is None:
         return Square(UNKNOWN, words, None)
     text = "<.01" if p < 0.005 else ">.99" if p >= 0.995 else f"{p:.2f}"[1:]
-    return Square(text, words, 2 * round(p, 2) - 1)  # what prints as even has no hue
+    return Square(text, words, 2 * round(p, 2) - 1)  # no colour for what prints as even
 
 
 def _strength(board: Leaderboard) -> Iterator[Block]:

@@ -86,7 +86,7 @@ class SeatNames(CandidateNames):
         seats = [seat.name for seat in opened.seats]
         labels = _labels(session, seats)
         jurors = [seat.name for seat in opened.jury if seat.name not in labels]
-        # Drawn as labels are: a juror's own answer is hatched, and would tell whose it is.
+        # Numbered at random, because a juror's hatched own answer would reveal its author.
         numbers = enumerate(_draw_labels(session, jurors), start=1)
         others = {name: f"juror {number}" for number, name in numbers}
         for seat in opened.chairmen:
@@ -160,7 +160,7 @@ class SeatNames(CandidateNames):
         if not self.hides_names:
             return sentence
         one = self._one()
-        # Whoever knows who the chairman is would know whose label that is.
+        # The chairman's name would reveal its label.
         masked = re.sub(rf"(?:the )?chairman {one}", CHAIRMAN, sentence)
         run = re.compile(rf"(?<![\w-]){one}(?:, {one})*(?: and {one})?")
         masked = run.sub(lambda match: self.name_list(re.findall(one, match[0])), masked)
@@ -199,7 +199,7 @@ class SeatNames(CandidateNames):
         return rf"(?:{'|'.join(map(re.escape, names))})(?![\w-])"
 
     def _mask(self, text: str) -> str:
-        # Ballots are counted without a session, and without the time its modules take to load.
+        # Imported here because counting ballots does not need it.
         from witan.deliberation.texts import mask, masked_names
 
         models = tuple(masked_names((*self._council.seats, *self._council.callable_seats)))

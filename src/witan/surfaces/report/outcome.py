@@ -193,7 +193,7 @@ def _grade(line: Standing) -> str:
 
 
 def _chart(outcome: Outcome, names: CandidateNames, before: Outcome | None) -> Chart:
-    # Charts are for the page alone: text does without their import.
+    # Imported here because only pages have charts.
     from witan.surfaces.report.standings import standings_chart
 
     return standings_chart(outcome, names, before)
@@ -296,7 +296,7 @@ def _dissents(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
                 break
             above += group
         else:
-            continue  # it did not rank the leader: its own answer, mostly
+            continue  # it did not rank the leader, mostly its own answer
         if above:
             dissents.append(
                 f"{names.name(note.reviewer)} ranks {list_text([*map(names.name, above)])}"
@@ -324,7 +324,7 @@ def pair_map(outcome: Outcome, names: CandidateNames) -> Iterator[Block]:
         is_close = frozenset((lines[row].candidate, lines[column].candidate)) in unresolved
         text = chance_percent(chance).removesuffix("%")
         shade = round(2 * SHADES * abs(chance - HALF_AGREED))
-        # "≈>99" would contradict itself: at the ends the chance speaks alone.
+        # "≈>99" would contradict itself, so <1 and >99 are not marked.
         is_marked = is_close and text.isdecimal()
         return Cell(f"{CLOSE}{text}" if is_marked else text, shade=shade)
 
@@ -343,7 +343,7 @@ def pair_map(outcome: Outcome, names: CandidateNames) -> Iterator[Block]:
     )
     learned = outcome.prior is not None and outcome.prior.source != "public"
     n_reviewers = len({ballot.reviewer for ballot in outcome.ballots})
-    ranked = outcome.fit == "ranks" and n_reviewers == len(outcome.ballots)  # else pairs
+    ranked = outcome.fit == "ranks" and n_reviewers == len(outcome.ballots)  # otherwise pairs
     if ranked and not learned and n_reviewers <= FEW_RANKINGS:
         yield Sentence(
             f"{count_noun(n_reviewers, 'ranking')} cannot show how far apart candidates are: if "

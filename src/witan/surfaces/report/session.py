@@ -231,7 +231,7 @@ def session_report(
     session = result if isinstance(result, Session) else result.session
     names = names or SeatNames.of(session, hides_names=False)
     before, again = None, ""
-    if recount is not None:  # one count all over the report
+    if recount is not None:  # the whole report is about one count
         before, session = session.outcome, replace(session, outcome=recount.outcome)
         again = recount_text(recount, names)
     closed = council_session is None or not council_session.under_way
@@ -297,7 +297,7 @@ def _opening(session: Session, children: Mapping[str, str], names: SeatNames) ->
         yield Sentence(f"judged by {list_text(names.sort(jury), most=len(jury))}", quiet=True)
     for name, relation in children.items():
         yield Sentence(f"{relation} as {name}", quiet=True, link=Link("show", {"session": name}))
-    # While names are hidden, no order of seats may tell who is who.
+    # While names are hidden, the order of seats must not reveal them.
     n_seated = len(opened.notes)
     notes = [*map(names.sentence, session.notes)]
     for note in (*notes[:n_seated], *names.sort(notes[n_seated:])):
@@ -350,7 +350,7 @@ def _source(seat: Seat, names: SeatNames, form: str = "{}") -> str:
 def _answers(session: Session, names: SeatNames, *, is_closed: bool) -> Iterator[Block]:
     noun = "answers" if session.opening.judging is None else "texts"
     yield Heading(noun.capitalize(), "answers")
-    # Where every seat is a script, the report says so once.
+    # If every seat is a script, the report says so only once.
     is_mixed = not all(seat.simulated for seat in session.opening.seats)
     seats = {seat.name: seat for seat in session.opening.seats}
     for name in rank_candidates(session.answers, session.outcome, names):
@@ -403,7 +403,7 @@ def vote_blocks(votes: Sequence[Ballot], kind: str, names: CandidateNames) -> It
         return
     yield Heading("People's votes", "votes")
     for ballot in votes[:VOTES_SHOWN]:
-        if names.hides_names:  # whoever is still to vote is told no order
+        if names.hides_names:  # a reader who may still vote must not see a ranking
             yield Sentence(f"{ballot.reviewer} has voted; the ranking is shown with the names")
             continue
         yield Sentence(f"{ballot.reviewer}: {ballot_line(ballot)}")

@@ -48,7 +48,7 @@ def standings_chart(
         f"{SCORES.get(rule.name, f'Score ({rule.name})')} · {better} is better →",
         numbers,
         is_reversed=rule.lower_is_better,
-        # Zero means something only where scores fall on both sides of it.
+        # Draw zero only if there are scores on both sides.
         line=0.0 if scores and min(scores) < 0 < max(scores) else None,
     )
     levels = [line.interval.level for line in outcome.standings if line.interval is not None]
@@ -80,7 +80,7 @@ def _tiers(outcome: Outcome, names: CandidateNames, before: Outcome | None) -> I
     """Box the tiers, best first, without candidates excluded from tiers."""
     ranks = {} if before is None else {line.candidate: line.rank for line in before.standings}
     several = sum(line.votes > 0 for line in outcome.standings) > 1
-    # Whom nobody is compared with leads nobody.
+    # A candidate without rivals does not lead.
     leader = outcome.clear_leader if several else None
     digits = decimals([line.score for line in outcome.standings])
     has_boxes = not ignores_chance(outcome)

@@ -104,7 +104,7 @@ def _command(page: Page, link: Link | None) -> str:
 
 
 def _note(page: Page, note: Note) -> str:
-    # The option is named at the end, after whatever others wrote.
+    # The option comes last, after any foreign text.
     parts = note.text.rsplit(f"{note.option}=", 1) if note.option else [note.text]
     text = page.option(note.option).join(parts)
     match note.kind:
@@ -309,7 +309,7 @@ def _markdown_block(block: Block) -> Iterator[str]:
         case Sentence():
             yield to_markdown(block.text)
         case Quote():
-            # A fence longer than any run of backticks in the text cannot be ended by it.
+            # The fence is longer than any run of backticks in the text, which cannot close it.
             text = readable(block.text)
             fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
             yield from (fence, text, fence)

@@ -246,7 +246,7 @@ class Form:
 
 async def read_form(request: Request) -> Form:
     """Read the form of a request."""
-    # A field may be as long as the door lets a request be.
+    # Only the length of the request limits a field.
     longest = request.app.state.settings.body_bytes
     async with request.form(max_files=MOST_FILES, max_fields=1000, max_part_size=longest) as body:
         texts: dict[str, tuple[str, ...]] = {}
@@ -255,7 +255,7 @@ async def read_form(request: Request) -> Form:
                 if "\0" in value:
                     expected = "text without NUL characters"
                     raise InvalidParameter(name, "a text with a NUL character", expected)
-                # Browsers send every line end as two characters.
+                # Browsers send line ends as CR LF.
                 texts[name] = (*texts.get(name, ()), value.replace("\r\n", "\n"))
         files = [each for _, each in body.multi_items() if isinstance(each, UploadFile)]
         return Form(texts, {each.filename: await each.read() for each in files if each.filename})

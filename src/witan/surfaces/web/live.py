@@ -148,7 +148,7 @@ class LivePage:
         match event:
             case e.SessionOpened():
                 self.mark_visible()
-                # The page may be one of before the session was interrupted, and taken up again.
+                # The page may have been rendered before the session was interrupted and resumed.
                 self._states |= {"writer": UNSEEN, "status": UNSEEN}
                 self._forget(CLOSING)
             case e.AnswerDelta():
@@ -162,7 +162,7 @@ class LivePage:
                 | e.CallRetried(stage="answer")
                 | e.TextWithdrawn(stage="answer")
             ):
-                # A failed round of debate leaves the answer of the round before standing.
+                # After a failed debate round the previous answer counts.
                 if event.seat not in self._answers:
                     self._texts.pop(event.seat, None)
                     self._forget(event.seat)
@@ -209,7 +209,7 @@ class LivePage:
         """The current names of the seats."""
         if self._seat_names is None:
             session = self.session
-            # Whoever hands texts in knows what they are called.
+            # Names of given texts are known to the reader.
             revealed = self._show_names or session.opening.judging is not None
             self._seat_names = SeatNames.of(session, hides_names=not revealed)
         return self._seat_names
@@ -373,7 +373,7 @@ class LivePage:
         """Yield what changed since it was last yielded."""
         lanes = [each for pair in enumerate(self._lines()) for each in self._lane_changes(*pair)]
         if self._differs("labels", self.seat_names.labels if self.seat_names.hides_names else None):
-            # A seat that failed gets none of the labels of the final answer, so others move up.
+            # A failed seat gets no label of the final answer, so the labels of others change.
             yield "lanes", "innerHTML", self._write_lanes
         else:
             yield from lanes
@@ -433,7 +433,7 @@ class LivePage:
         """Yield a growing text's unsent finished blocks, and its last one."""
         old, new = self._visible.get(of, NOTHING_WRITTEN), self._growing(of)
         self._visible[of] = new
-        if old is None or not new.continues(old):  # what was sent is void, or a name
+        if old is None or not new.continues(old):  # the text sent earlier is void, or shows a name
             yield target, "outerHTML", lambda: part(LIVE, "stream", target, new)
             return
         if new.tail_start > old.tail_start:
@@ -492,7 +492,7 @@ class Feed:
         """Render the messages since the last patch, if there are any."""
         if self.end is not None:
             return
-        is_over = stream.has_ended  # before the messages are read: nothing follows them then
+        is_over = stream.has_ended  # read before the messages, so that none is missed
         for message in stream.messages_after(self._latest):
             self._latest = message.seq
             self._live.take(message.event)
@@ -500,10 +500,10 @@ class Feed:
         if is_over:
             page = self._live.final_patch(problem())
             self.end = frame(f"{self.seq}-{stream.mark}", page) + END
-            self._live = self._page()  # the page that is over holds every text once more
+            self._live = self._page()  # frees the texts of the finished page
             self._patches.clear()
             return
-        # What closes a session is followed by its end, with which the whole page comes.
+        # After `session_closed` comes the end, with the whole page.
         if patch := "" if self._live.is_closed else self._live.patch():
             self._patches.append(frame(f"{self.seq}-{stream.mark}", patch))
             self._n_patches += 1
@@ -607,7 +607,7 @@ async def follow_live(
             continue
         with anyio.CancelScope(deadline=heartbeat_at):
             await feed.wait(stream)
-            if not feed.is_resting:  # nobody else has made the patch meanwhile
+            if not feed.is_resting:  # unless another reader has made the patch meanwhile
                 feed.take(stream, problem)
         if anyio.current_time() >= heartbeat_at:
             yield HEARTBEAT

@@ -29,7 +29,7 @@ async def send_asset(name: str, digest: Annotated[str | None, Query(alias="v")] 
     """Give a file that pages are made of."""
     if name not in ASSETS:
         raise UnknownName("asset", name, sorted(ASSETS))
-    # Without the digest of what it holds the address says nothing of what it will hold.
+    # Without a digest in the address, the content may change.
     headers = FOR_GOOD if digest is not None else {"Cache-Control": "no-cache"}
     return CompressedResponse(asset(name), headers=headers, media_type=ASSETS[name])
 
@@ -98,5 +98,5 @@ router.routes += [
     *routes_asking.router.routes,
     *routes_reports.report_router.routes,
     *routes_reports.router.routes,
-    *routes_sessions.router.routes,  # last, as names of sessions may hold anything
+    *routes_sessions.router.routes,  # last, because a session's name may contain anything
 ]

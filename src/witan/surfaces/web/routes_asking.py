@@ -185,7 +185,7 @@ async def _continued(service: Service, parent: str) -> Conversation | None:
     try:
         before = await service.session(parent)
         check_continued(parent, before)
-    except WitanError:  # which the form says once it is sent
+    except WitanError:  # the form reports the error when it is sent
         return None
     names = SeatNames.of(before, hides_names=True)
     turns = (Message(turn.role, names.quote(turn.text)) for turn in before.conversation)

@@ -123,7 +123,7 @@ async def state(
     try:
         session_id = await service.resolve_session(session)
         waits = await _waits(service, session_id, until)
-    except UnknownName:  # it was deleted, which its page says
+    except UnknownName:  # it was deleted; its page says so
         waits = False
     return Response(status_code=204 if waits else 205, headers=UNKEPT)
 
@@ -138,7 +138,7 @@ async def _waits(service: Service, session_id: str, until: str) -> bool:
         return not under_way and (await service.session(session_id)).status == "interrupted"
     try:
         about = await anyio.to_thread.run_sync(history.summary, session_id)
-    except UnknownName:  # it may never have been kept
+    except UnknownName:  # it may never have been stored
         return (await service.session(session_id)).status == "interrupted"
     if about.status not in ("interrupted", "running") or until != "answered":
         return about.status in ("interrupted", "running")
@@ -163,7 +163,7 @@ async def forget(request: Request, session: str, service: ServiceOf, client: Cli
     form = await read_form(request)
     session_id = await service.resolve_session(session)
     if (name := form.get("session")) != session_id:
-        # An address of its own: whoever goes back to it later is asked to send nothing again.
+        # Redirect, so that going back does not send the form again.
         reveal = {"reveal": "1"} if form.get("reveal") else {}
         entry = name[:MOST_CALLED] or "nothing"
         return redirect(site_of(request), "sessions", session_id, **reveal, misnamed=entry)
@@ -206,7 +206,7 @@ async def paper(  # noqa: PLR0913 - parameters of an address
         return HtmlPage(render_waiting(running_session.session, site=site))
     if not cast or voting_paper.earlier is None:
         choices, problem = pair[:MOST_CHOICES], ""
-        if choices and code != voting_paper.code:  # its labels may have stood for other answers
+        if choices and code != voting_paper.code:  # its labels may belong to other answers
             choices, problem = (), OTHER_CHOICES
         ranking = rank_by_pairs(voting_paper.sheet, choices)
         write = render_vote if whole or ranking.next_pair is None else render_pair
@@ -237,11 +237,11 @@ async def post_vote(
         # Another tab may have voted meanwhile.
         prepared = await anyio.to_thread.run_sync(paper_for, store, session, person)
         seen = fields.get("seen", "")
-        # Places on another paper may have been given to other answers.
+        # Places from another paper may belong to other answers.
         values = fields if fields.get("paper") == prepared.code else {}
         html = render_vote(prepared, problem=problem, values=values, seen=seen, site=site)
         return HtmlPage(html, status)
-    # Looked at by an address of its own: loading it again casts nothing again.
+    # Redirect, so that reloading does not vote again.
     voter = {"as": prepared.sheet.reviewer, "cast": "1"}
     return redirect(site, "sessions", prepared.session, "vote", **voter)
 
@@ -252,7 +252,7 @@ def _cast_vote(store: SessionStore, paper: Paper, fields: Mapping[str, str]) -> 
         problem = "belongs to another voting paper; please rank the answers on this one"
         raise InvalidBallot(paper.sheet.reviewer, problem)
     groups = read_places(paper.sheet, fields)
-    if paper.earlier is not None and "replace" not in fields:  # of another tab, or sent twice
+    if paper.earlier is not None and "replace" not in fields:  # cast in another tab, or sent twice
         return [*map(set, groups)] == [*map(set, paper.earlier.groups)]
     cast_vote(store, paper, HumanVote(groups), seen=fields.get("seen", ""))
     return True
@@ -318,7 +318,7 @@ async def show(  # noqa: PLR0913 - parameters of an address
     except WitanError as error:
         failure, problem = error, f"The recount failed: {word_error(request, error)}"
     if not isinstance(result, ImportedSession):
-        # It runs no longer here where another process took the session up.
+        # It no longer runs here if another process has resumed it.
         running_session = service.find_running(session_id)
     follow_ups: Sequence[FollowUp] = ()
     if isinstance(result, CouncilSession):

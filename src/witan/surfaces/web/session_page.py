@@ -279,7 +279,7 @@ def find_council(opening: SessionOpened, councils: Sequence["CouncilProfile"]) -
     same = [each for each in councils if [*map(_identity, each.seats)] == seats]
     jury = [*map(_identity, opening.jury)] if opening.members else []
 
-    # Of councils with the same seats, the one that judges and deliberates as the session did.
+    # Among councils with the same seats, prefer the session's jury and procedure.
     def differs(each: "CouncilProfile") -> tuple[bool, bool]:
         return [*map(_identity, each.jury)] != jury, each.procedure != opening.procedure
 

@@ -41,17 +41,17 @@ GRADE_MARGIN, SHARE_MARGIN = 0.5, 0.1
 """Arms this close are equal: in grade points of 1 to 10, and as a net share of votes."""
 
 Choice = Literal["name", "other questions", "history", "these questions"]
-"""The choice of the best member: by its name, by earlier sessions, by questions of the batch that
-measure nothing, or by the very questions that it is measured on, which flatters it."""
+"""How the best member was chosen: by name, by other questions of the batch, by earlier sessions, or
+by the measured questions themselves, which flatters it."""
 
 ArmMeasure = Literal["jury", "references", "votes"]
 """The measure of arms: a blind jury, right answers, or people's votes alone."""
 
 MOST_WORDS = 10
-"""Words of the longest right answer that a text is matched with."""
+"""Most words of a reference answer to match texts with."""
 
 FEWEST_TO_SPLIT = 12
-"""Questions below which none are set apart to choose the best member."""
+"""Fewest questions of which half choose the best member."""
 
 Conclusion = Literal[
     "ahead", "behind", "no difference", "too close to call", "same answers", "unknown"
@@ -297,7 +297,7 @@ def vote_ballot(
 
 
 TIE = "tie"
-"""A vote for no arm more than another."""
+"""A vote that prefers no arm."""
 
 
 def check_references(references: Mapping[int, str | None]) -> None:

@@ -30,7 +30,7 @@ Grade = float | str
 Kind = Literal["model", "human"]
 
 PEOPLE = "people"
-"""The name of all people together, which no single person may have."""
+"""The name of all people together; no person may have it."""
 
 
 @set_by_slots
@@ -343,7 +343,7 @@ class Unreadable(ValueError):
 
 
 MOST = 2**31 - 1
-"""The largest length, or place on a sheet, that every table holds."""
+"""Largest length, or place on a sheet, that fits every table."""
 
 KINDS = {"model": "model", "llm": "model", "human": "human", "person": "human"}
 """Kinds of reviewers, by the words that files use for them."""

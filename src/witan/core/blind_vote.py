@@ -16,15 +16,15 @@ from witan.core.stats.measures import Count, Measure, rate
 from witan.errors import InvalidBallot
 
 NO_BYTE = 256
-"""Stands between two names in a seed, so that they are not merely strung together."""
+"""Separates two names in a seed."""
 
 CODE_DIGITS = 6
 
 CHOICE_SIGNS = "><=?"
-"""The left one is better, the right one is, they are equal, or the pair was skipped."""
+"""Left is better, right is better, both are equal, the pair was skipped."""
 
 MANY_DAYS = 31
-"""From so many days with votes on, a period is a month."""
+"""Days with votes from which a period is a month."""
 
 
 def check_voter_apart(person: str, names: Collection[str], role: str) -> None:

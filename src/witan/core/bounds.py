@@ -30,7 +30,7 @@ LARGEST = 1e300
 """Largest number in results, so that sums and axes of them stay finite."""
 
 ROUNDING = 1e-9
-"""By how much sums of shares may leave their range."""
+"""Rounding error allowed in sums of shares."""
 
 
 Result = Annotated[
@@ -53,6 +53,6 @@ Share = Annotated[
 Count = Annotated[int, Bound((0).__le__, "a whole number, 0 or more")]
 
 Ordinal = Annotated[int, Bound((1).__le__, "a whole number, 1 or more")]
-"""A number of something numbered from 1."""
+"""A number that counts from 1."""
 
 VisibleText = Annotated[str, Bound(lambda text: not is_blank(text), "text that is not blank")]

@@ -41,12 +41,12 @@ from witan.core.stats.additive import AdditiveFit, fit_grades, fit_ranks, fit_ro
 from witan.errors import TooLarge, UnsuitableBallots
 
 MATCHUP_CELLS, BALLOT_CELLS = 1 << 22, 1 << 20
-"""Cells of (C, C, S) and of (R, C, S) counted at once, which bound memory."""
+"""Cells of (C, C, S) and of (R, C, S) counted at once, to limit memory."""
 
 SESSIONS_AT_ONCE = 2048
 
 Fitted = tuple[AdditiveFit, int, Unit]
-"""A fit of many sessions, which of them is meant, and what it was fitted on."""
+"""A fit of many sessions, the number of one of them, and the unit."""
 
 GoOn = Callable[[], None]
 """A callback during a long count; an error that it raises ends the count."""

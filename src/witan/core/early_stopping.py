@@ -61,7 +61,7 @@ class _Race:
 
 
 PROVABLE = "borda"
-"""The rule of ``auto`` where counting stops when decided: its own for rankings."""
+"""The rule of ``auto`` if counting stops when decided."""
 
 
 def provable_settings(settings: Settings) -> Settings:

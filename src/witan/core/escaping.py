@@ -4,7 +4,7 @@ import re
 import unicodedata
 
 KEPT = "\n\t\u200c\u200d"
-"""Line ends, tabs, and what joins letters and emoji into one: they move no cursor."""
+"""Line ends, tabs and joiners of letters and emoji, none of which moves the cursor."""
 
 # Letters and marks that draw nothing: two names that differ by them alone look the same.
 _INVISIBLE = re.compile(
@@ -15,7 +15,8 @@ STEERING = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff"
 )
-"""Controls but line ends and tabs, bidirectional and zero-width characters, tags: a regex set."""
+"""A regex set: controls except line ends and tabs, bidirectional and zero-width characters,
+tags."""
 
 _STEERING = re.compile(f"[{STEERING}\ud800-\udfff]")
 
@@ -80,10 +81,10 @@ _SHAPELESS = ("C", "Z", "M")
 """Controls, formats and unassigned; separators; marks, which need a character to stand on."""
 
 _PRIVATE = "Co"
-"""A font of one's own may give these a shape."""
+"""Private use: a font may give these a shape."""
 
 _BLANK_CHARACTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0\U0001d159\U00013441\U00013442")
-"""Letters and signs that are drawn as nothing: Hangul fillers, the Braille blank and their like."""
+"""Letters and signs without a shape, such as Hangul fillers and the Braille blank."""
 
 
 def is_blank(text: str) -> bool:

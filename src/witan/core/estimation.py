@@ -28,18 +28,18 @@ from witan.core.verdict import approval, check_pass_mark
 from witan.errors import InvalidParameter, NothingToCount
 
 PRIOR_RIGHT, PRIOR_WRONG = 2.0, 1.0
-"""A reviewer is right in two of three, worth three votes, for texts that pass and that fail."""
+"""Beta prior of each rate of a reviewer: right in two of three votes."""
 
 CHAINS, WARM_UP, DRAWS = 8, 150, 250
-"""Of the sampler: 2,000 draws in all."""
+"""The Gibbs sampler: 8 chains of 250 draws after a warm-up."""
 
 FEWEST_DRAWS = 0.5
-"""Share of draws with reviewers better than chance, below which nothing is concluded."""
+"""Fewest draws, as a share, with reviewers better than chance; below, there is no estimate."""
 
 SEED = 1979
 
 LEAST_LOG = -600.0
-"""Of a likelihood; below, dozens of votes would round to impossible under either answer."""
+"""Lower bound of a log-likelihood; below, both answers would round to impossible."""
 
 
 class Patterns(NamedTuple):
@@ -175,16 +175,16 @@ def sample_votes(system: NDArray[np.intp], votes: Floats, shared_error: float) -
 
 
 MOST_SYSTEMS = 50
-"""Systems that are estimated and compared: those with the most sessions."""
+"""Most systems to estimate and compare; those with the most sessions count."""
 
 SHARED_ERROR = 0.3
-"""Correlation of reviewers' errors that pass rates without people are widened by.
+"""Correlation of reviewers' errors that the wider interval allows.
 
 Real sets show .18 to .42.
 """
 
 MIN_REVIEWERS, MIN_TEXTS = 3, 30
-"""Of a panel without people: two reviewers do not tell whose error a difference is."""
+"""Minimum of a panel without people; with two reviewers nobody knows who is wrong."""
 
 Quantity = Literal["mean grade", "pass rate", "share of rivals beaten"]
 

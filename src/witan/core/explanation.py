@@ -25,7 +25,7 @@ from witan.core.tally import prepare, put_on_scale, reliability_by_session, tall
 from witan.errors import MissingParameter, NothingToCount, UnknownName, UnsuitableBallots
 
 MATRIX_LIMIT = 25
-"""Candidates up to which matrices are laid open; more cannot be followed by hand."""
+"""Most candidates of a printed matrix; more cannot be followed by hand."""
 
 
 def ranking_text(groups: Sequence[Sequence[str]]) -> str:

@@ -46,16 +46,16 @@ from witan.errors import InvalidParameter, NothingToCount
 Against = Literal["reviewers", "people", "truth"]
 
 SIZES = (3, 5, 9)
-"""Reviewers drawn where none are named, as far as the ballots allow."""
+"""Default panel sizes, as far as the ballots allow."""
 
 MIN_OTHERS = 2
-"""Reviewers held out at least."""
+"""Fewest reviewers held out."""
 
 MIN_SESSIONS = 5
-"""Sessions that a share needs at least."""
+"""Fewest sessions for a share."""
 
 MOST_CASES = 100_000
-"""Draws over all sessions for one number of reviewers; of more sessions fewer are drawn each."""
+"""Most draws over all sessions for one panel size."""
 
 CASES_AT_ONCE = 2048
 
@@ -63,10 +63,10 @@ CELLS_AT_ONCE = 1 << 22
 """Cells of (C, C, cases) at once."""
 
 TENTHS = 5
-"""From .5 to 1."""
+"""Number of tenths from .5 to 1."""
 
 EQUAL = 1e-9
-"""Effects this close are level."""
+"""Effects this close are equal."""
 
 LEAST = 0.5 / N_POINTS
 """Least probability in a log score: half a point of the lattice."""

@@ -47,7 +47,7 @@ N_POINTS = 2048
 """Points of the lattice that p_best is integrated on; its error is below 0.01."""
 
 LEAST_RATIO = 1e-20
-"""A history in which candidates do not differ at all leaves every effect near 0, not on it."""
+"""Smallest ratio of quality to noise, so that effects stay near 0 but not at it."""
 
 LEVEL = 1e-9
 """Numbers this close, relative to the largest, differ by rounding alone."""
@@ -61,10 +61,10 @@ NODES = 4096
 POINTS_AT_ONCE = 1 << 15
 
 REMEMBERED_CANDIDATES = 16
-"""Directions and exchangeable pairs of so many candidates are found once: 10 MB at most."""
+"""Most candidates whose directions and exchangeable pairs are cached: 10 MB."""
 
 DRAWN = np.float32
-"""Draws are only compared: single precision takes less than half the time."""
+"""Type of draws: they are only compared, and single precision is twice as fast."""
 
 
 def ratios(prior: Prior | None) -> Floats | None:

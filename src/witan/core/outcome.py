@@ -13,11 +13,11 @@ from witan.core.scale import Scale
 from witan.errors import InvalidParameter
 
 LEAST = 1e-9
-"""Least distance of a level from 0 and 1; nearer, quantiles are infinite or intervals empty."""
+"""Least distance of a level from 0 and 1, so that quantiles are finite and intervals not empty."""
 
 MIN_VOTES = 2
-"""One vote says nothing of chance: with fewer, a candidate is told apart from nobody, and stands
-below those with as many, if these are two or more."""
+"""Fewest votes to separate a candidate, as one vote says nothing of chance. Others rank below
+candidates with as many, if there are two of these."""
 
 Confidence = Literal["high", "medium", "low"]
 TiesRule = Literal["contrast", "intervals"]

@@ -50,7 +50,7 @@ from witan.core.stats.uncertainty import pooled_errors, tiers
 Flags = NDArray[np.bool_]
 
 LEVEL = 1e-9
-"""Degrees of freedom this little below one are one."""
+"""Tolerance for one degree of freedom."""
 
 BANDS = ((8.0, "excellent"), (6.0, "good"), (4.0, "fair"))
 
@@ -671,7 +671,7 @@ _BANDS = (
     np.array(["poor", *[name for _, name in reversed(BANDS)], None], dtype=object),
     np.array([*[grade for grade, _ in reversed(BANDS)], np.inf]),
 )
-"""Names of bands and the least grade of all but the first; None: not a number."""
+"""Names of bands, the last for NaN, and the least grade of all but the first."""
 
 
 def _bands(grades: Floats) -> NDArray[Any]:

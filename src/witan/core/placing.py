@@ -26,7 +26,7 @@ Decide = Callable[[Profile, NDArray[np.integer[Any]]], NDArray[np.bool_]]
 KEEP, REMOVE, REVERSE = 0, 1, 2
 
 MAX_RECOUNTS = 20_000
-"""Recounts per session before the search for the exact number gives way to a bound."""
+"""Most recounts per session; then the search ends with an upper bound."""
 
 CELLS_AT_ONCE = 20_000_000
 """Cells (R, C, recounts) of one call of the rule."""
@@ -34,7 +34,7 @@ CELLS_AT_ONCE = 20_000_000
 TieBreak = Literal["none", "wins", "borda"]
 
 DIGITS = 10
-"""Scores that agree to this many digits of the largest are equal: what sums in floats leave."""
+"""Significant digits, relative to the largest score, beyond which differences are rounding."""
 
 
 def ballots_to_flip(

@@ -27,7 +27,7 @@ Floats = NDArray[np.floating[Any]]
 Places = NDArray[np.unsignedinteger[Any]]
 
 MAX_CANDIDATES = 1_000
-"""More candidates in one session than this are refused: matchups grow with their square."""
+"""Most candidates of a session; matchups grow with their square."""
 
 ROUNDING_VARIANCE = 1 / 12
 """Variance of rounding to a whole number: no whole grade or rank is known more exactly."""
@@ -40,7 +40,7 @@ FRACTION_VARIANCE = 1 / 48
 """The same for fractional grades: made of whole ones, they are no finer than half a point."""
 
 BLOCK_CELLS = 1 << 18
-"""Cells of (R, C, S) that a rule is given at once; in float32 they fill a megabyte."""
+"""Cells (R, C, S) in one call of a rule: a megabyte of float32."""
 
 
 def per_session(values: NDArray[Any]) -> list[Any]:

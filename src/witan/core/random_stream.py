@@ -6,10 +6,10 @@ from hashlib import shake_256
 from witan.errors import InvalidParameter
 
 FIRST_BYTES = 256
-"""Drawn at once to begin with, which is enough for the sheets of most councils."""
+"""First number of bytes to draw, enough for the sheets of most councils."""
 
 SHEETS, MIRRORS, LABEL_MAPS, FENCES, BACKOFF = range(5)
-"""Purposes that one seed serves, none of which repeats the bytes of another."""
+"""Purposes of one seed, each with its own bytes."""
 
 
 class RandomStream:

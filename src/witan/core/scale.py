@@ -25,7 +25,7 @@ FAILED = frozenset({"fail", "failed", "no", "false"})
 """Words for the two ends of the scale pass-fail, in any case of letters."""
 
 STARS = (5.0, 10.0)
-"""Grades that are all written out of one of these may begin at 1, out of anything else at 0."""
+"""Denominators of scales that may begin at 1; all others begin at 0."""
 
 WRITTEN = re.compile(
     r"([-+]?(?:\d{1,15}(?:\.\d{0,20}|,\d{1,2})?|\.\d{1,20}))\s{0,9}"

@@ -38,28 +38,28 @@ NATIVE_SCALE = Scale()
 """The scale of the council's own reviews."""
 
 BULK = 0.9
-"""Share of the grades in one range from which the others are taken to lie outside it."""
+"""Share of the grades in one range from which the others count as outliers."""
 
 MOST_UNREAD = 512
-"""Grades of one reviewer that are taken in before equal ones are counted and read together."""
+"""Grades of one reviewer to collect before equal ones are counted and read together."""
 
 LONGEST_VALUE = 40
-"""Characters of a grade in text that is counted before it is read; longer ones are read at once."""
+"""Most characters of a textual grade to collect; longer ones are read at once."""
 
 MOST_REVIEWERS = 1000
-"""Among more reviewers nobody has a scale of its own; their grades are counted together."""
+"""Most reviewers whose scales are recognised one by one."""
 
 MOST_CANDIDATES = 256
-"""Candidates of one reviewer that are told apart by name; of more, some share an entry."""
+"""Most candidates of a reviewer with an entry each; beyond, some share one."""
 
 FEWEST_CANDIDATES = 2
-"""Candidates that others grade high, of whom a reviewer on a scale of its own grades so many."""
+"""Fewest highly graded candidates to show that a reviewer has its own scale."""
 
 CHANCE = 0.1
 """Likelihood below which a reviewer is not on the scale of the others."""
 
 DOUBTFUL = 0.5
-"""Share in one range from which, short of the bulk, the grades are refused."""
+"""Share in one range from which, below `BULK`, the grades are refused."""
 
 
 @dataclass(slots=True)

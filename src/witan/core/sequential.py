@@ -18,13 +18,13 @@ FEWEST_VOTES = 3
 """Votes of each candidate before the first look: two agree too often by chance."""
 
 LOOKED_AT_EACH = 8
-"""Ballots up to which each is looked at; from there on an eighth more."""
+"""Most ballots with a look after each; from there on, looks are an eighth apart."""
 
 N_NODES = 128
-"""Nodes of the quadrature; ten times as many change no level by 1e-5."""
+"""Nodes of the quadrature; ten times as many change levels by less than 1e-5."""
 
 HOPELESS = 0.05
-"""Probability of being settled under which no more ballots are asked for."""
+"""Probability of settling below which reviews end."""
 
 NORMAL = 1e9
 """Degrees of freedom at which Student's t is normal."""

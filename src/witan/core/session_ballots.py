@@ -32,7 +32,7 @@ from witan.core.profile import (
 from witan.core.settings import Settings
 
 BUCKETS = 256
-"""Groups that sessions fall into by the checksum of their name; errors are clustered by them."""
+"""Number of groups of sessions, by the checksum of their name, that errors are clustered by."""
 
 
 @set_by_slots

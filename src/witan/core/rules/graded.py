@@ -28,13 +28,13 @@ from witan.core.stats.additive import fit_grades
 from witan.errors import InvalidParameter
 
 FLAT = 0.001
-"""A ballot whose grades have a standard deviation below this says nothing."""
+"""Standard deviation of grades below which a ballot is flat."""
 
 DECIMALS = 9
-"""Sums of fractional grades and of z keep this many: 8.1 + 7.3 and 7.7 + 7.7 are a dead heat."""
+"""Decimals of sums of fractional grades and of z, so that 8.1 + 7.3 equals 7.7 + 7.7."""
 
 DUST = 1e-12
-"""A variance of z below this is what rounding leaves of 0."""
+"""Variance of z below which it is a rounded 0."""
 
 WHOLE_GRADES = 180
 """Candidates times largest grade up to which a ballot's sums of squares fit 16 bits."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from witan.core.rules.kemeny_search import Cells
 
 BATCHED = 10
-"""Up to this many candidates all sessions are done at once, beyond one after the other."""
+"""Most candidates for computing all sessions at once."""
 
 CELLS = 1 << 20
 """Cells of (candidates, sets, sessions) that a batch works on at once; two bytes each at most

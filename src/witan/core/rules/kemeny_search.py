@@ -40,13 +40,13 @@ from witan.core.rules.pairwise import FOLLOWED
 from witan.errors import TooLarge
 
 CACHED = 12
-"""Index tables are kept for sizes up to this one; larger ones are megabytes and rarely wanted."""
+"""Largest size of a cached index table; larger ones are megabytes and rarely needed."""
 
 Cells = NDArray[Any]
 Index = NDArray[np.intp]
 
 CUTS = 600
-"""Cuts added at once, the most violated first: more only make the next program slower."""
+"""Most cuts added at once, the most violated first; more slow the next program down."""
 
 VIOLATED = 1e-6
 """A cut is violated if it is missed by more than this; pairs are between 0 and 1."""
@@ -55,7 +55,7 @@ LARGEST = 1e4
 """Costs are scaled to this for the solver, whose tolerances are absolute."""
 
 MAX_PREFIXES = 500_000
-"""A search that meets more sets than this is given up, after a few seconds."""
+"""Most sets of a search, a few seconds' worth."""
 
 AT_ONCE = 1 << 22
 """Cells of (sets, triples) that are looked at together."""
@@ -69,10 +69,10 @@ BY_SUBSETS = 16
 """Components up to this size are ranked over all their subsets: 2^16 take 0.05 seconds."""
 
 MAX_TIED = 60
-"""More candidates than this tied together by majority cycles are refused."""
+"""Most candidates in one majority cycle."""
 
 ROUNDING = 1e-2
-"""Sums of whole numbers no further apart than this are equal: the rest is floating point."""
+"""Tolerance for sums of whole numbers in floating point."""
 
 COUNTED = 2**53
 """Numbers of optimal rankings up to this one are exact; beyond, they are not given."""

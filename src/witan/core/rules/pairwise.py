@@ -15,7 +15,7 @@ GRID = 2.0**40
 """Weighted sums are compared in units of their session's total weight over this number."""
 
 FOLLOWED = 6
-"""With up to so many candidates in a session, every way of breaking a tie is followed."""
+"""Most candidates for following every way of breaking a tie."""
 
 Margins = NDArray[np.signedinteger[Any]]
 

@@ -31,9 +31,9 @@ SCALE_DF = 5.0
 """Prior degrees of freedom that draw a reviewer's scale toward the panel's."""
 
 REMEMBERED_CELLS = 4096
-"""Patterns with so many cells, or pairs, or fewer are solved once: 10 MB at most.
+"""Most cells, or pairs, of a pattern whose solution is cached: 10 MB.
 
-Councils of one size share theirs.
+Councils of one size share a pattern.
 """
 
 Solved = tuple[Floats, NDArray[np.integer[Any]], Floats]

@@ -30,16 +30,16 @@ MIN_VOTES = 30
 """Votes that a mean needs: the mean of thirty shares, which spread by a third, errs by 6 points."""
 
 MIN_EACH = 10
-"""Votes, in `MIN_BUCKETS` buckets, that one of the others needs to count among them.
+"""Votes, in `MIN_BUCKETS` buckets, that one of the others needs to count.
 
-Each weighs as much as the next, so that one of whom next to nothing is known would spoil the mean.
+All weigh the same, so one with few votes would spoil the mean.
 """
 
 MOST_CELLS = 1_000_000
 """Cells, buckets × reviewers × models, that are held at once."""
 
 MIN_OTHERS = 2
-"""Others to compare with: against a single one, a difference may be as much that one's."""
+"""Fewest others to compare with; a difference from a single one may be that one's bias."""
 
 Rows = NDArray[np.intp] | NDArray[np.bool_]
 

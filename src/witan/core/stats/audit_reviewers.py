@@ -77,7 +77,7 @@ MIN_PAIRS = 30
 """Pairs that a share of pairs needs: that of thirty errs by 9 points."""
 
 MIN_DEAD = 3
-"""Ballots, all without a vote, that show a dead seat rather than a bad moment."""
+"""Fewest ballots, all without a vote, of a dead seat."""
 
 MIN_CONSTANT = 10
 """Ballots with a vote from which a reviewer may be called constant."""

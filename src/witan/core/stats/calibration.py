@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 BANDS = 20
-"""Bands of equal width between 0 and 1; a confidence is at least ½, so that the upper half fill."""
+"""Bands of equal width between 0 and 1; a confidence is at least ½, so only half of them fill."""
 
 MIN_NEAR = 20
 """Decided pairs at, or pooled with, a confidence from which its reliability is known."""

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from witan.core.profile import BLOCK_CELLS, Electorate, Floats, Profile, Vote, closure, pair_indices
 
 MOST_PAIRS = 5_000
-"""Pairs of incomplete ballots whose correlation is averaged at most."""
+"""Most pairs of incomplete ballots whose correlation is averaged."""
 
 MIN_DECIDED = 50
-"""Comparisons decided by people that ρ is learned from at least."""
+"""Fewest comparisons decided by people to learn ρ from."""
 
 
 def kendall_tau(first: Floats, second: Floats) -> float | None:

@@ -18,13 +18,13 @@ NEARLY_NORMAL = 1e4
 """Degrees of freedom from which an expansion about the normal is exact to 1e-9."""
 
 CONVERGED = 1e-15
-"""A continued fraction that changes by less than this factor is evaluated."""
+"""Relative change below which a continued fraction has converged."""
 
 CLOSE = 1e-14
-"""A quantile that moves by less than this share of itself is found."""
+"""Relative step below which a quantile has converged."""
 
 FEW = 16
-"""Up to so many numbers are reckoned one by one: a call of numpy costs as much as ten of them."""
+"""Most numbers to compute one by one; a call of numpy costs as much as ten of them."""
 
 Number = TypeVar("Number", float, Floats)
 

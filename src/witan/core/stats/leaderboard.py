@@ -97,7 +97,7 @@ class Window:
 
 
 ALWAYS = Window()
-"""Every session there is."""
+"""Every session."""
 
 
 def _microseconds(time: datetime) -> int:

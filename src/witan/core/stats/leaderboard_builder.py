@@ -191,7 +191,7 @@ def _ratio(total: Array, n: NDArray[np.integer]) -> Array:
 
 
 DIGITS = 10
-"""Numbers that agree to this many digits of the largest are equal: what sums in floats leave."""
+"""Significant digits, relative to the largest number, beyond which differences are rounding."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,7 +18,7 @@ Side = slice | NDArray[np.intp]
 """Places of one side's sums on the second axis of the sums."""
 
 MIN_BUCKETS = 5
-"""Fewer buckets with data than this say too little of how much buckets vary."""
+"""Fewest buckets with data to estimate how much buckets vary."""
 
 Statistic = Callable[[Array], Array]
 Link = Literal["none", "clip", "fisher", "log"]

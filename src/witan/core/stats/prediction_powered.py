@@ -9,18 +9,18 @@ from witan.core.profile import Floats
 from witan.core.stats.distributions import beta_quantile, t_quantile
 
 MIN_CLUSTERS = 5
-"""Fewer clusters than this say too little of how much they vary."""
+"""Fewest clusters to estimate how much they vary."""
 
 NO_SPREAD = 1e-12
 """A sum of squares below this is rounding."""
 
 MOST_LEVERAGE = 0.9
-"""Of one cluster on the slope; beyond, its residual says nothing."""
+"""Most leverage of a cluster on the slope; beyond, its residual is meaningless."""
 
 INFINITE = 1e15
 
 COPIES = 1.0
-"""Clusters of one outcome that are counted as copies of one row, where nothing else shows it."""
+"""Clusters of an outcome to count as copies of one row, without other evidence."""
 
 MeanKind = Literal["grades", "shares", "differences of shares"]
 Mask = NDArray[np.bool_]

@@ -13,10 +13,10 @@ from witan.core.stats.additive import AdditiveFit
 from witan.core.stats.distributions import fit_scaled_f
 
 MIN_HISTORY = 50
-"""Sessions a prior is learned from at least."""
+"""Fewest sessions to learn a prior from."""
 
 PUBLIC_RHO: Mapping[Unit, float] = MappingProxyType({"grades": 0.2, "ranks": 0.12})
-"""Share of the noise that models have in common where nobody has measured it.
+"""Share of the noise that models have in common, if it has not been measured.
 
 Real sets show .18 to .42 in grades (see docs/uncertainty.md). These hold the size of the test below
 8% where .3 is shared, juries of nine included; ranks hide about half of it.
@@ -33,7 +33,7 @@ on 3. This is the cautious end of these.
 BELIEF_DF = 5.0
 """The noise of a grade in probabilities: between the two sets above.
 
-A test is to err seldom and takes the cautious end; a probability is to be right on average.
+A test must rarely err and takes the cautious end; a probability must be right on average.
 """
 
 RANK_NOISE, RANK_SHARE, RANK_DF = 0.35, 0.25, 4.0
@@ -44,7 +44,7 @@ to 4.9 at fifteen, on 3 degrees of freedom and more.
 """
 
 CHANCE_DF = 6.0
-"""What is known of the noise of ranks in probabilities, once λ is known.
+"""Degrees of freedom for the noise of ranks in probabilities, given λ.
 
 Quality and noise share the variance that places have by chance, V: given λ, V/(1 + λ) is noise.
 """

@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 Errors = Literal["clustered", "robust"]
 
 MAX_MODELS = 5_000
-"""More models than this are refused: memory grows with their square and time with their cube."""
+"""Most models; memory grows with their square and time with their cube."""
 
 FEW = 20
 """With fewer independent units, agreement by chance makes a sandwich error too small.

@@ -19,7 +19,7 @@ from witan.core.stats.uncertainty import (
 )
 
 POWER = 0.8
-"""The share of sessions in which a gap of the stated size is found."""
+"""Share of sessions that find a gap of the stated size."""
 
 TYPICAL_NOISE = 1.0
 """Standard deviation of one reviewer's grade around the panel's, in grades of 1 to 10.
@@ -30,16 +30,16 @@ See docs/uncertainty.md.
 """
 
 MOST_SIZE = 40
-"""Reviewers or candidates beyond which a larger council is taken for one of this size."""
+"""Most reviewers or candidates; a larger council is treated as one of this size."""
 
 LARGER = 5
-"""Reviewers more than there are, up to which a council that separates anything is looked for."""
+"""Most additional reviewers to try until a council separates anything."""
 
 N_QUANTILES = 64
 """Quantiles of each variance that the power is averaged over."""
 
 FARTHEST = 9.0
-"""Grades run from 1 to 10: no two are farther apart."""
+"""The largest difference of grades from 1 to 10."""
 
 PUBLIC_PRIOR = public_prior("grades", 2)
 

@@ -19,7 +19,7 @@ from witan.core.stats.distributions import t_quantile
 from witan.core.stats.priors import CHANCE_DF, belief_prior
 
 MIN_DF = 2.0
-"""Under two degrees of freedom nothing is told apart."""
+"""Fewest degrees of freedom to separate anything."""
 
 
 UNANIMITY = 0.15

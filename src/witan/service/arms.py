@@ -65,13 +65,13 @@ from witan.service.batch_votes import name_questions
 from witan.service.council import Council
 
 CHOICE = "'choose'"
-"""Key of the halves that choose the best member; its quotes count, or the halves would change."""
+"""Hash key of the halves that choose the best member; its quotes are part of it."""
 
 NOTHING_LEFT = {
     "self": "the best member by itself: no money or call left",
     "jury": "the jury: no money or call left",
 }
-"""Gaps of a row that the ceiling stopped, by stage."""
+"""What a row lacks that the ceiling stopped, by stage."""
 
 WORST: tuple[Status, ...] = ("complete", "degraded", "failed", "error")
 

@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from witan.files.ballots import LineProblem
 
 MOST_BALLOTS = 100_000
-"""More are a file for the command line."""
+"""Most ballots; larger files need the command line."""
 
 MOST_PLACED = 1_000_000
-"""Candidates on all ballots together."""
+"""Most candidates on all ballots together."""
 
 MOST_UNREAD = 10_000
-"""Lines that could not be read, each reported."""
+"""Most unreadable lines, each of which is reported."""
 
 MOST_BYTES = 64 * 1024 * 1024
-"""Unpacked, or as many as were sent."""
+"""Most bytes, as sent or unpacked."""
 
 MOST_LINES = 1_000_000
 
 LINE_BYTES = 4 * 1024 * 1024
-"""Of one line, or as many as were sent."""
+"""Most bytes of a line."""
 
 SECTION = "Ballots"
 

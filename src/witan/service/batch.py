@@ -52,7 +52,7 @@ from witan.service.council import Council
 from witan.service.text import list_text
 
 AT_ONCE = 100
-"""Sessions of earlier runs that are read at a time."""
+"""Sessions of earlier runs to read at a time."""
 
 
 @dataclass(frozen=True, slots=True)

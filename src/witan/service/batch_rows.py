@@ -28,7 +28,7 @@ EXPECTED = "expected"
 VOTES = "votes"
 
 COLUMNS = (QUESTION, TEXT, "texts", RIGHT, EXPECTED, CATEGORY, ID, VOTES)
-"""Fields of a row; its columns have these names unless others are given."""
+"""Fields of a row, and the default names of their columns."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from witan.service.batch_rows import BatchRow, RowResult
 
 TIE = "tie"
-"""A vote for no candidate more than another."""
+"""A vote that prefers no candidate."""
 
 NOTE = "from a column of the data set"
-"""The note of a ballot that came with a row."""
+"""The note on a ballot from a column."""
 
 GRADES = "a grade from 1 to 10, pass or fail"
 

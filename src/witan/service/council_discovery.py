@@ -49,7 +49,7 @@ from witan.service.text import count_noun, list_text
 from witan.service.trust import separation_sentence, shared_votes
 
 MAX_DISCOVERED_PRICE = Price(10.0, 30.0)
-"""US dollars per million tokens read and written, above which no model is seated by itself."""
+"""Highest price of a discovered model, in US dollars per million tokens read and written."""
 
 MAKERS = (
     "anthropic", "openai", "google", "x-ai", "deepseek", "mistralai", "qwen", "moonshotai", "z-ai",
@@ -148,7 +148,7 @@ LOOK_SECONDS = 5.0
 """Seconds that a provider may take to list its models."""
 
 MIN_SEATS, MAX_SEATS = 4, 5
-"""Seats to fill when there are models for them, and sources that take a seat at most.
+"""Fewest seats, if there are models for them, and most.
 
 Three reviewers of each other separate nothing.
 """
@@ -163,7 +163,7 @@ class DiscoveredCouncil:
 
 
 Source = tuple[SeatSpec, ...]
-"""The models of one provider or server, the one to take first first."""
+"""The models of one provider or server, best first."""
 
 
 NOTHING_HERE = "no provider's key is set and no model server runs here"
@@ -484,7 +484,7 @@ def _no_council(
 
 
 QUESTION = "x" * 2_000
-"""A page of text: the question for which the first ceiling is reckoned."""
+"""A question of one page, for estimating the first ceiling."""
 
 
 @dataclass(frozen=True, slots=True)

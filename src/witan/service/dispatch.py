@@ -100,10 +100,10 @@ SUBJECTS: Mapping[Any, Callable[[Service, Client], Any]] = MappingProxyType(
         ProfileService: lambda service, _: service,
     }
 )
-"""Provides what an operation works on, by the type that its handler asks for."""
+"""Makes the subject of an operation, by the type that its handler needs."""
 
 SAME_FOR_ALL: frozenset[Any] = frozenset({ReportService})
-"""Types of `SUBJECTS` that are the same for every client, like results for equal parameters."""
+"""Types of `SUBJECTS` whose results are the same for every client."""
 
 
 def perform(

@@ -49,9 +49,9 @@ DEFAULT = "default"
 PACKAGES = ("numpy", "scipy", "pydantic", "httpx2", "anyio", "pydantic-ai-slim")
 
 State = Literal["ready", "unchecked", "unable"]
-"""The state of a seat; ``unchecked``: nothing shows that it could be taken, nor that it could not.
+"""The state of a seat; ``unchecked``: unknown.
 
-A server may chat that lists no models, or not the one that is asked for.
+A server may also offer models that it does not list.
 """
 
 _SHUT = (None, 401, 403)

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 
 Scalar = bool | int | float | str
-"""A value of one's own, such as a parameter of a rule: a number, true or false, else text."""
+"""A value under a user-defined name, such as a rule's parameter: number, true or false, else
+text."""
 
 
 P = TypeVar("P", bound="Parameters")

@@ -42,7 +42,7 @@ _PATH = re.compile(
 _ADDRESS = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"`<>()]+[^\s'\"`<>().,;:]")
 
 _LONG_ENOUGH = 4
-"""Fewer characters of a command are no secret, and too common in sentences."""
+"""Shortest part of a command to hide; shorter ones are too common in sentences."""
 
 _SENTENCES: Mapping[str, tuple[str, ...]] = {
     e.AnswerDone.kind: ("notes",),
@@ -54,7 +54,7 @@ _SENTENCES: Mapping[str, tuple[str, ...]] = {
     e.SynthesisDone.kind: ("notes",),
     e.SynthesisFailedOver.kind: ("reason",),
 }
-"""Fields of an event in our or a provider's words about a seat."""
+"""Fields of an event with sentences about a seat, ours or a provider's."""
 
 
 def redact_words(text: str) -> str:

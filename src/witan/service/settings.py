@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 Key = tuple[str, ...]
-"""The place of a value: ``("limits", "call_seconds")``."""
+"""The path of a value: ``("limits", "call_seconds")``."""
 
 OPEN_TABLES: tuple[Key, ...] = (
     ("rule_parameters",),
@@ -24,7 +24,7 @@ OPEN_TABLES: tuple[Key, ...] = (
     ("counting", "weights"),
     ("counting", "reliability"),
 )
-"""Tables whose keys are names of one's own: parameters of a rule, criteria, reviewers."""
+"""Tables with user-defined keys: parameters of a rule, criteria, reviewers."""
 
 NAME_TABLES: tuple[Key, ...] = (("aliases",), ("families",), ("price",))
 """Tables whose keys are models, families or seats: too long for the name of a variable."""
@@ -73,7 +73,7 @@ COUNTING_DEFAULTS: Mapping[str, Any] = MappingProxyType(
         "prior": "public",
     }
 )
-"""Values of settings that are not given."""
+"""Defaults of the count."""
 
 IntervalLevel = Annotated[
     float,

@@ -12,7 +12,7 @@ from witan.errors import Busy
 from witan.service.catalogue import Pool
 
 AT_ONCE = 4
-"""Threads that count: more would only take time from each other, and from those who listen."""
+"""Threads that count; more would slow each other and the event loop down."""
 
 UPLOADS_AT_ONCE = 2
 """Threads that count uploaded ballots, for which no session waits."""

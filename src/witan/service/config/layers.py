@@ -35,7 +35,7 @@ CONFIG_VARIABLE = "WITAN_CONFIG"
 """Names a file to read in place of the one found by searching."""
 
 TOKEN_VARIABLE = "WITAN_TOKEN"  # noqa: S105 - the name of a variable
-"""Holds a token by itself, without a setting that names it."""
+"""Variable with a token that no setting has to name."""
 
 _NO_SETTINGS = (CONFIG_VARIABLE, VIA_VARIABLE)
 
@@ -46,13 +46,13 @@ _LISTS = tuple(
     PREFIX + name
     for name in ("MEMBERS", "JURY", "CHAIRMEN", "SERVE_ALLOWED_HOSTS", "SERVE_TRUSTED_PROXIES")
 )
-"""Variables that hold several things, with commas between or as JSON."""
+"""Variables with lists, comma-separated or as JSON."""
 
 _TABLE = re.compile(r"(limits|counting|serve)\.")
-"""Tables that options do not name."""
+"""Tables whose names options leave out."""
 
 _SHORT: Mapping[Key, str] = MappingProxyType({("history", "url"): "WITAN_HISTORY"})
-"""Variables that are not called as their settings are."""
+"""Variables whose names differ from their settings."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from witan.service.config.layers import COMMAND_LINE, TOKEN_VARIABLE, Setting
 from witan.service.settings import TOKENS, dotted_key
 
 SHORTEST = 16
-"""Characters that a token has at least: a shorter one could be guessed."""
+"""Fewest characters of a token; shorter ones could be guessed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,7 +122,7 @@ Positive = Annotated[float, Field(gt=0)]
 Number = Annotated[int, Field(ge=1)]
 
 MOST_DAYS = 365_000
-"""A thousand years: longer, and there is no date to count back to."""
+"""A thousand years; a longer age would precede the first date."""
 
 
 class MemberTable(_Table):

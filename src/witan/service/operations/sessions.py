@@ -251,7 +251,7 @@ async def _show(service: ClientService, session: str) -> CouncilSession | Import
 
 
 MAX_ROOTS_TO_QUERY = 100
-"""Descendants of more sessions than this are found in the whole list, not one by one."""
+"""Most sessions whose descendants are queried one by one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,19 +38,19 @@ from witan.service.stored_sessions import (
 )
 
 AFTERWARDS = "cast again, after it was revealed who wrote what"
-"""The note of a ballot that took the place of an earlier one."""
+"""Note on a ballot that replaces an earlier one."""
 
 SEEN_NOTE = "cast after the page of the session was seen, which shows how the panel ranked"
-"""Note of a ballot by a person who had seen more than the answers."""
+"""Note on a ballot by a person who had seen the session's page."""
 
 SEEN_BALLOTS_NOTE = "cast after ballots of the panel were seen, while the council reviewed"
-"""Note of a ballot by a person who had followed the reviews for a while."""
+"""Note on a ballot by a person who had seen ballots of the panel."""
 
 SEEN_NOTES = {"1": SEEN_NOTE, "ballots": SEEN_BALLOTS_NOTE}
-"""Note of a ballot by what its voter had seen, as pages name it."""
+"""Note on a ballot by what its voter had seen, as pages name it."""
 
 NAMED_NOTE = "cast by the names of the candidates, not blind"
-"""The note of a ballot that ranks names in place of labels."""
+"""Note on a ballot that ranks names instead of labels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

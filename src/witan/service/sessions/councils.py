@@ -56,10 +56,10 @@ MOST: Mapping[str, float] = MappingProxyType(
         "max_calls": 1_000_000,
     }
 )
-"""The most that a client may choose: a session holds a place until it ends."""
+"""The most that a client may choose, as a session occupies a place until it ends."""
 
 MOST_CHARACTERS = 50_000
-"""Characters of all options together, as JSON: they are cached."""
+"""Most characters of all options as JSON, which are cached."""
 
 Configure: TypeAlias = Callable[[str, Mapping[str, Any]], Config]
 """Returns a profile's configuration with a request's overrides; errors name their source."""

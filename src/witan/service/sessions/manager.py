@@ -242,7 +242,7 @@ def judge_job(councils: Seating, request: JudgeRequest, hops: tuple[str, ...]) -
 _log = logging.getLogger("witan.service")
 
 RETENTION_SECONDS = 3600.0
-"""Seconds between two looks for sessions beyond the age that the history keeps."""
+"""Seconds between two deletions of expired sessions."""
 
 
 class Service:

@@ -586,7 +586,7 @@ LATELY, LATELY_ALONE = 64, 256
 """Ended sessions to keep in memory, with a history for the others, and without one."""
 
 LATELY_BYTES, LATELY_ALONE_BYTES = 16 * 1024 * 1024, 64 * 1024 * 1024
-"""Bytes that their records may have together; the latest always stays."""
+"""Most bytes of their records together; the latest always stays."""
 
 
 class SessionRegistry:

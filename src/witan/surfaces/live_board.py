@@ -40,7 +40,7 @@ MARKS: dict[str, Mark] = {
 """State to the mark drawn before it; the word always stands beside the mark."""
 
 UNSAVED = "not saved yet"
-"""A remark on events that are shown before the history has them."""
+"""Remark on events shown before they are stored."""
 
 REASONED = "its first text was reasoning and was removed"
 

@@ -38,7 +38,7 @@ from witan.surfaces.terminal import console, style_line
 LIBRARIES: tuple[str, ...] = get_args(Library)
 
 REFRESH_SECONDS = 0.25
-"""Between two pictures of work under way."""
+"""Seconds between two pictures."""
 
 _PAGES = (
     Outcome, Verdict, Leaderboard, AuditReport, Estimates, ArmComparison, BatchReport,
@@ -46,7 +46,7 @@ _PAGES = (
 """Results that a notebook shows as pages of their own."""
 
 SIZE = (100, 10_000)
-"""Columns and lines of a picture; no notebook says how wide it is, and any length fits."""
+"""Columns and lines of a picture; notebooks do not report their width."""
 
 
 def make_frame(rows: Iterable[Mapping[str, Any]], library: Library | None = None) -> Any:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from witan.service.operations.ask import QuestionRequest
 
 OF_ARMS = {"judges": "--judge", "best": "--best", "margin": "--margin", "measure": "--measure"}
-"""Options that say how arms are compared."""
+"""Options for the comparison of arms."""
 
 
 class ArmsType(click.ParamType[tuple[str, ...]]):

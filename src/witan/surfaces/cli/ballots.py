@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
 
 PATIENCE_SECONDS = 1.0
-"""Reading that is over within this time shows no progress."""
+"""Seconds of reading before progress is shown."""
 
 BETWEEN_LOOKS = 512
-"""Ballots read between two looks at the clock."""
+"""Ballots read between two checks of the clock."""
 
 
 class Body:

@@ -71,7 +71,7 @@ OF_TEXTS = ("pass_mark", "expected")
 NOT_OF_TEXTS = {each.name for each in parameters_of(JudgeRequest)} - {*OF_TEXTS}
 
 SECONDS_BETWEEN = 30.0
-"""Between two lines on the progress, where there is no terminal."""
+"""Seconds between two lines of progress without a terminal."""
 
 
 class ColumnType(ParamType):

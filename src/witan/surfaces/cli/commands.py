@@ -45,10 +45,10 @@ R = TypeVar("R")
 NO_FORMATS: Mapping[str, Any] = MappingProxyType({})
 
 Open = Callable[[Mapping[str, Any]], AbstractContextManager[Any]]
-"""Opens what the operation works on, from the options that are no parameters of it."""
+"""Opens the subject of an operation from the options that are not its parameters."""
 
 Write = Callable[[Page, Any, Any, Mapping[str, Any]], Iterable[str]]
-"""Writes a result in lines, by the parameters and the options that are none."""
+"""Writes a result in lines, given the parameters and the other options."""
 
 
 class _Command(SectionedCommand):

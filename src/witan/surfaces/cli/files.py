@@ -51,12 +51,12 @@ if TYPE_CHECKING:
 
 
 LARGE = 2_000_000
-"""Bytes from which a file takes long enough for a terminal to show that it is being read."""
+"""Fewest bytes of a file whose reading shows progress."""
 
 beside_type = click.Path(exists=True, dir_okay=False)
 
 MOST_NAMED = 20
-"""Damaged sessions that are named one by one."""
+"""Most damaged sessions to name."""
 
 KINDS = ("sessions", "ballots", "battles", "promptfoo")
 
@@ -67,7 +67,7 @@ NOUNS = {
     "promptfoo": "result",
     "inspect": "sample",
 }
-"""Kind of an export → what it has many of."""
+"""Kind of an export → noun of its items."""
 
 ENDINGS = ("", ".jsonl", ".ndjson", ".json", ".csv", ".parquet")
 """Endings of the files that can be written, packed or not."""

@@ -181,7 +181,8 @@ SUBJECTS: Mapping[str, tuple[Sequence[Decorator[Any]], Open]] = MappingProxyType
         "ProfileService": ([config_option], _open_profiles),
     }
 )
-"""Options of what an operation works on, and what opens it, by the type that its handler needs."""
+"""Options for the subject of an operation, and what opens it, by the type that its handler
+needs."""
 
 session_options = stack_options(
     click.argument("session", metavar="ID|FILE"),
@@ -291,7 +292,7 @@ SPECIAL: Mapping[str, Callable[[], Mapping[str, Any]]] = MappingProxyType(
         "rubrics": lambda: {"formats": {"--toml": ("Print NAME as TOML, as a template.", _toml)}},
     }
 )
-"""What the command of an operation has beside its declaration: arguments of `value_command`."""
+"""Extra arguments of `value_command` by operation."""
 
 EXAMPLES: Mapping[str, Sequence[str]] = MappingProxyType(
     {

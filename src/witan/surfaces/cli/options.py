@@ -63,7 +63,7 @@ PROBLEMS_SHOWN = 20
 """Problems of one command beyond this many are only counted."""
 
 FEW_OPTIONS = 12
-"""So many options need no headings."""
+"""Most options of a command without headings."""
 
 
 def stack_options(*decorators: Decorator[Any]) -> Decorator[Any]:

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 FRAMES_PER_SECOND = 8
 
 PLOT_COLUMNS = 21
-"""Width of the little plot of intervals."""
+"""Width of the plot of intervals."""
 
 ECHO_COLUMNS = 3
-"""Columns free at the right, so that an echoed ^C shifts nothing that is drawn over."""
+"""Columns left free at the right, so that an echoed ^C does not shift the picture."""
 
 NARROWEST = 60 - ECHO_COLUMNS
-"""A picture narrower than this has no room for amounts."""
+"""Narrowest picture with amounts."""
 
 GAP = 2
 """Columns between two cells."""

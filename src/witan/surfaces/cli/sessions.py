@@ -106,7 +106,7 @@ def _say_how_to_go_on(name: str, options: Mapping[str, object]) -> None:
 
 
 SHOWN = 10
-"""More sessions than this are only counted before the user is asked."""
+"""Most sessions listed before the user is asked."""
 
 QUESTION_CHARS = 60
 

@@ -41,10 +41,10 @@ Reason = Literal[
 HEALTH = "/healthz"
 
 MOST_HEADER_BYTES = 64 * 1024
-"""Request line and headers together, and trailers, as servers commonly take them."""
+"""Most bytes of request line and headers, and of trailers, as in common servers."""
 
 MOST_PIPELINED = 16
-"""Requests that a client may send ahead of the answer to its first."""
+"""Most requests that a client may send before the first response."""
 
 MOST_SURPLUS = 16
 """Connections beyond the limit, which may only check the server's health."""
@@ -67,13 +67,13 @@ LEAST_RATE = 1024
 """Least bytes a second that a client must take."""
 
 BEHIND_SECONDS = 5.0
-"""Bytes by which a droppable client lags behind that rate."""
+"""Seconds by which a droppable client lags behind that rate."""
 
 REPORT_SECONDS = 10.0
-"""Connections that were closed are logged together, at most this often."""
+"""Seconds between two log messages about closed connections."""
 
 _QUIET: tuple[Reason, ...] = ("idle_timeout",)
-"""Reasons that are nobody's fault, and are counted only."""
+"""Reasons to count and not to log."""
 
 _REPLIES = {
     400: "Bad Request",

@@ -328,7 +328,7 @@ def _body_argument(
 MEDIA_TYPE = "text/event-stream"
 
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-"""Keep streams out of caches, and proxies from gathering them."""
+"""Keep streams out of caches and the buffers of proxies."""
 
 AFTER = "^[0-9]{1,18}(-[0-9a-f]{8})?$"
 """The name of an event: its number, with or without its mark."""

@@ -246,7 +246,7 @@ LASTING = frozenset({402, 409, 501, 502, 508})
 """Statuses that clients must not retry: members were retried before."""
 
 MOST_FAULTS = 5
-"""Faults of one request that are told."""
+"""Most faults of a request to report."""
 
 
 class ErrorObject(TypedDict):

@@ -144,10 +144,10 @@ M_ARENA_MAX, MOST_ARENAS = -8, 2
 """Option of glibc's `mallopt`, and its value."""
 
 MOST_NAMED = 10
-"""Sessions that are said by name to have been interrupted."""
+"""Most interrupted sessions to name."""
 
 COUNTING_SECONDS = 5.0
-"""Seconds for counts to heed that the server stops."""
+"""Seconds that a stopping server waits for counts."""
 
 Say = Callable[[str], None]
 
@@ -165,7 +165,7 @@ FILES_A_SESSION = 8
 """Files for a session under way: its calls, and its history."""
 
 SWITCH_SECONDS = 0.0005
-"""Time that a thread may keep the interpreter while others wait for it.
+"""Longest time that a thread holds the interpreter while others wait.
 
 A query takes it for every row. At Python's own 5 ms it would wait that long each time beside busy
 sessions, and so would a session that goes on beside a count.

@@ -334,4 +334,4 @@ Of others the whole result is the reply.
 TEXTS: Mapping[str, Callable[[Any], str]] = MappingProxyType(
     {"cancel": progress_text, "paper": paper_text}
 )
-"""Operation to the text of its result, where that is no report alone."""
+"""Operation to the text of its result, if that is more than a report."""

@@ -55,10 +55,10 @@ PAGE = "/export.html"
 """Ending of the address of a session's page; a slash of a name is quoted."""
 
 LATEST = 20
-"""Sessions that are listed one by one."""
+"""Most sessions to list."""
 
 QUESTION_LENGTH = 100
-"""Letters of a question that title its session."""
+"""Most characters of a question in a title."""
 
 SESSION = "witan://sessions/"
 
@@ -123,7 +123,7 @@ Page = types.PaginatedRequestParams | None
 _log = logging.getLogger("witan.mcp")
 
 READ_BYTES = 65_536
-"""Bytes that are read at a time."""
+"""Bytes to read at a time."""
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM) + (
     (signal.SIGHUP,) if sys.platform != "win32" else ()

@@ -48,10 +48,10 @@ OMITTED = {
 """Keywords that no agent needs: a call that breaks them is refused with a reason."""
 
 READING = ("format", "columns", "scale")
-"""Parameters on how ballots are read; they are recognised unless given."""
+"""Parameters for reading ballots, all detected by default."""
 
 SETTINGS = (*READING, *(each.name for each in fields(BallotSettings)))
-"""Parameters of a count that stand together in one argument, `options`."""
+"""Parameters of a count in the argument `options`."""
 
 
 def arguments_of(declaration: Any, **more: Any) -> Any:
@@ -255,7 +255,7 @@ Full = Annotated[bool, Doc("Everything, not only the final answer.")]
 Plan = Annotated[bool, Doc("Only estimate the cost.")]
 
 WAIT_SECONDS = 45
-"""Shorter than the minute after which some clients cut a call."""
+"""Default wait, below the minute after which some clients cut a call."""
 
 
 class ProgressReport(Protocol):
@@ -488,7 +488,7 @@ async def _report_progress(running_session: RunningSession, report: ProgressRepo
 PLANS: Mapping[str, str] = MappingProxyType(
     {"ask": "plan", "judge": "plan_judge", "retry": "plan_retry", "rejudge": "plan_rejudge"}
 )
-"""Operation that starts a session to the one that plans it, which is the same tool."""
+"""Operation that starts a session → the one that plans it, in the same tool."""
 
 
 def _tool(name: str) -> Tool:

@@ -104,7 +104,7 @@ class ModelList(TypedDict):
 
 
 ERRORS = openai_error_responses(400, 401, 403, 413, 429, 503, 508)
-"""Any request may be refused so."""
+"""Errors of every route."""
 
 COMPLETION: Responses = {
     200: {

@@ -202,16 +202,16 @@ class Group:
 Form = Literal["numbers", "measured", "measures", "heat"]
 
 SHADES = 5
-"""Strengths of a cell on a heat map."""
+"""Shades of a heat map."""
 
 MANY_COLUMNS = 9
-"""Columns of a heat map from which text does without it, and a page sets it closely."""
+"""Columns from which a heat map is dense on a page, and left out in text."""
 
 UPRIGHT_CHARS = 3
 """Longer titles of many columns stand upright on a page."""
 
 CELL_CHARS, PHONE_CHARS = 4, 24
-"""Letters that a cell has room for anyway, and all columns together on a phone."""
+"""Characters that fit any cell, and all columns together on a phone."""
 
 
 @dataclass(frozen=True, slots=True)

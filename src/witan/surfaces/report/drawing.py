@@ -74,13 +74,13 @@ WIDE, WIDER, NARROW = 760, 1120, 352
 """Width of a chart, of one with several axes, and of one on a phone."""
 
 BROAD = 640
-"""A page shrinks a wide chart no further than to about this."""
+"""Least width, about, to which a page shrinks a wide chart."""
 
 NAME, SHORT_NAME, PLOT, STRIP, SHORT_STRIP = 230, 124, 240, 148, 100
 """Room for a name, also on a phone; least room for an axis, and for one among several."""
 
 GAP, PADDING = 14, 16
-"""Space between, and around."""
+"""Space between items, and around the chart."""
 
 ROW_HEIGHT = 26
 """Height of a row."""
@@ -100,13 +100,13 @@ LABEL, LABEL_SIZE = 17, 12
 """Pixels from one name of a scatter to the next below, and of its letters."""
 
 _Rect: TypeAlias = tuple[float, float, float, float]
-"""Left, top, right and bottom of what is obstacles."""
+"""Left, top, right and bottom of an obstacle."""
 
 SIDE, FACETS_ACROSS = 200, 3
 """Width and height of a facet, and how many stand side by side."""
 
 UPPER = 0.75
-"""From here on dots would cover the name of the diagonal, which gives way to them."""
+"""Place from which dots above the diagonal move its name below it."""
 
 
 def draw_rule(x: float, y: float, x2: float, y2: float, ink: str) -> str:
@@ -635,7 +635,7 @@ _OFFSETS = [
     for down in (0, -11, 11, -22, 22, -33, 33, -46, 46)
     for side in (1, -1)
 ]
-"""Below its dot, away from it, and on which side a name may stand, the best first."""
+"""Offsets below and beside its dot, and sides, for a name; best first."""
 
 
 def _overlap(one: _Rect, other: _Rect) -> bool:

@@ -20,7 +20,7 @@ _Text = TypeVar("_Text", str, tuple[str, str])
 CHAIRMAN = "the chairman"
 
 AWAITED, AWAITED_CHARS = 3, 40
-"""Words at the end of a text under way that are not shown yet, and of how many letters at most."""
+"""Last words of a growing text to hold back, and their most characters."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     from witan.service.operations.sessions import RecountResult
 
 DISSENTS = 8
-"""Reviewers that have a sentence each; of more, their number is said."""
+"""Most reviewers with a sentence each; beyond, only their number is given."""
 
 PAIR_MAP = "Chance in percent that the row is placed above the column"
 
 CLOSE = "≈"
-"""Stands before the chance of a pair that is too close to call."""
+"""Mark of a pair that is too close to call."""
 
 COVERAGE = "Ballots that rank it, of those that could: high from 80%, medium from 50%, else low."
 
@@ -355,7 +355,7 @@ def pair_map(outcome: Outcome, names: CandidateNames) -> Iterator[Block]:
 UNGRADED = "–"
 
 FEW_RANKINGS = 5
-"""Reviewers up to whom rankings of nearly equal candidates look surer than they are."""
+"""Most reviewers whose rankings of nearly equal candidates look surer than they are."""
 
 SIDE_BY_SIDE = 3
 """Texts whose grades stand in a column each."""

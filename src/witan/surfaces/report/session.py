@@ -167,7 +167,7 @@ def origin_text(line: SessionSummary, parent: str | None = None) -> str:
 
 
 SHOWN = 10
-"""Sessions that are named."""
+"""Most sessions to name."""
 
 
 def deletion_report(result: Deletion) -> Report:
@@ -209,7 +209,7 @@ class RecountView:
 
 
 VOTES_SHOWN = 20
-"""Votes of people on an imported session that are shown one by one."""
+"""Most people's votes to show."""
 
 
 def session_report(
@@ -559,7 +559,7 @@ def recount_text(recount: RecountView, names: SeatNames) -> str:
 
 
 REVIEWERS_SHOWN = 200
-"""Reviewers that are shown, and ballots of each."""
+"""Most reviewers to show, and ballots of each."""
 
 
 def imported_report(session: ImportedSession, without: tuple[str, ...] = ()) -> Report:

@@ -36,7 +36,7 @@ NARROWEST = {"middle": 12, "end": 24, "fold": 36}
 """Columns to which a cell may be shortened or folded before whole columns are dropped."""
 
 MARK = "!"
-"""Stands beside what stands out."""
+"""Mark of what stands out."""
 
 
 def report_text(page: Page, report: Report) -> Iterator[str]:

@@ -93,7 +93,7 @@ def _comparison(result: VoteResult) -> Iterator[Block]:
 
 
 MOST_DIFFERENCES = 8
-"""Pairs of each kind that are listed."""
+"""Most pairs of each kind to list."""
 
 
 def _differences(differences: Sequence[Difference]) -> Iterator[str]:

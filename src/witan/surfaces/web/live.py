@@ -90,7 +90,7 @@ Change: TypeAlias = tuple[str, str, Callable[[], str]]
 """The id of an element, how it is swapped, and what writes the new part."""
 
 UNSEEN = object()
-"""The state of a part that the reader's page does not show."""
+"""State of a part that the page does not show yet."""
 
 
 class LivePage:

@@ -69,7 +69,7 @@ ATTRIBUTES = {
 """Attributes that are passed on, and how their values look; colours hide text, and are not."""
 
 _DEFINITION = pattern(r"\\(?:(?:re)?new|provide|Declare|[egx]?def(?![a-z])|let(?![a-z]))")
-"""A command that defines another: a few of them multiply a text beyond all bounds."""
+"""A command that defines another; nested ones can expand without bound."""
 
 _ENVIRONMENTS = {
     "align": "align*",
@@ -122,7 +122,7 @@ LANGUAGES = frozenset(
 """Names of languages that are coloured."""
 
 MAX_CHARS, MAX_TEXT_CHARS = 6000, 24_000
-"""Characters of code that are coloured, in a block and in a text: some code takes long."""
+"""Most characters to colour, in a block and in a text, as some code takes long."""
 
 CLASSES = (
     ("Comment", "hl-comment"),
@@ -145,10 +145,10 @@ CLASSES = (
 """Kind of token, as Pygments calls it, to class; others have none."""
 
 FINE_CHARS = 512
-"""Up to this length the last block is shown to its last character."""
+"""Length up to which the last block is always current."""
 
 STEPS = 16
-"""Steps in which a longer last block doubles: each of them renders it anew."""
+"""Renderings of a longer last block until its length doubles."""
 
 
 def add_maths(parser: MarkdownIt) -> None:

@@ -103,10 +103,9 @@ ABOUT_QUESTION = ("category", "files", "parent", "conversation")
 
 
 ListedSession: TypeAlias = tuple[SessionSummary, bool]
-"""A session, and whether it is under way here.
+"""A session, and whether it is running here.
 
-Its leader is not named unless asked for: who is to read and vote without knowing who wrote what
-begins here.
+Its leader is hidden by default, because readers may still vote blind.
 """
 
 
@@ -533,7 +532,7 @@ STYLES = (
     "reports.css",
     "composer.css",
 )
-"""In the order in which they are read."""
+"""Style sheets in their order."""
 
 SCRIPTS = (
     "page.js",

@@ -86,17 +86,17 @@ JURY_LABELS = _labels(RejudgeRequest, "session")
 """Fields of each form, and their labels."""
 
 BY_HAND = ("files", "conversation")
-"""Fields that are no text of a parameter."""
+"""Fields that are not the text of a parameter."""
 
 REFUSED = (WitanError, ValidationError)
-"""Errors of a form that is read, or of its request: it is shown again."""
+"""Errors after which a form is shown again."""
 
 UNKEPT = {"Cache-Control": "no-store"}
 
 ROLES = ("system", "user", "assistant")
 
 AT_A_FIELD = (ConfigError, InvalidParameter, TooLarge, UnknownName, ValidationError)
-"""Those of a request on a session, whose other errors have a page of their own."""
+"""Such errors of a request on a session; its other errors have their own page."""
 
 _FIELD_OF = {"session": "parent", "seat": "members", "texts": TEXTS[0]}
 """Kind of name in an error, or parameter, to the field of the form."""

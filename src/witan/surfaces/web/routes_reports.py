@@ -45,7 +45,7 @@ from witan.surfaces.web.session_page import session_rules
 router = page_router()
 
 report_router = APIRouter(include_in_schema=False)
-"""Pages that read the parameters of an operation, and refuse others, themselves."""
+"""Pages that read the parameters of an operation themselves."""
 
 PART, WHOLE = "part", "whole"
 """Values of `show`: the report alone, or a page that waits."""
@@ -206,7 +206,7 @@ def _audit_values(query: Mapping[str, str]) -> Mapping[str, Any]:
 REPORT_VALUES: Mapping[str, Callable[[Mapping[str, str]], Mapping[str, Any]]] = MappingProxyType(
     {"audit": _audit_values}
 )
-"""What the page of a report has beside its declaration."""
+"""Extra values of a report's page, by operation."""
 
 
 @report_router.get("/votes")
@@ -317,7 +317,7 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 FIRST_FIELDS = ("rule", "rules", "session", "against", "reviewers", "pass_mark")
-"""Parameters that stand beside the ballots, as a count may have to be told them."""
+"""Parameters shown beside the ballots, as a count may need them."""
 
 
 def add_counting_page(operation: Operation[Any, Any], *, has_default: bool) -> None:

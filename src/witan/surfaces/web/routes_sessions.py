@@ -51,10 +51,10 @@ from witan.surfaces.web.responses import HtmlPage, page_router, redirect, site_o
 from witan.surfaces.web.session_page import FollowUp, read_follow_ups
 
 PLACE = "place-"
-"""Before a label, the name of the field that holds its place."""
+"""Prefix of a label in the name of the field with its place."""
 
 MOST_CHOICES = 4096
-"""More pairs than anybody chooses between."""
+"""Most choices, more than anybody makes."""
 
 OTHER_CHOICES = (
     "the choices so far were made on another voting paper, under other labels, and are dropped; "

@@ -293,7 +293,7 @@ def _identity(seat: Seat) -> tuple[str, str]:
 
 
 MOST_FOLLOW_UPS = 20
-"""Follow-ups that the page of a session shows, the latest."""
+"""Most follow-ups that a session's page shows, latest first."""
 
 CONTINUED = "continued"
 """The relation of a follow-up to its session."""

@@ -34,10 +34,10 @@ STATUSES = {"passed": 0, "failed": 1, "too close to call": 5}
 MISUSE, NO_VERDICT, OVER_BUDGET = 2, 3, 4
 
 MOST_CHARACTERS = 60_000
-"""A comment of GitHub takes 65,536."""
+"""Most characters of a comment; GitHub allows 65,536."""
 
 ZEROS = "0" * 40
-"""Git's name for a commit that is not there."""
+"""Git's name for a missing commit."""
 
 TOKENS = ("GITHUB_TOKEN", "GH_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "ACTIONS_RUNTIME_TOKEN")
 """Variables of a job that no member of the council may read."""

@@ -51,7 +51,7 @@ ABSTAINER = "dogwood"
 CHAIRMAN = "hazel"
 
 SEED = 20_261_121
-"""The demonstration shows the same session to everybody."""
+"""Seed of the demonstration, which is always the same."""
 
 
 @dataclass(frozen=True, slots=True)

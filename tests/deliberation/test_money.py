@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from witan.deliberation.money import Purse
 from witan.deliberation.ports import Call, Member, Message, Price, Reply, Usage, most_input_tokens
-from witan.errors import OverBudget
+from witan.errors import InvalidParameter, OverBudget
 
 CALL = Call("answer", (Message("user", "x" * 1000),), max_tokens=1000)
 DEAR = Price(input_usd=100.0, output_usd=1000.0)
@@ -34,6 +34,20 @@ def worst(call: Call = CALL, price: Price = DEAR) -> float:
 
 def said(read: int | None = None, written: int | None = None, cost: float | None = None) -> Reply:
     return Reply("yes", Usage(read, written), cost)
+
+
+@pytest.mark.parametrize("usd", [-1.0, float("nan"), float("inf"), 1e301, True, "3", None])
+def test_a_price_that_no_record_can_hold_is_refused(usd):
+    """A session at such a price would be refused where it is read."""
+    for prices in ((usd, 1.0), (1.0, usd)):
+        with pytest.raises(InvalidParameter, match="expected dollars, 0 or more"):
+            Price(*prices)
+
+
+def test_a_truth_is_no_number_of_tokens():
+    """A record holds whole numbers only."""
+    with pytest.raises(InvalidParameter, match="expected a whole number, 0 or more"):
+        said(read=True)
 
 
 class TestBound:

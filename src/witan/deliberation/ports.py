@@ -8,7 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
 
 from witan.core.attributes import set_by_slots
-from witan.core.bounds import Amount, Count, VisibleText
+from witan.core.bounds import LARGEST, Amount, Count, VisibleText
 from witan.errors import InvalidParameter, ModelError
 
 if TYPE_CHECKING:
@@ -121,6 +121,12 @@ class Price:
     input_usd: Amount
     output_usd: Amount
 
+    def __post_init__(self) -> None:
+        for name in ("input_usd", "output_usd"):
+            usd: object = getattr(self, name)
+            if not (_is(usd, int | float) and 0 <= usd <= LARGEST):  # type: ignore[operator]
+                raise InvalidParameter(name, usd, "dollars, 0 or more")
+
     def of(self, input_tokens: int, output_tokens: int) -> float:
         """Return the cost of one call in US dollars."""
         return (input_tokens * self.input_usd + output_tokens * self.output_usd) / 1e6
@@ -202,7 +208,7 @@ class Reply:
             raise InvalidParameter("cost_usd", cost, "dollars, 0 or more, or None")
         for name in ("input_tokens", "output_tokens"):
             tokens: object = getattr(self.usage, name)
-            if not (tokens is None or (isinstance(tokens, int) and tokens >= 0)):
+            if not (tokens is None or (_is(tokens, int) and tokens >= 0)):  # type: ignore[operator]
                 raise InvalidParameter(name, tokens, "a whole number, 0 or more, or None")
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from contextlib import aclosing
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import anyio
@@ -455,6 +456,18 @@ class TestResuming:
             session = await opened.ask(QUESTION)
 
             assert await opened.resume(session) is session
+
+    async def test_a_clock_set_back_makes_no_time_negative(self):
+        """A record with a negative time is refused as damaged."""
+        broken = await self.broken_off(council(members("abc")), e.AnswerDone, 1)
+        opening = replace(broken.opening, at=broken.opening.at + timedelta(hours=1))
+        set_back = Session.of([opening, *broken.events[1:]])
+
+        async with council(members("abc")) as opened:
+            resumed = await opened.resume(set_back)
+
+        assert set_back.seconds == 0
+        assert session_from_json(session_to_json(resumed)) == resumed
 
     async def test_other_members_cannot_resume_it(self):
         """The error names the required members."""

@@ -389,6 +389,11 @@ class TestBroken:
 
         assert session_from_json(broken(add)) == session
 
+    def test_a_negative_time_of_an_earlier_version_is_read(self):
+        """It was written where the clock had been set back."""
+        ended = replace(story()[-1], seconds=-3.5)
+        assert event_from_json(event_to_json(ended)) == ended
+
     @given(data=st.data())
     def test_any_damage(self, data):
         """Whatever is put in the place of whatever, the record is read or refused by its error."""

@@ -22,7 +22,7 @@ from typing import ClassVar, Literal
 from witan.core.attributes import set_by_slots
 from witan.core.ballot import Ballot
 from witan.core.blinding import Sheet
-from witan.core.bounds import Amount, Count, Ordinal, Share, VisibleText
+from witan.core.bounds import Amount, Count, Ordinal, Result, Share, VisibleText
 from witan.core.outcome import Outcome
 from witan.core.scale_recognition import declare_native
 from witan.core.stats.calibration import Calibration
@@ -563,7 +563,8 @@ class SessionClosed(Event):
     known_usd
         Cost of the calls whose cost is known.
     seconds
-        How long the session took.
+        How long the session took. Below 0 in records of earlier versions, if the clock was set
+        back before it was resumed.
     status
         ``complete``; ``degraded``, and `missing` says exactly by what; ``failed``.
     missing
@@ -577,7 +578,7 @@ class SessionClosed(Event):
     missing: tuple[str, ...]
     cost_usd: Amount | None
     known_usd: Amount
-    seconds: Amount
+    seconds: Result
 
 
 EVENTS: Mapping[str, type[Event]] = {

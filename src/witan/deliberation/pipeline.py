@@ -37,6 +37,7 @@ from witan.deliberation.session import (
     SYNTHESIS_LABELS,
     Session,
     SessionFold,
+    elapsed_seconds,
 )
 from witan.deliberation.texts import DuplicateGroups, are_identical, group_duplicates, mask
 from witan.errors import ModelError
@@ -479,6 +480,7 @@ async def _run_stages(context: SessionContext) -> Session:
 def _close_session(context: SessionContext, count: RunningCount, start_seconds: float) -> Session:
     fold = SessionFold.of(context.recorder.events)
     session = fold.state()
+    seconds_before = elapsed_seconds(context.earlier_events)
     missing = tuple(_list_missing(session, count))
     status: e.Status = "degraded" if missing else "complete"
     context.recorder.emit(
@@ -487,17 +489,10 @@ def _close_session(context: SessionContext, count: RunningCount, start_seconds: 
         missing=missing,
         cost_usd=session.cost.total_usd,
         known_usd=session.cost.known_usd,
-        seconds=context.clock.seconds() - start_seconds + _seconds_before(context),
+        seconds=context.clock.seconds() - start_seconds + seconds_before,
     )
     fold.take(context.recorder.events[-1])
     return fold.session()
-
-
-def _seconds_before(context: SessionContext) -> float:
-    """Return the seconds of the interrupted session until its last event."""
-    if not context.earlier_events:
-        return 0.0
-    return (context.earlier_events[-1].at - context.earlier_events[0].at).total_seconds()
 
 
 def _list_missing(session: Session, count: RunningCount) -> Iterator[str]:

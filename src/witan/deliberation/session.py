@@ -567,6 +567,11 @@ def _agree(opening: e.SessionOpened, answers: Mapping[str, Answer]) -> bool:
     return are_same and not opening.procedure.self_review
 
 
+def elapsed_seconds(events: Sequence[e.Event]) -> float:
+    """Return the seconds from the first event to the last; 0 if the clock was set back."""
+    return max(0.0, (events[-1].at - events[0].at).total_seconds()) if events else 0.0
+
+
 class SessionFold:
     """Fold of events into a session, of which there may be more."""
 
@@ -657,11 +662,7 @@ class SessionFold:
             status="interrupted" if closing_event is None else closing_event.status,
             missing=() if closing_event is None else closing_event.missing,
             cost=self.cost_tally.total(),
-            seconds=(
-                (events[-1].at - events[0].at).total_seconds()
-                if closing_event is None
-                else closing_event.seconds
-            ),
+            seconds=elapsed_seconds(events) if closing_event is None else closing_event.seconds,
         )
 
     def _resolve_citations(self, synthesis: Synthesis | None) -> Synthesis | None:

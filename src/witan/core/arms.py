@@ -65,15 +65,15 @@ class ArmAnswer:
     Parameters
     ----------
     session
-        Where it was given.
+        The session of the answer.
     member
-        Whose it is; None: the council's.
+        Its author; None: the council.
     text
-        None: there is none.
+        Its text, or None.
     calls
-        Made for it, repeated attempts included.
+        Calls made for it, repeated attempts included.
     cost_usd
-        Of these calls; None: unknown.
+        Cost of these calls; None: unknown.
     """
 
     session: str
@@ -90,13 +90,13 @@ class ArmQuestion:
     Parameters
     ----------
     answers
-        Those that there are.
+        The available answers.
     same
-        Pairs of arms with one and the same text.
+        Pairs of arms with the same text.
     ballots
-        Of one session, with arms as candidates; empty: all texts are the same.
+        Ballots on arms as candidates; empty: all texts are the same.
     question
-        Its text; rows of one vary together. Empty: it is unlike any other.
+        Its text, by which rows are clustered. Empty: a question of its own.
     """
 
     answers: Mapping[Arm, ArmAnswer]
@@ -113,13 +113,13 @@ class ArmCost:
     Parameters
     ----------
     questions
-        Answers, one to each row: a question counts as often as it was asked.
+        Number of answers; a question counts once per row.
     calls
-        For all of them.
+        Calls for all of them.
     priced
-        Those whose cost is known; of a call that was cut off it is not.
+        Answers of known cost, without interrupted calls.
     cost_usd
-        Of these; None: there is none.
+        Cost of these, or None.
     """
 
     arm: Arm
@@ -136,23 +136,23 @@ class ArmDifference:
     Parameters
     ----------
     category
-        Of the questions; None: all questions.
+        Category of the questions; None: all questions.
     questions
-        Different ones, with both answers judged.
+        Different questions with both answers judged.
     n_rows
-        How often these were asked; rows of one question are a cluster.
+        Their rows, clustered by question.
     same
         Rows where both texts are the same.
     mean
-        Of the differences by row, first minus second.
+        Mean difference over rows, first minus second.
     conclusion
         ``ahead`` and ``behind``: the interval excludes 0; ``no difference``: it lies within the
         margin; ``too close to call``: neither; ``unknown``: there is no interval.
     cost_ratio, calls_ratio
-        First to second over these rows, costs where both are known; None: nowhere, or the
-        second costs nothing.
+        First to second over these rows, with costs where both are known; None: unknown, or the
+        second is free.
     sentence
-        All of that in words.
+        The difference in words.
     """
 
     first: Arm
@@ -175,34 +175,34 @@ class ArmComparison(NotebookDisplay, FrameSource):
     Parameters
     ----------
     questions, people_questions
-        Different ones compared, and those of them with people's votes.
+        Different questions compared, and those with people's votes.
     n_rows
-        Rows compared: a question may be asked in several.
+        Rows compared; several may have one question.
     level
-        Of each interval over all questions.
+        Level of each interval over all questions.
     category_level
-        Of each interval of a category, so that those of one pair hold together at `level`; None:
-        there is no category.
+        Level of each interval of a category, so that all of one pair hold together at `level`; None
+        without categories.
     margin
         Arms within it do not differ.
     unit
-        Of differences and margin: ``grade points`` of 1 to 10, or ``difference of shares``: votes
-        for the first less votes for the second.
+        Unit of differences and margin: ``grade points`` of 1 to 10, or ``difference of shares``,
+        the votes for the first less those for the second.
     basis
         What intervals infer to: ``questions`` like these, or of one question ``reviewers`` like
         these.
     best
-        Member to the questions on which it stood for the best.
+        Best member to the number of questions.
     choice
         How it was chosen.
     choosing
-        Other questions of the batch by which it was chosen, and which measure nothing.
+        Questions that chose it, which do not measure.
     arms
         Their prices.
     differences
-        By pair; over all questions first, then by category.
+        Differences by pair, over all questions first, then by category.
     measure
-        What they are held to.
+        What the arms were measured by.
     """
 
     questions: int
@@ -348,13 +348,13 @@ def share_beaten(outcome: Outcome, seats: Collection[str]) -> dict[str, float]:
 def split_questions(keys: Sequence[str], questions: Sequence[str]) -> frozenset[int]:
     """Set about half of the questions apart for choosing the best member.
 
-    The key of a question's first row alone decides, so more questions move none from one half to
-    the other, and rows of one question stay together.
+    Only the key of a question's first row decides, so further questions move none to the other
+    half, and rows of one question stay together.
 
     Returns
     -------
     frozenset of int
-        Numbers of the rows set apart; empty: there are too few questions for two halves.
+        Numbers of the rows set apart; empty with too few questions for two halves.
     """
     first: dict[str, str] = {}
     keys = [first.setdefault(question, key) for question, key in zip(questions, keys, strict=True)]
@@ -407,9 +407,9 @@ def compare_arms(
     Parameters
     ----------
     settings
-        Rubric, weights and level; None: the usual ones. The rule decides nothing.
+        Rubric, weights and level; None: the defaults. The rule is ignored.
     margin
-        Arms within it do not differ, in the unit of the result; None: the usual one.
+        Arms within it do not differ, in the unit of the result; None: the default.
     measure
         Whose ballots these are: a jury's, beside people's; or of right answers, or people, alone.
 

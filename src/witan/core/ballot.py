@@ -38,8 +38,8 @@ PEOPLE = "people"
 class Ballot:
     """One reviewer's say in one session.
 
-    A ballot keeps what was said, mistakes included: labels may be unknown or repeated, grades
-    may be text or out of range. `witan.core.interpretation` decides what counts, and says so.
+    A ballot is stored as cast, mistakes included: labels may be unknown or repeated, grades may be
+    text or out of range. `witan.core.interpretation` decides what counts, with warnings.
 
     Parameters
     ----------
@@ -50,9 +50,9 @@ class Ballot:
     kind
         Whether a model or a person cast it.
     question
-        The question, where the ballot came with it.
+        The question, if the ballot has it.
     notes
-        What is remarkable about it.
+        Remarks on it.
     reviewer
         Who cast it.
     groups
@@ -67,7 +67,7 @@ class Ballot:
     candidates
         The roster on offer, in seat order; None when the ballot does not say.
     authors
-        Who wrote a candidate, where that is not the candidate's own name.
+        Author of a candidate, if not its name.
     positions
         Place on the sheet per candidate, 1-based.
     weight
@@ -76,7 +76,7 @@ class Ballot:
         The ballot is one comparison of two candidates. A reviewer may cast several in a session,
         and both orders of one pair are one opinion.
     scale
-        On which the grades are given; None: recognised over all ballots that are counted together.
+        Scale of the grades; None: recognised from all ballots that are counted together.
     """
 
     reviewer: str
@@ -203,8 +203,8 @@ def one_opinion_each(
 def are_battles(session: str, ballots: Sequence[Ballot]) -> bool:
     """True if comparisons are of different answers: a pair is judged again.
 
-    A reviewer says once in a session which of two answers in one order it prefers. Comparisons
-    that name no session and repeat one are of answers to different questions.
+    In a session a reviewer compares two answers in one order only once. Repeated comparisons
+    without a session are therefore of answers to different questions.
     """
     if session:
         return False
@@ -246,7 +246,7 @@ class BallotTable(Sequence[Ballot]):
     Parameters
     ----------
     sessions, reviewers
-        Of each ballot.
+        Session and reviewer of each ballot.
     grades
         Of each ballot, candidate to grade; none is empty.
     scale
@@ -332,7 +332,7 @@ class Unreadable(ValueError):
     Parameters
     ----------
     is_read
-        It can, in a way that has to be told of.
+        Whether it is read nevertheless, with a note.
     """
 
     def __init__(
@@ -652,8 +652,8 @@ def _suspect_a_typing_error(record: Mapping[str, Any]) -> None:
 def to_record(ballot: Ballot, *, declares: bool = False) -> dict[str, Any]:
     """The record of a ballot, without what it leaves at its default.
 
-    With `declares`, it names the scale of its grades, 1-10 included: whoever reads the record
-    elsewhere need not recognise it. In a history and in whole sessions, 1-10 is what goes unsaid.
+    With `declares`, it names the scale of its grades, even 1-10, for readers elsewhere. In a
+    history and in whole sessions, 1-10 is the default.
     """
     unsaid = ballot.scale is not None and ballot.scale.is_plain and not declares
     scale = None if unsaid else scale_record(ballot)

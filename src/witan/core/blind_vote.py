@@ -36,9 +36,9 @@ def check_voter_apart(person: str, names: Collection[str], role: str) -> None:
 def voting_sheet(session: str, person: str, candidates: Sequence[str]) -> Sheet:
     """Draw the sheet of a person for a session, in random order.
 
-    It depends on the two names and on the candidates alone, whatever order they are given in: the
-    same version of this program draws the same sheet again. Another version may draw another, so
-    a ranking by labels is read only beside the `paper_code` of the sheet that was shown.
+    It depends only on the two names and the set of candidates, so the same version draws the same
+    sheet again. Another version may draw another, so a ranking by labels needs the `paper_code` of
+    the sheet that was shown.
     """
     encoded_names = [name.encode(errors="surrogatepass") for name in (session, person)]
     seed = [*encoded_names[0], NO_BYTE, *encoded_names[1]]
@@ -68,8 +68,8 @@ def ranks_names(text: str, sheet: Sheet, names: Mapping[str, str]) -> bool:
 def read_ranking(text: str, sheet: Sheet, names: Mapping[str, str] | None = None) -> Groups:
     """Read a ranking as groups, best first: ``B > A = C``.
 
-    Labels may be written in either case. Every candidate has to be placed: whoever could leave one
-    out would decide how many rivals the others beat.
+    Labels may be in upper or lower case. Every candidate has to be placed; omitting one would
+    change how many rivals the others beat.
 
     Parameters
     ----------
@@ -116,11 +116,11 @@ class PairwiseRanking:
     Parameters
     ----------
     text
-        The ranking, such as ``B > A = C``; what no choice decides is placed by wins less losses.
+        The ranking, such as ``B > A = C``; undecided pairs are placed by wins less losses.
     places
         Label to place, 1 the best; equal labels share the best.
     n_decided, n_pairs
-        Pairs that the choices decide, directly or by what follows from them, and all pairs.
+        Pairs that the choices decide, directly or by implication, and all pairs.
     n_chosen
         Choices that decide something.
     next_pair
@@ -138,7 +138,7 @@ class PairwiseRanking:
 def rank_by_pairs(sheet: Sheet, choices: Sequence[str]) -> PairwiseRanking:
     """Rank labels of a sheet by choices: ``A>B``, ``A<B``, ``A=B``, ``A?B``.
 
-    The next pair is the one of the closest expected places, so that either choice decides much.
+    The next pair has the closest expected places, so that either choice decides much.
     Each label is on the left about as often as on the right.
 
     Raises
@@ -238,7 +238,7 @@ class Difference:
     Parameters
     ----------
     above, below
-        As the person places them.
+        The person's order.
     is_clear
         The panel's order is clear.
     """
@@ -261,7 +261,7 @@ class PanelMatch:
     pairs
         Pairs of candidates that both rank.
     same_best
-        They share a best candidate; None: the panel ranks none.
+        Whether they share a best candidate; None: the panel has no ranking.
     clear_alike, clear_decided
         The same, of pairs clear to the panel.
     differences
@@ -352,7 +352,7 @@ class VotePeriod:
     since
         Its first day (2026-11-21), or its month (2026-11).
     votes
-        How many there are.
+        Number of votes.
     match, clear, close
         As in `PersonalRecord`.
     """
@@ -371,7 +371,7 @@ class VoteRecord:
     Parameters
     ----------
     votes
-        How many there are.
+        Number of votes.
     match
         Share of pairs ordered alike, of those that neither places equal.
     clear, close

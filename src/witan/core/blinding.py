@@ -190,7 +190,7 @@ class Sheet:
     labels
         The blind name of each, in the same order: A, B, C …
     nonce
-        Marks the fences of this sheet; drawn from the seed, which no model is shown.
+        Code in the fences of this sheet, drawn from the secret seed.
     """
 
     reviewer: str
@@ -243,8 +243,8 @@ def draw_sheets(
 
     Every candidate stands at every position equally often: exactly where as many reviewers as
     candidates see all of them or each hide another one, else with counts that differ by at most
-    one wherever such sheets exist. In the first two cases nobody stands directly before the same
-    rival twice; but in an odd council that sees everything some pairs are neighbours twice.
+    one wherever such sheets exist. In the first two cases no candidate stands directly before the
+    same rival twice, except in odd councils that see everything.
 
     Parameters
     ----------

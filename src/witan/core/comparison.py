@@ -30,7 +30,7 @@ class Comparison(NotebookDisplay):
     rules
         Rules that counted at least one session.
     skipped
-        Rule → why it could count none.
+        Rule → why it could not count any.
     outcomes
         Session → rule → outcome.
     tau : (rules × rules)
@@ -75,10 +75,9 @@ def compare_rules(
     rules
         Names in `RULES`; None: all.
     check_wanted
-        Called before every piece of the work; what it raises ends the counting.
+        Called before every piece of the work; an error that it raises ends the count.
     only
-        Compare on these sessions alone; None: on all. What is learned across sessions is learned
-        from all of them.
+        Compare only on these sessions; None: on all. Learning across sessions always uses all.
 
     Raises
     ------

@@ -140,10 +140,10 @@ def _rows_of_votes(electorates: Sequence[Electorate]) -> _Rows:
 def _rounding_variance(electorates: Sequence[Electorate], grades: Floats) -> Floats | None:
     """Variance of rounding to the steps of converted scales, shape (S,).
 
-    Judges who pass or fail, or give 1 to 5, agree exactly more often than their opinions do. Each
-    ballot has the largest step, or half step, of which all its grades are multiples; the variance
-    is the mean over all grades. NaN where no ballot has a step above half a point; None where that
-    holds for all sessions. `grades` has the shape (S, R, C).
+    On coarse scales, such as pass-fail or 1 to 5, judges agree exactly more often than their
+    opinions do. Each ballot has the largest step, or half step, of which all its grades are
+    multiples; the variance is the mean over all grades. NaN where no ballot has a step above half a
+    point; None where that holds for all sessions. `grades` has the shape (S, R, C).
     """
     if all(scale.is_native for electorate in electorates for scale in electorate.scales):
         return None

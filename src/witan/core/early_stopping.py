@@ -1,10 +1,11 @@
 """Early stopping by a proven leader or a clear leader's chance.
 
-The proof holds the leader safe from missing ballots; the chance is of a clear leader.
+The proof shows that missing ballots cannot change the leader; the probability is that of a clear
+leader.
 
-The former is proved by bounds, in one of two ways. Where what is worst for the leader against one
-rival is a single ballot, the rule counts that ballot itself. Where it is not, the leader is safe if
-it keeps a majority that nothing can take from it.
+The proof uses bounds, in one of two ways. If one ballot is the worst for the leader against a
+rival, the rule counts that ballot. Otherwise the leader is safe if it keeps a majority that no
+ballot can take away.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -73,7 +74,7 @@ def provable_settings(settings: Settings) -> Settings:
     Raises
     ------
     InvalidParameter
-        It names the rules that can be chosen; and where places are counted before recusal.
+        If the rule is unsuitable, with the suitable ones, or places are counted before recusal.
     """
     if settings.counting.recusal == "after":
         expected = "'before' or 'off' where counting stops when decided"
@@ -95,8 +96,8 @@ def find_decided_leader(
     """Return the leader if no missing ballots can change it.
 
     A missing ballot may turn out as an abstention, or as any weak order over, and any grades for,
-    any of the candidates but the reviewer's own. Whatever they turn out to be, `tally` under the
-    same settings then has this one leader, without any help of seat order.
+    any of the candidates but the reviewer's own. In every case `tally` under the same settings then
+    has this one leader, without the help of seat order.
 
     Parameters
     ----------
@@ -310,7 +311,7 @@ class _Pairs:
     possible_wins
         What the missing ballots can add to it.
     dust
-        What a difference must exceed to be one.
+        Largest difference that is rounding.
     """
 
     wins: Floats

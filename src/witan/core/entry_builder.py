@@ -83,11 +83,11 @@ def ballot_entries(
 ) -> Sequence[BallotEntry]:
     """One row per ballot of one kind, in the order given.
 
-    A ballot that says nothing has a row without candidates and abstains. So has one that a later
-    ballot of its reviewer replaces or that weighs nothing, except that it does not abstain: it
-    does not count. Pairs judged in both orders stand on the first row of their reviewer that
-    counts. A candidate is on a ballot if it stood on its sheet: where no places on the sheet are
-    known, if it stood on the ballot's roster, one's own only if it was ranked or graded.
+    An empty ballot has a row without candidates and abstains. A ballot that a later one replaces,
+    or of weight 0, also has such a row; it does not abstain but does not count. Pairs judged in
+    both orders stand on the first row of their reviewer that counts. A candidate is on a ballot if
+    it stood on its sheet: where no places on the sheet are known, if it stood on the ballot's
+    roster, one's own only if it was ranked or graded.
     """
     if isinstance(reading, GradedReading):
         return _graded_entries(ballots, reading, lengths, named)
@@ -211,7 +211,7 @@ def _known_grades(vote: Vote, seats: Sequence[int]) -> tuple[float | None, ...]:
 def _positions(ballot: Ballot, names: Sequence[str]) -> tuple[int, ...]:
     """Places on the sheet.
 
-    A copy has none and moves later answers back.
+    A copy has no position and moves later answers back.
 
     Candidates with one place are one answer, which was read and judged once: the first of them has
     the place. So the first place and the last, of as many as there are candidates, count once.
@@ -237,7 +237,7 @@ class Block:
     Parameters
     ----------
     count
-        Their count by some rule, if it is at hand.
+        Their count by some rule, if available.
     """
 
     def __init__(
@@ -507,8 +507,8 @@ def entries_of_many(
     settings
         How ballots are counted; its rule is that of the probabilities, and of the noise.
     with_p_beats
-        Whether to work out what the outcome of a session would say of its pairs and its leader,
-        where the session brings none. None: where people judged it too, to calibrate by.
+        Whether to compute probabilities of pairs and leader for sessions without an outcome. None:
+        only if people voted, for calibration.
 
     Raises
     ------

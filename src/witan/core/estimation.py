@@ -204,7 +204,7 @@ class CorrectedMean:
     people
         The mean of people's votes alone.
     slope
-        λ, the weight of the jury's differences; 0: they tell nothing.
+        λ, the weight of the jury's differences; 0: no information.
     """
 
     corrected: Measure
@@ -308,7 +308,7 @@ class PanelEstimate:
     shared_error
         Correlation of the reviewers' errors that `shared` of the rates assumes.
     rates
-        By system, in the order of the estimates; none: `why` says so.
+        Rates by system, in the order of the estimates; empty: see `why`.
     reviewers
         In alphabetical order.
     why
@@ -340,8 +340,8 @@ class Estimates(NotebookDisplay, FrameSource):
     questions
         Different questions; an unknown one counts as its own.
     cluster
-        What the intervals are clustered by: ``session`` if there are fewer than five questions, or
-        as many as sessions; else ``question``.
+        Unit of clustering: ``session`` with fewer than five questions, or as many as sessions;
+        otherwise ``question``.
     systems
         For each quantity, the systems, best first. Of grades and pass rates a line of all systems
         together precedes them.
@@ -395,9 +395,9 @@ def estimate(
     Parameters
     ----------
     questions
-        Session to its question, where its ballots do not say it.
+        Session to its question, if its ballots do not have it.
     settings
-        As for `tally_sessions`; None: the usual ones. The rule decides nothing.
+        As for `tally_sessions`; None: the defaults. The rule is ignored.
     pass_mark
         Lowest passing grade, from 1 to 10.
 

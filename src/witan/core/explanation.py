@@ -79,8 +79,8 @@ class ExplainedSession:
         Parameters
         ----------
         worth
-            Its word, then (R, C) what is read off the ballot, unless that is all it is worth, and
-            (R, C) what it is worth.
+            Its name, then what the rule reads from each ballot, (R, C), if different from its
+            worth, and the worth, (R, C).
         """
         word, numbers, values = worth
         weights = self.weights if weights is None else weights
@@ -463,7 +463,7 @@ def explain(
     Parameters
     ----------
     ballots
-        Of any number of sessions: what is learned across them is learned from all.
+        Ballots of any number of sessions, all of which count for learning.
     settings
         As `tally_sessions` takes them; None: the defaults.
     session

@@ -1,6 +1,6 @@
 """The safety gate: a failed answer cannot win.
 
-How an answer is judged is a port: `witan.core.safety.check` is the embedded default.
+The check of an answer is a port; `witan.core.safety.check` is the default.
 """
 
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ class Gate:
     failed
         Candidate to flags, in the order of the answers.
     cap
-        The most that a failed candidate's grade may be; from 0 to 10.
+        Highest grade of a failed candidate, from 0 to 10.
     """
 
     failed: Mapping[str, tuple[str, ...]]

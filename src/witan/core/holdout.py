@@ -1,11 +1,10 @@
 """Stated probabilities against the votes of held-out reviewers or of people.
 
-Of each session some reviewers are drawn and counted as if they were all. What p_best and p_beats
-state is then compared with what the reviewers that were not drawn say of the same candidates. These
-are few, too, and their own noise would hide that a probability is right. So the posterior of the
-drawn ones also gives the probability of what *these* others find (`beliefs`), taken to be as exact:
-that is expected, and an honest probability is found as often as expected. Of a known truth as much
-is expected as is stated.
+From each session some reviewers are drawn and counted alone. Their p_best and p_beats are then
+compared with what the other reviewers say of the same candidates. As these are also few and noisy,
+the posterior of the drawn reviewers also gives the probability of what *they* will find, assuming
+equal precision (`beliefs`). That is the expected share; an honest probability is found as often as
+expected. For a known truth the expected share is the stated one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -93,7 +92,7 @@ class Tenth:
     n_claims
         Draws, or pairs of these.
     deviates
-        Share and expectation differ beyond chance, all tenths considered.
+        Whether share and expectation differ beyond chance, all tenths considered.
     """
 
     low: float
@@ -116,10 +115,11 @@ class CalibrationCurve:
     gap
         Found minus expected.
     log_score, log_floor
-        Mean −ln of the expected probability of what was found; and of giving all the same.
+        Mean −ln of the expected probability of what was found; and with equal probabilities for
+        all.
     brier, brier_floor
-        Mean squared distance of the expected probability from what was found; and of giving all
-        the same.
+        Mean squared distance of the expected probability from what was found; and with equal
+        probabilities for all.
     """
 
     tenths: tuple[Tenth, ...]
@@ -139,7 +139,7 @@ class PanelCheck:
     reviewers
         Reviewers drawn.
     others
-        Mean number of those compared with.
+        Mean number of reviewers compared with.
     sessions, draws
         Sessions, and draws over all of them.
     p_best
@@ -208,29 +208,28 @@ def check_calibration(
 ) -> CalibrationCheck:
     """Compare stated probabilities with reviewers held out, or with people.
 
-    Models are drawn where there are any, else people. Sessions weigh by their draws; intervals are
-    clustered by session.
+    Models are drawn if there are any, otherwise people. Sessions weigh by their draws; intervals
+    are clustered by session.
 
     Parameters
     ----------
     settings
-        As for `tally_sessions`; None: the usual ones. The rule decides nothing: a probability is
-        that of the fit.
+        As for `tally_sessions`; None: the defaults. The rule is ignored: probabilities come from
+        the fit.
     against
-        ``people``: compare with their ballots on the same sessions, taken to be as exact as the
-        reviewers'. ``truth``: take these for exact, as known answers are.
+        ``people``: compare with their ballots on the same sessions, assuming the reviewers'
+        precision. ``truth``: treat these as exact, like known answers.
     reviewers
-        How many to draw, one size or several; none: 3, 5 and 9, as far as the ballots allow.
+        Panel sizes to draw; none: 3, 5 and 9, as far as the ballots allow.
     draws
-        Of each size from each session, at least 1. Where there are no more subsets, each is taken
-        once.
+        Draws of each size from each session, at least 1; at most every subset once.
     check_wanted
         Called before every piece of the work; what it raises ends it.
 
     Raises
     ------
     NothingToCount
-        If no session has reviewers enough, or none people's ballots.
+        If no session has enough reviewers, or none has people's ballots.
     InvalidParameter
         If a number is no number of reviewers or draws.
     UnclearScale
@@ -290,9 +289,9 @@ def learn_weights_from_people(
     Parameters
     ----------
     ballots
-        Of models and people, of sessions other than those that the weights will count.
+        Ballots of models and people, from other sessions than the weights are for.
     settings
-        As for `tally_sessions`: how ballots are read. None: the usual ones.
+        As for `tally_sessions`: how ballots are read. None: the defaults.
 
     Returns
     -------

@@ -70,9 +70,9 @@ DRAWN = np.float32
 def ratios(prior: Prior | None) -> Floats | None:
     """Choose the λ to average over.
 
-    A history knows one; with the public noise of grades they depend on each session's candidates
-    (None); else they are those of the log-normal prior of five. Rankings without a history have
-    their own in any case (`rank_ratios`).
+    A history determines one ratio; with the public noise of grades they depend on each session's
+    candidates (None); otherwise they are those of the log-normal prior for five. Rankings without a
+    history have their own in any case (`rank_ratios`).
     """
     if prior is None or (prior.quality_variance is None and prior.unit == "ranks"):
         return quality_ratios()

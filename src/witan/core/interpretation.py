@@ -1,7 +1,7 @@
 """Ballots into votes: labels, grades, recusal, places, pairs.
 
-Interpretation is a named step between a `Ballot`, which keeps what was said, and a `Profile`,
-which is arrays. Every liberty it takes is a warning that names the ballot.
+Interpretation is the step between a `Ballot`, stored as cast, and a `Profile`, which is arrays.
+Every change it makes is a warning that names the ballot.
 """
 
 import math
@@ -47,9 +47,9 @@ Unranked = Literal["skip", "last"]
 def roster(session: str, ballots: Sequence[Ballot]) -> tuple[str, ...]:
     """List the candidates in seat order.
 
-    The rosters that voters declare, where they agree on an order; else by name, because the order
-    of first mention would make seat order depend on whose ballot came first. Where nobody declares
-    one, every name mentioned stands. A seat that abstains does not decide who stands.
+    The declared rosters, if they agree on an order; otherwise by name, because the order of first
+    mention would depend on whose ballot came first. Without a roster, every name on a ballot
+    counts. A seat that abstains does not add candidates.
 
     Raises
     ------
@@ -108,7 +108,7 @@ class Counting:
     unranked
         ``skip``: no vote for a candidate that is left out. ``last``: it shares the places left.
     rubric
-        By which criteria are weighed into an overall grade.
+        Rubric that combines criteria into an overall grade.
     """
 
     recusal: Recusal = "before"
@@ -189,9 +189,9 @@ def interpret_sessions(
 ) -> dict[str, Electorate]:
     """Interpret the plain sessions among these, in blocks.
 
-    In a plain session every ballot gives each candidate but the reviewer's own one number on one
-    scale, and says nothing else. The electorates are those that `interpret` gives; the other
-    sessions are left out.
+    In a plain session every ballot only has one number on one scale for each candidate except the
+    reviewer's own. The electorates are those that `interpret` gives; the other sessions are left
+    out.
     """
     if counting.recusal == "after" or counting.unranked == "last":
         return {}
@@ -544,11 +544,11 @@ class _Reader:
     def _find_omissions(self, ballot: Ballot, grades: Mapping[str, float]) -> list[str]:
         """Ungraded candidates on the sheet of a grading ballot.
 
-        The sheet is what its positions or its roster name. A ballot that says neither was shown
-        whom it names, and whoever has a grade from others if another one like it grades them all.
-        Whom nobody ranks or grades has no votes, unless `unranked` places it. A grade that is
-        there, but empty or none, is not left out: it is unknown, and no vote. So are too few
-        criteria on a ballot that does not say its sheet.
+        The sheet is the candidates in its positions or roster. Without either, it is those that the
+        ballot names, and all that have grades from others if a similar ballot grades them all. A
+        candidate that nobody ranks or grades has no votes, unless `unranked` places it. An empty or
+        invalid grade is unknown, so it is no vote. The same applies to too few criteria on a ballot
+        without a sheet.
         """
         own = self.candidates_by_author.get(ballot.reviewer, set())
         bare = [name for name in self.candidates if name not in grades and name not in own]
@@ -660,7 +660,7 @@ class _Reader:
     def _left_out_guards(self, ballot: Ballot, name: str, known: Mapping[str, float]) -> list[str]:
         """Ceiling criteria absent here, but graded elsewhere on the ballot.
 
-        However that is written: without the criterion, with nothing, or with what is no grade.
+        The criterion may be missing, empty or invalid.
         """
         if known.keys() >= self.guards.keys():
             return []

@@ -70,7 +70,7 @@ class Prior:
     n_sessions, n_imported
         Sessions that it was learned from, and those of them imported.
     source
-        Learned from sessions, or from published judges.
+        Whether it was learned from sessions or from published judges.
     """
 
     noise_variance: float
@@ -466,13 +466,13 @@ def interpretation(  # noqa: PLR0917 - a column each
     lines
         Candidate, votes and tier, best first; those without votes are left out.
     leaders, tied
-        Those of the best rank among them, and whoever is too close to one of these to call.
+        Lines of the best rank, and those too close to call against one of these.
     can_tell
-        Whether there are ballots enough to tell anyone apart; None: the rule does not ask.
+        Whether there are enough ballots to separate any candidates; None: the rule ignores this.
     unresolved
         Pairs too close to call.
     disputed_by
-        Whom the fit places above the first line beyond noise, against the rule.
+        Candidates that the fit places above the first line beyond noise, against the rule.
     """
     lines = tuple([line for line in lines if line[1] > 0])
     if not lines:

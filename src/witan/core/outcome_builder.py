@@ -75,7 +75,7 @@ class Outcomes:
     Parameters
     ----------
     infer_from
-        Makes the inference once something asks for it.
+        Makes the inference on first use.
     """
 
     def __init__(
@@ -175,8 +175,7 @@ class Outcomes:
     def superiority(self) -> Flags:
         """Lines above each other beyond noise.
 
-        Candidates that may not win, or that have fewer votes than it takes, are apart from the
-        others without any statistics.
+        Candidates that may not win, or with too few votes, are separated without statistics.
         """
         level = np.where(self.gate_failures, -1, vote_levels(self.votes))
         return np.where(

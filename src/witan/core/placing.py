@@ -47,9 +47,9 @@ def ballots_to_flip(
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Count the fewest removed or reversed ballots to end each lead.
 
-    All subsets are tried, smallest first, each ballot of one removed or reversed; once the next
-    size is too large to try in full, ballots are reversed in the order of their weight against the
-    leader, which bounds the number from above.
+    All subsets are tried, smallest first, with each ballot removed or reversed. When the next size
+    is too large, ballots are reversed in the order of their weight against the leader, which gives
+    an upper bound.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ def vote_levels(n_votes: NDArray[np.integer[Any]], min_votes: int = MIN_VOTES) -
 
     The shape (C, ...) stays.
 
-    Where fewer than two candidates have enough votes, nobody is better off for having them.
+    If fewer than two candidates have enough votes, votes make no difference.
     """
     most = np.where((n_votes >= min_votes).sum(axis=0) > 1, min_votes, 1)
     levels: NDArray[np.int8] = np.minimum(n_votes, most).astype(np.int8)
@@ -324,8 +324,8 @@ def place(
 ) -> Placing:
     """Rank the candidates of every session.
 
-    Order: by `vote_levels`, those that the safety gate failed last; within these by score, then by
-    the tie-break (the rule's own unless given). What is still equal shares a rank.
+    Order: by `vote_levels`, those that failed the safety gate last; then by score; then by the
+    tie-break, by default the rule's own. What is still equal shares a rank.
 
     Parameters
     ----------

@@ -211,8 +211,8 @@ class Profile:
     def gradable(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Sessions decidable by grades, shape (S,) each.
 
-        First those in which two ballots or more grade two candidates or more, and not all of these
-        are flat; then those of them in which every ballot that ranks two candidates grades two.
+        First those with two or more ballots that grade two or more candidates, not all flat; then
+        those of them in which every ballot that ranks two candidates also grades two.
         """
         graded, grades = self.grade_mask, self.grades
         two = graded.sum(axis=1) >= 2
@@ -403,7 +403,7 @@ class Vote:
     paired
         One opinion on two candidates.
     omitted
-        Seats on its sheet that it gives no grade; in `grades` they have the lowest.
+        Seats on its sheet without a grade; `grades` has the lowest for them.
     """
 
     reviewer: str
@@ -571,8 +571,8 @@ class Electorate:
     scales
         On which grades are given, where that is not 1–10 beyond doubt.
     stands_for
-        Per candidate, the seat of the one that was judged for it: candidates that share a place on
-        every sheet have the same answer. Empty: each was judged for itself.
+        Per candidate, the seat that was judged in its place, because both have the same answer and
+        share a place on every sheet. Empty: no copies.
     """
 
     session: str

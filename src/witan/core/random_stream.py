@@ -16,15 +16,15 @@ class RandomStream:
     """Random bytes of a purpose and a seed, and draws made from them.
 
     The bytes are SHAKE-256 of the numbers in decimals, so they are the same on every machine and
-    in every version of Python and NumPy. They look random, but are no secret: whoever knows the
-    seed, or can guess it, can compute them. The seeds (7,) and (7, 0) differ.
+    in every version of Python and NumPy. They are not secret: anyone who knows or guesses the seed
+    can compute them. The seeds (7,) and (7, 0) differ.
 
     Parameters
     ----------
     purpose
         `SHEETS`, `MIRRORS`, `LABEL_MAPS`, `FENCES` or `BACKOFF`.
     seed
-        Non-negative integers, as many as wanted.
+        Non-negative integers, any number of them.
 
     Raises
     ------

@@ -33,7 +33,7 @@ class Anchor:
     Parameters
     ----------
     low, high
-        The grades that it stands for.
+        The grades that it describes.
     text
         What such an answer is like.
     """
@@ -101,15 +101,14 @@ class Rubric:
     lowest_first
         The ceilings, the lowest first.
     scale
-        On which grades in files are given that do not say it themselves; None: it is recognised.
-        Anchors and ceilings are from 1 to 10 in any case.
+        Default scale of grades in files; None: recognised. Anchors and ceilings are always from 1
+        to 10.
 
     Raises
     ------
     InvalidRubric
-        If no grade could be computed by it, or a different one than its author thinks: no
-        criteria, a name twice, weights that are negative or do not sum to 1 within 0.001, anchors
-        that overlap, a ceiling on what is not graded.
+        If it has no criteria, a repeated name, weights that are negative or do not sum to 1 within
+        0.001, overlapping anchors, or a ceiling on an unknown criterion.
     """
 
     name: str
@@ -228,8 +227,8 @@ def overall(rubric: Rubric, grades: Mapping[str, float]) -> Overall:
 def weigher(rubric: Rubric) -> Callable[[tuple[tuple[str, Any], ...]], float | None]:
     """Return the function from grades by criterion to the overall grade.
 
-    It remembers: a session is read for its outcome, its verdict and its rows. It gives None where
-    there is something to warn of.
+    Results are cached, as a session is read for its outcome, verdict and rows. None if there is
+    something to warn about.
     """
     names = {criterion.name for criterion in rubric.criteria}
     guards = {ceiling.criterion for ceiling in rubric.ceilings}

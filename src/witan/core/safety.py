@@ -203,14 +203,13 @@ class SafetyPattern:
     Parameters
     ----------
     reason
-        What the pattern stands for, as shown to the reader of an outcome.
+        The reason shown in an outcome.
     act, harm
-        Regular expressions for what is done, and for what it must not be done to.
+        Regular expressions of the act and of its object.
     reach
         How many words may stand between the two.
     cue
-        How the text just before the act shows that it is being taught; None when saying it at all
-        is enough.
+        Regular expression of a sign of teaching just before the act; None if none is needed.
     """
 
     flag: str

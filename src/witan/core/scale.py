@@ -100,15 +100,16 @@ class Scale:
     criteria
         Criteria with ranges of their own, by name.
     recognised
-        From the grades themselves; else somebody declared it. Equal scales may differ in it.
+        Whether it was recognised from the grades, not declared. Equal scales may differ in it.
     instead
         Other scales that the same grades fit.
     shares
-        Grades are out of different numbers, or some in per cent: each is a share of its best.
+        Whether grades have different denominators, or some are percentages, so that each is a share
+        of its best.
     words
-        Some grades are words such as ``pass`` beside numbers: they are the ends of the scale.
+        Whether some grades are words such as ``pass`` beside numbers, for the ends of the scale.
     reviewers
-        Whose grades it is of, where reviewers of one source plainly use different scales.
+        Reviewers who use it, if reviewers of one source clearly use different scales.
     """
 
     whole: Range = NATIVE

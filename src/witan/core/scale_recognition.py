@@ -367,8 +367,8 @@ class GradeEvidence:
 
         All criteria together are read on one scale, but for those that are on another beyond
         doubt: fractions up to 1 beside whole grades, or grades up to 100. Grades out of different
-        numbers, and in per cent beside others, are shares of their best. The order in which grades
-        come by decides nothing.
+        numbers, and in per cent beside others, are shares of their best. The order of the grades
+        does not matter.
 
         Raises
         ------
@@ -445,9 +445,9 @@ def _scale(criteria: Mapping[str, _Criterion]) -> Scale:
 def _smaller(criteria: Mapping[str, _Criterion]) -> dict[str, int]:
     """Reviewers with plainly smaller scales than the others'.
 
-    A reviewer is on a smaller scale if all its grades lie on one and differ, most of the others'
-    lie beyond, and it grades several candidates whom the others grade high, one of the better ones
-    among them, so that grades such as those of the others would hardly ever all lie there.
+    A reviewer uses a smaller scale if all its grades are on it and differ, most of the others' are
+    beyond it, and it grades several candidates that the others grade high, including one of the
+    better ones, which is very unlikely on the others' scale.
     """
     numbers = {reviewer: reading.numbers for reviewer, reading in criteria.items()}
     size_of = {reviewer: _size(reading) for reviewer, reading in numbers.items()}
@@ -495,8 +495,7 @@ def _graded_high(
 ) -> tuple[dict[str, _Grades], set[str]]:
     """Candidates graded above the middle by most, and the better among them.
 
-    The better ones are those whom most reviewers of several candidates grade at least as high as
-    they do on the whole.
+    The better ones get at least their reviewers' average from most reviewers of several candidates.
     """
     high: Counter[str] = Counter()
     better: Counter[str] = Counter()

@@ -1,8 +1,8 @@
 """Looks at a session after each ballot: levels and chances to settle.
 
-A test that is repeated after each ballot errs more often than once. A session is looked at after
-numbers of ballots that are known beforehand, at one level for all looks, so that all of them
-together err as often as is promised.
+A test that is repeated after each ballot errs more often than a single one. The looks at a session
+are planned by numbers of ballots, and share one stricter level, so that together they err as often
+as stated.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ N_SIMULATED = 2_000
 def plan_looks(first: int, last: int) -> tuple[int, ...]:
     """Plan looks by numbers of ballots, from `first` to `last`.
 
-    These are all numbers up to sixteen, and from there on numbers farther apart.
+    These are all numbers up to sixteen, then larger steps.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Ballots of sessions as cast and as counted.
 
-As cast they have one's own candidate and every comparison by itself, untouched by the safety gate:
-an audit asks about these. `interpret` makes the counted ones under the settings.
+Ballots as cast include one's own candidate and separate comparisons, without the safety gate;
+audits use these. `interpret` makes the counted ones under the settings.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -69,7 +69,7 @@ class SessionEntry:
     at
         When it was asked, in UTC.
     simulated
-        Some seat plays a script: it is kept, and never on a leaderboard.
+        Whether a seat plays a script; such sessions never count on leaderboards.
     kendall_w
         Concordance of the models' ballots.
     agreement
@@ -172,7 +172,7 @@ class BallotEntry:
     paired
         One comparison of two candidates.
     abstained, repaired
-        Asked, and without a vote; read at the second attempt.
+        No vote; read at the second attempt.
     kept, compared
         Of the pairs seen in both orders, those judged alike; of all ballots of a reviewer in a
         session one carries them.
@@ -236,7 +236,7 @@ class AnswerEntry:
     output_tokens
         Its tokens.
     failed
-        There is no answer.
+        Whether the answer failed.
     """
 
     seat: str
@@ -268,10 +268,10 @@ class SessionBallots:
     Parameters
     ----------
     ballots
-        Of models and of people, in any order.
+        Ballots of models and of people, in any order.
     models
-        Candidate or reviewer to the model behind it. Who is not named stands for itself; a
-        candidate, for the author that the ballots name.
+        Candidate or reviewer to its model; by default its own name, or for a candidate the author
+        on the ballots.
     lengths
         Candidate to the length of its answer in characters; those of `answers` need not be named.
     answers
@@ -282,10 +282,9 @@ class SessionBallots:
     repaired_reviewers
         Reviewers whose ballot was read at the second attempt.
     outcome
-        What the council came to by the models' ballots; None: it is counted where it is needed.
+        Outcome of the models' ballots; None: counted on demand.
     count
-        The count of exactly these ballots, by one rule, and the column of the session in it, if it
-        is still at hand.
+        A count of exactly these ballots by one rule, and the session's column in it, if available.
     """
 
     session: str
@@ -330,9 +329,9 @@ class Reading:
     ballots
         In the order given.
     replacement_mask
-        Aligned: whether a later ballot of the same reviewer stands instead.
+        Aligned: whether a later ballot of the same reviewer replaces it.
     votes
-        Aligned: the ballot as it was cast; None: it says nothing, is superseded, or weighs nothing.
+        Aligned: the ballot as cast; None: empty, superseded, or of weight 0.
     own_seats
         Author to the seats of what it wrote.
     electorate
@@ -393,8 +392,7 @@ def reuse_electorate(
 ) -> Reading | None:
     """Make `read_ballots` of the electorate that was counted, without reading them again.
 
-    None: counting has changed a ballot, by recusal, the gate or weights, so that the electorate
-    does not say how it was cast.
+    None if counting has changed a ballot by recusal, the gate or weights.
     """
     counting, names = settings.counting, [ballot.reviewer for ballot in ballots]
     if (

@@ -89,13 +89,13 @@ class Settings:
         How severe reviewers are, by other sessions: corrects the grades of a verdict, unless
         `prior` is ``public`` or None. None: unknown.
     gates
-        What the safety gate failed, per session.
+        Answers that failed the safety gate, per session.
     flips
         Whether to search for the fewest ballots that end the lead.
     looks
-        Numbers of ballots after which the session was to be looked at, to end it once nothing is
-        too close to call: tests are stricter by that, so that they err no more often than one look
-        would. Empty: it was not.
+        Numbers of ballots after which the session was tested, to end it once nothing is too close
+        to call. Tests are stricter, so that together they err no more often than a single one.
+        Empty: a single test.
     """
 
     rule: str = AUTO

@@ -92,9 +92,9 @@ def tally_sessions(
     """Count every session among the ballots, in order of appearance.
 
     A session that the rule cannot count goes to `on_unsuitable` and has no outcome; without
-    `on_unsuitable` it is raised. With `only`, just these sessions are counted, but what is learned
-    across sessions is still learned from all. `check_wanted` is called before every piece of
-    the work; what it raises ends the counting.
+    `on_unsuitable` it is raised. With `only`, just these sessions are counted, but learning across
+    sessions still uses all. `check_wanted` is called before every piece of the work; an error that
+    it raises ends the count.
     """
     columns = tally_columns(ballots, settings, on_unsuitable, only, check_wanted)
     return (batch[column] for batch, column in columns)
@@ -312,7 +312,8 @@ def count_task(
 ) -> Iterator[tuple[Outcomes, Sequence[int]]]:
     """Count a task's sessions within the reach of its rule.
 
-    `shared` is of all sessions of the task; without it, and of some alone, nothing is shared.
+    `shared` belongs to all sessions of the task; without it, or for some of them, nothing is
+    shared.
 
     Yields
     ------

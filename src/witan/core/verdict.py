@@ -37,7 +37,7 @@ class Approval:
     Parameters
     ----------
     approve, reject, silent
-        Members that approved, rejected, and gave no vote that can be read.
+        Members that approved, rejected, and gave no readable vote.
     share
         Interval of the share of such members that would approve; None without votes.
     p_majority
@@ -164,8 +164,8 @@ class TextGrades:
     p_pass
         Probability that reviewers like these would on average grade it at the pass mark or above.
     ballots_to_flip
-        Fewest of its highest or lowest grades without which it is not decided; None: no number of
-        them, or nothing is decided.
+        Fewest of its highest or lowest grades whose removal undoes the decision; None: no number
+        does, or nothing is decided.
     failed
         Flags of the safety gate.
     """
@@ -188,7 +188,7 @@ class Verdict(NotebookDisplay, FrameSource):
         One text passes if `p_pass` reaches the level, and fails if it is as close to 0. Of several,
         the expected one, or else any, has to lead clearly as well. None: one text, no pass mark.
     text
-        The text it is about: the only, the expected, or the clearly leading one.
+        Its text: the only, the expected, or the clearly leading one.
     leader
         The text clearly above all others.
     probability
@@ -206,7 +206,7 @@ class Verdict(NotebookDisplay, FrameSource):
     reviewers
         Whose ballots count.
     severity
-        What their grades are corrected by.
+        Severity that their grades are corrected by.
     """
 
     decision: Decision | None
@@ -258,11 +258,11 @@ def judge_texts(
     Parameters
     ----------
     outcome
-        What the ballots come to: those that it counts, at its weights and its level.
+        The outcome of the ballots, with its weights and level.
     pass_mark
         Lowest passing grade, from 1 to 10.
     expected
-        The text that is to lead.
+        The text expected to lead.
 
     Raises
     ------
@@ -291,7 +291,7 @@ def p_pass_settled(
 ) -> float:
     """Compute the probability of a decision on a text after more ballots.
 
-    There are then so many times as many. Without a ballot it raises what `judge_texts` raises.
+    `growth` is the number of ballots at the end over the number now. Errors as for `judge_texts`.
     """
     mean = _Jury.of(ballots, outcome, settings).mean(text)
     return 0.0 if mean is None else mean.p_settled(pass_mark, growth)
@@ -309,7 +309,7 @@ class _Jury:
     def of(cls, ballots: Sequence[Ballot], outcome: Outcome, settings: Settings) -> "_Jury":
         """Take an outcome's counted ballots at its weights and level.
 
-        A recount may leave reviewers out, weigh them anew or ask for another level.
+        A recount may leave reviewers out, or change weights or the level.
 
         Raises
         ------
@@ -337,7 +337,7 @@ class _Jury:
     def mean(self, name: str) -> "PanelMean | None":
         """Average a text's grades; None: no grade, or a failed gate.
 
-        What fails the gate has the grade that the gate gives it, of which nothing is uncertain.
+        A text that fails the gate has the gate's grade, with certainty.
         """
         if name in self.electorate.failed:
             return None
@@ -479,7 +479,7 @@ def panel_mean(
     rho
         Share of an error that all reviewers have in common.
     covariance
-        Of what is taken off each reviewer's values; None: nothing is.
+        Covariance of the corrections of each reviewer's values; None: no corrections.
     """
     pairs = enumerate(zip(values, weights, strict=True))
     seats = [at for at, (value, weight) in pairs if weight > 0 and not isnan(value)]
@@ -518,7 +518,7 @@ class _Panel:
     severity
         The reviewers' severity, if known and wanted.
     offsets, covariance
-        What is taken off each reviewer's grades, and its covariance; None: nothing is.
+        Corrections of each reviewer's grades, and their covariance; None: no corrections.
     """
 
     reviewers: tuple[str, ...]
@@ -581,7 +581,7 @@ class _Panel:
     ) -> int | None:
         """Count the fewest extreme grades to remove for another decision.
 
-        They are the highest or the lowest, once severity is taken off.
+        They are the highest or lowest after correction for severity.
         """
         level = self.decision_level
         decision = decide(p_pass, level)

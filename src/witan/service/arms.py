@@ -1,9 +1,9 @@
 """Run a data set through a council and its controls.
 
-The council answers each row, and its best member's answer is taken from the same session. Then that
-member answers, and judges its own answers, in as many calls as the council makes, and the best is
-taken. At last a jury judges the answers of a row side by side; or they are held to a right answer,
-or to people's votes. These are up to three batches, each found again by its sessions' names.
+The council answers each row; the same session has its best member's answer. Then that member
+answers several times and judges its own answers, in as many calls as the council, and its best one
+counts. Finally a jury judges the answers of a row side by side, or they are compared with a
+reference or people's votes. Up to three batches do this, found again by their sessions' names.
 """
 
 from collections import Counter
@@ -87,9 +87,9 @@ class ArmOptions:
     best
         The best member; None: chosen by earlier sessions, or by half of the questions.
     margin
-        Arms within it do not differ; None: the usual one.
+        Arms within it do not differ; None: the default.
     measure
-        What they are held to: a jury, the rows' references, or the rows' votes on arms, alone.
+        What they are measured by: a jury, the rows' references, or the rows' votes on arms.
     """
 
     arms: tuple[Arm, ...] = ARMS
@@ -107,9 +107,9 @@ class ArmRowResult(RowResult):
     arms
         Arm to its answer.
     judgment
-        The session in which the arms were judged; None: they were not, or all texts are the same.
+        The session that judged the arms; None: not judged, or all texts are the same.
     chooses
-        It was used to choose the best member, and measures nothing.
+        Whether it chose the best member, so it does not measure.
     """
 
     arms: Mapping[Arm, ArmAnswer] = field(default_factory=dict)
@@ -124,13 +124,13 @@ class ArmBatchReport(BatchReport):
     Parameters
     ----------
     comparison
-        The verdict on the arms; None: nothing was judged.
+        The comparison of the arms; None: nothing was judged.
     unanswered, unfinished
         Rows not compared: without an answer of the council, or with one but no money for the rest.
     unjudged
         Rows on which the jury came to no outcome, or without a reference or vote.
     measure
-        What the arms were held to.
+        What the arms were measured by.
     """
 
     comparison: ArmComparison | None = None
@@ -162,7 +162,7 @@ class _Row:
     members
         Member to its first answer in the council's session.
     shares
-        Member to the share of rivals that it beat there; empty: there is no outcome.
+        Member to its share of rivals beaten there; empty without an outcome.
     """
 
     task: BatchRow
@@ -198,7 +198,7 @@ class _Row:
 
     @property
     def control_task(self) -> BatchRow:
-        """The row as its best member is asked it."""
+        """The row as put to its best member."""
         return replace(self.task, reference=None, parent=self.answers["council"].session)
 
     @property
@@ -226,16 +226,16 @@ class ArmBatch:
     Parameters
     ----------
     council
-        Without a history of its own; open while the batch runs.
+        An open council without a history.
     jury
         Likewise: its jury, or else its members, judge. None of them has a seat in the council. None
         where arms are held to references or votes alone.
     history
         Where sessions are recorded, and found again.
     sessions
-        In which the council answers the rows, by name; None: the batch's own.
+        Names of the council's sessions; None: the batch's own.
     make_batch
-        Makes each of its batches: ``partial(SparkBatch, master="yarn")`` has them run on Spark.
+        Makes each of its batches; ``partial(SparkBatch, master="yarn")`` runs them on Spark.
 
     Raises
     ------
@@ -324,7 +324,7 @@ class ArmBatch:
     def bill(self) -> ArmBill:
         """Report the calls still to make and their cost.
 
-        Where the best member is not known yet, the dearest stands for it.
+        As long as the best member is unknown, the most expensive one counts.
         """
         plain = Batch(self.council, self.history, self.tasks, self.options)
         plain.names = self.names
@@ -394,7 +394,7 @@ class ArmBatch:
     def _admit(self) -> list[BatchRow]:
         """Admit as many rows as the ceiling holds with all arms.
 
-        Else the council's answers would take the money that their comparison needs.
+        Otherwise the council's answers could use up the money for their comparison.
         """
         max_usd, max_calls = self.options.max_cost_usd, self.options.max_calls
         if max_usd is max_calls is None:
@@ -605,7 +605,7 @@ class ArmBatch:
     def _choose_by(self, rows: Sequence[_Row], everything: Sequence[_Row]) -> str:
         """Choose by what these rows said before anything was compared.
 
-        So a batch that goes on stays with the member whose controls are paid.
+        So a continued batch keeps the member whose controls are paid.
         """
         first = min((each.opening.at for each in self._list_earlier(everything)), default=None)
         before = [row for row in rows if first is None or row.end <= first]
@@ -651,7 +651,7 @@ class ArmBatch:
     def _control(self, name: str) -> Council:
         """Seat one member to match the council's calls.
 
-        Its answers and reviews together are as many.
+        Its answers and reviews together number as many.
         """
         [member] = [each for each in self.council.members if each.name == name]
         n_calls = self.council.plan("?").calls
@@ -724,7 +724,7 @@ class ArmBatch:
             return None
 
     def _ballots(self, row: _Row) -> tuple[Ballot, ...]:
-        """Read what a row's answers are held to."""
+        """Read the ballots or reference that measure a row's answers."""
         if self.arms.measure == "jury" and row.judgment is None:
             return ()
         stored = () if row.judgment is None else self.history.ballots(row.judgment)

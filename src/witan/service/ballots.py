@@ -85,15 +85,15 @@ class BallotObject:
     abstained, reason
         A seat without a ballot, and why.
     candidates
-        All that could be ranked, in seat order.
+        All candidates, in seat order.
     authors
-        Who wrote a candidate, where that is not its name.
+        Author of a candidate, if not its name.
     positions
         Place on the sheet by candidate, from 1.
     weight
         0 or more, by default 1.
     paired
-        It compares two candidates, as one of many.
+        Whether it is one of many comparisons of two candidates.
     scale
         The scale of its grades, such as 0-1.
     at
@@ -103,7 +103,7 @@ class BallotObject:
     category, question
         The category, and the text, of its question.
     notes
-        What is remarkable about it.
+        Remarks on it.
     """
 
     __pydantic_config__ = {"extra": "forbid", "allow_inf_nan": False}  # noqa: RUF012

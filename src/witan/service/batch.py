@@ -1,9 +1,9 @@
 """Run a data set through a council: exactly one session per row.
 
-All sessions have common ceilings.
+All sessions share the ceilings.
 
-A session is named after what its row asks for, so a batch that was killed finds in the history what
-it has done, takes up what was interrupted, and asks the rest.
+A session's name is a hash of its row and procedure, so a killed batch finds its finished sessions
+in the history, resumes interrupted ones, and asks the rest.
 """
 
 import json
@@ -66,23 +66,23 @@ class BatchReport(NotebookDisplay):
     statuses, decisions
         Rows by status, and by decision on their texts.
     passed, cluster
-        Share of passed rows among those decided, for rows like these, and what varies together.
+        Share of passed rows among those decided, with its interval, and the unit of clustering.
     cost_usd
-        Of all sessions; None: some cost is unknown.
+        Cost of all sessions; None: unknown in part.
     seconds
         How long this run took.
     unaffordable
-        Rows that were not begun, for want of money or calls.
+        Rows not begun, because money or calls ran out.
     calls
-        Of all sessions, earlier runs and repeated calls included.
+        Calls of all sessions, earlier runs and repeated calls included.
     people
         The jury's means, corrected by people's votes; None: no row has votes.
     simulated
         Rows with seats that play scripts.
     missing
-        What rows lack, or why they have no session, to how many rows; most frequent first.
+        What rows lack, or why they have no session, to the number of rows; most frequent first.
     known_usd, most_usd
-        Known costs of all sessions, interrupted ones included; and the most that they may cost,
+        Known cost of all sessions, interrupted ones included; and their highest possible cost,
         None: a price is unknown.
     """
 
@@ -117,20 +117,20 @@ class BatchBill(NotebookDisplay):
     rows, earlier
         Rows of the file, and those whose sessions were closed before.
     calls
-        Of the other rows, when nothing fails.
+        Calls for the other rows, when nothing fails.
     expected_usd, worst_usd
-        Of the other rows; None: a price is unknown.
+        Cost of the other rows; None: a price is unknown.
     spent_usd
-        What the sessions begun before take of the ceiling: unknown costs at their highest.
+        Part of the ceiling used by sessions begun before; unknown costs count at their highest.
     max_cost_usd, max_calls
         The ceilings of all rows together; None: there is none.
     made_calls
         Calls of the sessions begun before.
     cost_usd, known_usd, most_usd
-        What the sessions begun before cost, as of a report.
+        Cost of the sessions begun before, as in a report.
     cheapest_usd
-        The most that the cheapest session to run may cost; None: a price is unknown, or there is
-        none to run.
+        Highest cost of the cheapest session to run; None: a price is unknown, or no session is
+        left.
     """
 
     rows: int
@@ -167,19 +167,19 @@ class Progress:
     Parameters
     ----------
     n_done, rows
-        Rows that are done, of all.
+        Rows done, and all rows.
     n_running
         Sessions under way.
     spent_usd
-        So far, by all sessions of the batch; unknown costs at their highest.
+        Cost so far of all sessions of the batch; unknown costs count at their highest.
     expected_usd
-        Of all rows, by what those done cost; None: none was done in this run.
+        Expected cost of all rows, from those done; None: none was done in this run.
     seconds_left, rows_per_minute
-        At the rate of this run; None: nothing was done in it yet.
+        At the rate of this run; None: no row is done yet.
     stage
-        Which of several batches it is of; empty: there is one.
+        The current one of several batches; empty if there is one.
     is_exact
-        False: some of the money spent is unknown.
+        False if some cost is unknown.
     """
 
     n_done: int
@@ -202,7 +202,7 @@ def progress_listener(council: Council) -> Callable[[Progress], None]:
 def session_names(tasks: Sequence[BatchRow], procedure: str) -> list[str]:
     """Name each task's session by hashing task, procedure and repetition.
 
-    `procedure` is its full description (`dump_record`): two that differ anywhere share no name.
+    `procedure` is its full description (`dump_record`), so any difference changes the name.
     """
     seen, names = Counter[str](), list[str]()
     described = json.dumps(procedure)
@@ -225,11 +225,11 @@ class BatchOptions:
     Parameters
     ----------
     concurrency
-        Sessions at a time.
+        Maximum concurrent sessions.
     max_cost_usd, max_calls
-        Of all sessions together, those of earlier runs included; None: no ceiling.
+        Ceilings of all sessions together, earlier runs included; None: no ceiling.
     pass_mark, expected
-        As of `Council.judge`.
+        As for `Council.judge`.
     write_error
         Writes the error of a row, with its remedy in the words of a surface.
     """
@@ -253,13 +253,13 @@ class Batch:
     Parameters
     ----------
     council
-        Open, and without a history of its own.
+        An open council without a history.
     history
         Where sessions are recorded, and found again.
     allowance
-        Money and calls that it shares with other batches; None: its own, by the options.
+        Money and calls shared with other batches; None: its own, from the options.
     lessons
-        What it learned before; None: it learns from the history before its first row.
+        Lessons learned before; None: it learns from the history before its first row.
     """
 
     def __init__(
@@ -394,7 +394,7 @@ class Batch:
         Parameters
         ----------
         waiting
-            Each with the name of its session, and whether that is new.
+            Rows, each with the name of its session, and whether that is new.
         """
         rows = iter(waiting)
         async with (
@@ -458,7 +458,7 @@ class Batch:
         Raises
         ------
         HistoryError
-            If the history does not store it: no more is to be spent.
+            If the history cannot store it; the batch then spends no more.
         """
         try:
             stored = None if is_new else await anyio.to_thread.run_sync(self._find, name)
@@ -509,7 +509,7 @@ class Batch:
         return RowResult(task.number, task.id, name, "error", error=words, **spending._asdict())
 
     def _worst(self, plan: Plan) -> float | None:
-        """The most that a row can still cost; None: nobody limits it."""
+        """The most that a row can still cost; None: no limit."""
         if self.options.max_cost_usd is None:
             return None
         if plan.worst_usd is None:
@@ -534,9 +534,9 @@ class Batch:
         worst: float | None,
         calls: float,
     ) -> Session:
-        """See a session through that is only opened, or stored.
+        """Run a session that is only opened or stored.
 
-        It costs no more than `worst`, and under a ceiling of calls makes no more than `calls`.
+        It costs at most `worst`, and makes at most `calls` under a ceiling of calls.
         """
         max_calls, own = None, opening.procedure.limits.max_calls
         if self.options.max_calls is not None:

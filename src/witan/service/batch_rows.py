@@ -38,19 +38,19 @@ class BatchRow:
     Parameters
     ----------
     number, id
-        Of its line or row, from 1, and what the file calls it; None: nothing.
+        Number of its line or row, from 1, and its id in the file, if any.
     question
-        None: the texts answer none.
+        The question; None: the texts answer none.
     texts
-        Text by name; empty: the question is put to the council.
+        Text by name; empty: the council answers the question.
     reference
-        A right answer, to judge by.
+        A reference answer to judge by.
     sources
         Files that come with the question, by name.
     parent
-        The session that this row's is compared with; None: it stands by itself.
+        The session to compare this row's with, or None.
     expected
-        The one of several texts that is to lead; None: as of the batch.
+        The text expected to lead; None: the batch's.
     votes
         Person to vote: a grade, whether the text passes, or the winner. No model sees them.
     """
@@ -79,11 +79,11 @@ class Spending(NamedTuple):
     Parameters
     ----------
     cost_usd
-        None: the cost of some call is unknown.
+        Total cost; None: unknown in part.
     known_usd
-        Of calls with a known cost.
+        Cost of calls with a known cost.
     most_usd
-        Of all calls, unknown ones at their highest; None: some have no known price.
+        Cost of all calls, unknown ones at their highest; None: some have no known price.
     """
 
     cost_usd: float | None = 0.0
@@ -113,12 +113,12 @@ class RowResult:
     row, id, session
         Its number and name in the file, and the name of its session.
     status
-        That of the session; ``failed`` also where it came to nothing and is left open; ``error``:
-        there is none.
+        The session's status; ``failed`` also if it produced nothing and is left open; ``error``: no
+        session.
     decision
-        On its texts; None: there were none, or nothing to pass.
+        The decision on its texts; None: no texts, or nothing to pass.
     text
-        The final answer; None: there is none.
+        The final answer, or None.
     leaders
         The leading seats, or texts.
     verdict
@@ -126,13 +126,13 @@ class RowResult:
     missing
         What the session lacks.
     cost_usd
-        None: unknown.
+        Cost of the session; None: unknown.
     error
-        Why there is no session; None: there is one.
+        Why there is no session, or None.
     simulated
-        A seat plays a script.
+        Whether a seat plays a script.
     known_usd, most_usd
-        Known costs alone; and the most that it may cost, None: a price is unknown.
+        Known cost; and its highest possible cost, None: a price is unknown.
     """
 
     row: int
@@ -188,7 +188,7 @@ def read_batch_rows(
     Parameters
     ----------
     columns
-        What a row may hold to the column that holds it, where that is called otherwise.
+        Field of a row to its column, where the names differ.
     texts
         Columns that each hold a text; their headings are the texts' names.
 
@@ -279,7 +279,7 @@ def result_of(task: BatchRow, session: Session) -> RowResult:
 def _reasons(session: Session) -> Iterator[str]:
     """Explain why seats of an open session gave nothing.
 
-    A closed session lacks just that.
+    In a closed session, `missing` has them.
     """
     if session.status != "interrupted":
         return

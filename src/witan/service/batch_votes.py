@@ -40,11 +40,11 @@ class PeopleEstimate:
     rows
         Rows whose votes are stored.
     left_out
-        Votes for an answer that its session lacks.
+        Votes for an answer that does not exist.
     own
-        Votes that differ from the one that their person cast on the session itself, which counts.
+        Votes that differ from the person's vote on the session itself, which counts.
     estimates
-        Means of all rows, corrected by the votes; None: `why` says so.
+        Means of all rows, corrected by the votes; None: see `why`.
     why
         Why there is no estimate.
     """
@@ -69,8 +69,8 @@ def read_votes(value: object, texts: Collection[str], place: tuple[str, str, int
     Raises
     ------
     BallotFileError
-        If a vote on one text is no grade, or one on several names none of them, or a person has no
-        name, another's, or votes twice.
+        If a vote on one text is not a grade, a vote on several texts names none of them, or a
+        person has no name, a name in use, or two votes.
     """
     if value is None:
         return {}
@@ -169,8 +169,8 @@ def check_votes(
     Raises
     ------
     InvalidParameter
-        If a vote names no member, a person has no name of their own, or a vote passes or fails and
-        there is no pass mark.
+        If a vote names no member, a person has the name of a seat, or a vote passes or fails
+        without a pass mark.
     """
     answering, seated = [one.name for one in members], {one.name for one in seats}
     for task in tasks:
@@ -197,12 +197,12 @@ def count_votes(
 ) -> PeopleEstimate:
     """Store all closed rows' votes; correct the jury's means by them.
 
-    A vote replaces one that came with the data set, and never one that its person cast elsewhere.
+    A vote replaces an earlier one from the data set, never one that the person cast elsewhere.
 
     Parameters
     ----------
     names
-        Of the rows' sessions.
+        Names of the rows' sessions.
     """
     statuses = history.statuses([*names])
     ballots: list[Ballot] = []

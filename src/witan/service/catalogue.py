@@ -36,13 +36,13 @@ class CatalogueRow:
     module
         Where it is declared, under ``witan.service.operations``.
     command
-        The command that does it; empty: the one of its name; None: no command, as it is about
-        sessions under way in a server.
+        Its command; empty: the same name; None: no command, because it concerns a server's running
+        sessions.
     label
-        What a link or button to it says on the page; empty: its name.
+        Text of its link or button on the page; empty: its name.
     tool
-        Agents have a tool for it. A study that an operator reads once has none: every conversation
-        would pay for its arguments.
+        Whether agents have a tool for it. What an operator reads once has none, because every
+        conversation would pay for its arguments.
     """
 
     name: str
@@ -139,9 +139,9 @@ class Operation(Generic[P, R]):
     Parameters
     ----------
     description
-        A paragraph: what it does and what a caller has to know.
+        A paragraph: what it does and what callers need to know.
     needs
-        The type of what it works on; ``object``: nothing.
+        The type of its subject; ``object``: none.
     kind
         ``value``: returns a result; ``session``: starts a session.
     pool
@@ -149,7 +149,7 @@ class Operation(Generic[P, R]):
     method, path
         The HTTP route; ``{session}`` in the path stands for the parameter of that name.
     changes, destroys
-        It changes what is stored; it may delete something.
+        Whether it changes what is stored, and whether it may delete something.
     """
 
     name: str

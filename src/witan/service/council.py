@@ -227,12 +227,11 @@ class Council(BaseCouncil):
         Who writes the final answer: likewise, or a member's name; a list is tried in order. None:
         the best-ranked member.
     jury
-        Who reviews in place of the members, likewise, and answers nothing. None: members review
-        each other.
+        Jurors, who only review, in place of the members; likewise. None: members review each other.
     environment
-        Where to look for keys, by default the environment of this process.
+        Variables with keys, by default this process's environment.
     procedure
-        How they deliberate, as a whole, in place of options.
+        The whole procedure, instead of options.
     notes
         What to know about how the council was seated, a sentence each.
     history
@@ -240,13 +239,12 @@ class Council(BaseCouncil):
         `History`, or a path or URL of one, which is opened with the council's block; or a recorder.
         None, False: nowhere.
     aliases
-        Old name → new name of a model that was renamed: as one reviewer it teaches the council. For
-        a `history` that is opened with the block; an open one has its own `aliases`.
+        Old name → new name of a model, which learning counts as one reviewer. For a `history` that
+        is opened with the block; an open one has its own `aliases`.
     teacher
-        What the council learns from where it records nothing itself; lessons learned before hold
-        in any case.
+        Source of lessons for a council that does not record; earlier lessons always apply.
     throttles
-        As of the base.
+        As in the base class.
     price
         Seat, by its name or as it is written → US dollars per million tokens read and written.
     progress
@@ -320,8 +318,8 @@ class Council(BaseCouncil):
     ) -> "Council":
         """Return a council of some members under another procedure.
 
-        They share what the members hold open, which this one closes, and the limits of their
-        providers; so it is used within this one's block.
+        They share the members' connections and the limits of their providers, so it must be used
+        within this one's block.
         """
         return Council(
             members,
@@ -408,10 +406,10 @@ class Council(BaseCouncil):
     ) -> Session:
         """Resume an interrupted session after its last finished seat.
 
-        A closed session is returned as it is.
+        A closed session is returned unchanged.
 
-        As of the base; what the history holds of the session is taken over. Where nothing comes of
-        it, no answer, ballot or final answer, it stays interrupted in the history.
+        As in the base class, with further events of the session from the history. Without a new
+        answer, ballot or final answer, it stays interrupted in the history.
         """
         if self._recorder is not None and session.status == "interrupted":
             await self._recorder.claim(session)
@@ -464,21 +462,21 @@ class Council(BaseCouncil):
         path
             A configuration file in place of the project's ``witan.toml``.
         jury
-            Who reviews, in place of who is configured; as of `Council`. Empty: members review each
+            Jurors instead of the configured ones; as for `Council`. Empty: members review each
             other.
         chairman
-            Who writes the final answer, in place of who is configured; as of `Council`.
+            Chairman instead of the configured one; as for `Council`.
         procedure
-            How they deliberate, as a whole, in place of what is configured.
+            The whole procedure, instead of the configured one.
         history
-            Where every session is recorded, as of `Council`. None: where ``[history]`` or
-            ``WITAN_HISTORY`` says, nowhere if neither does; False: nowhere.
+            History that records every session, as for `Council`. None: the place in ``[history]``
+            or ``WITAN_HISTORY``, if any; False: none.
         profile
-            The council that the configuration calls so.
+            The name of a configured council.
         progress
-            As of `Council`.
+            As for `Council`.
         only_judges
-            It judges texts, and is asked nothing: a configured jury then needs no members.
+            Whether it only judges texts; a configured jury then needs no members.
         **overrides
             Settings by the last word of their key, parameters of the rule, and `providers`;
             stronger than files and variables.
@@ -526,9 +524,9 @@ def seat_council(
     Parameters
     ----------
     chairmen, procedure, jury
-        In place of those configured.
+        Instead of the configured ones.
     history, teacher, progress
-        As of `Council`.
+        As for `Council`.
 
     Raises
     ------
@@ -645,9 +643,9 @@ def ask(  # noqa: PLR0913 - all but three by name
 ) -> Session:
     """Ask a council a question and wait for the session.
 
-    Works in a script and in a notebook alike: where an event loop already runs in this thread, the
-    council deliberates in another. Without `members` the configured council sits; for the rest see
-    `Council` and its `ask`.
+    Works in scripts and in notebooks: if an event loop already runs in this thread, the council
+    deliberates in another thread. Without `members` the configured council answers; for the rest
+    see `Council.ask`.
     """
     values: dict[str, Any] = {**options}  # a profile is refused beside members, by its name
     with _suggest_options_of(ask):
@@ -697,11 +695,11 @@ def judge(  # noqa: PLR0913 - all but two by name
     texts
         One text, a list of them, or text by name.
     reference
-        An answer that is right, to judge by.
+        A reference answer to judge by.
     question, pass_mark, expected, files, seed, category, name, listener
-        As of `Council.judge`.
+        As for `Council.judge`.
     **options
-        As of `ask`.
+        As for `ask`.
     """
     values: dict[str, Any] = {**options}
     with _suggest_options_of(judge):

@@ -97,7 +97,7 @@ def choose(provider: str, models: Sequence[ListedModel], *, free: bool = False) 
     Parameters
     ----------
     free
-        The provider is a local server on this machine: what has no price costs nothing.
+        Whether the provider is a server on this machine, whose models cost nothing.
     """
     provider_models = ProviderModels()
     makers: dict[str, list[ListedModel]] = {}
@@ -180,7 +180,7 @@ class _Lookup:
     Parameters
     ----------
     seat
-        Any of its seats.
+        One of its seats.
     listing
         URL of its list of models, or None if unknown.
     key
@@ -188,7 +188,7 @@ class _Lookup:
     problem
         Why it cannot be asked, without a listing.
     free
-        It is a local server, called on this machine.
+        Whether it is a server on this machine.
     """
 
     provider: Provider
@@ -219,12 +219,12 @@ async def find_council(
 ) -> DiscoveredCouncil:
     """Seat the models that are available, one of each source first.
 
-    Sources are the providers whose key is in the environment, each with its chat models as `choose`
-    orders them, none of unknown price or above `MAX_DISCOVERED_PRICE`, and after them the servers
-    on this machine, with their models as listed. Every source takes a seat, five at most; while
-    there are fewer than four seats, each gives its next model. A single model takes four. A
-    provider that `reaches` places elsewhere is called and seated there, with the key for that
-    place. An error names where a jury without members is configured, its `jury_origin`.
+    Sources are the providers whose key is in the environment, each with its chat models in the
+    order of `choose`, without those of unknown price or above `MAX_DISCOVERED_PRICE`; then the
+    servers on this machine, with their models as listed. Every source gets a seat, five at most;
+    while there are fewer than four seats, each adds its next model. A single model gets four. A
+    provider with another address in `reaches` is called there, with that address's key. An error
+    names `jury_origin`, the source of a jury without members.
     """
     sources, problems = await find_sources(environment, servers, providers, reaches)
     if not sources:
@@ -247,7 +247,7 @@ async def find_sources(
 
     Returns
     -------
-    Each one's models, the one to seat first first; and why others have none, a sentence each.
+    The models of each, best first; and why others have none, a sentence each.
     """
     lookups = [
         a for p in providers.values() if (a := _make_request(p, environment, reaches)) is not None
@@ -278,8 +278,8 @@ async def price_by_lists(
 ) -> tuple[SeatSpec, ...]:
     """Add prices from providers' lists to seats of unknown price.
 
-    Each list is asked for once. A seat keeps its unknown price where its provider has no key here,
-    answers with no list, or states no price.
+    Each list is requested once. A price stays unknown if the provider has no key here, no list, or
+    no price in it.
     """
     lookups: dict[tuple[str, str | None, str | None], _Lookup] = {}
     for spec in filter(partial(lacks_price, environment=environment), specs):
@@ -379,7 +379,7 @@ def _unseatable_reason(
 ) -> Source | str:
     """Return why no model of a provider can be seated.
 
-    Without one, its models are just not known yet.
+    None means that its models are not known yet.
     """
     name = lookup.provider.name
     if lookup.listing is None:
@@ -498,7 +498,7 @@ class Draft:
     expected
         Expected cost of a question of one page; None if unknown.
     notes
-        What to know about it, a sentence each.
+        Remarks, a sentence each.
     """
 
     text: str
@@ -520,11 +520,11 @@ def draft(
     Parameters
     ----------
     ceiling
-        None: one that holds all that can be written when nothing fails.
+        Ceiling in US dollars; None: the highest cost when nothing fails.
     is_trusted
-        The file may hold prices: it is the user's own.
+        Whether the file may have prices, as the user's own may.
     lengths
-        How long replies are expected to be.
+        Expected lengths of replies.
     """
     prices = {spec.name: spec.price or price_of_seat(spec, environment) for spec in seats}
     plan = make_plan(

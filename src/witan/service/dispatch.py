@@ -1,4 +1,4 @@
-"""Dispatch operations for the clients of a server: subject, queue, and redaction."""
+"""Dispatch operations for the clients of a server: subject, queue and redaction."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -128,8 +128,8 @@ async def dispatch(
 ) -> T:
     """Do an operation for a client; redact its result, then render it.
 
-    A handler that is no coroutine runs in a thread, and so does `render`: a long result does not
-    hold up the event loop. Clients that wait for the same result have it counted once.
+    A synchronous handler and `render` run in a thread, so as not to block the event loop. Clients
+    that wait for the same result share one count.
     """
     if iscoroutinefunction(operation.handler):
         subject = SUBJECTS[operation.needs](service, client)

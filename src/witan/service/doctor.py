@@ -83,8 +83,8 @@ class SeatFinding:
     finding
         What was found out about its endpoint, script or program.
     url, url_from
-        Where it is called, and the seat, setting or variable that says so, or ``default``; None:
-        nowhere, or where its client library decides.
+        Its address, and the seat, setting or variable with it, or ``default``; None: none, or the
+        client library decides.
     """
 
     name: str
@@ -106,9 +106,9 @@ class HistoryFinding:
     Parameters
     ----------
     found
-        None: it is not there yet, was not asked, or cannot be opened.
+        What was found; None: it does not exist yet, was not checked, or cannot be opened.
     problem
-        Why it cannot be opened, or written.
+        Why it cannot be opened or written.
     note
         What else there is to know.
     """
@@ -157,9 +157,9 @@ class Diagnosis:
     Parameters
     ----------
     can_sit
-        Nothing keeps the council from sitting.
+        Whether the council can run.
     problems
-        What does, a sentence each.
+        What prevents it, a sentence each.
     notes
         What else there is to know.
     """

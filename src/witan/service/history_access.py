@@ -90,9 +90,9 @@ class RecordingPlace:
     Parameters
     ----------
     option
-        What a command has to be given to find it again: nothing, or `` --history URL``.
+        The option that commands need to find it again: nothing, or `` --history URL``.
     is_own
-        Whether it is a private file, in which only the user stores sessions.
+        Whether it is a private file of the user.
     """
 
     history: "History"
@@ -123,7 +123,7 @@ def history_exists(place: str) -> bool:
     Raises
     ------
     HistoryError
-        If a folder on the way may not be looked into.
+        If a folder on the path is not readable.
     """
     from witan.history import parse_location
 
@@ -149,8 +149,7 @@ def open_history(config: "Config", lock_wait: "LockWait", *, reading: bool = Fal
     lock_wait
         How long to wait for other processes.
     reading
-        It is only read, so one that is not there is not made, and one that cannot be written will
-        do.
+        Whether to open it only for reading, which neither creates nor changes it.
     """
     from witan.history import History
 
@@ -201,7 +200,7 @@ def open_recording(
     file
         The configuration file that was named, if one was.
     say
-        Called with what is waited for.
+        Called with a sentence about waiting.
     """
     settings = config.history
     if not settings.enabled and not settings.by_option:

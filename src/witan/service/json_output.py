@@ -46,7 +46,7 @@ _HEADING = re.compile(r"\n\n?([A-Z][a-z]+)\n-{3,}\n")
 def field_docs(text: str) -> tuple[str, dict[str, str]]:
     """Split a docstring into its summary, and what it says of fields.
 
-    A key of the latter is a name, or several with commas between.
+    A key is a name, or several comma-separated ones.
     """
     about, *headings = _HEADING.split(cleandoc(text))
     sections = dict(zip(headings[::2], headings[1::2], strict=True))
@@ -84,7 +84,7 @@ def record_type(
     optional
         Names of optional fields, with the defaults of the class.
     own
-        Types of further fields, or of fields with another type there.
+        Types of additional fields, or of fields with another type.
     """
     field_by_name = {each.name: each for each in fields(source)}
     getters = {
@@ -325,9 +325,9 @@ def sessions_json(
 ) -> Iterator[str]:
     """Yield the JSON of ``tally --json`` line by line.
 
-    It is never in memory as a whole.
+    The whole is never in memory.
 
-    `problems`, the other fields of a `Tally`, are read at the end, when they are known.
+    `problems`, the other fields of a `Tally`, are read at the end.
     """
     has_output = False
     source = iter(columns)

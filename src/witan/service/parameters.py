@@ -1,8 +1,8 @@
 """Parameters of operations: annotated fields of frozen dataclasses, read by every surface.
 
 An operation declares its parameters once. The command line makes options of them, HTTP and MCP a
-schema, the page a form. Nothing here imports pydantic or click: a count of ballots needs neither
-schema nor server, and either costs more to import than the count.
+schema, the page a form. Nothing here imports pydantic or click, which take longer to import than a
+count of ballots.
 """
 
 import json
@@ -96,7 +96,7 @@ class Doc:
         Label in a form, by default the words of its name.
     brief
         Its description for agents, who pay for every word: by default the first clause, up to a
-        semicolon; empty where name, type and tool say it.
+        semicolon; empty if name, type and tool are enough.
     """
 
     text: str
@@ -124,17 +124,17 @@ class Parser:
     Parameters
     ----------
     parse
-        Reads the text, or the data; raises `ValueError` where it is none.
+        Parses the text or data; raises `ValueError` if it cannot.
     expected
         What the text has to be, for messages.
     numeric
-        A number is taken as well as text.
+        Whether a number is accepted besides text.
     data
         Type of data accepted besides text, such as a mapping, or None.
     load, suffix
-        Reads the file of a name, where a command is given one; and how such names end.
+        Reads a named file on the command line; suffix of such names.
     content
-        Class whose objects are made of the bytes of a file, where a request or form brings one.
+        Class made from the bytes of an uploaded file, or None.
     """
 
     parse: Callable[[Any], Any]
@@ -246,9 +246,9 @@ class Parameter:
     Parameters
     ----------
     name
-        As HTTP and MCP call it; an option has dashes for its underscores.
+        Name in HTTP and MCP; an option has dashes instead of underscores.
     field
-        As the dataclass calls it.
+        Name of its field.
     kind
         The type of its value, or of each where `many`.
     choices
@@ -262,9 +262,9 @@ class Parameter:
     bounds
         The limits of its `Constraint` by name.
     default_text
-        What holds where its value is None, for help.
+        Value that None stands for, for help.
     group
-        The field of the dataclass that holds it, where that is a dataclass of its own.
+        The field of the nested dataclass that has it, if any.
     """
 
     name: str
@@ -544,10 +544,10 @@ def read_texts(
     Parameters
     ----------
     texts
-        Name to texts: several, or several lines, where a parameter takes many values; of a
-        mapping each is ``NAME=VALUE``. Unknown names are ignored.
+        Name to texts; several, or lines, if a parameter takes many values; ``NAME=VALUE`` for
+        mappings. Unknown names are ignored.
     values
-        Parameters that are read already.
+        Parameters already read.
     """
     from pydantic import ValidationError
 

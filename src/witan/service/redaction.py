@@ -1,7 +1,7 @@
 """Redact server-side details (paths, commands, URLs, prompts) from everything sent to clients.
 
-Whoever runs a server reads the whole in its log and in its history. Whoever asks it sees no path,
-no command line, no address of a model, no instruction to a seat and no place of a history.
+The operator of a server sees everything in its log and history. Clients see no path, command line,
+address of a model, system prompt or location of a history.
 """
 
 import operator
@@ -118,9 +118,9 @@ class WordRedactor:
     Parameters
     ----------
     models
-        How they are written, to what clients see of it.
+        Models as written to their public names.
     words
-        What else is not to be seen.
+        Further words to hide.
     names
         Names of seats: clients see them, so they are never hidden.
     """
@@ -164,7 +164,7 @@ class SessionRedactor:
     Parameters
     ----------
     opening
-        How it was opened: what its seats are written as is what is hidden.
+        The first event, with the seats whose details are hidden.
     """
 
     __slots__ = ("_models", "words")
@@ -327,7 +327,7 @@ V = TypeVar("V")
 def redact_import(session_import: SessionImport) -> tuple[SessionImport, Mapping[str, str]]:
     """Redact an import; also map its names to public ones.
 
-    It is the same object where there is nothing to hide.
+    Returns the same object if there is nothing to hide.
     """
     names = public_names(_names(session_import))
     words = WordRedactor(names)

@@ -49,16 +49,16 @@ NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 class ResumedSession:
     """The events of a resumed session, held back until it progresses.
 
-    Closed, a session can never be resumed again, even if whoever was still to answer failed once
-    more. So its events are held back until there is an answer, a ballot or a final answer more than
-    before, or until a call is begun whose cost may not be forgotten.
+    A closed session cannot be resumed again, even if the missing members failed once more. So
+    events are held back until there is a new answer, ballot or final answer, or until a paid call
+    begins.
 
     Parameters
     ----------
     earlier_session
-        The session as it was taken up.
+        The session before it was resumed.
     n_recorded
-        How many of its events the recording has already.
+        Number of its events already recorded.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class ResumedSession:
 def first_difference(one: Session, other: Session) -> int | None:
     """Return the number of the first event that two records tell differently.
 
-    None if one of them is the beginning of the other.
+    None if one is the beginning of the other.
     """
     for event, other_event in zip(one.events, other.events, strict=False):
         # An event read from a file may lack fields, or have rounded numbers.
@@ -185,28 +185,29 @@ class SessionRecorder:
     Parameters
     ----------
     history
-        An open history, which stays open; or where one is, which is opened and closed with the
-        council's block. None: sessions are recorded in files alone.
+        An open history, which stays open; or its location, to be opened and closed with the
+        council's block. None: files only.
     aliases, keep_days
         Attributes for a history opened here; one that is already open has its own.
     file
-        Where a session goes that is interrupted without a history, or that the history did not
-        store; a resumed session is also written there before it calls anybody. None: a rescue file.
+        File for a session that the history did not store; a resumed session is also written there
+        before any call. None: a rescue file.
     say
-        Called with a sentence when a session's end waits for another process; by default logged.
+        Called with a sentence when the end waits for another process; by default logged.
 
     Attributes
     ----------
     problem
-        Why the history did not store the last session; None if it did.
+        Why the history did not store the last session, or None.
     is_conflict
-        Whether the history has other events of that session, so cannot take these later either.
+        Whether the history has different events of that session, so cannot store these later
+        either.
     rescue_result
         The file that has that session, or why none could be written.
     teaches
         Whether a council learns from the history.
     left_open
-        A session that was resumed in vain, as it stays: interrupted.
+        A session that was resumed without progress, and stays interrupted.
     """
 
     def __init__(
@@ -361,7 +362,7 @@ class SessionRecorder:
         Returns
         -------
         Session
-            The session; one that was resumed in vain as it is left open, to be resumed again.
+            The session; without progress, still interrupted.
         """
         journal = self._resuming.pop(session.id, None)
         left_open = self.left_open = None if journal is None else journal.leave_open()
@@ -405,7 +406,7 @@ class SessionRecorder:
     def interrupt(self) -> SessionRemains | None:
         """Store the running session so far; None without an opening.
 
-        The event loop waits for it: nothing else is to happen before it is done.
+        It blocks the event loop until it is done.
         """
         journal = self._journal
         if journal is None or not journal.events:

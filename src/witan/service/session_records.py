@@ -92,8 +92,8 @@ class ImportedSession:
     def to_json(self) -> str:
         """Write the session as `witan export` does, with its outcome.
 
-        Fields are called as those of the record of a council. People's votes stand apart where
-        they are not counted.
+        Field names are those of a council's record. People's votes are separate if they are not
+        counted.
         """
         from witan.files.exports import ballot_fields, imported_object
 
@@ -142,14 +142,14 @@ def imported_outcomes(
 ) -> list[Outcome]:
     """Count one session's ballots; return at most one outcome.
 
-    Noise, shared error and, where the rule asks for it, the reliability of reviewers are learned
-    from the other sessions. Unless the `kind` is named among the settings that were asked for,
-    people's ballots count only where no model voted, as in every session that was held.
+    Noise, shared error and, if the rule needs it, the reliability of reviewers are learned from the
+    other sessions. Unless `kind` is among the requested settings, people's ballots count only if no
+    model voted, as in every session.
 
     Parameters
     ----------
     names
-        What the history has by another name than `held`, to that.
+        Name in the history to its name in the session, where they differ.
     """
     all_ballots = session_import.ballots
     reviewers = list(dict.fromkeys(ballot.reviewer for ballot in all_ballots))

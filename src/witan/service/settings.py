@@ -293,7 +293,7 @@ class BallotSettings(CountingSettings):
         Parameters
         ----------
         ties
-            How differences are tested unless the settings say it.
+            The default test of differences.
         """
         names = []
         if self.reliability is not None and "weighted_borda" not in rules:

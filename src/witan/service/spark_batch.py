@@ -2,8 +2,8 @@
 
 Its rows run on many machines; PostgreSQL also has the limits.
 
-Every task of the job runs an ordinary batch over its rows. A task that Spark repeats, or runs
-twice, finds what is done in the history; a session whose process lives is waited for.
+Every task of the job runs an ordinary batch over its rows. A repeated task finds finished rows in
+the history, and waits for sessions of live processes.
 """
 
 import os
@@ -83,11 +83,11 @@ class Assignment:
     members, jury, chairmen
         Seats of the council.
     environment
-        Variables with the keys and addresses of the seats; those of a worker come first.
+        Variables with the keys and addresses of the seats; a worker's own take precedence.
     lessons
-        What the batch learned before its first row.
+        Lessons that the batch learned before its first row.
     ceiling
-        The name of its ceiling; None: it has none.
+        The name of its ceiling, or None.
     """
 
     url: str = field(repr=False)
@@ -128,18 +128,18 @@ class SparkBatch(Batch):
         As of `Batch`; the history is in PostgreSQL, and seats are written, not objects.
         ``concurrency`` is of each task.
     allowance
-        Counts what it and other batches spend; the workers keep the ceiling, which has its name.
+        Counts what it and other batches spend; the workers enforce the ceiling of its name.
     master
         As Spark writes it, such as ``local[4]`` or ``spark://host:7077``; None leaves it to Spark's
         own configuration.
     session
-        The caller's SparkSession, which stays open. None: the one running in this process, or else
-        a new one, stopped after the job.
+        The caller's SparkSession, which stays open. None: the one running in this process,
+        otherwise a new one, stopped after the job.
 
     Raises
     ------
     HistoryError
-        If the history is a file, or on this host alone while the master is on another.
+        If the history is a file, or reachable only from this host while the master is on another.
     NoCouncil
         If a seat is a model of the caller's own.
     """
@@ -347,7 +347,7 @@ class _Cluster:
 def _count_tasks(n_rows: int, n_cores: int, concurrency: int) -> int:
     """Return a number of tasks that fills all cores.
 
-    None is tiny or huge.
+    No task is tiny or huge.
     """
     wanted = min(TASKS_PER_CORE * n_cores, ceil(n_rows / concurrency))
     return max(wanted, ceil(n_rows / MAX_TASK_ROWS))
@@ -364,7 +364,7 @@ def run_task(
 ) -> Iterator[RowResult | WitanError]:
     """Run one task's rows; return what the history lacks.
 
-    These are results of rows without a closed session, or an error that no repetition mends.
+    These are results of rows without a closed session, or a permanent error.
     """
     try:
         results = anyio.run(_run_task, assignment, [*rows])

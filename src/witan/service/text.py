@@ -39,7 +39,7 @@ class Page:
     has_colour
         Whether to use bold, dim and colour; they never carry meaning alone.
     commands
-        The reader types commands: a remedy is an option such as ``--scale 0-1``, not ``scale=0-1``.
+        Whether the reader types commands, so that a remedy is ``--scale 0-1``, not ``scale=0-1``.
     """
 
     width: int | None = None
@@ -97,7 +97,7 @@ class Page:
 class Folding:
     """Folds a streamed text at its words; buffers the last one.
 
-    What is wider than the width and has no place to break, such as an address, stays whole.
+    Text without a place to break, such as an address, stays whole even if it is too wide.
 
     Parameters
     ----------

@@ -47,14 +47,14 @@ def separation_sentence(separation: "Separation") -> str:
 
 
 def trust_line(outcome: Outcome, *, decision: bool = False) -> str:
-    """Write the trust line: voters, leader, certainty, worth and borrowing.
+    """Write the trust line: voters, leader, certainty, effective votes and history.
 
-    A history lends strength, and teaches the error that reviewers share.
+    With a history it names the sessions that the prior and the shared error come from.
 
     Parameters
     ----------
     decision
-        Whether a verdict precedes it and already names the leader.
+        Whether a preceding verdict already names the leader.
     """
     lead = () if decision else (_tie_text(outcome), _flips_sentence(outcome))
     parts = [_vote_counts(outcome), *lead, _worth(outcome)]
@@ -76,7 +76,7 @@ def _worth(outcome: Outcome) -> str:
 
 
 def _lending_history(outcome: Outcome) -> str:
-    """Describe the history that lends strength; empty without one."""
+    """Describe the history that the count learned from; empty without one."""
     prior = outcome.prior
     if prior is None or prior.source == "public":
         return ""
@@ -169,7 +169,7 @@ def trust_details(session: "Session") -> tuple[str, ...]:
 
 
 def outcome_details(outcome: Outcome) -> tuple[str, ...]:
-    """Return who voted, and the history that lends strength."""
+    """Return who voted, and the history that the count learned from."""
     return tuple(part for part in (_vote_counts(outcome), _lending_history(outcome)) if part)
 
 

@@ -104,13 +104,13 @@ def _get_pool(variable: RunVar[T], make: Callable[[], T]) -> T:
 async def count_once(key: Hashable, work: Callable[[], T], pool: Pool = "history") -> T:
     """Run one count for all callers with the same key.
 
-    Callers that arrive during a count share the next one: it includes all that was recorded when
+    Callers that arrive during a count share the next one, which includes everything recorded before
     they asked.
 
     Parameters
     ----------
     key
-        The same for the same counting.
+        Equal for equal counts.
     """
     counts = _get_pool(_shared_counts, _SharedCounts)
     while (next_one := counts.next.get(key)) is not None:

@@ -1,4 +1,4 @@
-"""Fold events into the live state, and word each event."""
+"""Fold events into the live state, and describe each event."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -106,15 +106,15 @@ class LiveLine:
     Parameters
     ----------
     words
-        Of its text so far.
+        Words of its text so far.
     since
-        When what it does began; None: it does nothing.
+        When its current work began; None: it is idle.
     spent
-        What all that it has done took, answers and reviews; None: nothing is over yet.
+        Expense of its finished answers and reviews; None: none is finished.
     note
-        What is out of the ordinary.
+        Anything unusual.
     round
-        The round of its latest text that began.
+        The round of its latest text.
     """
 
     name: str
@@ -213,23 +213,23 @@ class Board:
     ending
         How the session ended; empty: it has not.
     writer
-        Who writes the final answer; None: nobody does, or not yet.
+        Who writes the final answer, or None.
     outcome, n_counted
-        The ballots so far, counted; how many there were.
+        The outcome so far, and its number of ballots.
     news
         What changed the course of the session, newest last.
     n_answering
-        How many seats are asked for an answer.
+        Number of seats that answer.
     jurors
-        How many seats only review; none: the others review each other.
+        Number of seats that only review; 0: members review each other.
     scripted_seats
         The seats and chairmen that play a script.
     provisional
         The latest event is not in the history yet.
     line
-        The latest event in a line, the simulated marked; empty: it has none.
+        The latest event in a line, marked if simulated; may be empty.
     review_round, voters, electorate
-        The latest round of reviews, who voted in it, and how many may be asked to.
+        The latest round of reviews, who voted in it, and how many may.
     """
 
     phase: Phase = "opening"
@@ -250,7 +250,7 @@ class Board:
     electorate: int = 0
 
     def apply_event(self, event: e.Event) -> "Board":
-        """Return the board once this has happened, too."""
+        """Return the board after this event."""
         board, words = _take(event, self)
         delta = isinstance(event, e.DELTAS)
         provisional = board.provisional if delta else event.provisional
@@ -325,7 +325,7 @@ class FinalText:
     Attributes
     ----------
     text
-        As much as was streamed since it last started.
+        The text streamed since it last started.
     """
 
     def __init__(self) -> None:

@@ -78,8 +78,8 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 def flatten(row: object, prefix: str = "") -> dict[str, Any]:
     """Flatten nested fields into columns ``outer_inner``, and names into text.
 
-    The level of an interval, and tuples of anything but names, are left out. A class stands for a
-    record that is missing: its columns are None. So columns do not depend on what is known.
+    Levels of intervals, and tuples of anything but names, are left out. A class stands for a
+    missing record, whose columns are None, so that columns do not depend on the data.
     """
     flat: dict[str, Any] = {}
     for name, value in _members(row):
@@ -126,8 +126,8 @@ def result_markdown(result: object) -> str:
 def result_html(result: object) -> str | None:
     """Render a session, or the report of a result, as a page.
 
-    Its styles stay inside, and nothing in it runs. None for what Markdown shows, and where the
-    library that writes pages is missing.
+    Its styles do not leak, and it has no scripts. None if Markdown is enough, or if the library
+    that writes pages is missing.
     """
     from witan.surfaces.report import report_to_html, session_to_html
 

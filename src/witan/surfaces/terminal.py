@@ -24,9 +24,9 @@ _STYLE_CODES = re.compile(
 def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
     """Write a text to standard output, or to standard error.
 
-    Control characters, bidirectional overrides and the like are escaped, whoever wrote them; only
-    our own styles pass, and only to a terminal. A name that stands in the text should have gone
-    through `clean` before, so that it stays on its line.
+    Control characters, bidirectional overrides and the like are always escaped; only our own styles
+    pass, and only to a terminal. Pass names in the text through `clean` first, so that they stay on
+    one line.
     """
     stream = sys.stderr if err else sys.stdout
     # Without a terminal, styles are removed already; keep `click` from searching for them.
@@ -73,7 +73,7 @@ def console(size: tuple[int, int] | None = None) -> "Console":
     Parameters
     ----------
     size
-        Columns and lines of a picture that is shown elsewhere; None: those of the terminal.
+        Columns and lines of a picture shown elsewhere; None: those of the terminal.
     """
     from rich.console import Console
 
@@ -165,8 +165,8 @@ def guard_unread_logs() -> None:
 def open_streams() -> None:
     """Replace streams closed before the start, and escape what their encoding lacks.
 
-    What is written to a closed standard output fails. In this order the streams take the
-    descriptors that they should have: else a file opened later would.
+    Writing to a closed standard output then fails. The order gives each stream its own descriptor,
+    which a file opened later would otherwise take.
     """
     if sys.stdin is None:
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115

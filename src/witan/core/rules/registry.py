@@ -108,7 +108,7 @@ class Rule:
     tie_break
         What separates equal scores by default: ``wins``, ``borda`` or ``none``.
     error
-        What its standard error is, hence its interval: ``sample`` and ``population`` deviations of
+        What its standard error is, and so its interval: ``sample`` and ``population`` deviations of
         the votes over √votes (Student's t, pooled), of a ``fit`` (t on its residual freedom),
         or ``asymptotic`` (normal).
     bounds
@@ -119,15 +119,14 @@ class Rule:
     reads_both
         A rule that needs grades but scores by a ranking where there is none.
     rivals
-        Where a candidate must have met another for its score to mean something: on one ``ballot``,
-        in the ``session``, or, where scores compare nobody, ``none``. On a leaderboard a candidate
-        that has not has no score in that session.
+        Where a candidate must meet another to have a score on a leaderboard: on one ``ballot``, in
+        the ``session``, or ``none`` if scores compare nobody.
     trace
-        How one session went: name → function of its profile and the candidates' names.
+        Steps of one session: name → function of its profile and the candidates' names.
     restatements
         The score on other scales: name → function of a score and of C.
     summary, use_when, evidence
-        One sentence each: what it is, when to take it, and what is known for and against it.
+        One sentence each: what it is, when to use it, and the evidence for and against it.
     """
 
     name: str

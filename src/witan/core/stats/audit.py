@@ -362,7 +362,7 @@ class Concern:
     measure
         Its name.
     sentence
-        What it says of the reviewer: "grades lower than the others".
+        The finding on the reviewer: "grades lower than the others".
     """
 
     measure: str
@@ -382,7 +382,7 @@ class Check:
         above 0. ``chance``: one below ½. ``above``: one that is not above the bound. ``rare``: one
         above `OFTEN`.
     low, high
-        What is said where the value is below, and above, what one would wish.
+        Sentences for a value below, and above, the ideal.
     """
 
     measure: str
@@ -433,8 +433,8 @@ FLAGS = {
 def concerns(line: ReviewerAudit) -> tuple[Concern, ...]:
     """List the concerns about one reviewer, each measure by its own interval.
 
-    A measure without an interval is no concern: nothing is known of its noise. Among a hundred
-    measures with nothing behind them about five stand out by chance, or fewer.
+    A measure without an interval is never a concern, as its noise is unknown. Of a hundred measures
+    without an effect, at most about five stand out by chance.
     """
     flagged = [Concern(flag, FLAGS[flag]) for flag in line.flags]
     sentences = ((check.measure, concern_of(check, check.of(line))) for check in CHECKS)
@@ -490,7 +490,7 @@ class Audit:
     persons
         The people that voted, by name.
     people
-        All of them as one line; None: nobody voted.
+        All people as one line; None: nobody voted.
     panel
         The models together.
     level

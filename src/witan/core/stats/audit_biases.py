@@ -58,7 +58,7 @@ CONSTANT = 0.9
 
 
 def is_constant(flat: float, n_ballots: float) -> bool:
-    """Nine ballots in ten tell nobody apart."""
+    """True if nine ballots in ten are flat."""
     return flat > 0 and flat >= CONSTANT * n_ballots
 
 
@@ -76,13 +76,13 @@ class Preferences:
     Parameters
     ----------
     votes
-        What is summed of them.
+        Sums of votes.
     families
         Model → family.
     level
         Of all intervals.
     constant
-        Reviewers that tell nobody apart: nobody is compared with them.
+        Reviewers without a preference, with whom nobody is compared.
     """
 
     def __init__(

@@ -89,7 +89,7 @@ class Slopes:
     Parameters
     ----------
     table
-        What is summed.
+        The sums.
     rows : mapping
         Reviewer → its rows of the table.
     counts : integer array
@@ -233,7 +233,7 @@ class Gradings:
     Parameters
     ----------
     table
-        What is summed of them.
+        Their sums.
     names
         Of the criteria.
     human
@@ -288,7 +288,7 @@ class Gradings:
     def _unless_constant(self, part: _Part, measure: Measure, *, is_own: bool = False) -> Measure:
         """Return a preference, unless the reviewer grades everything the same.
 
-        For its preference of its own answers, these have to be graded the same too.
+        Preference for own answers also needs these to be graded the same.
         """
         flat, gradings, total, grades, own_total, n_own = (
             float(column.sum())
@@ -391,7 +391,7 @@ class ReviewerAudit:
     reviewer, human
         The model or person; all people together are one line of the name "people".
     ballots, abstentions
-        What it was asked for, and how many cast no valid ballot.
+        Requested ballots, and those without a valid vote.
     flags
         ``dead``: three ballots or more and never a vote. ``constant``: nine in ten of ten ballots
         or more tell no candidate apart.

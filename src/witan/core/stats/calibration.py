@@ -1,7 +1,7 @@
 """Calibration of a panel by people's votes: agreement into reliability.
 
-Agreement is what the panel says of itself: the larger of p_beats and 1 − p_beats. Reliability is
-how often people then said the same, and is unknown until they have said enough.
+Agreement is the panel's own confidence: the larger of p_beats and 1 − p_beats. Reliability is how
+often people agreed, and unknown without enough votes.
 
 `compare_with_people` has the same definitions as the sums `HumanSums` and `CalibrationSums` have in
 SQL, for as few sessions as a council learns from before it counts, where asking an engine would
@@ -140,9 +140,9 @@ class Calibration:
 def reliability_of(outcome: Outcome | None, calibration: Calibration | None) -> Measure:
     """Measure matches with people at a panel's confidence in its top two.
 
-    A calibration is of pairs, and so is this: p_beats of the first two lines, which is at least the
-    first one's p_best. It is unknown without an outcome or a calibration, and where the fit does
-    not place the first line above the second.
+    A calibration concerns pairs, so this uses p_beats of the first two lines, which is at least the
+    first one's p_best. It is unknown without an outcome or a calibration, or if the fit does not
+    place the first line above the second.
     """
     beats = [] if outcome is None else outcome.p_beats
     sure = beats[0][1] if len(beats) > 1 else None

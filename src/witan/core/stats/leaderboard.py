@@ -73,7 +73,7 @@ class Window:
     def previous(self) -> "Window | None":
         """The preceding window of equal length; None with an open end.
 
-        It begins no earlier than a time can be.
+        It does not begin before the earliest possible time.
         """
         if self.since is None or self.until is None:
             return None
@@ -173,7 +173,7 @@ class Change:
     rank
         Ranks gained, negative if lost; None: unranked in either window.
     beyond_error
-        The score changed by more than noise; None: an error is unknown.
+        Whether the score changed by more than noise; None: an error is unknown.
     """
 
     score: float
@@ -237,7 +237,7 @@ class LeaderboardLine:
     elo
         After the last session.
     change
-        Against the window before; None: not in it.
+        Change from the previous window; None: not in it.
     """
 
     model: str

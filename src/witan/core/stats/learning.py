@@ -56,9 +56,9 @@ def consistency_weights(
 
     This is the posterior mean of r's chance to keep an opinion, over that of the panel, under the
     prior Beta(k·p̄, k·(1 − p̄)). It is 1 without evidence, and for everyone where all are equally
-    consistent. It rises with h[r]. It does not know that a flip has already cancelled in
-    a count of both orders: it lowers what the same reviewer says where it does not flip, because
-    who answers by position keeps some opinions by chance. It is a proportion, not an optimum.
+    consistent. It rises with h[r]. A flip already cancels in a count of both orders; the weight
+    also lowers the same reviewer's other ballots, because a reviewer that answers by position keeps
+    some opinions by chance. It is a proportion, not an optimum.
 
     Parameters
     ----------
@@ -74,8 +74,8 @@ def consistency_weights(
     Returns
     -------
     dict
-        Reviewer → weight, dimensionless, ≥ 0, aligned with `order_kept`. 1 for all where no pair
-        was kept by anybody, for then nobody is known to be better.
+        Reviewer → weight, dimensionless, ≥ 0, aligned with `order_kept`. 1 for all if nobody kept a
+        pair.
 
     Raises
     ------
@@ -373,7 +373,8 @@ def learn_severity(sessions: Iterable[Texts]) -> Severity | None:
 
         ŝ = (A + σ²/τ²·I)⁻¹·b,        cov(ŝ − s) = σ²·(A + σ²/τ²·I)⁻¹.
 
-    What reviewers share who always judge together is not learned: its variance stays τ²/R.
+    The severity common to reviewers who always judge together cannot be learned: its variance stays
+    τ²/R.
 
     Parameters
     ----------
@@ -446,13 +447,13 @@ class Lessons:
     priors
         At most one per unit; without fifty sessions of a unit, none of it.
     rho
-        Error that reviewers share; None: people decided too few pairs to tell.
+        Error that reviewers share; None: people decided too few pairs.
     reliability
-        Model to weight, for ``weighted_borda``; empty: nobody asked, or nothing is known.
+        Model to weight, for ``weighted_borda``; empty: not requested, or unknown.
     calibration
-        How often a panel so sure matched people; None: nobody compared them.
+        How often panels this sure matched people; None: unknown.
     severity
-        Of models; None: nobody asked, or too little is known.
+        Severity of models; None: not requested, or unknown.
     n_sessions
         Unit to the number of sessions in it, up to those that a prior is learned from; a unit that
         is not named: unknown.
@@ -494,8 +495,8 @@ class Tracks:
 def known_by_order(order_kept: Mapping[str, tuple[int, int]], reviewers: Collection[str]) -> bool:
     """True if order-consistency is known well enough to weigh these reviewers by.
 
-    It is where at least half of them judged twenty pairs or more in both orders: their own record
-    then outweighs the `PAIRS_OF_EQUALITY` that they are credited with.
+    True if at least half of them judged twenty or more pairs in both orders, so that their record
+    outweighs `PAIRS_OF_EQUALITY`.
     """
     nothing = (0, 0)
     known = sum(order_kept.get(name, nothing)[1] >= PAIRS_OF_EQUALITY for name in reviewers)
@@ -511,11 +512,11 @@ def reliability_from_tracks(tracks: Tracks, reviewers: Collection[str]) -> Mappi
 
         weight[r] = (k·c[r] + n[r]·p[r]) / (k + n[r]),        k = 50.
 
-    c and p are each shrunk already, and 1 on average. Nobody's votes: c stands. The more of them,
-    the more people's votes decide, and c becomes the prior that they are drawn toward. A product
-    would count twice what both see: who answers by position sides with people less.
+    c and p are each shrunk already, and 1 on average. Without votes the weight is c; with more
+    votes people decide more, shrunk toward c. A product would count one fault twice: a reviewer
+    that answers by position also agrees less with people.
 
-    Order goes before correlation, which rewards who errs as the others do. On the council of the
+    Order comes before correlation, which rewards shared errors. On the council of the
     study (five models, 356 pairs that people decided, weights learned from the other
     questions) the gains over equal weights were +2.2 points by order, +1.1 by correlation, +2.5 by
     people and +2.5 by this rule; differences between the last three are within noise.

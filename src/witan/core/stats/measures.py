@@ -72,7 +72,7 @@ def jackknife(
         estimate  = statistic(T),
         std_error = √((B − 1)/B · Σ_b (θ₍b₎ − θ₍·₎)²),        degrees = B − 1.
 
-    A statistic that compares sides which fill different buckets is no better known than its poorer
+    A statistic that compares sides with data in different buckets is only as precise as its weaker
     side. With V_s the same variance for side s alone, its sums left out by bucket and those of the
     others kept, and B_s the buckets that it fills, the degrees are Satterthwaite's, at most B − 1:
 
@@ -192,15 +192,15 @@ class Measure:
     Parameters
     ----------
     value
-        None: `why` says why.
+        The value; None: see `why`.
     interval
         From the jackknife over buckets of sessions; None: unknown, as with data in fewer than five.
     n, of
         How much it rests on, and of what: votes, pairs, ballots …
     needed
-        Below this n there is no value.
+        Smallest n with a value.
     unit
-        What the value is in.
+        Unit of the value.
     why
         Why there is no value, or no interval.
     """
@@ -270,8 +270,8 @@ def estimate_measure(
 
     The interval is  g⁻¹(g(θ) ∓ t · se(g(θ)))  with Student's t on the degrees of `jackknife` and
     the link g: none; ``clip``, none but ends cut to [0, 1]; ``fisher``, artanh, for
-    correlations; ``log``, for ratios. Where all buckets say the same, nothing is known of how much
-    they vary: the error is unknown, and not 0.
+    correlations; ``log``, for ratios. If all buckets agree, their variation is unknown, so the
+    error is unknown, not 0.
 
     Parameters
     ----------

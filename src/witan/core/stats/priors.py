@@ -66,11 +66,11 @@ class Severity:
     Parameters
     ----------
     reviewers
-        Whom it names.
+        The reviewers.
     offsets
-        What each adds to a grade of 1 to 10, against reviewers like these.
+        Offset of each from reviewers like these, in grades of 1 to 10.
     covariance
-        Of these offsets.
+        Covariance of the offsets.
     noise
         Variance of a grade around the panel's without these offsets.
     n_sessions

@@ -51,7 +51,7 @@ class Separation:
     Parameters
     ----------
     reviewers, candidates
-        How many judge, and how many are judged.
+        Numbers of reviewers and candidates.
     grades
         The smallest gap in grades of 1 to 10 that it separates; None: none.
     next_reviewers, next_grades
@@ -59,7 +59,7 @@ class Separation:
     power, noise
         Power of the test, and noise of grades: typical, or of a history.
     authors
-        The reviewers wrote the answers, and none judges its own.
+        Whether the reviewers wrote the answers; none judges its own.
     """
 
     reviewers: int
@@ -101,7 +101,7 @@ def separation(
     Parameters
     ----------
     authors
-        The reviewers wrote the answers: none has a say in the standing of its own.
+        Whether the reviewers wrote the answers; none judges its own.
     prior
         Borrowed strength, in grades; None: nothing is borrowed.
     rho
@@ -110,8 +110,8 @@ def separation(
     Returns
     -------
     Separation
-        The gap with so many reviewers, and with the next number that separates any, each of whom
-        writes an answer too where the reviewers are authors.
+        The gap with this number of reviewers, and with the next number that separates anything; if
+        reviewers are authors, each additional one also writes an answer.
     """
     terms = _Terms(authors, level, prior, rho)
     own = _gap(min(reviewers, MOST_SIZE), min(candidates, MOST_SIZE), terms)

@@ -2,7 +2,7 @@
 
 Each is a table of columns of equal length. Keys are `bucket`, the group of sessions that a row sums
 over, and codes of models or reviewers, which `Names` spells out. Rows are in no particular order,
-and a key may stand in several rows: whoever reads them adds up. Simulated sessions are in none.
+and a key may have several rows, which readers add up. Simulated sessions are in none.
 
 Matchups count ballots by their weights, and standings are scores that rules made of weighted
 ballots. All other sums count every ballot once, whatever its weight. A candidate is known by the
@@ -422,10 +422,9 @@ def rename_codes(names: Names, aliases: Mapping[str, str]) -> Names:
 def merge(sums: Sums, aliases: Mapping[str, str], names: Names) -> Sums:
     """Move the sums of old names to the new ones.
 
-    Rows of a key may then stand apart, as they may in any sums. Rows that pair two models which
-    are now one are dropped: nobody meets itself. Sessions in which both names had a seat count
-    for the one model twice, for sums do not tell them from others. What was an own vote stays one
-    and nothing else becomes one.
+    A key may then have several rows, as in any sums. Rows of two models that are now one are
+    dropped. Sessions in which both names had a seat count twice, because sums do not identify them.
+    Own votes stay the same.
 
     Parameters
     ----------

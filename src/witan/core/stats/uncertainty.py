@@ -1,7 +1,7 @@
 """Tests of contrasts: candidates beyond noise, and tiers.
 
-They come from the additive fit. "Beyond noise" means: another draw of reviewers like these, on the
-same answers, would hardly show the reverse. Probabilities come from `witan.core.inference`.
+They come from the additive fit. "Beyond noise" means that another draw of such reviewers, on the
+same answers, would rarely show the reverse. Probabilities come from `witan.core.inference`.
 """
 
 from collections.abc import Callable
@@ -94,8 +94,8 @@ class Uncertainty:
     chance_variance : float array, shape (S,)
         Variance of places by chance, where it takes the place of a prior of noise; else NaN.
     pairs
-        A contrast's variance is not taken to be less than its own ballots show. None with the prior
-        of a history, which knows the noise better than two or three of them.
+        Evidence of pairs, as a contrast's variance must not be below what its own ballots show.
+        None with the prior of a history, which knows the noise better than two or three ballots.
     prior_variance : float array, shape (S,)
         s₀² of a public prior; 0: none.
     prior_df
@@ -139,8 +139,8 @@ class Uncertainty:
             Variance over s² that the shared error adds, ≥ 0.
         design : float or float array, shape (S,)
             `design_effect` of the ballots' weights, ≥ 1: variances grow by it, and what is left of
-            the freedom, in quarters, shrinks by it. A weight says how much a ballot is to count,
-            not how exact it is.
+            the freedom, in quarters, shrinks by it. A weight says how much a ballot counts, not how
+            precise it is.
 
         References
         ----------
@@ -202,8 +202,8 @@ class Uncertainty:
     def contrast_variances(self) -> Floats:
         """Variance of effect[i] − effect[j], (C, C, S); NaN: incomparable.
 
-        What all reviewers of a unanimous pair get wrong is a share of its own moderated noise, n/2
-        times the variance of its difference.
+        The shared error of a unanimous pair is a share of its own moderated noise, n/2 times the
+        variance of its difference.
         """
         factors = self.fit.variance_factors()[self.fit.pattern].transpose(1, 2, 0)
         own = self._noise_of_pairs() * factors
@@ -337,7 +337,7 @@ def design_effect(weights: Floats | None) -> Floats | float:
 def pooled_errors(errors: Floats, n_votes: NDArray[Any]) -> tuple[Floats, Floats]:
     """Errors of mean scores from the pooled variance of a vote.
 
-    A candidate's own few votes know their variance badly: intervals from it cover 86% instead of
+    The variance of a candidate's own few votes is uncertain: intervals from it cover 86% instead of
     95% at the ends of a bounded scale. Pooled, with n[c] votes and error e[c] of candidate c,
 
         v = Σ (n[c] − 1)·n[c]·e[c]² / Σ (n[c] − 1),    error[c] = √(v / n[c]),

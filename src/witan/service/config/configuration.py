@@ -1,11 +1,11 @@
 """The configuration: files, variables and overrides, the stronger over the weaker.
 
-From weak to strong: the user's file, the project's file, variables that begin with ``WITAN_``,
-the profile that is taken, and what is given by hand. A project's file is ``witan.toml`` in the
-directory or the nearest one above it. It may have come with somebody's repository, so it may choose
-who is asked and how, but not run programs, nor say which key is sent where or what a member costs,
-nor send sessions elsewhere or have them deleted, nor say who is served: that takes a file that is
-named, the user's own, a variable, or an option. Nor may it raise the ceilings of the user's own.
+From weak to strong: the user's file, the project's file, variables that begin with ``WITAN_``, the
+chosen profile, and overrides. A project's file is ``witan.toml`` in the directory or the nearest
+one above it. It may have come with a foreign repository, so it may choose members and procedure,
+but it must not run programs, direct keys, set prices, move or delete sessions, or admit clients.
+Those settings need a named file, the user's own file, a variable or an option. It cannot raise the
+user's own ceilings either.
 """
 
 import re
@@ -70,7 +70,7 @@ class ConfiguredSeats:
     Parameters
     ----------
     empty_seats
-        Names of chairmen without a seat: a stronger source replaced the members they were.
+        Names of chairmen who were members until a stronger source replaced the members.
     """
 
     members: tuple[SeatSpec, ...]
@@ -84,12 +84,12 @@ def read_seats(
 ) -> ConfiguredSeats:
     """Read members, jurors and chairmen.
 
-    A chairman may be a seat of its own, or the name of another.
+    A chairman may be its own seat, or the name of another.
 
     Parameters
     ----------
     has_new_members
-        A stronger source than that of the chairmen names the members.
+        Whether the members come from a stronger source than the chairmen.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def _check_apart(
 ) -> None:
     """Refuse duplicate names of seats.
 
-    A chairman may be another seat itself.
+    A chairman may be another seat.
     """
     for number, seat in enumerate(seats, start=1):
         other_seats = (*others, *seats[: number - 1])
@@ -313,7 +313,7 @@ class ProfileSettings:
     about
         One sentence for choosing among profiles; may be empty.
     settings
-        What it sets, under the keys that this is set by without a profile.
+        Its settings, under the same keys as without a profile.
     """
 
     name: str
@@ -372,7 +372,7 @@ def check_name(setting: Setting) -> None:
     Raises
     ------
     ConfigError
-        If it holds other characters than these, or means something else already.
+        If it has other characters, or is reserved.
     """
     stem = 1 if setting.key[0] == PROFILES else 2
     if stem == 2 and setting.key[:2] != TOKENS:
@@ -461,7 +461,7 @@ class Config:
     standing, overrides
         Settings of files and variables, and overrides: a profile is weaker than overrides only.
     empty_seats
-        Chairmen who were named as members of a council that a stronger source replaced.
+        Chairmen who were members until a stronger source replaced the members.
     """
 
     members: tuple[SeatSpec, ...]
@@ -525,7 +525,7 @@ class Config:
         Raises
         ------
         ConfigError
-            If it is not settled who may ask.
+            If it is unclear who may ask.
         """
         return serve_settings(self.settings)
 
@@ -608,7 +608,7 @@ def load_config(
     Parameters
     ----------
     path
-        A file to read in place of the project's; naming it is trusting it.
+        A file to read instead of the project's; a named file is trusted.
     overrides
         Key to value, stronger than everything else; None is not given.
     origin
@@ -623,7 +623,7 @@ def load_config(
     ConfigError
         If a value is not accepted; it names its file or variable, and the key.
     UnknownName
-        If an override is of no setting, or there is no such profile.
+        If there is no such setting or profile.
     """
     files = list(_files(environment, directory, path))
     try:
@@ -661,8 +661,7 @@ def profile_config(
     Parameters
     ----------
     overrides
-        Key to value, stronger than everything else; what was given by hand before still holds
-        where it is not among them.
+        Key to value, stronger than everything else; earlier overrides still hold.
     directory
         Base of relative paths among them, by default the current directory.
     origin
@@ -673,7 +672,7 @@ def profile_config(
     ConfigError
         If a value is not accepted; it names its file or variable, and the key.
     UnknownName
-        If there is no such profile, or an override is of no setting.
+        If there is no such profile or setting.
     """
     start = Path.cwd() if directory is None else directory
     try:

@@ -1,6 +1,6 @@
 """The sources of settings: files, variables and overrides.
 
-Reading sources one by one is what lets every value, and every error, name its source.
+Sources are read one by one, so that every value and every error can name its source.
 """
 
 import json
@@ -134,7 +134,7 @@ def read_environment(
     Parameters
     ----------
     keys
-        Variables that hold a key, however they begin; what variables name so is added.
+        Variables that hold a key, whatever their prefix; those named by other variables are added.
     """
     variables = [
         name

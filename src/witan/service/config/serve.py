@@ -74,7 +74,7 @@ class ServeSettings:
     idle_seconds
         How long a connection stays open without a request.
     send_seconds
-        How long a client may take less than 1 KiB a second of what is sent to it.
+        How long a client may read less than 1 KiB a second.
     body_bytes
         The longest request.
     per_minute
@@ -87,11 +87,11 @@ class ServeSettings:
     narration
         Whether replies of OpenAI's protocol report progress; by default streamed prose does.
     allowed_hosts
-        Names that a request may call the server by, besides those of this machine.
+        Accepted Host names, besides those of this machine.
     public_url
         Its public URL, behind a proxy.
     trusted_proxies
-        Addresses and networks whose word on who asks is taken.
+        Addresses and networks whose forwarding headers are trusted.
     tokens
         Clients by name; without any, everybody on this machine may ask.
     """
@@ -206,10 +206,9 @@ class HistorySettings:
     source
         The file, variable or option that names the place, or None.
     is_found
-        The place is named by a file that was found by searching.
+        Whether a discovered file names the place.
     is_explicit
-        Some source says where sessions are recorded, or that they are; else that is the default of
-        the commands.
+        Whether some source enables or places the history; otherwise that is the commands' default.
     """
 
     url: str | None = None

@@ -1,8 +1,8 @@
 """The schema of settings: tables of a file, their types and bounds.
 
-Only a source that sets something needs it: pydantic costs more to import than most commands take.
-What a value means, such as whether a rule exists, is checked where it is used, so that reading a
-configuration does not wait for the parts that count ballots.
+Imported only if a source sets something, because importing pydantic takes longer than most
+commands. Values such as names of rules are checked where they are used, so that reading a
+configuration does not import the counting.
 """
 
 import re

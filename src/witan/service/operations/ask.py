@@ -283,9 +283,8 @@ async def judge(service: ClientService, request: JudgeRequest) -> "RunningSessio
 async def resume(service: ClientService, request: ResumeRequest) -> "RunningSession":
     """Resume an interrupted session without repeating finished calls.
 
-    The seats, the procedure and the seed are those of the session; keys are those of today. Where
-    no answer, ballot or final answer is added, the session stays interrupted, and its record says
-    that it was tried.
+    Seats, procedure and seed stay those of the session; keys are today's. Without a new answer,
+    ballot or final answer the session stays interrupted, and its record notes the attempt.
     """
     return await service.start(request)
 
@@ -294,11 +293,10 @@ async def resume(service: ClientService, request: ResumeRequest) -> "RunningSess
 async def retry(service: ClientService, request: RetryRequest) -> "RunningSession":
     """Ask a session's failed seats again, in a new session.
 
-    Without `seats`, every seat that failed or abstained. Everything independent of them is reused:
-    after a review the ballots are counted and the final answer is written again; after an answer
-    all reviews are made again as well; after a chairman's failure only the final answer. The new
-    session names the other as its parent, which stays as it was; its cost is that of the new calls
-    alone.
+    Without `seats`, every seat that failed or abstained. Whatever does not depend on them is
+    reused: after a review, the count and the final answer are repeated; after an answer, also all
+    reviews; after a chairman's failure, only the final answer. The new session names the other as
+    its parent, which is unchanged; its cost covers only the new calls.
     """
     return await service.start(request)
 
@@ -309,7 +307,6 @@ async def retry(service: ClientService, request: RetryRequest) -> "RunningSessio
 async def rejudge(service: ClientService, request: RejudgeRequest) -> "RunningSession":
     """Review a session's stored answers again, with another jury.
 
-    The jury answers nothing itself. The new session names the other as its parent, which stays as
-    it was.
+    The jury does not answer. The new session names the other as its parent, which is unchanged.
     """
     return await service.start(request)

@@ -108,8 +108,8 @@ class CalibrationResult(CalibrationCheck):
 def calibrate(store: SessionStore, parameters: CalibrateParameters) -> CalibrationResult:
     """Check the calibration of probabilities, on held-out reviewers or people.
 
-    Draws panels from each session, counts them alone, and reports how often the others agree with
-    what they state: by tenth, with scores, for each number of reviewers. Against people it also
+    Draws panels from each session, counts each alone, and reports how often the other reviewers
+    agree with its probabilities: by tenth, with scores, for each panel size. Against people it also
     learns weights of reviewers. Nothing is stored and no model is called.
     """
     options: dict[str, Any] = {"rubric": parameters.rubric, "prior": parameters.prior}
@@ -169,10 +169,9 @@ class EstimateResult(Estimates):
 def estimate(_: object, parameters: EstimateParameters) -> EstimateResult:
     """Estimate systems from a jury's ballots, corrected by people's votes.
 
-    Mean grades, pass rates and differences of two systems, each with its interval, beside the
-    jury's uncorrected number and that of people alone. Without people's votes, pass rates are
-    estimated from the panel alone, with the assumption stated. Nothing is stored and no model is
-    called.
+    Reports mean grades, pass rates and differences of two systems, with intervals, beside the
+    numbers by the jury alone and by people alone. Without people's votes, pass rates are estimated
+    from the panel alone, with the assumption stated. Nothing is stored and no model is called.
     """
     rubric = {} if parameters.rubric is None else {"rubric": parameters.rubric}
     settings = Settings.of(level=parameters.level, **rubric)  # type: ignore[arg-type]

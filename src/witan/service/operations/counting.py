@@ -74,8 +74,8 @@ class Tally:
 def tally(_: object, parameters: TallyParameters) -> Tally:
     """Count given ballots: who leads, and how sure that is.
 
-    Standings with intervals, ties, and how many ballots could end the lead. Nothing is stored and
-    no model is called.
+    Reports standings with intervals, ties, and how many ballots could end the lead. Nothing is
+    stored and no model is called.
     """
     problems: list[UnsuitableBallots] = []
     columns = count_sessions(parameters, problems.append)
@@ -150,8 +150,8 @@ class OutcomeExplanation:
 def explain(_: object, parameters: ExplainParameters) -> OutcomeExplanation:
     """Show step by step how given ballots lead to a session's outcome.
 
-    The ballots as cast, what recusal, rubric and safety gate changed, the numbers the rule reads,
-    its arithmetic for the first two, and what the difference between them is worth.
+    Shows the ballots as cast, the changes by recusal, rubric and safety gate, the numbers that the
+    rule reads, its arithmetic for the first two, and whether their difference is more than noise.
     """
     # Loads numpy: the command's help does without.
     from witan.core.explanation import explain as explain_ballots

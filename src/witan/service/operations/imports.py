@@ -49,11 +49,11 @@ class FileImport:
     Parameters
     ----------
     added
-        None: it was refused, since some of it could not be read, or holds no session.
+        What was added; None: refused, because some of it is unreadable, or it has no session.
     before
-        The very file came in before, and was not read again.
+        Whether the same file was imported before, and not read again.
     scales
-        How its grades are read, where that is not from 1 to 10 beyond doubt.
+        Scales of its grades, unless clearly 1 to 10.
     """
 
     added: ImportCounts | None
@@ -92,13 +92,13 @@ def import_file(
     Parameters
     ----------
     path
-        Several files come in as one: what they say of a session is joined.
+        Files to import as one; their ballots of a session are joined.
     strict
-        Nothing of a file comes in if a line of it cannot be read.
+        Whether an unreadable line refuses the whole file.
     on_problem
         Called at once with each unreadable line.
     on_note
-        Called with how the file is read, if its columns do not show it.
+        Called with notes on how the file is read.
     """
     paths = (path,) if isinstance(path, str | Path) else path
     source = "standard input" if str(paths[0]) == "-" else str(paths[0])

@@ -30,11 +30,11 @@ class PlanSummary:
     input_tokens, output_tokens
         Most tokens read and written when nothing fails.
     repairs
-        Further calls if every review is asked for again; `worst_usd` includes them.
+        Further calls if every review is repaired; `worst_usd` includes them.
     expected_usd
         Expected cost when nothing fails.
     expected_from
-        Sessions of the history whose lengths that rests on; 0: published lengths.
+        Number of sessions behind the expected lengths; 0: published lengths.
     worst_usd
         Highest cost.
     least_usd
@@ -42,7 +42,7 @@ class PlanSummary:
     max_cost_usd, max_calls
         The ceilings.
     refusal
-        Why a ceiling would refuse the session; None: none would.
+        Why a ceiling would refuse the session, or None.
     unpriced
         Seats without a known price.
     separation
@@ -109,9 +109,9 @@ class Planner:
 async def plan(planner: Planner, request: QuestionRequest) -> PlanSummary:
     """Plan the calls and highest cost of a question, without a call.
 
-    Tokens are upper bounds: every answer is counted as if it filled its limit. The expected cost
-    goes by the lengths of earlier sessions, or else by published ones. Repairs of reviews and the
-    chairmen that stand in are in the worst cost; retries and hedges are not.
+    Tokens are upper bounds, with every answer at its limit. The expected cost uses the lengths of
+    earlier sessions, otherwise published ones. The worst cost includes repairs of reviews and
+    further chairmen, but no retries or hedges.
     """
     return await planner.plan(request)
 

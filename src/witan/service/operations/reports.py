@@ -61,7 +61,7 @@ class HistoryReports:
     Parameters
     ----------
     history
-        None: the server keeps none.
+        None if the server has none.
     """
 
     history: History | None
@@ -167,7 +167,7 @@ def leaderboard(service: ReportService, parameters: LeaderboardParameters) -> Le
     """Rank models by their scores across the sessions of the history.
 
     Every session counts once; simulated sessions never count. Models with few sessions are listed
-    apart. With `since`, changes are shown against the window of equal length before.
+    separately. With `since`, changes from the previous window of equal length are shown.
     """
     with service.source() as source:
         if n_sessions := source.recount(parameters.rule):
@@ -234,7 +234,7 @@ def _without_aliases(report: AuditReport) -> AuditReport:
 def audit(service: ReportService, parameters: AuditParameters) -> AuditReport:
     """Audit how reviewers judge: preferences, concordance and value.
 
-    Notable findings are marked; a measure without enough data states that. Simulated sessions never
+    Notable findings are marked; a measure without enough data says so. Simulated sessions never
     count. Families of models, and old names of models, come from the configuration.
     """
     with service.source() as source:

@@ -151,7 +151,7 @@ def _redact(listing: SessionList) -> SessionList:
 def sessions(store: SessionStore, parameters: SessionsParameters) -> SessionList:
     """List sessions, latest first; `text` searches them.
 
-    An imported session is sorted by its own time, or else by that of the import.
+    An imported session is sorted by its own time, otherwise by that of the import.
     Simulated sessions are marked.
     """
     history = store.history
@@ -187,8 +187,8 @@ def redact_imported_session(session: ImportedSession) -> ImportedSession:
 def show(store: SessionStore, parameters: ShowParameters) -> CouncilSession | ImportedSession:
     """Show a session: question, answers, ballots, outcome, final answer, events.
 
-    A session that came in as ballots has no events: what is known of it stands in their place,
-    marked by `witan_imported` in place of `witan_session`.
+    An imported session has no events; it has an import record instead, marked by `witan_imported`,
+    not `witan_session`.
     """
     name = store.whole_name(parameters.session)
     session = store.record(name)
@@ -214,7 +214,7 @@ async def result(
 ) -> CouncilSession | ImportedSession:
     """Wait for the end of a session, then show it.
 
-    If it is still running after `wait` seconds, it is shown so far: call again.
+    If it is still running after `wait` seconds, its progress is shown: call again.
     """
     session_name = await service.service.resolve_session(parameters.session)
     running_session = service.service.find_running(session_name)
@@ -232,7 +232,7 @@ async def cancel(
 ) -> CouncilSession | ImportedSession:
     """Cancel every call of a running session.
 
-    Replies so far are kept, and `resume` continues. An ended session is unchanged.
+    Replies so far are stored, and `resume` continues. An ended session is unchanged.
     """
     whole = await service.service.resolve_session(request.session)
     running_session = service.service.find_running(whole)
@@ -288,10 +288,9 @@ class Deletion:
 def forget(store: SessionStore, parameters: ForgetParameters) -> Deletion:
     """Delete a session with its answers, ballots and numbers, irreversibly.
 
-    Records of it that were set aside when it was interrupted are also deleted. What is left is
-    what lies elsewhere: saved files, exports, lakes, backups and damaged copies of the history. A
-    session that came of it, judged again or continued, holds its text and stays; it is named, and
-    goes too with `with_children`.
+    Rescue files of its interruptions are also deleted. Saved files, exports, lakes, backups and
+    damaged copies of the history remain. Sessions derived from it also contain its text and remain;
+    they are named, and deleted with `with_children`.
     """
     return delete_sessions(
         store, [store.whole_name(parameters.session)], with_children=parameters.with_children
@@ -373,7 +372,7 @@ class RecountResult:
     session
         The session; None for imported ballots, whose outcome already has public names.
     settings
-        Of the count; None without a session.
+        Settings of the count; None without a session.
     """
 
     outcome: Outcome
@@ -493,9 +492,9 @@ def recount_import(
     Parameters
     ----------
     explicit
-        Settings that were asked for, in place of what holds by itself.
+        Settings that were requested explicitly.
     redactor
-        As whom it is counted to see: `without` and the outcome have the names that are shown.
+        Names for the client; `without` and the outcome use them.
     """
     session_import, names = redactor(history.export(session))
     outcomes = imported_outcomes(

@@ -156,8 +156,8 @@ def paper(store: SessionStore, parameters: PaperParameters) -> VotingPaper:
 def vote(store: SessionStore, parameters: VoteParameters) -> VoteResult:
     """Store a person's ranking by labels, then reveal the authors.
 
-    Labels differ between voters, so `paper` names the paper that was ranked. By a token one votes
-    under its name, or within it: as `ines` by the token `team` is `team/ines`.
+    Labels differ between voters, so `paper` names the paper that was ranked. With a token, names
+    are within the token's: `ines` with the token `team` votes as `team/ines`.
     """
     voting_paper = paper_for(store, parameters.session, parameters.as_)
     check_unvoted(store.history, voting_paper, replace_earlier=parameters.replace)
@@ -190,13 +190,13 @@ class PersonalRecord(VoteRecord):
     level
         Confidence level of all intervals.
     latest
-        The latest votes compared, at most 50, last first, without their differences.
+        The latest votes compared, at most 50, newest first, without their differences.
     not_blind, simulated, waiting, without_panel
-        Votes not compared: not known to be blind (cast by names, again after the reveal, after
-        ballots or ranking of the panel were seen, or from a data set); on simulated sessions; on
-        sessions not closed; on sessions without a panel's ranking.
+        Votes not compared: not known to be blind (by names, after the reveal, after seeing the
+        panel's ballots or ranking, or from a data set); on simulated sessions; on open sessions;
+        without a panel's ranking.
     uncounted
-        Closed session to why the vote on it cannot be counted.
+        Closed session to the reason why the vote on it cannot be counted.
     """
 
     reviewer: str
@@ -214,8 +214,8 @@ class PersonalRecord(VoteRecord):
 def votes(store: SessionStore, parameters: VotesParameters) -> PersonalRecord:
     """Count over time the pairs on which person and panels agree.
 
-    Only blind votes on closed sessions count, and never those on simulated sessions. Pairs that the
-    panel finds clear are apart from those too close to call.
+    Only blind votes on closed, unsimulated sessions count. Pairs that are clear to the panel are
+    counted separately from those too close to call.
     """
     person, history = store.voter(parameters.as_), store.history
     cast = history.votes_of(person, parameters.window)

@@ -133,15 +133,15 @@ class CouncilProfile:
     Parameters
     ----------
     name
-        Empty: what is configured apart from any profile.
+        Its name; empty: the council outside any profile.
     about
-        A sentence of the configuration on what it is for.
+        A configured sentence on its purpose.
     procedure
         Its procedure, unless a request overrides it.
     notes
-        What to know about how it is seated.
+        Notes on its seating.
     seats, jury, chairmen
-        As they are configured: `redact` a profile before a client sees it.
+        As configured; `redact` a profile before a client sees it.
     problem
         Why it is unavailable, in words for a client; None if it is available.
     failure
@@ -180,11 +180,11 @@ class Councils:
     configure
         The configuration, by profile.
     about
-        Profile to what it is for.
+        Profile to its purpose.
     history
-        What sessions are recorded in.
+        The history that records sessions.
     fast
-        The demonstration makes no pauses.
+        Whether the demonstration skips its pauses.
     """
 
     def __init__(
@@ -318,7 +318,7 @@ class Councils:
         Parameters
         ----------
         max_cost_usd, max_calls
-            In place of the session's own ceilings.
+            Ceilings that replace the session's own.
         """
         opening = session.opening
         for base in (*self._councils.values(), *self._juries.values()):
@@ -486,15 +486,15 @@ class LocalCouncils:
     file
         The named configuration file, by default the project's.
     prices
-        Seat to US dollars per million tokens read and written, in place of those configured.
+        Seat to US dollars per million tokens read and written, overriding the configuration.
     recorder
         Records its sessions; None records nothing.
     history
-        What it learns from.
+        The history to learn from.
     say
         Called with each note on how the council is seated.
     demo
-        The demonstration, in place of what is configured.
+        The demonstration, instead of the configured council.
     for_plan
         Whether only to plan: missing keys are then only noted.
     """

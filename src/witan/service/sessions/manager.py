@@ -76,15 +76,15 @@ class SessionJob:
     Parameters
     ----------
     seat
-        Returns its council for a ceiling in dollars, or None without one.
+        Returns its council, given a ceiling in dollars or None.
     run
         Runs it, and reports its earlier cost to its account.
     plan
-        What it asks for, and costs at most before any call fails.
+        Its calls, and their highest cost when nothing fails.
     hops
         The servers that the question came through.
     store
-        Whether it can be found once it has ended.
+        Whether it stays available after its end.
     left_usd
         Remaining dollars of its original ceiling, or None without one.
     answers_written
@@ -102,10 +102,10 @@ class SessionJob:
     def least_usd(self, council: "Council", plan: Plan, most: float | None) -> float | None:
         """Return the least dollars it needs; None if unknown or excessive.
 
-        That is the most that a stage sets aside at once, or else what its least call may cost.
+        This is the most that a stage reserves at once, or the cost of its cheapest call.
 
-        That is exact for a question without debate rounds, and where another jury judges in one
-        order. Else it may be less than that: a prompt that is not known yet counts for nothing.
+        It is exact for a question without debate rounds, and for another jury with one order;
+        otherwise it may be too low, because unknown prompts count as nothing.
 
         Parameters
         ----------
@@ -253,13 +253,13 @@ class Service:
     Attributes
     ----------
     history
-        Where sessions are recorded; with None they end with the process.
+        The history that records sessions; None: they end with the process.
     config
-        What is configured, apart from any profile.
+        The configuration outside any profile.
     name
         Its name in the calls of its members, by default unique.
     draining
-        It begins no more sessions.
+        Whether it refuses new sessions.
     """
 
     def __init__(
@@ -304,14 +304,14 @@ class Service:
         Parameters
         ----------
         ledger
-            Spending of clients; with None it is forgotten with the process.
+            Spending of clients; None: kept in memory only.
         most
             Maximum number of concurrent sessions.
         local
-            It is no server: calls do not say that they came through it, and sessions beyond their
-            age are deleted after a session alone, not hourly.
+            Whether it is one command, not a server: its name is not sent with calls, and expired
+            sessions are deleted after a session only, not hourly.
         sessions
-            Sessions of files, which operations find by their names as those of the history.
+            Sessions from files, which operations find by name like those of the history.
         """
         clock = SystemClock()
         client_limits = ClientLimits(Ledger(clock) if ledger is None else ledger, clock)
@@ -398,12 +398,12 @@ class Service:
         parent
             Session that a question continues, if the request names none.
         store
-            With False the history never gets it, so it is lost once it has ended.
+            False: it is not recorded, and lost after its end.
 
         Raises
         ------
         WitanError
-            If it cannot be started so.
+            If it cannot be started.
         Busy
             If too many sessions are running, or the client has reached its limit.
         """

@@ -52,7 +52,7 @@ def contain_errors(
     words, arguments, fields
         Message of the log.
     reraise
-        What is raised on.
+        Errors to raise again.
     """
     mishap = ContainedError()
     try:
@@ -79,7 +79,7 @@ class StreamMessage:
     is_simulated
         Whether any seat of the session plays a script.
     mark
-        That of a piece; None: the event is kept, and bears the mark of what it says.
+        Mark of a piece of text; None: the mark is a hash of the event.
     """
 
     __slots__ = ("_is_simulated", "_json", "_mark", "event")
@@ -134,13 +134,13 @@ class StreamMessage:
 class TextRun(StreamMessage):
     """Old pieces of a text, merged into one.
 
-    Its mark is its own: to have heard it is not to have heard the pieces of other texts that lie
-    between its own, as those are told after it.
+    It has its own mark: a reader that received it may still lack pieces of other texts between its
+    own, which are sent after it.
 
     Attributes
     ----------
     seqs, ends
-        The number of each piece, and where it ended: some readers had heard only some of them.
+        The number of each piece, and where it ended, for readers that had only some of them.
     """
 
     __slots__ = ("_piece", "ends", "seqs")
@@ -180,7 +180,7 @@ def resume_point(messages: Sequence[StreamMessage], last: str, mark: str | None 
     last
         The `StreamMessage.id` that the reader received last, or its number alone.
     mark
-        That of the pieces which were told along with these events.
+        Mark of the pieces of text in this stream.
     """
     number, dash, mark_text = last.partition("-")
     if not (number.isascii() and number.isdecimal()):
@@ -219,7 +219,7 @@ class Stream:
     Parameters
     ----------
     seconds
-        A clock that never goes back.
+        A monotonic clock.
 
     Attributes
     ----------
@@ -293,8 +293,7 @@ class Stream:
     async def follow(self, after: int = 0) -> AsyncGenerator[StreamMessage, None]:
         """Yield published messages after number `after`, then new ones, until the end.
 
-        Between two of them anything may have been told; a text that was completed meanwhile comes
-        whole.
+        Messages may be published between two of them; a text completed meanwhile is sent whole.
         """
         while True:
             for entry in self.messages_after(after):
@@ -435,14 +434,14 @@ class RunningSession:
     stream
         Its events.
     store
-        Whether it can be found once it has ended.
+        Whether it stays available after its end.
 
     Attributes
     ----------
     scope
-        What its task runs in.
+        Cancel scope of its task.
     record_failure
-        Why its record is not in the history, and its place; None if it is.
+        Why its record is not in the history, and where it is; None if it is.
     """
 
     def __init__(self, client: Client, stream: Stream, *, store: bool = True) -> None:
@@ -476,7 +475,7 @@ class RunningSession:
 
     @property
     def session(self) -> Session:
-        """The session as far as it came, as clients see it."""
+        """The session so far, as clients see it."""
         if self._session is None:
             return Session.of(self.stream.public_events)
         if self._public_session is None:
@@ -520,7 +519,7 @@ class RunningSession:
         await self._end_event.wait()
 
     def take(self, event: Event) -> None:
-        """Hear of an event."""
+        """Note an event."""
         if isinstance(event, e.SessionOpened) and self._id is None:
             self._id = event.session
         self.stream.take(event)
@@ -592,8 +591,8 @@ LATELY_BYTES, LATELY_ALONE_BYTES = 16 * 1024 * 1024, 64 * 1024 * 1024
 class SessionRegistry:
     """Sessions by name, or by an unambiguous prefix.
 
-    Any thread may read. Only the thread of the event loop writes, by replacing the mapping, so
-    that iteration over the old one is undisturbed.
+    Any thread may read. Only the event loop's thread writes, by replacing the mapping, so that
+    iteration over the old one is safe.
 
     Parameters
     ----------

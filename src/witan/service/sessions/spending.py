@@ -65,18 +65,16 @@ class _Line:
 class Ledger:
     """Dollars by client, in the last 24 hours.
 
-    A line is appended when a session is begun, with the most that it can cost, another before its
-    first call, with its name, and one when it has ended, with what it did cost. What a server that
-    was killed had begun counts in full until that is settled. A line counts at once, and
-    outlives the process once `flush` has returned.
+    A line is appended when a session begins, with its highest cost; another before its first call,
+    with its name; and one when it ends, with its cost. After a crash, open sessions count in full
+    until they are settled. A line counts at once, and is durable once `flush` has returned.
 
-    A file belongs to one ledger at a time, until that is closed: two would each let a client spend
-    all that it may.
+    A file belongs to one open ledger, as two would each let a client spend its whole limit.
 
     Parameters
     ----------
     path
-        The file; None stays in memory until the process ends.
+        The file; None: in memory only.
 
     Attributes
     ----------
@@ -110,7 +108,7 @@ class Ledger:
         self.close()
 
     def close(self) -> None:
-        """Leave the file to others."""
+        """Release the file."""
         self._file_lock.close()
 
     def spent_usd(self, client: str) -> float:
@@ -140,7 +138,7 @@ class Ledger:
         Parameters
         ----------
         before_usd
-            What that session had cost before it was taken up.
+            Cost of that session before it was resumed.
         """
         reservation_of_session = replace(reservation, session=session, before_usd=before_usd)
         self._write_line(
@@ -161,8 +159,8 @@ class Ledger:
     async def flush(self, reservation: ReservedAmount | None = None) -> None:
         """Wait until all lines, or those of a reservation, are on disk.
 
-        Those who wait at the same time wait for one writing of it. Nobody waits for what was said
-        of another alone, nor hears that it cannot be written.
+        Concurrent callers share one write. A caller neither waits for lines of others alone nor
+        gets their errors.
         """
         if self._path is None or not self._waits(reservation):
             return
@@ -277,9 +275,9 @@ def _object(number: str, line: _Line) -> dict[str, object]:
 def _lines(text: str) -> Iterator[tuple[str, _Line]]:
     """Yield the complete lines.
 
-    The last one may be cut off, if the machine stopped.
+    The last one may be incomplete after a crash.
 
-    A line is valid if its time has a zone, and its dollars are a number.
+    A line is valid if its time has a zone and its dollars are a number.
     """
     for line in text.splitlines():
         try:
@@ -316,7 +314,7 @@ class Client:
     Parameters
     ----------
     name
-        Of its token, or ``local``.
+        Name of its token, or ``local``.
     per_minute
         Sessions it may start per minute, or None without a limit.
     max_cost_usd
@@ -324,7 +322,7 @@ class Client:
     daily_usd
         Cost limit of its sessions in any 24 hours, or None.
     by_token
-        Whether it has a token; without one its name is only a claim.
+        Whether it has a token; otherwise its name is only a claim.
     """
 
     name: str
@@ -368,8 +366,8 @@ class SessionReservation:
         Parameters
         ----------
         is_recorded
-            The history has all of the session so far. Once it has not, what is held back counts
-            whole should the process be killed.
+            Whether the history has the whole session so far; if not, the full reservation counts
+            after a crash.
         """
         if self._reservation is None:
             return
@@ -382,8 +380,8 @@ class SessionReservation:
     async def settle(self, session: Session | None) -> None:
         """Settle the reservation at the session's cost, else at 0.
 
-        What is unknown counts for all that it may have been: nothing is called at an unknown price
-        where there is a ceiling, and there is one where anything is held back.
+        An unknown cost counts at its highest. That is known, because a reservation means a ceiling,
+        and under a ceiling no call has an unknown price.
         """
         if self._reservation is None:
             return
@@ -425,7 +423,7 @@ class ClientLimits:
         Raises
         ------
         Busy
-            If the client has begun as many within a minute as it may.
+            If the client has reached its limit per minute.
         """
         if client.per_minute is None:
             return
@@ -460,7 +458,7 @@ class ClientLimits:
         Parameters
         ----------
         least_usd
-            What the least of its calls may cost.
+            Highest cost of its cheapest call.
 
         Raises
         ------
@@ -497,8 +495,8 @@ class ClientLimits:
     async def hold_back(self, client: Client, usd: float | None) -> SessionReservation:
         """Reserve a session's highest cost durably; None reserves nothing.
 
-        It counts at once: two who ask at the same moment do not both get what is left. A session is
-        to have it for its ceiling: what retries cost beyond it would be nobody's.
+        It counts at once, so two concurrent requests cannot both get the rest. It is also the
+        session's ceiling, so retries cannot exceed it.
         """
         if usd is None or client.daily_usd is None:
             return SessionReservation(self._ledger, None)
@@ -518,8 +516,8 @@ class ClientLimits:
     async def reconcile(self, history: "History | None") -> None:
         """Settle the reservations of a killed server at their sessions' costs.
 
-        Nothing was called for what names no session. What names one counts whole where no history
-        tells of it.
+        A reservation without a session made no call. One whose session is not in the history counts
+        in full.
         """
         for reservation in self._ledger.reservations_left:
             if reservation.session is None:

@@ -209,7 +209,7 @@ def take_question(
 def say_separation(council: "Council", say: Say, place: "RecordingPlace | None") -> None:
     """Print the difference between answers that this council can detect.
 
-    Nothing is said where scripts answer alone: then nothing is spent.
+    Prints nothing if only scripts answer, which cost nothing.
     """
     from dataclasses import replace
 
@@ -487,7 +487,7 @@ def _run_again(
     Parameters
     ----------
     lacks
-        What a session without a record is missing.
+        What a session without a record lacks, for the error.
     """
     output = SessionOutput.of(options)
     config, history = options["config"], options["history"]
@@ -602,7 +602,7 @@ def _find_session(
 ) -> "tuple[Session, bool]":
     """Find a session; check that the user's configuration seated it.
 
-    What the history has beyond a file is resumed from the history.
+    If the history has more events than a file, it is resumed from the history.
     """
     from witan.surfaces.cli.stored_sessions import whole_name
 

@@ -48,8 +48,7 @@ BETWEEN_LOOKS = 512
 class Body:
     """Ballots from files and stored sessions, readable once.
 
-    A name is that of a file where one is called so, else of a session. It keeps count of what it
-    saw.
+    A name is that of an existing file, else of a session. It counts what it reads.
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
@@ -316,7 +315,7 @@ own_ballot_options = stack_options(
 def take_ballots(declaration: type[Any], options: dict[str, Any]) -> Any:
     """Make parameters with ballots of files and sessions; of none, the whole history's.
 
-    Some weights may stand in a file.
+    Some weights may come from a file.
     """
     if "ballots" in options:
         files = options["ballots"]

@@ -338,7 +338,7 @@ def _make_batch(
 def _word_row_problem(problem: WitanError) -> str:
     """Write why a row has no session.
 
-    A ceiling of one row is the configuration's, as the options limit all rows together.
+    A ceiling of one row comes from the configuration; the options limit all rows together.
     """
     remedy = getattr(problem, "remedy", None)
     ways = remedy.ways if isinstance(remedy, Remedy) else ()
@@ -378,7 +378,7 @@ def _run(batch: "Batch | ArmBatch", stream: TextIO | None, *, as_json: bool) -> 
     Parameters
     ----------
     stream
-        Takes the rows; None: standard output does, and the report goes to standard error.
+        Receives the rows; None: standard output, and the report goes to standard error.
     """
     with _ProgressView(len(batch.tasks)) as view:
         try:

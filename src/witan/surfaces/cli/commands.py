@@ -73,7 +73,7 @@ def command(name: str, *examples: str, notes: str = "") -> Callable[[Any], click
     examples
         Calls of it, without ``witan``.
     notes
-        What no description of an operation has: files, exit statuses.
+        What the operation's description lacks: files, exit statuses.
     """
 
     def make(function: Any) -> click.Command:
@@ -107,15 +107,15 @@ def value_command(  # noqa: PLR0913 - what a command can have beside the declara
     Parameters
     ----------
     options
-        Options that say what the operation works on, which `open_service` reads.
+        Options for the operation's subject, read by `open_service`.
     exclude
-        Parameters of which `options` has the option or argument.
+        Parameters that `options` covers.
     take
-        Makes the parameters of the options; None: as they are declared.
+        Makes the parameters from the options; by default as declared.
     status
         The exit status of a result.
     formats
-        Option to its help and to the text that it prints in place of the usual one.
+        Option to its help, and to the text that it prints instead.
     charts
         Option to its help and to what draws the result.
     write

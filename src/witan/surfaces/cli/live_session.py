@@ -48,9 +48,9 @@ class LiveSession:
     Parameters
     ----------
     panel
-        The live view, already drawn; None: there is no terminal for it.
+        The live view, already drawn; None without a terminal.
     place
-        The history that the session goes into; None: none.
+        The history that records the session, or None.
     say
         Tells the user something before the session is opened.
     """

@@ -54,7 +54,7 @@ class Panel:
     console
         Where to draw; None: standard error.
     clock
-        The time of day, against which running seconds are shown.
+        The time of day, from which running seconds are computed.
     """
 
     def __init__(

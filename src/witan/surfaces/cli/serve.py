@@ -259,8 +259,8 @@ def _launch_of(config: "Config", options: dict[str, Any]) -> "Launch":
 def _keys(config: "Config") -> list[str]:
     """List the environment variables an MCP client must pass on.
 
-    Where a seat looks in several places, it is the one that is set, or the first; where nobody is
-    configured, those are that are set.
+    Of several variables of a seat, it is the one that is set, or the first; without a configured
+    council, all that are set.
     """
     from witan.models.providers import PROVIDERS
     from witan.models.seats import key_variables
@@ -314,7 +314,7 @@ class Launch:
     Parameters
     ----------
     keys
-        Variables that the seats read their keys and addresses from.
+        Variables with the keys and addresses of the seats.
     """
 
     command: str
@@ -341,9 +341,9 @@ class AgentProgram:
     stdio, http
         Write the configuration of a server that it starts, or reaches.
     note
-        What else to know; empty: nothing.
+        Further advice; may be empty.
     reads_variables
-        It reads variables; else ``<>`` stands for their values.
+        Whether it reads variables; otherwise ``<>`` marks their values.
     """
 
     name: str

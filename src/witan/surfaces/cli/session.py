@@ -36,7 +36,7 @@ class SessionOutput:
     events
         Every event on standard output as it happens, in place of the text.
     quiet
-        No progress, legend or trust line; only what is missing is said.
+        No progress, legend or trust line; only what is missing.
     legend
         The legend and the trust line follow the text on standard output.
     save
@@ -44,7 +44,7 @@ class SessionOutput:
     require_winner
         A session without a clear leader ends with its own exit status.
     mark
-        What every line of the text begins with.
+        Prefix of every line of the text.
     """
 
     as_json: bool = False
@@ -97,7 +97,7 @@ class SessionOutput:
 def read_question(question: str | None, inputs: tuple[str, ...]) -> str:
     """Return the question, read from standard input if missing or ``-``.
 
-    `inputs` are the files that are read besides; only one of all may be standard input.
+    Only one of the question and `inputs`, the other files, may be standard input.
     """
     if inputs.count("-") + (question in (None, "-")) > 1:
         raise click.UsageError("standard input, -, can be read only once")
@@ -179,9 +179,9 @@ class SessionStart:
     Parameters
     ----------
     sessions
-        Sessions that the request names, as they were found; of a resumed one, how it was before.
+        Sessions that the request names, as found; a resumed one as it was before.
     file
-        The file that a resumed session came from; None: the history, or it is not resumed.
+        The file of a resumed session; None if it is from the history or new.
     """
 
     operation: "Operation[Any, Any]"
@@ -201,10 +201,9 @@ def run_session(
     Parameters
     ----------
     open_place
-        Opens the history that the session goes into, before anybody is seated or asked, and says
-        what it waits for.
+        Opens the history that records the session, before any seat or call, and reports waiting.
     prepare
-        Reads what the session needs and seats its council; or finds a session that is only shown.
+        Reads the input and seats the council, or finds a session to show.
     """
 
     def say(text: str) -> None:

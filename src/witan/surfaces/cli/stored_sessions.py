@@ -113,7 +113,7 @@ class LocalSessions:
 class NamedSessions(LocalSessions):
     """Sessions by name in the history, or by file name.
 
-    The history is opened once a name is no file's.
+    The history is opened for the first name that is not a file.
     """
 
     def __init__(self, config: Path | None, url: str | None, stack: ExitStack) -> None:
@@ -164,7 +164,7 @@ def open_sessions(options: Mapping[str, Any]) -> Iterator[LocalSessions]:
 def is_file(name: str, config: Path | None = None, url: str | None = None) -> bool:
     """Check that a session is named by its file.
 
-    What reads like the name of a file that is not there may be the name of a session.
+    A name that looks like a missing file may be the name of a session.
     """
     if name == "-" or (is_path(name) and not Path(name).is_dir()):
         return True
@@ -187,7 +187,7 @@ def whole_name(history: "History", name: str, *, or_file: bool = False) -> str:
     Parameters
     ----------
     or_file
-        It might have been a file, which is not there either.
+        Whether the name may also be that of a missing file.
     """
     where, lists = history.database.location, "witan sessions lists what is there"
     if not name.strip():

@@ -1,10 +1,9 @@
 """Connections of the server: their limit, and deadlines for their clients.
 
-A connection is a file, and a client that sends half a request, or takes nothing of its answer,
-would keep it for ever. Each therefore has a deadline while the server waits for its client, and
-must take what is sent to it at a least rate. At the limit, whoever is behind that rate makes room,
-then whoever has been silent longest; a few surplus connections can still ask whether the server is
-well, and are refused everything else.
+A connection is a file, and a client that sends half a request, or reads no response, would keep it
+open forever. So every client has a deadline when the server waits for it, and must read at a
+minimum rate. At the limit, the server drops a client behind that rate, else the one that has been
+silent longest; a few surplus connections may only check the server's health.
 """
 
 import asyncio
@@ -114,11 +113,11 @@ class ServerConnections:
     Parameters
     ----------
     most
-        How many there may be, surplus ones aside.
+        Maximum number, without surplus ones.
     count
         Called with the reason whenever the server closes a connection.
     open_spare
-        Opens a file that is given up when the limit of open files is reached.
+        Opens a spare file, to be released when the limit of open files is reached.
     """
 
     def __init__(
@@ -379,8 +378,8 @@ class Connection(HttpToolsProtocol):
     def _is_too_slow(self, now: float) -> bool:
         """Return true if the client lags behind the least rate too far.
 
-        It falls behind while something is unsent, catches up by what it takes, and has caught up
-        once it has taken everything: a byte now and then keeps nobody waiting for long.
+        It falls behind while something is unsent, and catches up by reading; a byte now and then is
+        not enough.
         """
         n_unsent = self.n_unsent
         n_taken = self._counting.n_written - n_unsent

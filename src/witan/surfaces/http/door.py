@@ -82,7 +82,7 @@ _log = logging.getLogger("witan.server")
 class Clients:
     """Clients by token, or by the cookie of a browser.
 
-    A cookie is drawn afresh when somebody signs in, and is worth nothing once the server stops.
+    Every sign-in draws a new cookie, which is valid until the server stops.
     """
 
     def __init__(self, settings: ServeSettings, environment: Mapping[str, str]) -> None:
@@ -144,7 +144,7 @@ class Clients:
         return cookie
 
     def sign_out(self, cookie: str) -> None:
-        """Make a cookie worth nothing."""
+        """Invalidate a cookie."""
         self._signed_in.pop(sha256(cookie.encode()).digest(), None)
 
 
@@ -181,9 +181,9 @@ class Door:
     Parameters
     ----------
     name
-        What this server calls itself to those it asks.
+        The server's name in calls to members.
     on_finish
-        Called with every request when it is over.
+        Called with every finished request.
     """
 
     def __init__(

@@ -91,7 +91,7 @@ def reply(value: object, headers: Mapping[str, str] | None = None) -> Response:
 async def run_while_connected(request: Request, work: Callable[[], Awaitable[T]]) -> T:
     """Do some work for a client; cancel it if the client disconnects.
 
-    The body of the request has to be read before.
+    Read the body of the request first.
     """
     result: list[T] = []
     try:
@@ -159,7 +159,7 @@ def add_session_route(
     Parameters
     ----------
     answer
-        Makes the response of a running session, once a number of seconds was waited for its end.
+        Makes the response of a running session, after waiting some seconds for its end.
     """
 
     async def endpoint(
@@ -230,7 +230,7 @@ FILES = {
 def _file_document(declaration: type[Parameters]) -> dict[str, Any]:
     """Document a body that is a file, with a query.
 
-    Without their defaults: a client that sends those would send them beside a JSON body, too.
+    Defaults are left out, because clients would also send them with a JSON body.
     """
     shapes = adapter_of(declaration).json_schema()["properties"]
     written = {"type": "array", "items": {"type": "string"}}
@@ -394,9 +394,8 @@ async def frames(
 ) -> AsyncGenerator[bytes, None]:
     """Yield the messages since `after`, those that follow, and the ending.
 
-    What is told at one moment goes out together, in pieces that wait for a slow reader one by one.
-    Where nothing goes out for a while, a comment shows both sides that the other is there: a frame
-    may be empty.
+    Simultaneous messages are sent together, in pieces that each wait for a slow reader. After a
+    silence a comment shows both sides that the other is alive; a frame may be empty.
     """
     stream, due = running_session.stream, anyio.current_time() + heartbeat_seconds
     while True:

@@ -36,7 +36,7 @@ def log_message(text: str) -> None:
 
 
 def log_request(request: FinishedRequest) -> None:
-    """Log a request, without what it asked and what was answered."""
+    """Log a request, without its content and the response's."""
     if request.status < 400 and request.path.startswith(QUIET):
         return
     fields = {
@@ -121,7 +121,7 @@ class Metrics:
     Attributes
     ----------
     connections
-        Gives the number of open connections.
+        Returns the number of open connections.
     """
 
     def __init__(self) -> None:

@@ -200,8 +200,8 @@ _, _OF_EVENTS = field_docs(SeatEvent.__doc__ or "")
 def _simplify(schema: Any) -> None:
     """Simplify what generators of clients misread.
 
-    Fields of any name are numbers of rules. Names that must match a pattern are described apart
-    from the type of what they name. An empty list is no default of a field that takes text, too.
+    Fields of any name are numbers of rules. Patterns of names are separated from the types of
+    values. A field that also takes text has no empty list as its default.
     """
     if isinstance(schema, list):
         for each in schema:

@@ -145,10 +145,10 @@ async def follow(
 ) -> Response:
     """Stream server-sent events: what has happened, then what happens.
 
-    Of each, `id` is its number in the session and a mark, `event` its kind, and `data` itself as
-    JSON. The last one is `end`, and says how the session ended. A stream that breaks off is taken
-    up with the last `id` in `Last-Event-ID`. Where that event is not in the session any more, as
-    it was resumed from before it, everything is told from the beginning.
+    Each has its number and a mark as `id`, its kind as `event`, and itself as JSON in `data`. The
+    last one, `end`, says how the session ended. To continue a broken stream, send the last `id` as
+    `Last-Event-ID`. If the session no longer has that event, because it was resumed from an earlier
+    one, the stream starts again from the beginning.
     """
     last = last_event_id or after
     session_name = await service.resolve_session(session)

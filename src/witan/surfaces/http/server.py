@@ -73,9 +73,9 @@ def create_app(
     Parameters
     ----------
     environment
-        Where the tokens are that the settings name.
+        Variables with the tokens that the settings name.
     metrics
-        What the service is observed by, too.
+        A further observer of the service.
     """
     app = Application(
         title="Witan",
@@ -259,7 +259,8 @@ def _hold_little(connection: socket.socket) -> None:
 def connection_room(settings: ServeSettings) -> int:
     """Return how many connections the limit of open files allows.
 
-    The soft limit is raised as far as it has to be and may be. Sessions keep files for their calls.
+    The soft limit is raised as far as necessary and allowed. Some files are reserved for calls of
+    sessions.
     """
     if sys.platform == "win32":
         return settings.max_connections
@@ -317,14 +318,15 @@ async def serve(
 ) -> None:
     """Serve until a signal; then let sessions end, or interrupt them.
 
-    A second signal stops everything at once. What was interrupted is said, and how to go on.
+    A second signal stops everything at once. Interrupted sessions are reported with the command to
+    resume them.
 
     Parameters
     ----------
     welcome
-        Announces the server, once a signal stops it in order.
+        Announces the server, after signals are handled.
     option
-        What a command has to be given to find the history of the service.
+        The option that leads a command to the history of the service.
     """
     app = create_app(service, settings, os.environ, metrics)
     server = Server(app, settings, metrics)

@@ -418,12 +418,12 @@ class MountedApp:
     Parameters
     ----------
     settings
-        How long a request may be, and how many connections there may be.
+        Limits of requests and connections.
 
     Attributes
     ----------
     route
-        By which requests for the path come here.
+        The route of requests for the path.
     """
 
     def __init__(self, path: str, service: Service, settings: ServeSettings) -> None:
@@ -505,7 +505,7 @@ def _protocol_streams() -> Generator[tuple[int, int], None, None]:
 class _LineReader:
     """Lines of standard input, read by a daemon thread.
 
-    A read cannot be interrupted, and the client may keep its end open when we have to stop.
+    A read cannot be interrupted, and the client may keep its end open when the server stops.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -536,7 +536,7 @@ class _LineReader:
 class _MessageWriter:
     """Messages to standard output, written by a daemon thread.
 
-    A client that no longer reads does not delay our end.
+    A client that no longer reads does not delay the server's end.
 
     Parameters
     ----------

@@ -145,8 +145,8 @@ def _describe_fault(fault: ErrorDetails, arguments: Any) -> str:
 class ArgumentSchemas:
     """Writer of the schemas of arguments, tool by tool.
 
-    The members of an object are named once; a later tool refers to the one that names them. A
-    description that an earlier tool has for an argument of the same name is not repeated.
+    The members of an object are listed once; later tools refer to the first. A description is not
+    repeated for an argument of the same name.
     """
 
     def __init__(self) -> None:
@@ -289,7 +289,7 @@ class ToolReply:
     Parameters
     ----------
     is_failure
-        The call did not achieve what it was made for.
+        Whether the call failed.
     """
 
     text: str
@@ -375,14 +375,14 @@ def session_tool(
 ) -> Tool:
     """Make the tool of an operation that starts a session.
 
-    A client that cancels the call cancels the session; what came in is kept.
+    Cancelling the call cancels the session; replies so far are stored.
 
     Parameters
     ----------
     plan_operation
         The operation that plans it.
     wait_seconds
-        How long it waits for the end of the session unless told; None: as long as it lasts.
+        How long it waits for the end of the session by default; None: as long as it lasts.
     """
 
     async def work(call: ToolCall, arguments: Any) -> ToolReply:
@@ -448,7 +448,7 @@ class Steps:
     Attributes
     ----------
     done, total
-        Completed steps, and all of them if none is saved.
+        Completed steps, and the total if none is skipped.
     """
 
     def __init__(self) -> None:
@@ -471,7 +471,7 @@ class Steps:
 async def _report_progress(running_session: RunningSession, report: ProgressReport) -> None:
     """Report what happens in a session until it ends.
 
-    The number grows with each report, by a whole one where a step was completed, else by less.
+    The number grows with each report: by 1 for a completed step, otherwise by less.
     """
     steps, board, done = Steps(), Board(), 0.0
     async with aclosing(running_session.stream.follow()) as stream:

@@ -52,23 +52,23 @@ class CouncilReply(TypedDict):
     leaders
         Who shares the first rank.
     outcome
-        What the ballots come to; null: fewer than the quorum.
+        The outcome of the ballots; null: fewer than the quorum.
     chairman
         Who wrote the final answer; null: nobody.
     labels
-        Label of the final answer to the seat that it stands for.
+        Label in the final answer to its seat.
     approved
         Whether the verdict approves; null: there is no verdict.
     unanswered
-        Seat to why it has no answer.
+        Seat to the reason for its missing answer.
     cost_usd, known_usd
-        What it cost, null where a price is unknown; and what is known of it.
+        Its cost, null if a price is unknown; and the known part.
     seconds
         How long it took.
     record_problem
         Why it is not in the history; null: it is.
     rankings
-        The ranking before, and now, of a session that another jury judged.
+        The rankings before and now, if another jury judged the session.
     ignored
         Parameters of the request that changed nothing.
     """
@@ -108,9 +108,9 @@ class ReplyForm:
     Parameters
     ----------
     narration
-        It says what the council does.
+        Whether it reports what the council does.
     stops
-        Texts that the final answer ends before.
+        Stop sequences of the final answer.
     ignored
         Parameters of the request that changed nothing.
     store
@@ -340,7 +340,7 @@ class CompletionChunk(TypedDict):
     id, created, model
         As of the whole completion.
     choices
-        One; none in the chunk that says the usage.
+        One; none in the chunk with the usage.
     usage
         The tokens of all calls, in the last chunk, where the request wants them.
     witan
@@ -412,9 +412,9 @@ class ChatFrames:
     Parameters
     ----------
     model
-        What it was asked for as.
+        The model named in the request.
     usage
-        Whether a last chunk says what it took.
+        Whether a last chunk has the usage.
     """
 
     def __init__(

@@ -327,7 +327,7 @@ class CouncilCallBody(BaseModel):
         Parameters
         ----------
         default
-            The setting of the server, which the request overrules; None: there is none.
+            The server's setting, which the request overrides; may be None.
         """
         prose = self.json_schema is None
         wishes = (self.witan.narration, default, self.stream is True and prose)
@@ -362,7 +362,7 @@ class CouncilCallBody(BaseModel):
     def _split_question(self) -> tuple[str, tuple[Message, ...]]:
         """Split off the last message of the user.
 
-        What follows the question, such as the result of a tool, was found on its behalf.
+        What follows the question, such as the result of a tool, belongs to it.
         """
         turns = self.turns
         last = max(i for i, message in enumerate(turns) if message.role == "user")
@@ -704,7 +704,7 @@ def _find_seats(
     Parameters
     ----------
     chairs
-        Whether chairmen count, and first.
+        Whether chairmen are searched, and first.
 
     Raises
     ------

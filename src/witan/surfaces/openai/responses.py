@@ -143,7 +143,7 @@ class ResponseObject(TypedDict):
     status
         ``cancelled``: the session was interrupted, and can be resumed.
     error
-        Why there is no text; null: there is one, or not yet.
+        Why there is no text; null otherwise.
     incomplete_details
         Why the text was cut; null: it was not.
     output
@@ -151,13 +151,13 @@ class ResponseObject(TypedDict):
     instructions
         The system message at the beginning of the conversation.
     previous_response_id
-        The response that it goes on from.
+        The response that it continues.
     max_output_tokens
         The most tokens of every reply.
     text
         The form of the final answer.
     usage
-        The tokens of all calls; null: not known.
+        The tokens of all calls; null: unknown.
     store
         Whether it can be retrieved.
     tools, tool_choice, parallel_tool_calls
@@ -410,13 +410,13 @@ def _text_part(text: str) -> OutputPart:
 class ResponseFrames:
     """The events of one response, for one reader.
 
-    First the item that says what the council does, if the request wants it; then the final answer.
-    What happens after the final answer has begun is not narrated.
+    First the item that narrates the council's work, if the request wants it; then the final answer,
+    without further narration.
 
     Parameters
     ----------
     model
-        What it was asked for as.
+        The model named in the request.
     """
 
     def __init__(self, running_session: RunningSession, model: str, form: ReplyForm) -> None:

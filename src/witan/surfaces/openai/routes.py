@@ -69,11 +69,11 @@ class ModelCouncil(TypedDict):
     about
         A sentence on what it is for.
     mode
-        How it comes to its final answer; null: it cannot be told.
+        How it reaches its final answer; null: unknown.
     members, jury, chairmen
         Who answers, who reviews in their place, and who writes the final answer.
     simulated
-        Scripts sit in it.
+        Whether scripts sit in it.
     """
 
     about: str
@@ -134,8 +134,8 @@ async def complete(
 ) -> Response:
     """Ask the council the last message of the user.
 
-    Streamed, what the council does comes as `reasoning_content`, then the final answer as it is
-    written. A client that disconnects early interrupts the session.
+    A stream has the council's work as `reasoning_content`, then the final answer as it is written.
+    A client that disconnects early interrupts the session.
     """
     question = body.question_for(find_model(service, body.model), service.profiles)
     if body.stream:
@@ -193,8 +193,8 @@ async def respond(
 ) -> Response:
     """Ask the council the last message of the input.
 
-    Streamed, what the council does comes as the summary of a reasoning item, then the final answer
-    as it is written. A client that disconnects early interrupts the session.
+    A stream has the council's work as the summary of a reasoning item, then the final answer as it
+    is written. A client that disconnects early interrupts the session.
     """
     model = find_model(service, body.model)
     for message in body.input:

@@ -63,7 +63,7 @@ def session_to_html(session: "Session | CouncilSession | ImportedSession") -> st
     Raises
     ------
     MissingExtra
-        If what writes pages is not installed.
+        If the library that writes pages is not installed.
     """
     try:
         from witan.surfaces.web.rendering import export_html

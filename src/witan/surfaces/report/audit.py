@@ -47,11 +47,11 @@ class Word:
     meaning
         What the number is, without its value.
     table
-        The table of all reviewers in which it has a column; empty: none.
+        The table of all reviewers that has it as a column, if any.
     keep
         How long that column stays on a narrow terminal.
     strip, line
-        The title of its strip in a chart, and where the strip has its line; empty: none is drawn.
+        The title of its strip in a chart, and the value of its line; empty: not drawn.
     """
 
     measure: str
@@ -227,7 +227,7 @@ def audit_report(report: AuditReport) -> Report:
 def audit_chart(report: AuditReport) -> Chart:
     """Chart every reviewer's or one's measures, each on its axis.
 
-    A report on a criterion draws how they grade on it, in place of how they judge as a whole.
+    A report on a criterion draws only the measures on it.
     """
     known_words: Sequence[Word] = REVIEWER_WORDS
     finding = _list_outliers(report)

@@ -32,14 +32,14 @@ AWAITED = tuple(
 def session_banner(
     session: Session, names: SeatNames, *, recount: str = "", is_closed: bool = True
 ) -> Banner:
-    """Write what a session comes to, as far as it came.
+    """Write the result of a session so far.
 
     Parameters
     ----------
     recount
-        How the ballots are counted again; empty: as the session counted them.
+        How the ballots are counted again; empty: the session's own count.
     is_closed
-        Nothing follows.
+        Whether the session is closed.
     """
     headline, detail = _words(session, names, is_closed=is_closed)
     chips = tuple(_chips(session.outcome, session.reliability, names))
@@ -205,7 +205,7 @@ def _shared_error_text(outcome: Outcome) -> str:
 
 
 def outcome_banner(outcome: Outcome, names: CandidateNames) -> Banner:
-    """Write what an outcome comes to, without a session."""
+    """Write the verdict of an outcome without a session."""
     chips = tuple(_chips(outcome, None, names))
     return Banner(*verdict_words(outcome, names), chips, outcome_details(outcome))
 

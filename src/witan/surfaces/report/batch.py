@@ -214,8 +214,8 @@ def progress_text(progress: Progress, width: int | None = None) -> str:
     Parameters
     ----------
     width
-        Characters that there is room for: the bar goes first, then the sessions under way, then
-        words; None: there is room for all.
+        Available characters. The bar is dropped first, then the running sessions, then words. None:
+        no limit.
     """
     n_filled = BAR_WIDTH * progress.n_done // max(1, progress.rows)
     bar = f"{'█' * n_filled}{'░' * (BAR_WIDTH - n_filled)} "

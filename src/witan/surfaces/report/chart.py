@@ -51,7 +51,7 @@ class Axis:
     is_reversed
         Lower is better.
     line
-        The value at which a line is drawn; None: there is none.
+        The value at which to draw a line, or None.
     """
 
     title: str
@@ -103,7 +103,7 @@ class LogAxis:
     Parameters
     ----------
     zero
-        What zero is called there; empty: no amount is zero.
+        The name of zero; empty: no amount is zero.
     """
 
     title: str
@@ -154,7 +154,7 @@ class Dot:
     mark
         A cross: it failed; a diamond: it stands out; a ring: it has no rank.
     alt_text
-        The value in words, its interval included; empty: whatever holds the dot says it.
+        The value and interval in words; empty if the line has them.
     """
 
     value: float
@@ -170,11 +170,11 @@ class DotLine:
     Parameters
     ----------
     alt_text
-        The line in words, its interval included; empty: its dots say it.
+        The line and its intervals in words; empty if the dots have them.
     remark
         A few words below the name.
     link
-        Where its name leads on a page: a report, or a place on the same page; empty: nowhere.
+        Target of its name on a page: a report, or a place on the same page; may be empty.
     """
 
     name: str
@@ -248,8 +248,7 @@ class Scatter:
     Parameters
     ----------
     fronts
-        Places across and up of the points that none beats on both axes, cheapest first: a stepped
-        line joins them.
+        Points that no other beats on both axes, cheapest first; a stepped line joins them.
     """
 
     across: Axis | LogAxis
@@ -301,7 +300,7 @@ class Facets:
     Parameters
     ----------
     diagonal_name, dash_name
-        What the diagonal and the dashed line are called.
+        Names of the diagonal and the dashed line.
     """
 
     across: Axis

@@ -42,7 +42,7 @@ def comparison_report(result: "Comparison | RuleComparison", most: int = IN_FULL
     Parameters
     ----------
     most
-        Sessions that have a table each, unless there are more.
+        Most sessions for a table each.
     """
     comparison = result if isinstance(result, Comparison) else result.comparison
     not_read, unused_options = (

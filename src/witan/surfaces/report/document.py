@@ -1,7 +1,7 @@
 """The report document: headings, sentences, tables, charts and notes.
 
-Texts are plain: names and answers that others wrote stand in them as they are, and each renderer
-passes every text through the gate of its destination. Nothing in a text is markup.
+Texts are plain and contain no markup. Foreign names and answers are unescaped, and each renderer
+passes every text through the gate of its destination.
 """
 
 import re
@@ -57,7 +57,7 @@ class Sentence:
 class Quote:
     """Quoted text of a model or person; `is_aside` for secondary text.
 
-    Where `is_indented`, no line of it can pass for one of the report's own.
+    With `is_indented`, no line of it looks like a line of the report.
     """
 
     text: str
@@ -86,10 +86,10 @@ class Note:
     Parameters
     ----------
     kind
-        ``warning``: what the reader must know; ``concern``: what stands out of `subject`;
-        ``reason``: why something is missing; ``hint``: what can be done.
+        ``warning``: what the reader must know; ``concern``: what stands out about `subject`;
+        ``reason``: why something is missing; ``hint``: what to do.
     subject
-        Whom it is about, where it does not say so.
+        Whom it is about, if the text does not say so.
     option
         The option that its text names, as in ``scale=0-1``; a command line has ``--scale 0-1``.
     """
@@ -113,13 +113,13 @@ class Column:
     keep
         Priority on a narrow terminal: the column with the smallest is dropped first, 100 never.
     fit
-        What its cells give up on a terminal before columns are dropped.
+        How its cells shrink on a terminal before columns are dropped.
     heads
         Its cells name their rows.
     meaning
-        What its numbers are, where the title does not say it.
+        The meaning of its numbers, if the title does not say it.
     hint
-        The same for a page alone: a terminal would repeat it below every table.
+        The same, for pages only.
     interval
         `keep` of a column that a terminal adds with the intervals of its cells; 0: it adds none.
     """
@@ -141,13 +141,13 @@ class Cell:
     Parameters
     ----------
     text
-        The value as printed; None: it is unknown.
+        The value as printed; None: unknown.
     interval
-        Its interval as printed, where the table has no column for it.
+        Its interval as printed, if the table has no column for it.
     basis, short
-        What the value rests on, or why it is unknown, in full and in short.
+        The basis of the value, or why it is unknown, in full and in short.
     has_mark
-        The value stands out.
+        Whether the value stands out.
     state
         Its mark on a page: a seat is ``idle``, ``busy``, ``done``, or ``bad``.
     shade
@@ -191,7 +191,7 @@ class Group:
     Parameters
     ----------
     fold
-        What a reader of a page opens to see it; empty: it is in sight.
+        Title of its fold on a page; empty: not folded.
     """
 
     rows: tuple[Row, ...]
@@ -223,7 +223,7 @@ class Table:
     title
         Its accessible name.
     chart
-        Makes the chart that stands before it on surfaces that draw; None: the table alone.
+        Makes the chart before it, on surfaces with charts; or None.
     form
         On a page: plain ``numbers``; ``measured`` cells, each with interval and basis; a list
         of ``measures``, whose columns are name, value, interval, basis and meaning; or a ``heat``
@@ -289,11 +289,11 @@ class Chart:
     caption
         What its marks mean.
     finding, about
-        The conclusion, and what it is of: what a file says above it, and a page elsewhere.
+        The conclusion and its subject; a file shows them above the chart.
     numbers
-        The table that belongs to it; None: one of the report has them already.
+        The table of its numbers; None if the report has one.
     fold
-        What a reader opens to see it; empty: it is in sight.
+        Title of its fold; empty: not folded.
     """
 
     drawing: "Drawing"
@@ -342,9 +342,9 @@ class Shortfall:
     reasons
         A sentence for each part that is missing.
     remedy, link
-        What can be done, in words and as an operation; None: nothing.
+        The remedy in words and as an operation, or None.
     is_fatal
-        There is no outcome because of it.
+        Whether it prevents an outcome.
     """
 
     status: str
@@ -373,9 +373,9 @@ class AnswerText:
     label
         Its blind name on a page; empty: it has none.
     author, source
-        Its member, empty while names are hidden, and the model of that, where its name differs.
+        Its member, empty while names are hidden, and the model, if its name differs.
     facts
-        Rank, length, seconds, and whatever else is to be known before it is read.
+        Rank, length, seconds and other facts.
     """
 
     key: str
@@ -408,9 +408,9 @@ class FinalAnswer:
     author
         Who wrote it, in a few words.
     citations
-        Label, anchor, and author of each answer that it may cite; no author: names are hidden.
+        Label, anchor and author of each answer that it may cite; authors may be hidden.
     unresolved_labels
-        Labels in it that stand for no answer.
+        Labels in it without an answer.
     """
 
     text: str
@@ -442,13 +442,13 @@ class BallotCell:
     Parameters
     ----------
     rank
-        On its ballot, its own answer left out; empty: it did not rank it.
+        Rank on the ballot after recusal; empty: not ranked.
     equal
-        It shares that rank.
+        Whether it shares that rank.
     grade, place
         The grade, and the place on the sheet; empty: unknown.
     own
-        The reviewer wrote it.
+        Whether the reviewer wrote it.
     shade
         From 1, its best, to 5, its worst; 0: not ranked.
     """
@@ -498,15 +498,15 @@ class ReviewRow:
     weight
         How much it counts, unless once.
     is_left_out
-        This count leaves it out.
+        Whether this count leaves it out.
     remarks, facts
-        Sentences on what stands out in it, and on how it was read and how far it agrees.
+        Sentences on what stands out, and on its reading and agreement.
     notes
         Text of the reviewer beside its ranking.
     grades
-        Its grades, a row per candidate and a column per criterion; None: it gave none.
+        Its grades, a row per candidate and a column per criterion; None without grades.
     sheets
-        What it saw, once or in two orders: label, then whose answer it was.
+        Its sheets, one or two: label and author of each answer.
     replies
         Title and text of each reply.
     """
@@ -644,11 +644,11 @@ class Report:
     Parameters
     ----------
     title
-        What it is a report of; it stands on a page before anything is counted.
+        Its title, which a page shows before anything is counted.
     about
-        What it is of, in short parts: rule, ballots, window.
+        Its subject in short parts: rule, ballots, window.
     finding
-        The conclusion, in a sentence; empty: there is no single one.
+        The conclusion in a sentence; may be empty.
     """
 
     title: str
@@ -711,11 +711,11 @@ def table_of(
     Parameters
     ----------
     breaks, labels
-        Rows with which a group begins, and the labels of groups by their first row.
+        First rows of groups, and labels by first row.
     strong
-        Rows that lead.
+        Leading rows.
     folds
-        What a reader of a page opens to see a group, by its first row.
+        Titles of folds on a page, by first row of a group.
     """
     n_rows = len(columns[0][1])
     rows = [

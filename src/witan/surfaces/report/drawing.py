@@ -1,9 +1,8 @@
 """The drawing of a chart: one SVG for pages, notebooks and files.
 
-A chart is drawn to a width. A page has it twice, for a desktop and for a phone, and shows one.
-Every element has a class, by which a page colours it for light and dark, and the colour of a light
-page itself, which a file shows. Names come from ballots: each text passes `safe`. The widths of
-texts are estimated.
+A chart is drawn to a width. A page has it twice, for desktops and for phones, and shows one. Every
+element has a class, which a page colours for light and dark, and its own colour, which a file
+shows. Names come from ballots, so each text passes `safe`. Widths of texts are estimated.
 """
 
 import re
@@ -222,9 +221,9 @@ def draw_chart(
     with_frame
         With headline and background, as in a file.
     narrow
-        To the width of a phone.
+        For the width of a phone.
     address
-        Makes the address of a link to a report; None: there are none.
+        Makes the address of a link to a report; None: no links.
     """
     view = _View(NARROW if narrow else WIDE, address)
     body: _Body = _DRAWERS[type(chart.drawing)](chart.drawing, view)
@@ -604,7 +603,7 @@ def _place_names(
 ) -> list[_Label] | None:
     """Find a free place for each dot's name; None: none is free.
 
-    A name covers no dot and no name; that it covers one of the `lines` is avoided.
+    A name covers no dot and no other name, and if possible none of the `lines`.
     """
     left, top, right, bottom = box
     obstacles = [(x - 6, y - 6, x + 6, y + 6) for x, y in places]

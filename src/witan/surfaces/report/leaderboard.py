@@ -63,7 +63,7 @@ def leaderboard_report(board: Leaderboard, parts: Parts | None = None) -> Report
     Parameters
     ----------
     parts
-        The same leaderboard in parts of its time; None: scores over time are left out.
+        The leaderboard in parts of its time; None: no scores over time.
     """
     terms = board.terms
     return Report(
@@ -334,7 +334,7 @@ def strength_chart(board: Leaderboard, most: int | None = None) -> Chart:
     Parameters
     ----------
     most
-        Models that are drawn; None: all.
+        Most models to draw; None: all.
     """
     if not any(p is not None for row in board.p_beats for p in row):
         raise NothingToCount(f"no two models are rated with an error {board.terms.window}")

@@ -1,4 +1,4 @@
-"""Name candidates, reviewers and seats, by labels until the reveal."""
+"""Names of candidates, reviewers and seats; labels until the reveal."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ class CandidateNames:
     Parameters
     ----------
     places
-        Place of each answer on a page, for anchors; empty: none stands there.
+        Place of each answer on a page, for anchors; may be empty.
     """
 
     places: Mapping[str, int]
@@ -67,12 +67,12 @@ class SeatNames(CandidateNames):
     Parameters
     ----------
     labels
-        Seat to label: those of the final answer, which stay the same all over the page.
+        Seat to its label in the final answer, used on the whole page.
     others
-        Whoever holds no seat, to what is said instead while names are hidden.
+        Reviewer without a seat, to its name while names are hidden.
     places
-        Seat to its number, from 0 in the order of the page: that of the labels while names are
-        hidden, else that of the seats. Anchors are made of it.
+        Seat to its number for anchors, from 0 in the order of the page: of labels while names are
+        hidden, otherwise of seats.
     """
 
     labels: Mapping[str, str]
@@ -81,7 +81,7 @@ class SeatNames(CandidateNames):
 
     @classmethod
     def of(cls, session: "Session", *, hides_names: bool) -> "SeatNames":
-        """Return the names of a session as far as it came."""
+        """Return the names of a session so far."""
         opened = session.opening
         seats = [seat.name for seat in opened.seats]
         labels = _labels(session, seats)
@@ -114,8 +114,7 @@ class SeatNames(CandidateNames):
     def order_outcome(self, outcome: Outcome) -> Outcome:
         """Order equal standings of an outcome as the page does.
 
-        While names are hidden the order of the seats, which an outcome keeps there, would tell
-        whose label is whose.
+        While names are hidden, the order of seats, in which an outcome has ties, would reveal them.
         """
         if not self.hides_names:
             return outcome
@@ -185,7 +184,7 @@ class SeatNames(CandidateNames):
     def quote_partial(self, text: str) -> str:
         """Mask a text under way; while names are hidden its end waits.
 
-        A name is known as one, or as none, by the words after it.
+        Only the following words show whether something is a name.
         """
         if not self.hides_names:
             return text
@@ -214,7 +213,7 @@ class SeatNames(CandidateNames):
 def find_seat(session: "Session", value: str) -> str:
     """Find the seat of a form's or address's value, hidden or not.
 
-    What is neither is returned as it is, for whoever looks it up to refuse.
+    Any other value is returned unchanged, and refused by the caller.
     """
     opened = session.opening
     seat_names = dict.fromkeys(seat.name for seat in (*opened.seats, *opened.jury))
@@ -227,7 +226,7 @@ def find_seat(session: "Session", value: str) -> str:
 def _labels(session: "Session", seats: list[str]) -> dict[str, str]:
     """Map seats to the chairman's labels, then the other seats.
 
-    Those are drawn too, as the order of the seats would tell who is who.
+    Other seats are numbered at random, because their order would reveal them.
     """
     has_ballots = any(not ballot.abstained for ballot in session.ballots)
     visible_seats = (

@@ -79,7 +79,7 @@ def outcome_report(
 
 
 def outcome_blocks(outcome: Outcome, names: CandidateNames) -> Iterator[Block]:
-    """Yield everything that an outcome says below its interpretation."""
+    """Yield everything below the interpretation of an outcome."""
     yield from ranking_blocks(outcome, names)
     yield Facts(tuple(names.sentence(trust_line(outcome)).split(" · ")))
     yield agreed_and_contested(outcome, names)
@@ -89,7 +89,7 @@ def outcome_blocks(outcome: Outcome, names: CandidateNames) -> Iterator[Block]:
 
 
 def order_note(outcome: Outcome, names: CandidateNames) -> Iterator[Note]:
-    """Describe how steady reviewers were when their sheets were turned round."""
+    """Describe how consistent reviewers were on reversed sheets."""
     if outcome.order_kept:
         both = [f"{name} {n_alike} of {n}" for name, (n_alike, n) in outcome.order_kept.items()]
         text = f"Pairs judged the same in both orders (a flip counts as a tie): {list_text(both)}."
@@ -111,7 +111,7 @@ def ranking_blocks(
     Parameters
     ----------
     before
-        The count that it is compared with; None: none.
+        The count to compare it with, or None.
     """
     outcome = names.order_outcome(outcome)
     ballots = count_noun(outcome.n_ballots, "ballot")
@@ -385,7 +385,7 @@ def grade_blocks(verdict: Verdict, names: CandidateNames) -> Iterator[Block]:
 
 
 def _severity_sentence(verdict: Verdict, severity: Severity, names: CandidateNames) -> str:
-    """Describe by how much whose grades are corrected."""
+    """Describe whose grades are corrected, and by how much."""
     offset_by_reviewer = dict(zip(severity.reviewers, severity.offsets, strict=True))
     corrections = [
         f"{names.name(name)} {-offset_by_reviewer[name]:+z.1f}".replace("-", "−")

@@ -108,7 +108,7 @@ def _table(listing: SessionList) -> Table:
 
 
 def _drop_empty(column: Column, cells: Sequence[str]) -> list[tuple[Column, Sequence[str]]]:
-    """Leave out a column that says nothing of any session."""
+    """Leave out a column without a value."""
     return [(column, cells)] if any(cells) else []
 
 
@@ -129,7 +129,7 @@ def outcome_text(line: SessionSummary, *, with_names: bool) -> str:
     Parameters
     ----------
     with_names
-        Name the leader of a session whose page hides names; that of imported ballots is named.
+        Whether to name the leader although the session's page hides names.
     """
     if line.rule is None and line.leader is None:
         return ""
@@ -158,7 +158,7 @@ def origin_text(line: SessionSummary, parent: str | None = None) -> str:
     Parameters
     ----------
     parent
-        Name of that session, where not its whole one.
+        Short name of that session, if any.
     """
     parts = [f"imported from {Path(line.source).name}"] if line.imported else []
     if line.parent is not None:
@@ -223,9 +223,9 @@ def session_report(
     Parameters
     ----------
     names
-        Names of its seats, or their labels; None: names.
+        Names or labels of its seats; None: names.
     recount
-        The ballots counted again; None: as the session counted them.
+        The ballots counted again; None: the session's own count.
     """
     council_session = None if isinstance(result, Session) else result
     session = result if isinstance(result, Session) else result.session
@@ -431,7 +431,7 @@ def outcome_section(
 def outcome_parts(
     outcome: Outcome, names: CandidateNames, before: Outcome | None = None
 ) -> Iterator[Block]:
-    """Write what stands under the heading of the ranking."""
+    """Write the parts under the heading of the ranking."""
     yield Sentence(names.sentence(outcome.interpretation))
     yield from ranking_blocks(outcome, names, before)
     yield agreed_and_contested(outcome, names)
@@ -462,7 +462,7 @@ def final_answer(
     Parameters
     ----------
     is_recount
-        The ballots are counted otherwise than the session did.
+        Whether this is another count than the session's.
     """
     final = session.synthesis
     if session.text is None or final is None:
@@ -485,7 +485,7 @@ def final_answer(
 
 
 def _best(session: Session, final: Synthesis) -> str:
-    """Describe which answers stand for the final one that no chairman wrote."""
+    """Describe which answers replace the final answer of a chairman."""
     if len(final.labels) < 2:
         return "the answer ranked best"
     if session.outcome is None:
@@ -506,9 +506,9 @@ class ReplyFooter:
     Parameters
     ----------
     mark
-        The trust line stands there if the session is simulated or lacks something.
+        Add the trust line if the session is simulated or lacks something.
     legend
-        The legend of the labels and the trust line stand there always.
+        Always add the legend of the labels and the trust line.
     """
 
     mark: bool = True

@@ -38,7 +38,7 @@ def standings_chart(
     Parameters
     ----------
     before
-        The count that it is compared with; None: none.
+        The count to compare it with, or None.
     """
     rule = RULES[outcome.fell_back_to or outcome.rule]
     numbers = [(line.score, line.interval) for line in outcome.standings if _has_score(line)]

@@ -98,7 +98,7 @@ class Digest:
     Parameters
     ----------
     has_notes
-        It has warnings beside those on its scales.
+        Whether it has warnings besides those on its scales.
     """
 
     session: str

@@ -1,6 +1,6 @@
 """Render reports as text and as Markdown.
 
-Tables of a text fit the page: names give up their middle first, then the columns needed least are
+Tables fit the page: first names are shortened in the middle, then the least important columns are
 dropped.
 """
 
@@ -150,7 +150,7 @@ def _table(page: Page, source: Table) -> Iterator[str]:
 
 
 def _natural(table: Table) -> int:
-    """Measure the width of a table of which nothing is shortened."""
+    """Measure the width of a table without shortening."""
     columns = zip(*(map(_cell, row.cells) for row in table.rows), strict=True)
     widths = [max(span(clean(cell)) for cell in cells) for cells in columns]
     return sum(widths) + len(GAP) * (len(widths) - 1)
@@ -184,11 +184,11 @@ def table(
     Parameters
     ----------
     breaks
-        Rows that a line is drawn above.
+        Rows with a line above.
     labels
-        Labels of groups, above their first row.
+        Labels above the first row of groups.
     bold
-        Rows that stand out.
+        Rows in bold.
     """
     cells = [[clean(cell) for cell in row] for row in rows]
     titles = [clean(column.title) for column in columns]

@@ -37,17 +37,17 @@ class Field:
     kind
         ``text``, ``lines``, ``choice``, ``tick`` or ``boxes``.
     label, about
-        Its name, and the sentence that says what it does.
+        Its name, and a sentence on what it does.
     placeholder
-        How its value is written, or what holds without it.
+        An example of its value, or the default.
     value
-        What is filled in.
+        Its value.
     choices
-        Value and words of each choice.
+        Value and text of each choice.
     keyboard
         The keyboard that a telephone shows for it.
     boxes
-        Council, and value and words of each of its seats, to be ticked.
+        Council to the value and text of each of its seats, as tick boxes.
     """
 
     name: str
@@ -84,9 +84,9 @@ def form_fields(
     choices
         Names to choose from where the declaration leaves them open.
     unchosen
-        The words for no choice, where the declaration does not say what then holds.
+        Text for no choice, if the declaration has no default.
     exclude
-        Parameters that the page asks for by hand.
+        Parameters with a field of their own on the page.
     """
     return tuple(
         _field(each, values.get(each.name, ""), choices.get(each.name, ()), unchosen)
@@ -106,10 +106,9 @@ def council_sections(
     Parameters
     ----------
     members
-        Council, and name and words of each seat that can be chosen to answer or to judge; empty:
-        names are written.
+        Council to name and text of each seat to choose; empty: names are typed.
     chairmen
-        Name and words of each seat that can write the final answer; likewise.
+        The same for seats that can write the final answer.
     """
     unchosen, writers = "as configured", tuple(chairmen)
     sections: dict[str, list[Field]] = {}
@@ -165,11 +164,11 @@ class FilledForm:
     Parameters
     ----------
     values
-        Field to text; that of boxes has a line for each that is ticked.
+        Field to text; one line per ticked box.
     problem
-        Why it is refused, as one text; empty: it is not.
+        Why it is refused; empty if it is not.
     elsewhere
-        The part of it that is about none of its fields.
+        The part of the problem that concerns no field.
     faults, labels
         Field to what is wrong with it, and to its label.
     """

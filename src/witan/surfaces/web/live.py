@@ -1,8 +1,8 @@
 """Pages of sessions under way: their state, and patches of it.
 
-A page is rendered at some event and patched from there on, so that a lost connection is taken up
-again at the last patch that came through. A text grows by its Markdown blocks; it is rendered once
-more when it is whole.
+A page is rendered at some event and patched from there on, so that a lost connection continues
+after the last patch received. A text grows by Markdown blocks, and is rendered again when it is
+complete.
 """
 
 from collections import deque
@@ -63,15 +63,15 @@ class Lane:
     line
         Its live state.
     elapsed_seconds
-        Seconds since its work began; None: it does nothing that lasts.
+        Seconds since its current work began; None: idle.
     writes
-        It writes an answer; not so where it judges those of others alone.
+        Whether it writes an answer; jurors only review.
     text, partial
-        The answer once it is whole, and as much of it as there is until then.
+        The complete answer, and the answer so far until then.
     is_open
-        Its text is in sight.
+        Whether its text is unfolded.
     is_marked
-        It plays a script, where others do not.
+        Whether it plays a script while others do not.
     """
 
     key: int
@@ -101,11 +101,11 @@ class LivePage:
     events
         What happened so far, pieces of texts included; the first is the opening.
     show_names
-        Whether it shows who is who.
+        Whether it shows names.
     clock
-        The time of day, against which running seconds are shown.
+        The time of day, from which running seconds are computed.
     mark
-        That of the stream which tells the events: a number alone may be that of two events.
+        Mark of the stream, as two events may have the same number.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class LivePage:
                 pass
 
     def _forget(self, of: str) -> None:
-        """Have a text written anew, whatever a page shows of it."""
+        """Render a text again, whatever a page shows of it."""
         self._visible[of], self._states[f"text of {of}"] = None, UNSEEN
 
     def mark_visible(self) -> None:
@@ -191,7 +191,7 @@ class LivePage:
 
     @property
     def shows_names(self) -> bool:
-        """True if it shows who is who."""
+        """True if it shows names."""
         return self._show_names
 
     @property
@@ -201,7 +201,7 @@ class LivePage:
 
     @property
     def session(self) -> Session:
-        """The session as far as it came."""
+        """The session so far."""
         return Session.of(self._events)
 
     @property
@@ -216,7 +216,7 @@ class LivePage:
 
     @property
     def news(self) -> tuple[str, ...]:
-        """Changes of the course of the session."""
+        """Events that changed the course of the session."""
         return tuple(map(self.seat_names.sentence, self.board.news))
 
     @property
@@ -262,7 +262,7 @@ class LivePage:
         return f"{self._site.at('sessions', self._id, 'live')}?after={place}{revealed}"
 
     def page(self) -> SessionPage:
-        """Return the page of the session as far as it came."""
+        """Return the page of the session so far."""
         return session_page(
             CouncilSession(self.session, under_way=True), show_names=self._show_names
         )
@@ -270,9 +270,9 @@ class LivePage:
     def blind_vote(self) -> str:
         """Return a reader's kind of vote: ``early``, ``blind`` or ``seen``.
 
-        It is ``seen`` once ballots are shown.
+        ``seen`` once ballots are shown.
 
-        Empty: nothing, as no votes are kept, or the page shows names.
+        Empty if votes are not stored, or the page shows names.
         """
         first = self._events[0]
         judges_texts = isinstance(first, e.SessionOpened) and first.judging is not None
@@ -456,14 +456,14 @@ class Feed:
     Parameters
     ----------
     page
-        A page that shows nothing yet.
+        An empty page.
 
     Attributes
     ----------
     seq
-        The number of the event up to which there are patches.
+        The number of the last event in the patches.
     end
-        The last patch, with which the whole page comes; None: more may follow.
+        The last patch, with the whole page; None: more may follow.
     """
 
     def __init__(self, page: Callable[[], LivePage]) -> None:
@@ -482,7 +482,7 @@ class Feed:
     async def wait(self, stream: Stream) -> None:
         """Wait for a message, and for those that come with it.
 
-        Whatever begins at one moment is shown at one: in what order it begins is that of the seats.
+        What begins together is shown together, in the order of seats.
         """
         if not self.is_behind(stream):
             await stream.wait_for_change()
@@ -583,13 +583,13 @@ async def follow_live(
     Parameters
     ----------
     stream
-        The events of the session, from the first on: a page cannot be patched without its past.
+        All events of the session; a page cannot be patched without its past.
     feed
-        Whoever comes first renders what all others are sent.
+        The shared patches; the first reader renders them for all.
     after
-        The number of the last event that the reader's page already shows.
+        The number of the last event on the reader's page.
     problem
-        What there is to say at the end beside the session itself.
+        Returns a problem to report at the end.
     """
     heartbeat_at = anyio.current_time() + heartbeat_seconds
     n_read: int | None = None

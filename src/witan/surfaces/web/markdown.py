@@ -178,7 +178,7 @@ def _read_formula(source: str, on_own_line: bool) -> Element:
     Raises
     ------
     _UnreadableFormula
-        If the library would drop or misread a part of it.
+        If the library would drop or misread part of it.
     """
     from latex2mathml.converter import convert_to_element
 
@@ -317,12 +317,11 @@ def render_html(
     Parameters
     ----------
     unresolved_labels
-        Labels that are marked as naming no answer.
+        Labels without an answer, which are marked.
     key
-        The id of its place on the page, from which its footnotes have theirs; empty: it has none,
-        and neither footnotes nor colours in code.
+        Prefix of the ids of its footnotes; empty: no footnotes, and no colours in code.
     top_heading
-        The level of its first headings, one below those of the page around it.
+        The level of its first headings, one below the page's.
     """
     parser = _parser(has_footnotes=bool(key))
     env = {"docId": key, "code_chars": MAX_TEXT_CHARS if key else 0}
@@ -343,7 +342,7 @@ def render_html(
 def last_block(text: str) -> int:
     """Return the start of the last block, which may still grow.
 
-    Blocks before it are final. Line ends have to be single line feeds.
+    Blocks before it are final. Line ends must be single line feeds.
     """
     tokens = list[Token]()
     parser = _parser(has_footnotes=False)
@@ -529,14 +528,14 @@ def _class_of(kind: str) -> str:
 class GrowingText:
     """A growing text so far, a function of its characters alone.
 
-    Whoever has the page of some moment, however many patches led to it, can apply the next one.
+    A page in any earlier state can apply the next patch.
 
     Parameters
     ----------
     text
         The part that is shown.
     tail_start
-        Where its last block begins; what stands before it does not change.
+        Start of its last block; text before it does not change.
     """
 
     text: str = ""

@@ -59,15 +59,15 @@ class Site:
     Parameters
     ----------
     base
-        What stands before every path, without a slash at its end; empty: nothing.
+        Prefix of every path, without a slash at its end; may be empty.
     is_file
-        The page is a file: it links to no other, has no forms and holds its own styles.
+        The page is a file, with its own styles and without links to other pages or forms.
     client
-        Who has signed in; empty: nobody needs to.
+        Who has signed in; empty if nobody needs to.
     keeps
-        Sessions are kept, and people's votes on them can be.
+        Whether sessions and people's votes are stored.
     councils
-        Those that can be asked, and can judge the answers of a session anew.
+        Councils that can be asked, or can judge a session again.
     """
 
     base: str = ""
@@ -242,11 +242,11 @@ def render_session(
     show_names, recount
         As `session_page` takes them.
     problem
-        What became of it beside what its record says.
+        A problem that its record does not have.
     misnamed
-        What was written in place of its name, to delete it; empty: nothing was.
+        The wrong name that was typed to delete it; may be empty.
     follow_ups
-        The sessions that go on from it.
+        The sessions that continue it.
     """
     page = session_page(result, show_names=show_names, recount=recount)
     talk = _conversation(result, show_names=show_names, site=site, follow_ups=follow_ups)
@@ -277,11 +277,11 @@ class Choice:
     Parameters
     ----------
     words
-        What it is called on the page: who sits in it.
+        Its name on the page: who sits in it.
     problem
-        Why it cannot be asked; empty: it can.
+        Why it cannot be asked, if so.
     members, jury, chairmen
-        Name and words of whom it can be asked to seat.
+        Name and text of the seats to choose from.
     """
 
     name: str
@@ -378,15 +378,15 @@ def render_vote(
     Parameters
     ----------
     ranking
-        The ranking by choices between pairs, which the form begins with, the best first.
+        The ranking by choices between pairs, best first, that the form begins with.
     problem
-        What is wrong with the ranking in `values`, or with the choices that came.
+        What is wrong with the ranking in `values`, or with the choices.
     values
         Places as the form had them.
     choices
         Choices between pairs so far.
     seen
-        What the person had seen, as `cast_vote` takes it.
+        What the person had seen, as for `cast_vote`.
     """
     places, labels = values or {}, [*paper.texts]
     by_choices = ranking if ranking is not None and ranking.n_chosen else None
@@ -417,7 +417,7 @@ def render_pair(
 ) -> str:
     """Render two answers side by side, to choose between.
 
-    `problem`, `choices` and `seen` are as `render_vote` takes them.
+    `problem`, `choices` and `seen` are as for `render_vote`.
     """
     left, right = ranking.next_pair or ("", "")
     return render(

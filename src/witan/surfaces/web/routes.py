@@ -26,7 +26,7 @@ router = page_router()
 
 @router.get("/assets/{name}")
 async def send_asset(name: str, digest: Annotated[str | None, Query(alias="v")] = None) -> Response:
-    """Give a file that pages are made of."""
+    """Send an asset of the pages."""
     if name not in ASSETS:
         raise UnknownName("asset", name, sorted(ASSETS))
     # Without a digest in the address, the content may change.
@@ -69,7 +69,7 @@ async def sign_in(request: Request) -> Response:
 
 @router.post("/sign-out")
 async def sign_out(request: Request) -> Response:
-    """Make the cookie worth nothing, and take it back."""
+    """Invalidate and delete the cookie."""
     site = site_of(request)
     if (cookie := request.cookies.get(COOKIE)) is not None:
         _clients(request).sign_out(cookie)

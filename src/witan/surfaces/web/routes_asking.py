@@ -382,7 +382,7 @@ def refuse_form(
     Parameters
     ----------
     labels
-        Of the fields of the form; what is wrong with no field of it is said above it.
+        Labels of the fields; other problems are shown above the form.
     """
     if isinstance(error, ValidationError):
         wrong = [

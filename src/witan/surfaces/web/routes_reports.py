@@ -60,9 +60,9 @@ class ReportPage:
     page
         Name of its page.
     body
-        Template of what was counted.
+        Template of the result.
     values
-        What the page shows beside it; `title` stands above it until then.
+        Further values of the page; `title` is shown until the result is there.
     template
         Template of its page.
     """
@@ -277,11 +277,11 @@ async def answer_report(
     Parameters
     ----------
     check
-        Raises what is known to be wrong before anything is counted.
+        Raises known errors before anything is counted.
     count
-        Gives the view; it may take long.
+        Returns the view; may take long.
     show
-        What of it is asked for: `PART`, `WHOLE`, or a page that waits.
+        What to send: `PART`, `WHOLE`, or a page that waits.
     """
     site = site_of(request)
     template = "report_part.html" if show == PART else report.template
@@ -384,7 +384,7 @@ def _ballots(text: str, files: Iterable[bytes]) -> SentBallots:
 def _add_pages() -> Iterator[tuple[str, str]]:
     """Add the page of each report and operation on ballots; yield names and labels of the latter.
 
-    The leaderboard has one by hand.
+    The leaderboard's page is written by hand.
     """
     for row in CATALOGUE.values():
         operation = find_operation(row.name)

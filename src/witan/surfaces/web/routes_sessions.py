@@ -295,8 +295,8 @@ async def show(  # noqa: PLR0913 - parameters of an address
 ) -> Response:
     """Show a session, running, finished or imported; kept in no cache.
 
-    Each `reviewer` has the `weight` at the same place, and `misnamed` is what was written in place
-    of its name, to delete it.
+    The `weight` values belong to the `reviewer` values in order; `misnamed` is the wrong name that
+    was typed to delete it.
     """
     session_id = await service.resolve_session(session)
     site, running_session = site_of(request), service.find_running(session_id)

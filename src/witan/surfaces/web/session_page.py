@@ -84,25 +84,25 @@ class SessionPage:
     Parameters
     ----------
     imported
-        It came in as ballots.
+        Whether it was imported as ballots.
     judges_texts
-        Its texts were handed in, by whom knows their names.
+        Whether it judges given texts, whose names the reader knows.
     ribbon
-        That scripts played it; empty: none did.
+        Notice that scripts played it; may be empty.
     n_answers
-        Answers that can be judged anew, or voted on.
+        Number of answers to judge again or vote on.
     hides_names
-        Names are hidden.
+        Whether names are hidden.
     recount
-        The leader of another count beside that of the session's own; None: it is this.
+        The leader of another count beside the session's own; None: no other count.
     rule, session_rule
-        How it is counted here, and how the session counted it.
+        The rule of this count, and the session's.
     ballots
         How each ballot counts.
     retry
-        Seats that failed: as forms have them, and their names.
+        Failed seats: their values in forms, and names.
     n_children
-        Sessions that came of it.
+        Number of sessions derived from it.
     """
 
     report: Report
@@ -171,9 +171,9 @@ def session_page(
     Parameters
     ----------
     show_names
-        Names stand beside labels; they always do where it came in as ballots.
+        Whether to show names, which imported sessions always do.
     recount
-        The ballots counted again; None: as the session counted them.
+        The ballots counted again; None: the session's own count.
     """
     if isinstance(result, ImportedSession):
         return _imported_page(result, recount)
@@ -306,7 +306,7 @@ class FollowUp:
     Parameters
     ----------
     answer
-        Its final answer; empty: it has none yet.
+        Its final answer, if any.
     """
 
     session: str
@@ -322,15 +322,15 @@ class Conversation:
     Parameters
     ----------
     turns
-        What was said before its question, oldest first.
+        The turns before its question, oldest first.
     parent
-        The session that it continues; empty: it begins the conversation, or has it from elsewhere.
+        The session that it continues, if any.
     council
-        The council that can be asked to go on; empty: the configured one.
+        The council for a follow-up; empty: the configured one.
     can_continue
-        It has a final answer to go on from.
+        Whether it has a final answer to continue from.
     judges_texts
-        It judges texts, which can be judged again.
+        Whether it judges given texts.
     """
 
     session: str

@@ -463,6 +463,7 @@ class Batch:
         try:
             stored = None if is_new else await anyio.to_thread.run_sync(self._find, name)
             if stored is not None and stored.status != "interrupted":
+                await self._settle(stored)
                 return result_of(task, stored)  # another process finished it
             before = NOTHING if stored is None else stored.cost.most
             opening = await self._open(council, task, name) if stored is None else stored.opening
@@ -480,28 +481,20 @@ class Batch:
             spent = session.cost.most
             self.spendings[name] = Spending.of(session)
             return result_of(task, session)
-        except HistoryConflict as error:
-            spent = before  # no call was made
-            return await self._result_elsewhere(task, name, error)
-        except HistoryError:
-            raise
         except WitanError as error:
+            # A conflict is found before any call; any other error of the history ends the batch.
+            is_conflict = isinstance(error, HistoryConflict)
+            if isinstance(error, HistoryError) and not is_conflict:
+                raise
             stored = await anyio.to_thread.run_sync(self._find, name)
             spent = before if stored is None else stored.cost.most
             self.spendings[name] = Spending() if stored is None else Spending.of(stored)
+            if is_conflict and stored is not None and stored.status != "interrupted":
+                return result_of(task, stored)  # another process finished it
             return self._fail(task, name, error)
         finally:
             with anyio.CancelScope(shield=True):
                 await self._allowance.settle(name, spent)
-
-    async def _result_elsewhere(
-        self, task: BatchRow, name: str, error: HistoryConflict
-    ) -> RowResult:
-        """Return the result by another process, or why there is none yet."""
-        stored = await anyio.to_thread.run_sync(self._find, name)
-        if stored is not None and stored.status != "interrupted":
-            return result_of(task, stored)
-        return self._fail(task, name, error)
 
     def _fail(self, task: BatchRow, name: str, error: WitanError) -> RowResult:
         words = self.options.write_error(error)

@@ -1,0 +1,62 @@
+"""What a batch costs, whoever runs its rows."""
+
+import threading
+
+import anyio
+import pytest
+
+from witan.batches import Batch, BatchOptions, BatchRow
+from witan.deliberation.ports import Price, Reply, Usage
+from witan.history import History
+from witan.service.council import Council, Member
+
+ROWS = [BatchRow(n, str(n), f"Why {n}?") for n in range(1, 4)]
+
+
+class Writer:
+    """A model that answers at a price; a silent one never does."""
+
+    def __init__(self, *, silent=False):
+        self.silent = silent
+
+    async def complete(self, call, hear, /):
+        """Answer, and rank nothing."""
+        if self.silent:
+            await anyio.sleep_forever()
+        hear(call.stage)
+        return Reply(call.stage, Usage(1000, 1000))
+
+
+def run(place, rows, on_result=lambda _: None, *, silent=False):
+    """Run a batch of rows one by one; a silent council is given up soon."""
+
+    async def go():
+        seats = [Member(n, Writer(silent=silent), price=Price(1, 1)) for n in ("ada", "bob")]
+        with History.open(place) as history:
+            async with Council(seats, mode="best") as council:
+                batch = Batch(council, history, rows, BatchOptions(concurrency=1, max_calls=99))
+                with anyio.move_on_after(0.5 if silent else 60):
+                    return await batch.run(on_result)
+
+    return anyio.run(go)
+
+
+def test_a_row_that_another_run_finishes_meanwhile_is_counted(tmp_path):
+    """Its calls and dollars are in the report and under the ceiling, as when it was done before."""
+    place = tmp_path / "history.sqlite"
+    run(place, ROWS[2:], silent=True)
+    costs = []
+
+    def finish_last(result):
+        costs.append(result.known_usd)
+        if result.row == 1:
+            other = threading.Thread(target=run, args=(place, ROWS[2:]))
+            other.start()
+            other.join()
+
+    report = run(place, ROWS, finish_last)
+
+    assert len(costs) == 3
+    assert min(costs) > 0
+    assert report.known_usd == pytest.approx(sum(costs))
+    assert report.calls == run(place, ROWS).calls

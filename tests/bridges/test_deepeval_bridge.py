@@ -82,3 +82,11 @@ def test_the_page_s_test_passes_by_deepeval_s_command(tmp_path):
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 passed" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["ask", "judge", "batch"])
+def test_commands_start_beside_it(tmp_path, command):
+    """DeepEval requires Click below 8.4."""
+    done = run_there("witan", command, "--help", folder=tmp_path)
+
+    assert (done.returncode, done.stderr) == (0, "")

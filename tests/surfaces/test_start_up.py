@@ -153,3 +153,19 @@ class TestPreparing:
             session = await held.ask("Which?")
 
         assert (model.prepared, len(session.answers)) == (1, 2)
+
+
+def test_every_command_starts_with_the_oldest_click():
+    """Click 8.3, which DeepEval requires: its parameter types are not generic."""
+    program = (
+        "import click, importlib, pkgutil\n"
+        "click.ParamType.__class_getitem__ = None\n"
+        "import witan.surfaces.cli as cli\n"
+        "for each in pkgutil.iter_modules(cli.__path__, f'{cli.__name__}.'):\n"
+        "    importlib.import_module(each.name)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+
+    assert done.stderr == ""

@@ -13,7 +13,7 @@ from witan.service.parameters import Parameters, parameters_of
 from witan.service.text import list_text
 from witan.surfaces.cli.commands import print_result, take_parameters
 from witan.surfaces.cli.interruption import run_until_signal
-from witan.surfaces.cli.options import Number, open_record, section
+from witan.surfaces.cli.options import Number, ParamType, open_record, section
 from witan.surfaces.terminal import echo, say
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ OF_ARMS = {"judges": "--judge", "best": "--best", "margin": "--margin", "measure
 """Options for the comparison of arms."""
 
 
-class ArmsType(click.ParamType[tuple[str, ...]]):
+class ArmsType(ParamType):
     """Arms to be compared, by comma."""
 
     name = "arms"

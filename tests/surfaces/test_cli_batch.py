@@ -212,6 +212,49 @@ class TestRows:
         assert [each["status"] for each in results] == ["complete", "error", "complete"]
         assert "the text text" in results[1]["error"]
 
+    @pytest.mark.parametrize("cell", ["", None, float("nan")])
+    @pytest.mark.parametrize("options", [[], ["--column", "text=text"], ["--text", "text"]])
+    def test_an_empty_text_is_neither_a_question_nor_a_reason_to_stop(
+        self, witan, tmp_path, jury, cell, options
+    ):
+        """Its row is named, the others are judged, and nobody answers its question."""
+        rows = [{"question": "Why?", "text": text} for text in (cell, "moraine", cell)]
+        path = write_rows(tmp_path / "some.jsonl", rows)
+        said = witan("batch", path, *jury, *options)
+        results = sorted(lines(said.out), key=lambda each: each["row"])
+
+        assert said.status == 3
+        assert [each["status"] for each in results] == ["error", "complete", "error"]
+        assert results[0]["error"] == results[2]["error"]
+        assert results[0]["error"] == "the text text is empty; expected some text"
+
+    @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+    def test_a_text_without_its_rival_is_not_judged_alone(self, witan, tmp_path, jury, kind):
+        """An empty cell of --text makes no verdict on what stands beside it."""
+        path = tmp_path / f"pairs.{kind}"
+        rows = [{"new": "moraine", "old": "ice"}, {"new": "moraine", "old": ""}]
+        if kind == "csv":
+            path.write_text("new,old\nmoraine,ice\nmoraine,\n")
+        elif kind == "parquet":
+            pq.write_table(pa.Table.from_pylist(rows), path)
+        else:
+            write_rows(path, rows)
+        said = witan("batch", path, *jury, "--text", "new", "--text", "old", "--expected", "new")
+        paired, alone = sorted(lines(said.out), key=lambda each: each["row"])
+
+        assert (said.status, paired["decision"]) == (3, "passed")
+        assert alone["error"] == "the text old is empty; expected some text"
+
+    def test_a_column_of_empty_cells_is_a_column(self, witan, tmp_path, jury):
+        """The row is named, not a heading that is there."""
+        path = tmp_path / "rows.csv"
+        path.write_text("question,reply\nWhy?,\n")
+        said = witan("batch", path, *jury, "--text", "reply")
+
+        assert said.status == 3
+        assert "has no column" not in said.err
+        assert lines(said.out)[0]["error"] == "the text reply is empty; expected some text"
+
 
 class TestAgain:
     """Called again, it asks only for what is missing."""
@@ -734,7 +777,8 @@ class TestRefusals:
             ('{"text": "x"}\n{x', [], "expected one JSON object per line"),
             ('{"text": "x"}', ["--column", "id=number"], "has no column 'number'; it has text"),
             ('{"question": "x", "text": "y"}', ["--text", "nope"], "has no column 'nope'"),
-            ('{"text": ["x"]}', [], "field 'text' is to be text"),
+            ('{"text": ["x"]}', [], "field 'text' must be text"),
+            ('{"question": "x", "texts": "y"}', [], "'texts' must be a list of texts, or texts by"),
             ('{"texts": ["x", null]}', [], "field 'texts' has an empty text"),
             ("", [], "has no rows; expected JSON Lines"),
             ('# a script\n[[answer]]\ntext = "x"', [], "JSON, CSV and Parquet are read"),

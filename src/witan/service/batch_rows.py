@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from math import fsum
+from math import fsum, isnan
 from typing import Any, Literal, NamedTuple
 
 from witan.core.display import FrameSource
@@ -217,7 +217,8 @@ def read_batch_rows(
         task = BatchRow(line, more[ID], question, judged, more[RIGHT], more[CATEGORY])
         if len(judged) > 1:  # of one text, it is the right answer
             task = replace(task, expected=_text(row, of[EXPECTED], path, line))
-        if votes := read_votes(row.get(of[VOTES]), judged, (path, of[VOTES], line)):
+        if not _is_empty(people := row.get(of[VOTES])):
+            votes = read_votes(people, judged, (path, of[VOTES], line))
             task = replace(task, votes=votes)
         tasks.append(task)
     for name in (*columns.values(), *texts):
@@ -230,28 +231,38 @@ def read_batch_rows(
 def _texts(
     row: Mapping[str, Any], of: Mapping[str, str], texts: Sequence[str], path: str, line: int
 ) -> dict[str, str]:
+    """Read a row's texts; an empty cell is an empty text, which nobody judges."""
     if texts:
-        named = {name: _text(row, name, path, line) for name in texts}
-        return {name: text for name, text in named.items() if text is not None}
+        return {name: _text(row, name, path, line) or "" for name in texts if name in row}
     several = row.get(of["texts"])
     if isinstance(several, list):
         several = {f"text {number}": text for number, text in enumerate(several, start=1)}
     if isinstance(several, Mapping):
-        read = {str(name): _text(several, name, path, line) for name in several}
-        if None in read.values():
+        if None in several.values():
             raise BallotFileError(path, f"field {of['texts']!r} has an empty text", line)
-        return {name: text for name, text in read.items() if text is not None}
-    single = _text(row, of[TEXT], path, line)
-    return {} if single is None else {TEXT: single}
+        return {str(name): _text(several, name, path, line) or "" for name in several}
+    if not _is_empty(several):
+        problem = f"field {of['texts']!r} must be a list of texts, or texts by name"
+        raise BallotFileError(path, problem, line)
+    return {TEXT: _text(row, of[TEXT], path, line) or ""} if of[TEXT] in row else {}
 
 
 def _text(row: Mapping[str, Any], column: str, path: str, line: int) -> str | None:
     value = row.get(column)
-    if value is None or isinstance(value, str):
+    if _is_empty(value):
+        return None
+    if isinstance(value, str):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
-    raise BallotFileError(path, f"field {column!r} is to be text", line)
+    raise BallotFileError(path, f"field {column!r} must be text", line)
+
+
+def _is_empty(cell: object) -> bool:
+    """True for nothing, an empty text, and NaN, which data frames have in empty cells."""
+    if isinstance(cell, float):
+        return isnan(cell)
+    return cell is None or (isinstance(cell, str) and not cell)
 
 
 def result_of(task: BatchRow, session: Session) -> RowResult:

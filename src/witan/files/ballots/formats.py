@@ -315,13 +315,16 @@ class Content:
         """Return rows and columns of a long table, converted if wide."""
         return long_rows(self.rows(report), self.format, self.columns, self.source.stem, report)
 
-    def records(self, report: ProblemReport) -> Records:
-        """Yield the rows by column, without empty cells."""
+    def records(self, report: ProblemReport, *, empty_cells: bool = False) -> Records:
+        """Yield the rows by column; of CSV, empty cells only on request."""
         if self.table is not None:
             return parquet_records(self.table, self.source.path)
         if self._is_json:
             return objects(self.source, report)
-        return _to_mapping(csv_rows(self.source, report, self.columns))
+        rows = _to_mapping(csv_rows(self.source, report, self.columns))
+        if empty_cells:
+            return rows
+        return ((line, {n: cell for n, cell in row.items() if cell}) for line, row in rows)
 
     @property
     def _is_json(self) -> bool:
@@ -396,7 +399,8 @@ def _to_mapping(rows: Rows) -> Records:
     names = [name.strip() for name in header]
     for line, row in numbered:
         cells = zip(names, row, strict=True)
-        yield line, {name: cell for name, cell in cells if cell.strip()}
+        full = ((name, cell if cell.strip() else "") for name, cell in cells)
+        yield line, {name: cell for name, cell in full if name or cell}
 
 
 PLAIN = ("jsonl", *LONG_FORMS, "csv-pairs", "preflib", "parquet", "council-log")
@@ -624,7 +628,7 @@ NO_ROWS = "has no rows; expected JSON Lines, a JSON list, CSV or Parquet"
 
 
 def read_rows(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield each row with its line number, without empty cells.
+    """Yield each row with its line number; an empty cell is None or an empty text.
 
     Raises
     ------
@@ -635,5 +639,4 @@ def read_rows(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
         content = content_of(source, "rows", {})
         if content is None:
             raise BallotFileError(source.path, NO_ROWS)
-        for line, row in content.records(ProblemReport(source.path, None)):
-            yield line, {name: cell for name, cell in row.items() if cell not in (None, "")}
+        yield from content.records(ProblemReport(source.path, None), empty_cells=True)

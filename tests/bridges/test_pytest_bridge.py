@@ -93,6 +93,7 @@ class TestDecisions:
                 "AssertionError: failed: a leads clearly; b was expected"
             ),
             '"a moraine", jury=JURY': "witan.errors.InvalidParameter: pass_mark",
+            '"a moraine", passmark=6, jury=JURY': "witan.errors.UnknownOption: unknown",
             f'"a moraine", pass_mark=6, jury=["script:{silent}"] * 2': (
                 "AssertionError: no verdict: simulated session"
             ),

@@ -99,6 +99,7 @@ class TestSeats:
             ([], NoCouncil, "at least two members, and there is none"),
             ([Echo()], NoCouncil, "at least two members, and there is one"),
             (["gpt-5", "x"], ConfigError, r"members\[1\] is not a seat: 'gpt-5' names no provider"),
+            ("openai:m", InvalidParameter, "'openai:m'; expected a list of seats"),
             ([Echo(), 3], InvalidParameter, r"members\[2\] cannot be 3; expected a seat such"),
             (["openai:m", Echo()], MissingKey, "m needs a key: set the variable OPENAI_API_KEY"),
             ([Member("x", Echo()), Member("x", Echo())], InvalidParameter, "no other seat has"),
@@ -355,8 +356,10 @@ class TestAsking:
 
     def test_an_error_of_ours_comes_out_as_it_is(self, scripts):
         """An empty question is refused by the error that can be caught by its name."""
-        with pytest.raises(InvalidParameter, match="the question is empty"):
+        with pytest.raises(InvalidParameter, match="the question is empty") as caught:
             ask("  ", scripts)
+
+        assert caught.value.__context__ is None  # nor does its traceback begin with another
 
     def test_its_options_are_those_of_the_council(self):
         """What can be asked of a council can be asked in the blocking form."""
@@ -410,6 +413,11 @@ class TestMisuse:
             ask("Why?", scripts, **{name: value})
         with pytest.raises(InvalidParameter, match=f"{name} cannot be"):
             Council(scripts).plan("Why?", **{name: value})
+
+    def test_a_reference_that_is_no_text_is_named(self, scripts):
+        """Not as the file by which the jury gets it."""
+        with pytest.raises(InvalidParameter, match="reference cannot be 5; expected some text"):
+            judge("a text", scripts, reference=5)
 
     @pytest.mark.parametrize("more", [{}, {"alpha": 0.3}])
     def test_parameters_of_a_rule_are_a_table(self, scripts, tmp_path, monkeypatch, more):

@@ -54,11 +54,11 @@ class JudgedAssertion:
             As of `witan.judge`: question, reference, expected, files, rubric, …
         """
         __tracebackhide__ = True
+        options_with_mark: dict[str, Any] = {**options, "pass_mark": pass_mark}
+        file = self._find_file(text, jury, options_with_mark)
         if pass_mark is None and (isinstance(text, str) or len(text) == 1):
             expected = "a grade from 1 to 10; a single text needs a pass mark"
             raise witan.errors.InvalidParameter("pass_mark", pass_mark, expected)
-        options_with_mark: dict[str, Any] = {**options, "pass_mark": pass_mark}
-        file = self._find_file(text, jury, options_with_mark)
         session = _read_session(file)
         if session is None:
             session = witan.judge(text, jury, **options_with_mark)

@@ -60,6 +60,8 @@ def check_attachments(conversation: object, files: object) -> None:
         raise InvalidParameter("conversation", conversation, "a list of Message")
     texts = [*files, *files.values()] if isinstance(files, Mapping) else [None]
     if not all(isinstance(text, str) for text in texts):
+        if isinstance(files, Mapping) and not isinstance(files.get(REFERENCE, ""), str):
+            raise InvalidParameter("reference", files[REFERENCE], "some text")
         raise InvalidParameter("files", files, "a table from name to text")
 
 
@@ -111,7 +113,7 @@ def check_seats(
     if len(members) < 2:
         count = "there is one" if members else "there is none"
         raise NoCouncil(
-            f"a council needs at least two members, and {count}",
+            f"a council or jury needs at least two members, and {count}",
             "seat another; the same model may hold several seats",
         )
     if len(jury) == 1:

@@ -3,14 +3,14 @@
 import inspect
 import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, Unpack
 
-import anyio
+import anyio.from_thread
 
 from witan.core.display import LiveView, open_live_view
 from witan.core.rules import RULES
@@ -83,6 +83,8 @@ class MemberFactory:
 
     def seat_all(self, seats: Sequence[Seatable], key: str) -> list[Member]:
         """Make members, or after them jurors, in order."""
+        if isinstance(seats, str):  # a sequence, too, of letters
+            raise InvalidParameter("the seats", seats, "a list of seats")
         names = [member.name for _, member in self._seated]
         unnamed = [_spec(each, f"{key}[{n}]") for n, each in enumerate(seats, start=1)]
         specs = name_seats(unnamed, names=names)
@@ -737,13 +739,12 @@ def _suggest_options_of(function: Callable[..., object]) -> Iterator[None]:
 
 def _run(work: Callable[[], Awaitable[T]]) -> T:
     """Run a coroutine; inside a running event loop, in a thread."""
-    try:
-        anyio.get_cancelled_exc_class()
-    except anyio.NoEventLoopError:
+    in_loop = False
+    with suppress(anyio.NoEventLoopError):
+        in_loop = bool(anyio.get_cancelled_exc_class())
+    if not in_loop:  # in no handler, whose error would be the context of all that this raises
         return anyio.run(work)
-    from anyio.from_thread import start_blocking_portal
-
-    with start_blocking_portal() as portal:
+    with anyio.from_thread.start_blocking_portal() as portal:
         return portal.call(work)
 
 

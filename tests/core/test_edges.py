@@ -254,10 +254,10 @@ def test_outcomes_and_settings_can_be_pickled():
     ("fields", "words"),
     [
         ({"reviewer": 5}, "something but text"),
-        ({"reviewer": "x", "groups": ("gpt", "claude")}, "no group of names"),
-        ({"reviewer": "x", "groups": ((1,),)}, "no group of names"),
-        ({"reviewer": "x", "grades": None}, "no mapping"),
-        ({"reviewer": "x", "weight": "1"}, "no number"),
+        ({"reviewer": "x", "groups": ("gpt", "claude")}, "not a group of names"),
+        ({"reviewer": "x", "groups": ((1,),)}, "not a group of names"),
+        ({"reviewer": "x", "grades": None}, "not a mapping"),
+        ({"reviewer": "x", "weight": "1"}, "not a number"),
     ],
 )
 def test_an_invalid_ballot_is_refused(fields, words):

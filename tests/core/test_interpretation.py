@@ -202,7 +202,7 @@ class TestRanking:
         [given, *others] = electorate.votes[0].grades
         assert math.isnan(given)
         assert others == [3.0, 5.0]
-        assert electorate.warnings[0].endswith("which is no grade; dropped")
+        assert electorate.warnings[0].endswith("not a grade; dropped")
         [line] = electorate.warnings[1:]
         assert "x has no grade for 'a'" in line
 

@@ -510,7 +510,7 @@ def test_true_among_fractions_is_the_best_grade():
         outcome = tally(ballots)
 
         assert not outcome.scales
-        assert sum("which is no grade; dropped" in warning for warning in outcome.warnings) == 3
+        assert sum("not a grade; dropped" in warning for warning in outcome.warnings) == 3
         assert not any("read as" in warning for warning in outcome.warnings)
 
 

@@ -147,8 +147,11 @@ BAD = [
     ({"reviewer": "r", "weight": True}, "field 'weight' is true; expected a number of 0 or more"),
     ({"reviewer": "r", "weight": -1}, "field 'weight' is -1, below zero"),
     ({"reviewer": "r", "weight": 10**400}, "field 'weight' is too large"),
-    ('{"reviewer": "r", "weight": NaN}', "field 'weight' is nan, which is no JSON number"),
-    ('{"reviewer": "r", "weight": -Infinity}', "field 'weight' is -inf, which is no JSON number"),
+    ('{"reviewer": "r", "weight": NaN}', "field 'weight' is nan, not a JSON number"),
+    (
+        '{"reviewer": "r", "weight": -Infinity}',
+        "field 'weight' is -inf, not a JSON number",
+    ),
     ({"reviewer": "r", "kind": "cat"}, "field 'kind' is the text 'cat'; expected 'model' or"),
     ({"reviewer": "r", "at": "yesterday"}, "field 'at' is 'yesterday'; expected a time such as"),
     ({"reviewer": "r", "at": "2025-01-31T09:30:00"}, "field 'at' has no time zone"),

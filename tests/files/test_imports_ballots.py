@@ -141,7 +141,7 @@ class TestCompanionFiles:
             "a:2: field 'text' is missing; expected the answer as text, or its length",
             "a:3: field 'chars' is the number 100000000000000000000; "
             "expected a length from 0 to 2,147,483,647",
-            "a:4: field 'session' is '1\\x00'; expected a name without characters that are no text",
+            "a:4: field 'session' is '1\\x00'; expected a name without NUL and broken characters",
             "q:1: field 'session' is missing; expected the name of a session",
             "q:2: field 'text' is 4; expected text",
         ]

@@ -163,7 +163,7 @@ STAGES = {
     ],
 )
 def test_a_call_that_goes_wrong(ask, server, fault, stage):
-    """The council answers with status 0, and the line of trust says what it lacks, if anything."""
+    """The council answers with status 0, and the trust line says what it lacks, if anything."""
     name, given, reason = CALLS[fault]
     model, voted, lost, text = STAGES[stage]
     server.fault(model, name, stage=stage, **given)

@@ -335,9 +335,9 @@ class TestRefusals:
         [
             (["--arms", "best,self"], "write council and at least one of best, self"),
             (["--arms", "council,worst"], "write council and at least one of best, self"),
-            (["--arms", "council,best"], "name at least two seats by --judge"),
-            (["--judge", "script:xan.toml"], "--judge is for arms"),
-            (["--best", "ada"], "--best is for arms"),
+            (["--arms", "council,best"], "name at least two seats with --judge"),
+            (["--judge", "script:xan.toml"], "--judge needs --arms"),
+            (["--best", "ada"], "--best needs --arms"),
             (["--best", "eve"], "unknown member"),
             (["--judge", "script:ada.toml"], "would judge its own work"),
             (["--no-synthesis"], "a final answer in prose"),
@@ -353,7 +353,7 @@ class TestRefusals:
             write_script(tmp_path / f"{name}.toml", review=[grade_words(so=5)])
         (tmp_path / "q.jsonl").write_text('{"question": "Why?"}')
         judges = ["--judge", "script:xan.toml", "--judge", "script:yma.toml"]
-        alone = {"--arms", "--judge", "--best"} & {*options} and "is for arms" in words
+        alone = {"--arms", "--judge", "--best"} & {*options} and "needs --arms" in words
         more = [] if alone or "--arms" in options else ["--arms", "council,best,self", *judges]
         what = "Why?" if command == "ask" else "q.jsonl"
         said = witan(command, what, *council, "--history", place, *more, *options)

@@ -77,7 +77,7 @@ def test_a_master_is_one_of_spark(witan, tmp_path):
     said = witan("batch", "--spark", write_rows(tmp_path / "rows.jsonl", 1))
 
     assert said.status == 2
-    assert "is no Spark master" in said.err
+    assert "is not a Spark master" in said.err
     assert "write --spark last" in said.err
 
 

@@ -83,7 +83,7 @@ EDITS = {
     ),
     "a grade that is none": (
         _set("ballot_cast", "ballot.grades.bob", "zzz"),
-        "contains a ballot on which the grade of bob is no grade" + DAMAGED,
+        "contains a ballot with an invalid grade of bob" + DAMAGED,
     ),
     "an infinite grade": (
         _set("ballot_cast", "ballot.grades.bob", float("inf")),

@@ -131,7 +131,7 @@ class TestAnswers:
             ("\n9\n", "there is no model 9; expected 1 to 4"),
             ("\n1\n", "a council needs at least two members"),
             ("\nnobody,1\n", "is not a seat: 'nobody' names no provider"),
-            ("\n\nmuch\n", "'much' is no sum of US dollars"),
+            ("\n\nmuch\n", "'much' is not an amount of US dollars"),
             ("\n\n", "the input ended before the last question"),
         ],
     )

@@ -475,8 +475,8 @@ class TestRefusals:
             ),
             ('mode = "verdict"\nsynthesis = false', "synthesis cannot be False; expected True"),
             ('chairman = "openai:a"\nchairmen = []', "chairman and chairmen are both set"),
-            ('rules = "borda"', "rules is no setting; did you mean rule?"),
-            ("call_seconds = 3", "call_seconds is no setting here; it stands in the table [limit"),
+            ('rules = "borda"', "rules is not a setting; did you mean rule?"),
+            ("call_seconds = 3", "call_seconds is not a setting here; it is in the table [limit"),
             ('rule = "bordaa"', "rule names an unknown rule 'bordaa'; did you mean 'borda'?"),
             ('rubric = "codding"', "rubric names an unknown rubric 'codding'; did you mean"),
             ('rubric = "gone.toml"', "rubric cannot be used: the rubric"),
@@ -501,7 +501,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("variable", "value", "said"),
         [
-            ("WITAN_MEMBRS", "a", "is no setting of Witan's; did you mean WITAN_MEMBERS?"),
+            ("WITAN_MEMBRS", "a", "is not a setting of Witan; did you mean WITAN_MEMBERS?"),
             ("WITAN_LIMITS_CAL_SECONDS", "1", "did you mean WITAN_LIMITS_CALL_SECONDS?"),
             ("WITAN_ENOUGH", "two", "enough should be a whole number, not 'two'"),
             ("WITAN_MEMBERS", "[openai:a]", "is not JSON: "),
@@ -560,7 +560,7 @@ class TestKeys:
         config = place.load(WITAN_TEAM_KEY=self.LITERAL, **variables)
 
         assert self.LITERAL not in repr(config)
-        with pytest.raises(ConfigError, match="WITAN_OTHER_KEY: is no setting"):
+        with pytest.raises(ConfigError, match="WITAN_OTHER_KEY: is not a setting"):
             place.load(WITAN_TEAM_KEY="k", WITAN_OTHER_KEY="k", **variables)
 
     LITERAL = "sk-proj-4711abcdefghijkl"

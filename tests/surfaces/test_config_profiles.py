@@ -134,9 +134,9 @@ class TestErrors:
             ('members = ["zed"]', "profiles.p.members[1] is not a seat"),
             ('members = ["openai:a", "openai:b"]\nchairman = "c"', "profiles.p.chairmen[1] is "),
             ("limits = {call_seconds = -1}", "profiles.p.limits.call_seconds cannot be -1"),
-            ('rulle = "x"', "profiles.p.rulle is no setting; did you mean rule?"),
-            ("limits = {atempts = 2}", "profiles.p.limits.atempts is no setting; did you mean att"),
-            ("attempts = 2", "profiles.p.attempts is no setting here; it stands in the table "
+            ('rulle = "x"', "profiles.p.rulle is not a setting; did you mean rule?"),
+            ("limits = {atempts = 2}", "profiles.p.limits.atempts is not a setting; did you mean"),
+            ("attempts = 2", "profiles.p.attempts is not a setting here; it is in the table "
              "[profiles.p.limits]"),
             ('chairman = "a"\nchairmen = ["a"]', "profiles.p.chairman and chairmen are both set"),
             ("[history]\nurl = 1", "history.url should be text"),

@@ -128,7 +128,7 @@ class TestTokens:
              "serve.tokens.u is the same token as serve.tokens.t"),
             (f'key = "{TOKEN}"', {}, "serve.tokens.t.key must name the variable"),
             (f'sha256 = "{TOKEN}"', {}, "serve.tokens.t.sha256 must be the SHA-256"),
-            ('keys = "TEAM"', {}, "serve.tokens.t.keys is no setting; did you mean key?"),
+            ('keys = "TEAM"', {}, "serve.tokens.t.keys is not a setting; did you mean key?"),
             ('sha256 = 7', {}, "serve.tokens.t.sha256 must be the SHA-256"),
         ],
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A session as text: the line of trust, a model's words made safe, and everything it produced."""
+"""A session as text: the trust line, a model's words made safe, and everything it produced."""
 
 import json
 import re

@@ -112,13 +112,13 @@ class Ballot:
             members: object = group
             # A string would be read letter by letter, each a candidate.
             if isinstance(members, str) or not all(isinstance(name, str) for name in group):
-                raise InvalidBallot(reviewer, f"ranks {group!r}, which is no group of names")
+                raise InvalidBallot(reviewer, f"ranks {group!r}, which is not a group of names")
         if isinstance(scale, str):
             object.__setattr__(self, "scale", Scale.parse(scale))
         if not isinstance(grades, Mapping):
-            raise InvalidBallot(reviewer, f"grades by {grades!r}, which is no mapping")
+            raise InvalidBallot(reviewer, f"grades by {grades!r}, which is not a mapping")
         if not isinstance(weight, int | float):
-            raise InvalidBallot(reviewer, f"weighs {weight!r}, which is no number")
+            raise InvalidBallot(reviewer, f"weighs {weight!r}, which is not a number")
 
     def __repr__(self) -> str:
         of = f" in {brief(str(self.session))}" if self.session else ""
@@ -380,7 +380,7 @@ def weight(value: object) -> float:
         raise Unreadable("weight", f"is {kind_of(value)}; expected a number of 0 or more")
     if isinstance(value, float) and (isnan(value) or isinf(value)):
         raise Unreadable(
-            "weight", f"is {value}, which is no JSON number; expected a finite number of 0 or more"
+            "weight", f"is {value}, not a JSON number; expected a finite number of 0 or more"
         )
     if value < 0:
         raise Unreadable("weight", f"is {value}, below zero; expected a number of 0 or more")
@@ -428,7 +428,7 @@ def session_name(field: str, value: str) -> str:
     """Strip a session's name; refuse one too long for a history."""
     stripped = value.strip()
     if "\0" in stripped or not _is_text(stripped):
-        problem = f"is {stripped[:40]!r}; expected a name without characters that are no text"
+        problem = f"is {stripped[:40]!r}; expected a name without NUL and broken characters"
         raise Unreadable(field, problem)
     return stripped
 

@@ -535,7 +535,7 @@ class _Reader:
 
     def _warn_unreadable(self, ballot: Ballot, name: str, grade: object) -> None:
         typo = " (a typing error?)" if may_be_typing_error(grade) else ""
-        self._warn(ballot, f"grades {name!r} {_shorten(grade)}, which is no grade{typo}; dropped")
+        self._warn(ballot, f"grades {name!r} {_shorten(grade)}, not a grade{typo}; dropped")
 
     def _warn_outside(self, ballot: Ballot, name: str, grade: object, within: Range) -> None:
         problem = f"grades {name!r} {_shorten(grade)}, outside the scale {within}"

@@ -375,7 +375,9 @@ def ranks_to_places(ranks: Floats) -> Places:
     doubled = np.where(np.isnan(ranks), 0.0, ranks * 2.0)
     whole = np.rint(doubled)
     if np.any(np.abs(doubled - whole) > 1e-9) or np.any(whole < 0):
-        raise InvalidParameter("ranks", "a rank that is no multiple of 1/2", "1, 1.5, 2, … or NaN")
+        raise InvalidParameter(
+            "ranks", "a rank that is not a multiple of 1/2", "1, 1.5, 2, … or NaN"
+        )
     largest = float(whole.max(initial=0.0))
     places: Places = whole.astype(np.uint8 if largest < 256 else np.uint16)
     return places

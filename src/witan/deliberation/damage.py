@@ -61,7 +61,7 @@ class _EventCheck:
         for name, raw in ballot.grades.items():
             for grade in raw.values() if isinstance(raw, Mapping) else (raw,):
                 if read_grade(grade) is None:
-                    yield f"contains a ballot on which the grade of {name} is no grade"
+                    yield f"contains a ballot with an invalid grade of {name}"
 
     def _check_outcome(self, outcome: Outcome) -> Iterator[str]:
         standings = [line.candidate for line in outcome.standings]

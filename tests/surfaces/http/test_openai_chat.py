@@ -353,7 +353,7 @@ class TestErrors:
             ({"seed": -1}, "seed", "at least 0"),
             ({"messages": []}, "messages", "is empty"),
             ({"messages": [{"role": "system", "content": "x"}]}, "messages", "user"),
-            ({"messages": [{"role": "user", "content": [IMAGE]}]}, "messages", "holds an image"),
+            ({"messages": [{"role": "user", "content": [IMAGE]}]}, "messages", "contains an image"),
             ({"messages": [{"role": "user", "content": "a\0b"}]}, "messages", "NUL character"),
             ({"messages": [{"role": "user", "content": " "}]}, "messages", "expected a question"),
             ({"messages": [{"role": "robot", "content": "x"}]}, "messages", "role"),

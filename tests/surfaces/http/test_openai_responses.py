@@ -218,7 +218,7 @@ class TestQuestion:
             (
                 {"input": [{"role": "user", "content": [{"type": "input_image"}]}]},
                 "input",
-                "holds an image",
+                "contains an image",
             ),
             (
                 {"text": {"format": {"type": "json_schema", "schema": {"type": "nonsense"}}}},

@@ -381,7 +381,9 @@ def check_name(setting: Setting) -> None:
     key = dotted_key(setting.key[: stem + 1])
     if not _NAME.fullmatch(name):
         words = "letters, digits, - _ and ., and begins with a letter or a digit"
-        raise ConfigError(setting.source, key, f"is no name of a {kind}, which has only {words}")
+        raise ConfigError(
+            setting.source, key, f"is not the name of a {kind}, which has only {words}"
+        )
     if kind == "profile" and name in _RESERVED_NAMES:
         raise ConfigError(
             setting.source, key, f"cannot be named {name}, which {_RESERVED_NAMES[name]}"

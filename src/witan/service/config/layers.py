@@ -231,7 +231,7 @@ def _key_of(variable: str, keys: Mapping[str, Key]) -> Key:
         if nearest
         else "names beginning with WITAN_ are reserved for settings"
     )
-    raise ConfigError(variable, "", f"is no setting of Witan's; {hint}")
+    raise ConfigError(variable, "", f"is not a setting of Witan; {hint}")
 
 
 def _value(variable: str, text: str) -> object:

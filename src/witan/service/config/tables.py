@@ -363,7 +363,7 @@ def _refusal(error: ValidationError, source: str) -> ConfigError:
     place, kind, value = first["loc"], first["type"], first["input"]
     key = _write_key(place)
     if kind == "extra_forbidden":
-        return ConfigError(source, key, f"is no setting{_suggestion(place)}")
+        return ConfigError(source, key, f"is not a setting{_suggestion(place)}")
     if kind == "missing":
         return ConfigError(source, key, "is missing")
     expected = _EXPECTED.get(kind.partition("_")[0])
@@ -400,7 +400,7 @@ def _suggestion(place: tuple[int | str, ...]) -> str:
         table = TABLES[str(stands[1] if stands[:2] == TOKENS else stands[0])]
     for other in PLAIN_TABLES if len(stands) == 1 else ():
         if other in table.model_fields and name in TABLES[other].model_fields:
-            return f" here; it stands in the table [{dotted_key((*map(str, above), other))}]"
+            return f" here; it is in the table [{dotted_key((*map(str, above), other))}]"
     nearest = UnknownName("setting", name, table.model_fields).nearest
     if nearest is None:
         return f"; known: {', '.join(table.model_fields)}"

@@ -63,19 +63,19 @@ arms_options = section(
         "judges",
         multiple=True,
         metavar="SEAT",
-        help="Judge of the arms, blind; give at least two that hold no other seat.",
+        help="Blind judge of the arms; give at least two without another seat.",
     ),
     click.option(
         "--measure",
         type=click.Choice(["jury", "references", "votes"]),
-        help="Hold arms to the judges, the default; or, without judges, to the rows' right "
-        "answers or votes.",
+        help="Measure arms by the judges, the default, or without judges by the rows' references "
+        "or votes.",
     ),
     click.option(
         "--best",
         metavar="NAME",
-        help="Best member; by default the leader of earlier sessions, else the best on half of "
-        "the questions, which are then not measured.",
+        help="Best member; by default the leader of earlier sessions, otherwise the best on half "
+        "of the questions, which then do not measure.",
     ),
     click.option(
         "--margin",
@@ -93,17 +93,17 @@ def wants_arms(options: Mapping[str, Any]) -> bool:
     if options["arms"] is None:
         for name, option in OF_ARMS.items():
             if options[name]:
-                raise click.UsageError(f"{option} is for arms; name them by --arms")
+                raise click.UsageError(f"{option} needs --arms")
         return False
     measure = options["measure"] or "jury"
     if measure != "jury":
         if options["judges"]:
-            raise click.UsageError(f"--measure {measure} needs no --judge; leave out one of them")
+            raise click.UsageError(f"--measure {measure} excludes --judge; leave one of them out")
         return True
     if len({*options["judges"]}) < 2:
         raise click.UsageError(
-            "--arms needs a jury: name at least two seats by --judge, or hold arms to references "
-            "or votes by --measure"
+            "--arms needs a jury: name at least two seats with --judge, or use --measure "
+            "references or votes"
         )
     return True
 
@@ -219,7 +219,7 @@ def batch_of_one(
     if request.parent is not None or request.conversation:
         raise click.UsageError("--arms does not support a conversation")
     if history is None:
-        raise click.UsageError("--arms needs a history; name it by --history")
+        raise click.UsageError("--arms needs a history; name one with --history")
     task = BatchRow(1, None, request.question, category=request.category, sources=request.files)
     batch_options = BatchOptions(
         max_cost_usd=options["max_cost_usd"], max_calls=options["max_calls"]

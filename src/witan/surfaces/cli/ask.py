@@ -83,7 +83,9 @@ class PriceType(ParamType):
         except ValueError:
             input_usd = output_usd = -1.0
         if not seat.strip() or not (0 <= input_usd < inf and 0 <= output_usd < inf):
-            self.fail(f"{value!r} is no price; write SEAT=IN,OUT such as critic=3,15", param, ctx)
+            self.fail(
+                f"{value!r} is not a price; write SEAT=IN,OUT such as critic=3,15", param, ctx
+            )
         return seat.strip(), (input_usd, output_usd)
 
 

@@ -329,9 +329,7 @@ def _weights_in(path: str) -> dict[str, float]:
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise click.BadParameter(
-            f"{path} is no JSON file: {error}", param_hint="--weights"
-        ) from None
+        raise click.BadParameter(f"{path} is not JSON: {error}", param_hint="--weights") from None
     if isinstance(document, dict) and isinstance(document.get("weights"), dict):
         document = document["weights"]
         if not document:
@@ -344,6 +342,6 @@ def _weights_in(path: str) -> dict[str, float]:
         for weight in document.values()
     ):
         raise click.BadParameter(
-            f'{path} must hold one object such as {{"reviewer": 2}}', param_hint="--weights"
+            f'{path} must contain one object such as {{"reviewer": 2}}', param_hint="--weights"
         )
     return {name: float(weight) for name, weight in document.items()}

@@ -102,7 +102,7 @@ class MasterType(ParamType):
         """Refuse what is no master, such as the file of the rows."""
         if not re.fullmatch(r"|local(-cluster)?(\[.+\])?|yarn|(spark|k8s|mesos)://.+", str(value)):
             self.fail(
-                f"{value!r} is no Spark master, such as local[4], spark://HOST:7077, yarn or"
+                f"{value!r} is not a Spark master, such as local[4], spark://HOST:7077, yarn or"
                 " k8s://HOST; without one, write --spark last",
                 param,
                 ctx,
@@ -211,7 +211,8 @@ def batch_command(file: str, output: str | None, as_json: bool, **options: Any) 
         load_history_config(options["config"], options["history"]), options["config"], say
     )
     if place is None:
-        raise click.UsageError("history.enabled is false; a batch needs one, name it by --history")
+        problem = "a batch needs a history, and history.enabled is false; name one with --history"
+        raise click.UsageError(problem)
     with ExitStack() as stack:
         stack.callback(place.history.close)
         batch = _make_batch(place.history, tasks, options, say)

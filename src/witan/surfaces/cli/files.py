@@ -470,18 +470,18 @@ def _check(options: dict[str, Any], *, has_names: bool, has_window: bool) -> Non
         return
     if options["inspect"] is not None:
         if any(options[name] for name in ("kind", "format_", "output")):
-            raise click.UsageError("--inspect writes logs into its folder, and nothing else")
+            raise click.UsageError("--inspect only writes logs into its folder")
         return
     if options["format_"] is not None and options["kind"] not in (None, "ballots"):
         raise click.UsageError("--format is for ballots; the other kinds have one form each")
     output = options["output"] or "-"
     if options["format_"] is None and _without_packing(output).suffix not in ENDINGS:
         raise click.UsageError(
-            f"{output}: no kind of file ends so; name it {', '.join(filter(None, ENDINGS))}, or "
-            "choose with --format"
+            f"{output} has an unknown suffix; use {', '.join(filter(None, ENDINGS))}, or choose "
+            "with --format"
         )
     if options["as_json"] and _is_piped(options):
-        raise click.UsageError("standard output holds the export; with --json name a file: -o PATH")
+        raise click.UsageError("standard output has the export; with --json name a file: -o PATH")
 
 
 def _is_piped(options: dict[str, Any]) -> bool:

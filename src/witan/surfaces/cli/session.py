@@ -79,7 +79,7 @@ class SessionOutput:
             # Check now: after a paid session it would be too late.
             folder = self.save.absolute().parent
             if not folder.is_dir():
-                problem = f"{self.save.parent} is no directory"
+                problem = f"{self.save.parent} is not a directory"
                 raise click.BadParameter(problem, param_hint="--save")
             if not os.access(folder, os.W_OK):
                 problem = f"{self.save.parent} cannot be written to"
@@ -145,7 +145,9 @@ def read_turns(options: Mapping[str, Any]) -> "tuple[Turn, ...]":
     try:
         return TypeAdapter(tuple[Turn, ...]).validate_json(_decode(path, "--conversation"))
     except ValidationError as error:
-        problem = f"{path} is no list of objects with role and content: {error.errors()[0]['msg']}"
+        problem = (
+            f"{path} is not a list of objects with role and content: {error.errors()[0]['msg']}"
+        )
         raise click.BadParameter(problem, param_hint="--conversation") from None
 
 
@@ -161,7 +163,7 @@ def _decode(path: str, option: str) -> str:
             content: bytes = file.read()
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        problem = f"{name} is no UTF-8 text (byte {error.start:,})"
+        problem = f"{name} is not UTF-8 text (byte {error.start:,})"
         raise click.BadParameter(problem, param_hint=option) from None
     except OSError as error:
         problem = f"{name} cannot be read: {error.strerror or error}"

@@ -419,5 +419,5 @@ def _ask_ceiling(draft: "Draft", dialogue: _Dialogue) -> float:
     except ValueError:
         ceiling = -1.0
     if not 0 <= ceiling < float("inf"):
-        raise click.UsageError(f"{words!r} is no sum of US dollars, such as 0.50")
+        raise click.UsageError(f"{words!r} is not an amount of US dollars, such as 0.50")
     return ceiling

@@ -467,8 +467,8 @@ def _surplus(app: ASGIApp, connections: ServerConnections) -> ASGIApp:
             return
         connections.note("refused")
         detail = (
-            f"{connections.most:,} connections are open, as many as the server takes; "
-            "try again, or have serve.max_connections raised"
+            f"all {connections.most:,} connections of the server are open; try again later, or "
+            "raise serve.max_connections"
         )
         await refusal(scope, 503, detail, {"Retry-After": "5"})(scope, receive, send)
 

@@ -93,7 +93,7 @@ TEMPLATES = [
 Session = Annotated[str, "The session: its name, a beginning of it, or `last`."]
 
 TRUST = (
-    "Say how sure this is, from the line of trust: who voted, what is tied, what is missing, and "
+    "Say how sure this is, from the trust line: who voted, what is tied, what is missing, and "
     "that it is simulated, if it is. Where leaders are tied, say so instead of naming one."
 )
 
@@ -111,7 +111,7 @@ INSTRUCTIONS = (
     "for questions where one model's answer is not enough; it takes minutes and costs money, which "
     "`plan` true says beforehand. If your client limits call time, `ask` with a `wait` of 0 and "
     "fetch the `result` later. "
-    "Tell the user what the line of trust says: ties, missing seats, and that a session is "
+    "Tell the user what the trust line says: ties, missing seats, and that a session is "
     "simulated. `judge` has texts judged that you have; `tally` and `compare` count ballots that "
     "you have, without any model."
 )

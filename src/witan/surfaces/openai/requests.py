@@ -64,14 +64,14 @@ def _join(content: object) -> object:
 def _part(part: object) -> str:
     kind = part.get("type") if isinstance(part, dict) else None
     if kind in IMAGES:
-        words = "holds an image, and members see none yet; describe it in words"
+        words = "contains an image, which is not supported yet; describe it in words"
         raise PydanticCustomError("not_text", words)
     if not isinstance(part, dict) or kind not in TEXT_PARTS:
-        words = "holds a part of the type {kind}; only text is supported"
+        words = "contains a part of the type {kind}; only text is supported"
         raise PydanticCustomError("not_text", words, {"kind": repr(kind)})
     text = part.get(TEXT_PARTS[kind])
     if not isinstance(text, str):
-        raise PydanticCustomError("not_text", "holds a part without its text")
+        raise PydanticCustomError("not_text", "contains a part without its text")
     return text
 
 
@@ -209,9 +209,9 @@ class MessageBody(_Lenient):
 
 def _check_question(messages: "list[M]") -> "list[M]":
     if all(message.role != "user" for message in messages):
-        raise PydanticCustomError("no_question", "hold no message of the user: ask something")
+        raise PydanticCustomError("no_question", "contain no user message: ask something")
     if messages[-1].role == "assistant":
-        words = "end with a text of the assistant; the last one must be the user's"
+        words = "end with an assistant message; the last one must be the user's"
         raise PydanticCustomError("no_question", words)
     user_texts = [message.content for message in messages if message.role == "user"]
     if not user_texts[-1].strip():
@@ -538,7 +538,7 @@ def _read_item(item: Any) -> object:
         case "item_reference":
             return {"role": "assistant", "item_id": item.get("id")}
         case kind:
-            words = "holds an item of the type {kind}; the council reads messages"
+            words = "contains an item of the type {kind}; the council reads messages"
             raise PydanticCustomError("not_taken", words, {"kind": repr(kind)})
 
 
@@ -688,7 +688,7 @@ def _check_schema(schema: str | None) -> None:
         if schema is not None:
             check_schema(schema)
     except InvalidParameter as error:
-        words = "is to hold {expected}"
+        words = "must contain {expected}"
         raise PydanticCustomError("no_schema", words, {"expected": error.expected}) from None
 
 

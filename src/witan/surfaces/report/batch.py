@@ -256,9 +256,9 @@ CHOICES = {
 
 
 MEASURES = {
-    "references": "Held to right answers: an answer is right if it contains the reference, word "
+    "references": "Measured by references: an answer is right if it contains the reference, word "
     "for word, whatever else it says.",
-    "votes": "Held to people's votes alone.",
+    "votes": "Measured by people's votes alone.",
 }
 """Words for the measure of arms without a jury."""
 

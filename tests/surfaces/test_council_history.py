@@ -153,6 +153,23 @@ class TestRecording:
             anyio.run(resume)
         assert told == []
 
+    def test_a_refused_record_leaves_the_session_to_its_writer(self, members, place):
+        """Nothing is taken over, so whoever records the session can go on."""
+        whole = ask(QUESTION, members)
+
+        async def resume() -> None:
+            async with Council(members, history=place) as council:
+                await council.resume(Session.of(whole.events[:8]))
+
+        with History.open(place) as history, history.recording() as recording:
+            for event in whole.events[:-1]:
+                recording(event)
+            with pytest.raises(HistoryConflict, match="has more events in the history"):
+                anyio.run(resume)
+            recording(whole.events[-1])
+
+        assert in_history(place) == [whole]
+
     def test_the_configured_council_takes_one_too(self, members, place, tmp_path):
         """`from_config` and `ask` without members record likewise."""
         seats = ", ".join(f'"{seat}"' for seat in members)

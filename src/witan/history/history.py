@@ -1,6 +1,6 @@
 """The history: every session in one SQLite file or PostgreSQL database."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -350,7 +350,13 @@ class History:
                     self._writer.close()  # nothing more is recorded
         return Recording(self._writer, self._pop_claim)
 
-    def claim(self, session: str, *, force: bool = False) -> "Session":
+    def claim(
+        self,
+        session: str,
+        *,
+        force: bool = False,
+        check: "Callable[[Session], object] | None" = None,
+    ) -> "Session":
         """Take over an interrupted session, to continue it in the next recording.
 
         Its earlier writer can add no more events. A closed session is returned unchanged.
@@ -359,6 +365,8 @@ class History:
         ----------
         force
             Take it over even if another process still records it.
+        check
+            Called with the stored session; by an exception it leaves that as it is.
 
         Raises
         ------
@@ -384,6 +392,8 @@ class History:
                 {"holder": new_token, "session": session},
             )
             session_state = self.session(session)
+            if check is not None:
+                check(session_state)
         if session_state.status == "interrupted":
             with self._claim_lock:
                 self._claims[session] = new_token

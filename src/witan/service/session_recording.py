@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from operator import gt
 from pathlib import Path
 from threading import Lock
@@ -127,7 +128,7 @@ def first_difference(one: Session, other: Session) -> int | None:
     return None
 
 
-def _require_continuation(location: str, stored: Session, session: Session) -> None:
+def _require_continuation(location: str, session: Session, stored: Session) -> None:
     """Refuse to resume a session that has gone on in the history."""
     if stored.status != "interrupted":
         problem = "has ended in the history"
@@ -351,9 +352,12 @@ class SessionRecorder:
         """
         begun = session.id in self._open_recordings
         if self._history is not None and not begun:
+            location = self._history.database.location
+            check = partial(_require_continuation, location, session)
             with suppress(UnknownName):
-                stored = await anyio.to_thread.run_sync(self._history.claim, session.id)
-                _require_continuation(self._history.database.location, stored, session)
+                await anyio.to_thread.run_sync(
+                    partial(self._history.claim, session.id, check=check)
+                )
         self._resumed_sessions[session.id] = ResumedSession(session, n_recorded=int(begun))
 
     async def settle(self, session: Session) -> Session:

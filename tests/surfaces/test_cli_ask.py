@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -137,6 +138,19 @@ class TestRecord:
         opened = json.loads(second.read_text(encoding="utf-8"))["events"][0]
         texts = [message["text"] for message in opened["conversation"]]
         assert texts == ["Is it so?", "All told: so."]
+
+    def test_a_file_is_continued_without_a_look_at_the_history(self, witan, seats, monkeypatch):
+        """A server that does not reply delays nobody who wants nothing of it."""
+        witan("ask", "Is it so?", "--save", "first.json", *seats)
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            server.setblocking(False)
+            address = f"postgresql://127.0.0.1:{server.getsockname()[1]}/none"
+            monkeypatch.setenv("WITAN_HISTORY", address)
+            said = witan("ask", "Why?", "--continue", "first.json", "--no-history", *seats)
+
+            with pytest.raises(BlockingIOError):
+                server.accept()
+        assert said.status == 0
 
     def test_files_are_attached_to_the_question(self, witan, tmp_path):
         """Members receive their text, and the record has it by name."""

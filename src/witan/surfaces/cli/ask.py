@@ -494,16 +494,13 @@ def _run_again(
     output = SessionOutput.of(options)
     config, history = options["config"], options["history"]
 
-    def find() -> "tuple[Session, bool]":
-        from witan.surfaces.cli.stored_sessions import council_session
-
-        return council_session(request.session, config, history, lacks)
+    from witan.surfaces.cli.stored_sessions import council_session, is_own_session
 
     if options["plan"]:
         if output.events or output.save is not None:
             option = "--events" if output.events else "--save"
             raise click.UsageError(f"{option} cannot be combined with --plan")
-        parent, _ = find()
+        parent = council_session(request.session, config, history, lacks)
         councils = _planned_councils(options)
         seat(councils, parent)
         request_for_parent = replace(request, session=parent.id)
@@ -511,8 +508,8 @@ def _run_again(
         return 0
 
     def prepare(live: "LiveSession") -> SessionStart:
-        parent, trusted = find()
-        if not options.get("trust", True) and not trusted:
+        parent = council_session(request.session, config, history, lacks)
+        if not (options.get("trust", True) or is_own_session(parent, config, history)):
             refuse_untrusted(parent.opening.callable_seats)
         councils = live.councils(config, dict(options.get("prices", ())))
         seat(councils, parent)

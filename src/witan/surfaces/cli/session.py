@@ -124,9 +124,7 @@ def read_earlier(
     from witan.service.stored_sessions import check_continued
     from witan.surfaces.cli.stored_sessions import council_session
 
-    session, _ = council_session(
-        name, config, history, ", and has no final answer to continue from"
-    )
+    session = council_session(name, config, history, ", and has no final answer to continue from")
     check_continued(name, session)
     return session
 

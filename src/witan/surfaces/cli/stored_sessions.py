@@ -212,32 +212,24 @@ def stored_session(name: str, config: Path | None, url: str | None) -> "SessionI
         return history.export(whole_name(history, name, or_file=True))
 
 
-def council_session(
-    name: str, config: Path | None, url: str | None, lacks: str
-) -> "tuple[Session, bool]":
-    """Find a session, and whether the user's own configuration seated it."""
+def council_session(name: str, config: Path | None, url: str | None, lacks: str) -> "Session":
+    """Return the session of a file, or of that name in the history."""
     if is_file(name, config, url):
         from witan.files.session_files import read_session
 
-        session = read_session(name)
-        where = load_history_config(config, url)
-        with open_history_if_any(where) as history:
-            return session, where.history.is_own and has_asked(history, session)
-    where = load_history_config(config, url)
-    with open_history(where, reading=True) as history:
+        return read_session(name)
+    with open_history(load_history_config(config, url), reading=True) as history:
         session_id = whole_name(history, name, or_file=True)
         if not history.has_record(session_id):
             raise SessionFileError(name, f"came in as ballots{lacks}")
-        is_trusted = where.history.is_own and not history.summary(session_id).imported
-        return history.session(session_id), is_trusted
+        return history.session(session_id)
 
 
-def has_asked(history: "History | None", record: "Session") -> bool:
-    """Check that a session of a file was recorded here, with the same seats."""
-    if history is None:
-        return False
-    try:
-        is_import = history.summary(record.id).imported
-        return not is_import and history.session(record.id).opening == record.opening
-    except WitanError:  # it does not exist, or cannot be read
-        return False
+def is_own_session(record: "Session", config: Path | None, url: str | None) -> bool:
+    """Check that the user's own history recorded a session, with the same seats."""
+    where = load_history_config(config, url)
+    if where.history.is_own:
+        with suppress(WitanError, ValueError), open_history(where, reading=True) as history:
+            is_import = history.summary(record.id).imported
+            return not is_import and history.session(record.id).opening == record.opening
+    return False

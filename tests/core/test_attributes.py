@@ -9,6 +9,7 @@ from threading import Event, Thread
 import pytest
 
 from witan.core.attributes import cached_property, set_by_slots
+from witan.core.ballot import Ballot
 
 SECONDS = 30
 
@@ -166,3 +167,8 @@ class TestSlots:
         assert replace(named, name="b") == Named(size=2, name="b") != named
         with pytest.raises(TypeError, match="takes 1 positional argument but 2 were given"):
             Named("a")
+
+
+def test_a_signature_words_the_bound_of_a_field():
+    """Help shows what a value may be, and no address in memory."""
+    assert "Bound(expected='a number, 0 or more')" in str(signature(Ballot))

@@ -4,7 +4,7 @@ They hold where records are read. Numbers are finite unless their type says othe
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from witan.core.escaping import is_blank
@@ -22,7 +22,7 @@ class Bound:
         What to expect, in words.
     """
 
-    holds: Callable[[Any], bool]
+    holds: Callable[[Any], bool] = field(repr=False)
     expected: str
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from witan.core import display
 from witan.core.arms import (
     GRADE_MARGIN,
     ArmAnswer,
@@ -91,6 +92,14 @@ class TestDifferences:
         assert (line.cost_ratio, line.calls_ratio) == (pytest.approx(11), 11)
         assert line.sentence.startswith("the council beats its best member by 1.")
         assert line.sentence.endswith(" at 11 × the cost")
+
+    def test_a_half_is_rounded_as_in_the_table(self):
+        """Its sum is -0.09499999999999975, by the order of adding."""
+        rows = [question({COUNCIL: [5 + d], BEST: [5]}) for d in (0.605, -0.795) * 3]
+        line = difference_of(compare_arms(rows))
+
+        assert display.number(measure_of(line.mean).value) == "-0.10"
+        assert ": -0.10 ± 0.80 at 11 × the cost" in line.sentence
 
     def test_a_worse_council_is_behind(self):
         """A negative difference beyond its interval is stated as such."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from witan.core.ballot import Ballot, Kind
-from witan.core.display import FrameSource, NotebookDisplay
+from witan.core.display import FrameSource, NotebookDisplay, number
 from witan.core.estimation import (
     CorrectedMean,
     are_graded,
@@ -705,13 +705,13 @@ def _sentence(line: ArmDifference, margin: float, table: _Table) -> str:
     reach = (measure.interval.high - measure.interval.low) / 2
     counted = "questions" if table.measure == "references" else "votes"
     unit = "" if table.is_graded else f" of the {counted}, net"
-    size = f"{abs(measure.value):.2f} ± {reach:.2f}{unit}"
+    size = f"{number(abs(measure.value))} ± {number(reach)}{unit}"
     price = _price(line)
     if line.conclusion == "ahead":
         return f"{first} beats {second} by {size}{on}{price}"
     if line.conclusion == "behind":
         return f"{first} falls short of {second} by {size}{on}{price}"
-    size = f"{measure.value:+.2f} ± {reach:.2f}{unit}"
+    size = f"{_signed(measure.value)} ± {number(reach)}{unit}"
     if line.conclusion == "no difference":
         within = f"within ±{margin:g}{',' if price else ''}{price}"
         return f"no difference between {first} and {second}{on}: {size}, {within}"
@@ -719,12 +719,16 @@ def _sentence(line: ArmDifference, margin: float, table: _Table) -> str:
     return f"{first} and {second} are too close to call{on}{many}: {size}{price}"
 
 
+def _signed(value: float) -> str:
+    return f"+{number(value)}" if value >= 0 else number(value)
+
+
 def _unknown(line: ArmDifference, measure: Measure, questions: str) -> str:
     if measure.value is None:
         return f"{questions} {'is' if line.questions == 1 else 'are'} too few"
     if line.n_rows == 1:
-        return f"{measure.value:+.2f}, of which the error is unknown: {measure.why}"
-    return f"{measure.value:+.2f} at each of {questions}, so its error is unknown"
+        return f"{_signed(measure.value)}, of which the error is unknown: {measure.why}"
+    return f"{_signed(measure.value)} at each of {questions}, so its error is unknown"
 
 
 def _price(line: ArmDifference) -> str:

@@ -11,6 +11,7 @@ from witan.service.batch import (
     Progress,
 )
 from witan.service.batch_rows import BatchRow, RowResult, RowResults, read_batch_rows
+from witan.service.batch_texts import TextSummary
 from witan.service.spark_batch import SparkBatch
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "RowResult",
     "RowResults",
     "SparkBatch",
+    "TextSummary",
     "read_batch_rows",
     "read_rows",
 ]

@@ -10,12 +10,14 @@ from contextlib import suppress
 from pathlib import Path
 
 import httpx
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from council_servers import council_server
 from scripts import write_council, write_script
+from witan.core.stats.distributions import t_quantile
 from witan.errors import WitanError
 from witan.history import History
 from witan.service.batch import Progress
@@ -105,6 +107,36 @@ class TestRows:
 
         assert said.status == 0
         assert [each["text"] for each in lines(said.out)] == ["All told: so."] * 3
+
+    def test_the_report_has_the_mean_grade_of_a_text(self, witan, tmp_path, jury):
+        """Without a pass mark and people's votes, too; of five rows on with its interval."""
+        rows = [{"question": f"Why {n}?", "text": "moraine" if n else "ice"} for n in range(6)]
+        said = witan("batch", write_rows(tmp_path / "rows.jsonl", rows), *jury)
+        few = witan("batch", write_rows(tmp_path / "few.jsonl", rows[:4]), *jury, "--json")
+        grades = [each["verdict"]["texts"][0]["overall"]["mean"] for each in lines(said.out)]
+        mean, reach = np.mean(grades), t_quantile(0.975, 5) * np.std(grades, ddof=1) / 6**0.5
+
+        assert f"The jury's mean grade is {mean:.2f} ({mean - reach:.2f} to " in said.err
+        assert "for rows like these, at 95% confidence)." in said.err
+        [text] = json.loads(few.err)["texts"]
+        assert (text["text"], text["rows"], text["interval"]) == ("text", 4, None)
+
+    def test_the_report_has_a_line_for_each_of_several_texts(self, witan, tmp_path, jury):
+        """The best first, and how often each leads."""
+        rows = [
+            {"question": f"Why {n}?", "texts": {"old": "ice", "new": "moraine"}} for n in range(5)
+        ]
+        rows.append({"texts": {"new": "ice", "other": "moraine"}})
+        path = write_rows(tmp_path / "rows.jsonl", rows)
+        said = witan("batch", path, *jury, "--json")
+        texts = json.loads(said.err)["texts"]
+
+        assert [(each["text"], each["rows"], each["leads"]) for each in texts] == [
+            ("other", 1, 1),
+            ("new", 6, 5),
+            ("old", 5, 0),
+        ]
+        assert "text   rows  leads clearly  mean grade  interval" in witan("batch", path, *jury).err
 
     def test_the_report_says_what_most_rows_lack(self, witan, tmp_path, place):
         """With the number of rows; how many other reasons there are is said."""

@@ -42,11 +42,18 @@ from witan.errors import (
 from witan.history import History
 from witan.history.database import blocks
 from witan.service.batch_rows import BatchRow, RowResult, Spending, count_missing, result_of
+from witan.service.batch_texts import (
+    TextJudgment,
+    TextSummary,
+    read_judgments,
+    summarize_texts,
+)
 from witan.service.batch_votes import (
     PeopleEstimate,
     check_votes,
     count_votes,
     infer_passes,
+    name_questions,
 )
 from witan.service.council import Council
 from witan.service.text import list_text
@@ -84,6 +91,8 @@ class BatchReport(NotebookDisplay):
     known_usd, most_usd
         Known cost of all sessions, interrupted ones included; and their highest possible cost,
         None: a price is unknown.
+    texts
+        The jury's grades of each text; empty: there are none to judge.
     """
 
     rows: int
@@ -101,6 +110,7 @@ class BatchReport(NotebookDisplay):
     missing: Mapping[str, int] = field(default_factory=dict)
     known_usd: float = 0.0
     most_usd: float | None = 0.0
+    texts: tuple[TextSummary, ...] = ()
 
     @property
     def spending(self) -> Spending:
@@ -287,6 +297,7 @@ class Batch:
         self.spendings: dict[str, Spending] = {}
         """What each session begun so far cost, by its name."""
         self._results: list[RowResult] = []
+        self._judgments: list[TextJudgment] = []
         self._n_earlier = self._n_unaffordable = self._n_running = 0
         self._slots = anyio.Semaphore(options.concurrency, fast_acquire=True)
         self._lessons = lessons
@@ -582,7 +593,8 @@ class Batch:
         return replace(opening, parent=task.parent, relation="compared")
 
     def _finish(self, result: RowResult, on_result: Callable[[RowResult], None]) -> None:
-        # A report needs neither answers nor grades of rows.
+        # A report needs neither answers nor the rest of a verdict.
+        self._judgments += read_judgments(result.row, result.verdict)
         self._results.append(replace(result, text=None, verdict=None))
         on_result(result)
 
@@ -612,6 +624,8 @@ class Batch:
         level = self.council.procedure.counting.level
         spending = Spending.sum(self.spendings.values())
         passed, cluster = infer_passes(self.tasks, self._results, level)
+        numbers = [task.number for task in self.tasks]
+        questions = dict(zip(numbers, name_questions(self.tasks), strict=True))
         return BatchReport(
             len(self.tasks),
             self._n_earlier,
@@ -627,4 +641,5 @@ class Batch:
             missing=count_missing(self._results),
             known_usd=spending.known_usd,
             most_usd=spending.most_usd,
+            texts=summarize_texts(self._judgments, questions, level),
         )

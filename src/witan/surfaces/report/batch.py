@@ -5,11 +5,12 @@ from functools import partial
 from math import ceil
 
 from witan.core.arms import ArmComparison, measure_of
-from witan.core.display import level_percent, percent, percent_range
+from witan.core.display import UNKNOWN, level_percent, percent, percent_range
 from witan.core.stats.measures import Measure
 from witan.core.stats.prediction_powered import MIN_CLUSTERS
 from witan.service.arms import ArmBatchReport, ArmBill
 from witan.service.batch import BatchBill, BatchReport, Progress
+from witan.service.batch_texts import TextSummary
 from witan.service.batch_votes import PeopleEstimate
 from witan.service.text import count_noun, full_sentence, list_text, number
 from witan.service.trust import cost_range_text, cost_sum_text, duration_text
@@ -23,6 +24,7 @@ from witan.surfaces.report.document import (
     Report,
     Sentence,
     Table,
+    bracket,
     measure_cell,
     table_of,
 )
@@ -66,6 +68,7 @@ def _blocks(result: BatchReport) -> Iterator[Block]:
             f"these, at {level_percent(result.passed.level)} confidence)."
         )
     yield from _people(result.people)
+    yield from _texts(result)
     for name, counts in (("status", result.statuses), ("decision", result.decisions)):
         if counts:
             words: list[str | Cell] = [*counts]
@@ -88,6 +91,36 @@ def _blocks(result: BatchReport) -> Iterator[Block]:
         else:
             yield Heading(ARMS_TITLE, "arms")
             yield from comparison_blocks(result.comparison)
+
+
+def _texts(result: BatchReport) -> Iterator[Block]:
+    """Write the jury's grades of each text, where no person's votes correct them."""
+    texts = result.texts
+    if result.people is not None and result.people.estimates is not None:
+        return
+    if len(texts) == 1 and texts[0].grade is not None:
+        yield Sentence(f"The jury's mean grade is {_mean_grade(texts[0])}.")
+    if len(texts) < 2:
+        return
+    columns: list[tuple[Column, list[str | Cell]]] = [
+        (Column("text", "left", heads=True), [each.text for each in texts]),
+        (Column("rows"), [f"{each.rows:,}" for each in texts]),
+        (Column("leads clearly"), [f"{each.leads:,}" for each in texts]),
+    ]
+    if any(each.grade is not None for each in texts):
+        grades = [number(each.grade) for each in texts]
+        intervals = [bracket(each.interval, number) or UNKNOWN for each in texts]
+        columns += [(Column("mean grade"), [*grades]), (Column("interval", "left"), [*intervals])]
+    yield table_of("Texts, by the jury alone", columns)
+
+
+def _mean_grade(summary: TextSummary) -> str:
+    mean = number(summary.grade)
+    if summary.interval is None:
+        return mean
+    ends = f"{number(summary.interval.low)} to {number(summary.interval.high)}"
+    level = level_percent(summary.interval.level)
+    return f"{mean} ({ends} for rows like these, at {level} confidence)"
 
 
 def _missing(missing: Mapping[str, int]) -> Iterator[Block]:

@@ -14,13 +14,13 @@ WitanError
 ├── BallotFileError      a file that cannot be read or written as ballots (ValueError)
 ├── SessionFileError     a file that cannot be read as a session (ValueError)
 ├── HistoryError         a history that cannot be opened, read or written (RuntimeError)
-│   └── HistoryConflict  what is asked does not fit what it holds, or that there is none
+│   └── HistoryConflict  a request that conflicts with its content, or with its absence
 ├── ConfigError          a setting in a file or variable that is not accepted (ValueError)
 ├── NoCouncil            fewer members than a council needs (ValueError)
 ├── MissingKey           a member without the key it needs (LookupError)
 ├── ModelError           a model's call that brought no reply (RuntimeError)
 ├── OverBudget           a call that could cross the ceiling on cost (RuntimeError)
-├── Busy                 more than is held at once, or asked in a while (RuntimeError)
+├── Busy                 more at once, or within a time, than is allowed (RuntimeError)
 └── MissingExtra         an optional feature that is not installed (ImportError)
 
 Each has two parents, ours and Python's; keeps its fields in ``args`` so that it pickles;
@@ -368,7 +368,7 @@ class ModelError(WitanError, RuntimeError):
     Parameters
     ----------
     status
-        The HTTP status, where there was one.
+        The HTTP status, if any.
     retry_after
         Seconds the provider asks to wait, or None.
     transient

@@ -312,7 +312,7 @@ def plan_reviews(  # noqa: PLR0913 - all but four by name
     own_candidates
         Juror to the candidates that it does not see.
     substitutes
-        Of whom one writes the final answer where every chairman fails.
+        Members, one of whom writes the final answer if every chairman fails.
     """
     blank = _BlankPrompts.of(answers, procedure, question, conversation, files)
     planner = _Planner(substitutes, (), procedure, blank, TYPICAL)
@@ -356,7 +356,7 @@ class _Planner:
     Parameters
     ----------
     members
-        Of whom one writes the final answer where every chairman fails.
+        Members, one of whom writes the final answer if every chairman fails.
     authors
         Members whose answers are not yet written.
     jury

@@ -59,8 +59,8 @@ class Round:
     source="Ware 1871; ties after Conitzer, Rognlie and Xia, IJCAI 2009",
     summary="The candidate with fewest first places goes, and its ballots move on, until one is "
     "left.",
-    use_when="the electorate is large, first places matter most, and a winner must have found a "
-    "majority of the ballots that still speak in the last round.",
+    use_when="the electorate is large, first places matter most, and a winner needs a majority of "
+    "the ballots that remain in the last round.",
     evidence="Near-copies of a candidate do not split its vote. It can eliminate the candidate "
     "that beats every other head to head, and raising a candidate can make it lose; at council "
     "size ties for fewest are frequent and Borda decides them.",

@@ -131,8 +131,7 @@ def normalized_scores(profile: Profile) -> Scores:
     summary="A blend of Borda and the mean grade, each between 0 and 1.",
     use_when="Both order and level should count and the reviewers grade alike.",
     evidence=(
-        "α is a choice nobody can justify, and the grades in it are uncalibrated; it stands here "
-        "because councils use it."
+        "α is arbitrary, and the grades in it are uncalibrated; it is here because councils use it."
     ),
     satisfies={Axiom.ANONYMITY, Axiom.NEUTRALITY, Axiom.MONOTONICITY},
     tie_break="wins",

@@ -45,8 +45,8 @@ ELIMINATED = 12
     use_when="You want odds between candidates with errors, and comparisons come in pairs.",
     evidence=(
         "On complete ballots its order is Borda's. It fits the pairs of one ballot as if they "
-        "were independent; taken at its word its 95% intervals cover 83% at five candidates, so "
-        "its errors are widened for it."
+        "were independent; uncorrected, its 95% intervals cover 83% at five candidates, so its "
+        "errors are widened."
     ),
 )
 def bradley_terry(profile: Profile, *, ghost_wins: float = 0.5) -> Scores:

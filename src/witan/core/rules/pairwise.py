@@ -78,7 +78,7 @@ def share_of_rivals_not_above(
     needs="rankings",
     source="Copeland, A reasonable social welfare function, 1951",
     summary="Share of its matchups that a candidate wins by majority, a draw counting half.",
-    use_when="a result must be told in one breath (“it won three of its four matchups”), or one "
+    use_when="the result must be simple to state (“it won three of its four matchups”), or one "
     "odd ballot must not move a clear majority.",
     evidence="One ballot far from the others changes no matchup it would not have decided, while "
     "it moves every mean. It forgets how clear a win was, so dead heats are frequent, and a "

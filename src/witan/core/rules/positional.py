@@ -246,7 +246,7 @@ def weighted_borda(profile: Profile, *, variant: BordaVariant = "per_ballot") ->
     needs="rankings",
     source='the article "Why majority vote fails for LLM councils"',
     summary="The mean of a candidate's ranks; low is better.",
-    use_when="A figure is wanted that needs no explaining and every ballot ranks equally many.",
+    use_when="You want a number that needs no explanation, and all ballots rank equally many.",
     evidence=(
         "On ballots of one length it orders as Borda does; where lengths differ, the candidates "
         "of short ballots look better than they are."

@@ -11,13 +11,13 @@ from witan.service.json_output import reduce_to
 from witan.service.parameters import Doc, Parameters, Scalar
 
 AUTO = (
-    "auto is not a rule but a choice among two, made for each session by itself.",
-    "It takes calibrated if at least two ballots grade at least two candidates and not all of "
-    "them are flat; else borda. The outcome says which it took, and why.",
-    "It does not change over to schulze or kemeny at ten reviewers, as is sometimes advised: over "
+    "auto is not a rule: it chooses one of two rules for each session.",
+    "It uses calibrated if at least two ballots grade at least two candidates and not all of "
+    "them are flat; otherwise borda. The outcome says which, and why.",
+    "It does not switch to schulze or kemeny at ten reviewers, as is sometimes advised: over "
     "six kinds of simulated noise, at 3 to 15 reviewers, these find the true first no more often. "
     "What they gain in Mallows' model they lose in Plackett and Luce's, and nobody knows which of "
-    "the two a council is.",
+    "the two fits a council.",
 )
 
 

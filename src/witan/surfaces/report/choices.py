@@ -38,7 +38,7 @@ SITUATIONS = (
     Situation(
         when="you do not want to choose",
         take="auto",
-        speaks_for="it takes calibrated where grades can carry it, else borda, and says which.",
+        speaks_for="it uses calibrated if the grades suffice, otherwise borda, and says which.",
         speaks_against="outcomes of different sessions may then be on different scales.",
     ),
     Situation(
@@ -70,8 +70,8 @@ SITUATIONS = (
     Situation(
         when="near-copies of an answer, or majority rings, are likely",
         take="schulze or ranked_pairs",
-        speaks_for="a copy cannot split or multiply its votes, and who beats everyone head to head "
-        "wins.",
+        speaks_for="a copy cannot split or multiply its votes, and a candidate that beats every "
+        "other head to head wins.",
         speaks_against="at few reviewers margins are often equal, so first places are shared.",
     ),
     Situation(

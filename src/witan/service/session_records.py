@@ -232,8 +232,8 @@ class SessionRecord:
     witan_session: Annotated[int, Doc("The version of the record.")]
     witan: Annotated[str, Doc("Version of Witan that opened the session.")]
     session: Annotated[str, Doc("Its name.")]
-    simulated: Annotated[bool, Doc("Some seat plays a script.")]
-    question: Annotated[str, Doc("What was asked.")]
+    simulated: Annotated[bool, Doc("Whether a seat plays a script.")]
+    question: Annotated[str, Doc("The question.")]
     status: Annotated[State | None, Doc("Its status; null: running.")]
     missing: Annotated[tuple[str, ...], Doc("A sentence for each missing thing.")]
     notes: Annotated[

@@ -239,7 +239,7 @@ class ResumeRequest(Parameters):
     take_over: Annotated[
         bool,
         Doc(
-            "Take it over from another process; that can no longer write.",
+            "Take it over from another process, which can then no longer write.",
             SESSION,
             label="Take over",
             brief="From another process",

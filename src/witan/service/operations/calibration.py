@@ -95,7 +95,7 @@ class CalibrationResult(CalibrationCheck):
     Parameters
     ----------
     witan
-        The version that counted.
+        Version of Witan that counted.
     not_read
         The lines that could not be read.
     """
@@ -156,7 +156,7 @@ class EstimateResult(Estimates):
     Parameters
     ----------
     witan
-        The version that counted.
+        Version of Witan that counted.
     not_read
         The lines that could not be read.
     """

@@ -59,7 +59,7 @@ class UncountedSession:
 class Tally:
     """The outcomes of sessions."""
 
-    witan: Annotated[str, Doc("The version that counted.")]
+    witan: Annotated[str, Doc("Version of Witan that counted.")]
     sessions: Annotated[
         tuple[OutcomeJson, ...], Doc("Outcomes, in the order of the sessions' first ballots.")
     ]
@@ -135,7 +135,7 @@ class ExplainParameters(BallotSettings, RuleParameters):
 class OutcomeExplanation:
     """An outcome, and the steps to it."""
 
-    witan: Annotated[str, Doc("The version that counted.")]
+    witan: Annotated[str, Doc("Version of Witan that counted.")]
     outcome: Annotated[OutcomeJson, Doc("Outcome of the session.")]
     steps: Annotated[
         tuple[Step, ...], Doc("From the ballots as cast to the difference of the first two.")
@@ -232,7 +232,7 @@ class ComparedSession:
 class RuleComparison:
     """The same sessions under several rules."""
 
-    witan: Annotated[str, Doc("The version that counted.")]
+    witan: Annotated[str, Doc("Version of Witan that counted.")]
     rules: Annotated[tuple[str, ...], Doc("Rules that counted at least one session.")]
     skipped: Annotated[Mapping[str, str], Doc("Rule to why it counted none.")]
     tau: Annotated[
@@ -257,7 +257,7 @@ class RuleComparison:
         ),
     ]
     n_sessions: Annotated[int, Doc("Sessions compared.")]
-    sessions: Annotated[tuple[ComparedSession, ...], Doc("Each under each rule.")]
+    sessions: Annotated[tuple[ComparedSession, ...], Doc("Each session under each rule.")]
     not_read: Annotated[tuple[Unread, ...], Doc("The lines that could not be read.")]
     without_effect: Annotated[tuple[str, ...], Doc("Settings that no rule read, a sentence each.")]
 

@@ -28,7 +28,7 @@ class ProfilesParameters(Parameters):
 class SeatEntry:
     """A seat of a council."""
 
-    name: Annotated[str, Doc("As sessions call it.")]
+    name: Annotated[str, Doc("Its name in sessions.")]
     source: Annotated[str, Doc("Its model.")]
 
 
@@ -44,8 +44,8 @@ class ProfileEntry:
         tuple[SeatEntry, ...],
         Doc("Who writes the final answer: the first, or if it fails the next."),
     ]
-    simulated: Annotated[bool, Doc("Its members are scripts.")]
-    notes: Annotated[tuple[str, ...], Doc("What to know about how it is seated.")]
+    simulated: Annotated[bool, Doc("Whether its members are scripts.")]
+    notes: Annotated[tuple[str, ...], Doc("Notes on its seating.")]
     problem: Annotated[str | None, Doc("Why it is unavailable; null: it is available.")]
 
 
@@ -54,7 +54,7 @@ class ProfileList:
     """Councils."""
 
     profiles: Annotated[
-        tuple[ProfileEntry, ...], Doc("First what is configured outside any profile.")
+        tuple[ProfileEntry, ...], Doc("Councils, first the one outside any profile.")
     ]
 
 

@@ -40,11 +40,11 @@ class RulesParameters(Parameters):
 class RuleEntry:
     """A rule and its provenance."""
 
-    name: Annotated[str, Doc("What `rule` takes.")]
+    name: Annotated[str, Doc("Its name, as in `rule`.")]
     needs: Annotated[str, Doc("What it reads: rankings, grades, or a whole history.")]
     summary: Annotated[str, Doc("What its score is.")]
-    use_when: Annotated[str, Doc("When to take it.")]
-    evidence: Annotated[str, Doc("How well it does, as far as known.")]
+    use_when: Annotated[str, Doc("When to use it.")]
+    evidence: Annotated[str, Doc("Evidence for and against it.")]
     source: Annotated[str, Doc("Its publication.")]
     parameters: Annotated[
         Mapping[str, Scalar | None], Doc("Its own parameters, and their defaults.")
@@ -52,7 +52,7 @@ class RuleEntry:
     satisfies: Annotated[tuple[str, ...], Doc("Axioms that it keeps for all ballots.")]
     tie_break: Annotated[str, Doc("What separates equal scores.")]
     lower_is_better: Annotated[bool, Doc("A low score is good.")]
-    version: Annotated[int, Doc("Grows when the same ballots would get another score.")]
+    version: Annotated[int, Doc("Increases when the same ballots would score differently.")]
 
 
 @public
@@ -60,7 +60,7 @@ class RuleEntry:
 class RuleList:
     """Voting rules, and how one is chosen by default."""
 
-    rules: Annotated[tuple[RuleEntry, ...], Doc("All, or the one named.")]
+    rules: Annotated[tuple[RuleEntry, ...], Doc("All of them, or the named one.")]
     auto: Annotated[tuple[str, ...], Doc("Sentences on how `auto` chooses.")] = AUTO
 
 
@@ -90,7 +90,7 @@ class RubricsParameters(Parameters):
 class RubricEntry:
     """A rubric: weighted criteria, and ceilings independent of weights."""
 
-    name: Annotated[str, Doc("What `rubric` takes.")]
+    name: Annotated[str, Doc("Its name, as in `rubric`.")]
     criteria: Annotated[
         tuple[Criterion, ...], Doc("What is graded from 1 to 10; weights add up to 1.")
     ]
@@ -104,7 +104,7 @@ class RubricEntry:
 class RubricList:
     """Rubrics."""
 
-    rubrics: Annotated[tuple[RubricEntry, ...], Doc("All, or the one named.")]
+    rubrics: Annotated[tuple[RubricEntry, ...], Doc("All of them, or the named one.")]
 
 
 @operation("rubrics", get="/rubrics", tag="counting")

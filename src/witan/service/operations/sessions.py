@@ -131,7 +131,7 @@ class SessionList:
     history: Annotated[
         str, Doc("Where they are stored; for clients of a server, the kind of database.")
     ]
-    sessions: Annotated[tuple[SessionSummary, ...], Doc("A line for each.")]
+    sessions: Annotated[tuple[SessionSummary, ...], Doc("One entry each.")]
     short: Annotated[Mapping[str, str], Doc("Session to its shortest unambiguous beginning.")]
     next: Annotated[
         str | None, Doc("Cursor of the next page, for `after`; null: this is the last.")
@@ -358,7 +358,7 @@ class RecountParameters(BallotSettings):
 class Recount:
     """The outcome of a session as counted now."""
 
-    witan: Annotated[str, Doc("The version that counted.")]
+    witan: Annotated[str, Doc("Version of Witan that counted.")]
     sessions: Annotated[tuple[OutcomeJson, ...], Doc("The outcome, alone.")]
     verdict: Annotated[Verdict | None, Doc("On given texts; null without texts.")] = None
 

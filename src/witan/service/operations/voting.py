@@ -109,15 +109,15 @@ class VotingPaper:
 
     session: Annotated[str, Doc("Session to vote on.")]
     paper: Annotated[str, Doc("Its code, to be sent with a ranking by labels.")]
-    simulated: Annotated[bool, Doc("Some seat plays a script.")]
+    simulated: Annotated[bool, Doc("Whether a seat plays a script.")]
     reviewer: Annotated[str, Doc("Who votes.")]
-    question: Annotated[str, Doc("What was asked.")]
+    question: Annotated[str, Doc("The question.")]
     files: Annotated[tuple[str, ...], Doc("Names of the files with it.")]
     answers: Annotated[Mapping[str, str], Doc("Label to answer, names of models masked.")]
     absent: Annotated[
         int, Doc("Candidates that are not on it, because their answers are not stored.")
     ]
-    voted: Annotated[bool, Doc("This person has voted on the session before.")]
+    voted: Annotated[bool, Doc("Whether this person has already voted.")]
 
     @classmethod
     def of(cls, paper: Paper) -> "VotingPaper":

@@ -100,7 +100,7 @@ class Problem(TypedDict):
     detail: Annotated[str, Doc("What happened, and what to do.")]
     faults: Annotated[
         NotRequired[list[Fault]],
-        Doc("What is wrong with the fields of the request, where that is why."),
+        Doc("Faults of the request's fields, if any."),
     ]
 
 
@@ -254,8 +254,8 @@ class ErrorObject(TypedDict):
 
     message: Annotated[str, Doc("What happened, and what to do.")]
     type: Annotated[str, Doc("Its kind.")]
-    param: Annotated[str | None, Doc("The parameter that it is about; null: none.")]
-    code: Annotated[str | None, Doc("What programs read; null: the status says it.")]
+    param: Annotated[str | None, Doc("The parameter concerned, or null.")]
+    code: Annotated[str | None, Doc("Code for programs; null: see the status.")]
 
 
 class OpenAIError(TypedDict):

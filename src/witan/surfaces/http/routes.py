@@ -71,7 +71,7 @@ class StartedSession:
     under_way: Annotated[
         bool, Doc("Always true; a session that ended within `wait` is answered with its record.")
     ]
-    links: Annotated[SessionLinks, Doc("Where it is read, followed, stopped and shown.")]
+    links: Annotated[SessionLinks, Doc("Addresses to read, follow, stop and show it.")]
 
 
 STARTED: Responses = {
@@ -98,7 +98,7 @@ EVENTS: Responses = {
 
 HEALTH: Responses = {
     200: {"model": ServerHealth},
-    503: {"model": ServerHealth, "description": "It is about to stop."},
+    503: {"model": ServerHealth, "description": "The server is stopping."},
     **problem_responses(403, 413, 508),
 }
 

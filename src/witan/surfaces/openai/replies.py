@@ -318,7 +318,7 @@ class Completion(TypedDict):
 class Delta(TypedDict):
     """A piece of a reply."""
 
-    role: Annotated[NotRequired[Literal["assistant"]], Doc("Of the first piece.")]
+    role: Annotated[NotRequired[Literal["assistant"]], Doc("Role, in the first piece.")]
     content: Annotated[NotRequired[str], Doc("Text of the final answer.")]
     reasoning_content: Annotated[NotRequired[str], Doc("What the council did.")]
 

@@ -123,7 +123,7 @@ class ResponseFormatObject(TypedDict):
         Literal["text", "json_object", "json_schema"],
         Doc("Prose, any JSON object, or JSON that satisfies a schema."),
     ]
-    name: Annotated[NotRequired[str], Doc("Of a schema; always ``final_answer``.")]
+    name: Annotated[NotRequired[str], Doc("Name of the schema; always ``final_answer``.")]
     schema: Annotated[NotRequired[Mapping[str, Any]], Doc("The schema.")]
 
 

@@ -350,6 +350,23 @@ class TestOneSession:
         assert np.isnan(known.p_best).all()
         assert np.isnan(known.p_beats).all()
 
+    @pytest.mark.parametrize("n_out", [0, 3])
+    def test_the_better_of_two_is_the_best(self, n_out):
+        """Among two, p_best equals p_beats, whether the others are not there or not eligible."""
+        rng = np.random.default_rng(5)
+        _, profile = simulate(
+            rng, reviewers=3, candidates=2 + n_out, spread=1.0, sessions=9, recused=False
+        )
+        uncertainty = uncertainty_of(profile)
+        eligible = np.ones((2 + n_out, 9), dtype=bool)
+        eligible[1:-1] = False
+
+        known = beliefs(uncertainty, eligible)
+
+        assert known.p_best[0].tolist() == known.p_beats[0, -1].tolist()
+        assert known.p_best[-1].tolist() == known.p_beats[-1, 0].tolist()
+        assert np.isnan(known.p_best[1:-1]).all()
+
     def test_an_ineligible_candidate_has_no_share(self):
         """The other candidates have all of it."""
         rng = np.random.default_rng(8)

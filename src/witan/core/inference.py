@@ -44,7 +44,10 @@ from witan.core.stats.priors import CHANCE_DF, prior_of, rho_of
 from witan.core.stats.uncertainty import PairEvidence, Uncertainty, design_effect
 
 N_POINTS = 2048
-"""Points of the lattice that p_best is integrated on; its error is below 0.01."""
+"""Points of the lattice that p_best among more than two is integrated on.
+
+Its error is about 0.003, and below 0.025 in simulated councils of three to nine reviewers.
+"""
 
 LEAST_RATIO = 1e-20
 """Smallest ratio of quality to noise, so that effects stay near 0 but not at it."""
@@ -129,8 +132,8 @@ def beliefs(
             chosen = ((pattern == number) & can_tell & (freedom == df)).nonzero()[0]
             own, extra = divmod(number, len(covariances))
             posterior = _Posterior(uncertainty, own, chosen, df, among, covariances[extra])
-            p_beats[:, :, chosen] = posterior.p_beats(enough[:, chosen])
-            p_best[:, chosen] = posterior.p_best(enough[:, chosen] & eligible[:, chosen])
+            above = p_beats[:, :, chosen] = posterior.p_beats(enough[:, chosen])
+            p_best[:, chosen] = posterior.p_best(enough[:, chosen] & eligible[:, chosen], above)
     return Beliefs(p_beats, p_best)
 
 
@@ -260,11 +263,21 @@ class _Posterior:
         result[second, first] = np.where(both, 1 - above, np.nan)
         return result
 
-    def p_best(self, eligible: NDArray[np.bool_]) -> Floats:
-        """P(highest effect) among the eligible, shape (C, S).
+    def p_best(self, eligible: NDArray[np.bool_], above: Floats) -> Floats:
+        """P(highest effect) among the eligible, shape (C, S); of two, P(i above j).
 
-        The effects are drawn on a fixed lattice, so the same ballots give the same numbers.
+        The effects of more are drawn on a fixed lattice, so the same ballots give the same numbers.
         """
+        pairs = (eligible.sum(axis=0) == 2).nonzero()[0]
+        is_drawn = len(pairs) < eligible.shape[1]
+        best = self._drawn_shares(eligible) if is_drawn else np.full(eligible.shape, np.nan)
+        first = eligible[:, pairs].argmax(axis=0)
+        second = len(eligible) - 1 - eligible[::-1, pairs].argmax(axis=0)
+        best[first, pairs] = above[first, second, pairs]
+        best[second, pairs] = above[second, first, pairs]
+        return best
+
+    def _drawn_shares(self, eligible: NDArray[np.bool_]) -> Floats:
         highest = np.where(eligible, self.components[:, np.newaxis], -1).max(axis=0)
         lowest = np.where(eligible, self.components[:, np.newaxis], len(self.components)).min(
             axis=0

@@ -195,6 +195,15 @@ class TestUncertainty:
         assert beats[0][1] + beats[1][0] == pytest.approx(1)
         assert beats[0][0] is None
 
+    @pytest.mark.parametrize("rule", ["range", "normalized_scores"])
+    def test_rankings_add_no_certainty_to_one_graded_ballot(self, rule):
+        """A rule that reads grades counts one vote, whatever the rankings say."""
+        outcome = tally([graded("x", a=9, b=7, c=2), *ballots("5 × z: c > b > a")], rule)
+
+        assert "too few ballots to tell" in outcome.interpretation
+        assert {line.p_best for line in outcome.standings} == {None}
+        assert {line.tier for line in outcome.standings} == {1}
+
     def test_intervals_may_decide_ties(self):
         """ADR-010's rule is available, and its threshold decides its width."""
         by_intervals = tally(COUNCIL, "normalized_scores", ties="intervals")

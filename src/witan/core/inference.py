@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from witan.core.attributes import cached_property
 from witan.core.counting import BatchCount, Fitted, opinion_rows
-from witan.core.outcome import Prior, Unit
+from witan.core.outcome import MIN_VOTES, Prior, Unit
 from witan.core.profile import Electorate, Floats, Profile, pair_indices
 from witan.core.sequential import look_level
 from witan.core.settings import Settings
@@ -616,8 +616,10 @@ class Inference:
             p_best = part.of_candidates(posterior.p_best)
             if places is not None:  # copies of an answer share its chance
                 p_best = p_best / np.bincount(places)[places][:, np.newaxis]
-            whole.p_beats[:, :, part.columns] = part.of_pairs(posterior.p_beats)
-            whole.p_best[:, part.columns] = p_best
+            known = self.can_tell[part.columns]
+            p_beats = np.where(known, part.of_pairs(posterior.p_beats), np.nan)
+            whole.p_beats[:, :, part.columns] = p_beats
+            whole.p_best[:, part.columns] = np.where(known, p_best, np.nan)
         return whole
 
     @classmethod
@@ -663,6 +665,10 @@ def infer(counted: BatchCount, fits: Sequence[Fitted] | None = None) -> Inferenc
                 barred[:, at] = [name in failed for name in names]
         _fill(blocks, part, counted.settings)
         blocks.parts.append((part, barred))
+    # A rule that reads grades may count fewer votes than the fit of the rankings.
+    rivals = (counted.votes >= MIN_VOTES).sum(axis=0) > 1
+    blocks.can_tell[:] &= rivals
+    blocks.separation_mask[:] &= rivals
     return blocks
 
 

@@ -204,6 +204,25 @@ class TestUncertainty:
         assert {line.p_best for line in outcome.standings} == {None}
         assert {line.tier for line in outcome.standings} == {1}
 
+    @pytest.mark.parametrize("rule", ["irv", "kemeny"])
+    def test_nobody_leads_clearly_where_seat_order_broke_ties(self, rule):
+        """The sentence says so, as `clear_leader` does."""
+        one = {"a": 9, "b": 4, "c": 3, "d": 3, "e": 2, "f": 2, "g": 1}
+        other = {"a": 9, "b": 1, "c": 2, "d": 2, "e": 3, "f": 3, "g": 4}
+        cast = [graded(f"r{n}", **(other if n % 2 else one)) for n in range(6)]
+
+        outcome = tally(cast, rule)
+
+        assert outcome.tie_broken_by == "seat order"
+        assert outcome.clear_leader is None
+        assert outcome.interpretation.startswith("a is ahead, but seat order broke ties")
+
+    def test_a_sentence_lists_few_of_many_names(self):
+        """Of forty candidates too close to call it names eight."""
+        cast = [graded(r, **{f"c{n}": 5 for n in range(40)}, z=1) for r in "xyz"]
+
+        assert tally(cast).interpretation.count("c") < 20
+
     def test_intervals_may_decide_ties(self):
         """ADR-010's rule is available, and its threshold decides its width."""
         by_intervals = tally(COUNCIL, "normalized_scores", ties="intervals")

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from witan.core.attributes import set_by_slots
 from witan.core.bounds import Amount, Count, Ordinal, PossiblyInfinite, Result, Share
-from witan.core.display import FrameSource, NotebookDisplay, brief, list_names
+from witan.core.display import FrameSource, NotebookDisplay, brief, list_names, list_some
 from witan.core.scale import Scale
 from witan.errors import InvalidParameter
 
 LEAST = 1e-9
 """Least distance of a level from 0 and 1, so that quantiles are finite and intervals not empty."""
+
+MOST_NAMED = 8
+"""Names that a sentence lists before it says how many more there are."""
 
 MIN_VOTES = 2
 """Fewest votes to separate a candidate, as one vote says nothing of chance. Others rank below
@@ -450,6 +453,10 @@ def _tied_for_best(
     return tuple([line.candidate for line in placed if line.candidate in close])
 
 
+def _list_names(names: Sequence[str]) -> str:
+    return join_names(list_some(names, MOST_NAMED))
+
+
 @lru_cache(maxsize=4096)  # the same names often stand alike in the sessions of a file
 def interpretation(  # noqa: PLR0917 - a column each
     lines: tuple[tuple[str, int, int], ...],
@@ -458,6 +465,7 @@ def interpretation(  # noqa: PLR0917 - a column each
     can_tell: bool | None,
     unresolved: tuple[tuple[str, str], ...],
     disputed_by: tuple[str, ...] = (),
+    by_seat: bool = False,
 ) -> str:
     """Summarize the standings in one sentence, without overclaiming.
 
@@ -486,16 +494,16 @@ def interpretation(  # noqa: PLR0917 - a column each
             if can_tell is None
             else "there are too few ballots to tell anyone apart"
         )
-        start = f"{join_names(leaders)} {verb}"
+        start = f"{_list_names(leaders)} {verb}"
         if len(leaders) > 1:
-            start = f"{join_names(leaders)} are in a dead heat"
+            start = f"{_list_names(leaders)} are in a dead heat"
         return f"{start}; {reason}."
     if disputed_by:
         reverse = (
-            f"the fit of the same ballots places {join_names(disputed_by)} above, beyond noise"
+            f"the fit of the same ballots places {_list_names(disputed_by)} above, beyond noise"
         )
-        return f"{join_names(leaders)} {verb} by this rule; {reverse}."
-    return "; ".join(_clauses(lines, leaders, tied, unresolved)) + "."
+        return f"{_list_names(leaders)} {verb} by this rule; {reverse}."
+    return "; ".join(_clauses(lines, leaders, tied, unresolved, by_seat=by_seat)) + "."
 
 
 def _clauses(
@@ -503,10 +511,15 @@ def _clauses(
     leaders: Sequence[str],
     tied: Sequence[str],
     unresolved: Collection[tuple[str, str]],
+    *,
+    by_seat: bool,
 ) -> Iterator[str]:
     few = [name for name, votes, _ in lines if votes < MIN_VOTES]
     n_enough = len(lines) - len(few)
-    yield _first_clause(leaders, tied, alone=len(tied) == n_enough)
+    if by_seat and len(tied) == 1:
+        yield f"{tied[0]} is ahead, but seat order broke ties that were too many to follow"
+    else:
+        yield _first_clause(leaders, tied, alone=len(tied) == n_enough)
     if n_enough > len(tied) + 1:
         groups: dict[int, list[str]] = {}
         for name, votes, tier in lines:
@@ -514,19 +527,19 @@ def _clauses(
                 groups.setdefault(tier, []).append(name)
         for names in groups.values():
             if len(names) > 1 and all(pair in unresolved for pair in combinations(names, 2)):
-                yield f"{join_names(names)} are too close to call"
+                yield f"{_list_names(names)} are too close to call"
     if few and n_enough:
-        yield f"{join_names(few)} {'have' if len(few) > 1 else 'has'} not enough votes"
+        yield f"{_list_names(few)} {'have' if len(few) > 1 else 'has'} not enough votes"
 
 
 def _first_clause(leaders: Sequence[str], tied: Sequence[str], *, alone: bool) -> str:
     if len(tied) == 1:
         return f"{tied[0]} leads clearly"
     several = len(leaders) > 1
-    lead = f"{join_names(leaders)} are in a dead heat" if several else f"{leaders[0]} is ahead"
+    lead = f"{_list_names(leaders)} are in a dead heat" if several else f"{leaders[0]} is ahead"
     if len(leaders) == len(tied):
         return f"{lead} for first place"
     if alone:
         return f"{lead}, but all candidates are too close to call"
     others = [name for name in tied if name not in leaders]
-    return f"{lead}, but too close to call against {join_names(others)}"
+    return f"{lead}, but too close to call against {_list_names(others)}"

@@ -502,6 +502,7 @@ class Outcomes:
             self._can_tell,
             self.close_pairs,
             disputes,
+            [decider == "seat order" for decider in self.tie_breaks],
         )
         return {
             "interpretation": list(sentences),

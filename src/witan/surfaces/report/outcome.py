@@ -265,7 +265,7 @@ def _condorcet_sentences(outcome: Outcome, names: CandidateNames) -> Iterator[st
     yield from _dissents(outcome, names)
     if outcome.unresolved and not ignores_chance(outcome):
         n_close, n_placed = len(outcome.unresolved), sum(s.votes > 0 for s in outcome.standings)
-        pairs = f"{n_close} of {count_noun(comb(n_placed, 2), 'pair')}"
+        pairs = f"{n_close:,} of {count_noun(comb(n_placed, 2), 'pair')}"
         close = f"{'is' if n_close == 1 else 'are'} too close to call"
         yield f"{pairs} {close}: other such reviewers may well order them the other way."
 

@@ -147,8 +147,16 @@ class TestResume:
         said = witan("resume", "k.json")
 
         assert (said.status, said.out) == (2, "")
-        assert "try witan resume s1" in said.err
+        assert said.err.endswith("try witan resume s1\n")
         assert "try" not in alone
+
+    def test_the_session_in_place_of_a_missing_file_is_found(self, witan, tmp_path):
+        """The command names a history of an option, too."""
+        elsewhere = tmp_path / "else where.sqlite"
+        keep(elsewhere, _half_done().events)
+        said = witan("resume", "k.json", "--history", elsewhere)
+
+        assert said.err.endswith(f"try witan resume s1 --history '{elsewhere}'\n")
 
 
 def _half_done() -> Session:

@@ -610,7 +610,7 @@ def _find_session(
         from witan.files.session_files import read_session
 
         if place is not None and not file.exists():
-            _suggest_interrupted(file, place.history)
+            _suggest_interrupted(file, place)
         record = read_session(file)
         if (
             place is None
@@ -637,11 +637,12 @@ def _find_session(
     return stored, own
 
 
-def _suggest_interrupted(file: Path, history: "History") -> None:
+def _suggest_interrupted(file: Path, place: "RecordingPlace") -> None:
     """Name the latest interrupted session in place of a missing file."""
-    for latest in history.find(status="interrupted", limit=1):
+    for latest in place.history.find(status="interrupted", limit=1):
+        resume = f"witan resume {shlex.quote(latest.session)}{place.option}"
         problem = "does not exist; the history has an interrupted session"
-        raise SessionFileError(str(file), f"{problem}: try witan resume {latest.session}")
+        raise SessionFileError(str(file), f"{problem}: try {resume}")
 
 
 def _check_file(

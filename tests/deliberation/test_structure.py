@@ -55,5 +55,5 @@ class TestReplies:
         schema = '{"properties": {"a": {"items": {"type": "integer"}}}, "required": ["b"]}'
         _, problem = read_structure('{"a": [1, "x"]}', schema)
 
-        assert 'at /a/1: "x" is not of type "integer"' in problem
-        assert 'at /: "b" is a required property' in problem
+        assert 'at a.1: "x" is not of type "integer"' in problem
+        assert 'at the top: "b" is a required property' in problem

@@ -660,7 +660,8 @@ def read_structure(reply: str, schema: str) -> tuple[str, str]:
         return text, "has a key twice, with different values"
     errors = [*_validator(schema).iter_errors(value)][:MOST_PROBLEMS]
     problems = (
-        f"at /{'/'.join(map(str, error.instance_path))}: {error.message}" for error in errors
+        f"at {'.'.join(map(str, error.instance_path)) or 'the top'}: {error.message}"
+        for error in errors
     )
     return text, f"does not satisfy the schema: {'; '.join(problems)}" if errors else ""
 

@@ -74,6 +74,14 @@ class TestWhole:
         assert session.status == "complete"
         assert session.synthesis.text == GOOD
 
+    def test_an_error_names_the_field(self, council):
+        """Which is no path of this machine."""
+        client, _ = council('{"city": "Oslo", "degrees": "warm"}')
+        with pytest.raises(openai.APIStatusError) as caught:
+            parse(client)
+
+        assert 'at degrees: "warm" is not of type "integer"' in caught.value.message
+
     def test_a_second_invalid_reply_is_an_error(self, council):
         """With the reason and no broken JSON; the client does not retry."""
         client, history = council('{"city": "Oslo"}')

@@ -21,6 +21,7 @@ from witan.core.stats.distributions import t_quantile
 from witan.errors import WitanError
 from witan.history import History
 from witan.service.batch import Progress
+from witan.service.batch_rows import RowResult, count_missing
 from witan.stats import estimate
 from witan.surfaces.report.batch import progress_text
 
@@ -154,6 +155,15 @@ class TestRows:
         assert "2 other reasons" in said.err
         assert [*as_json["missing"].values()] == [3] * 7
 
+    def test_one_reason_of_many_sessions_is_one_reason(self):
+        """Though each row names its session."""
+        results = [
+            RowResult(n, None, f"batch-{n}", "error", error=f"h: the session batch-{n} is running")
+            for n in (1, 2)
+        ]
+
+        assert count_missing(results) == {"h: its session is running": 2}
+
     def test_questions_to_two_members_that_only_rank_are_refused(self, witan, tmp_path, place):
         """Before the first row; the same two judge texts."""
         questions = write_rows(tmp_path / "q.jsonl", [{"question": "Why?"}])
@@ -252,11 +262,13 @@ class TestRows:
         """Its row is named, the others are judged, and nobody answers its question."""
         rows = [{"question": "Why?", "text": text} for text in (cell, "moraine", cell)]
         path = write_rows(tmp_path / "some.jsonl", rows)
+        planned = witan("batch", path, *jury, *options, "--dry-run")
         said = witan("batch", path, *jury, *options)
         results = sorted(lines(said.out), key=lambda each: each["row"])
 
         assert said.status == 3
         assert [each["status"] for each in results] == ["error", "complete", "error"]
+        assert "2 rows cannot run: the text text is empty; expected some text" in planned.out
         assert results[0]["error"] == results[2]["error"]
         assert results[0]["error"] == "the text text is empty; expected some text"
 

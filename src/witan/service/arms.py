@@ -349,14 +349,12 @@ class ArmBatch:
             made_calls=council.made_calls + sum(each.cost.calls for each in earlier),
             **Spending.sum([council.spending, *map(Spending.of, earlier)])._asdict(),
             cheapest_usd=least_known([council.cheapest_usd, *(each.worst_usd for each in more)]),
+            refused=council.refused,
             parts={"council": council.calls, **calls},
         )
 
     def _plan_rest(self) -> dict[int, dict[str, Plan]]:
-        """Plan what each row needs, by part.
-
-        A row that cannot be planned needs nothing.
-        """
+        """Plan each row's needs by part; none if it cannot be planned."""
         rows = self._read_rows()
         choosing = self._choose([*rows.values()])
         waits = {row.task.number: parts for row, parts in self._find_open([*rows.values()])}

@@ -9,7 +9,7 @@ in the history, resumes interrupted ones, and asks the rest.
 import json
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2s
@@ -156,6 +156,7 @@ class BatchBill(NotebookDisplay):
     known_usd: float = 0.0
     most_usd: float | None = 0.0
     cheapest_usd: float | None = None
+    refused: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def spending(self) -> Spending:
@@ -315,12 +316,14 @@ class Batch:
         there = [session for session in stored.values() if session is not None]
         closed = {session.id for session in there if session.status != "interrupted"}
         spending = Spending.sum(map(Spending.of, there))
-        plans = []
+        plans, refused = [], Counter[str]()
         for task, name in zip(self.tasks, self.names, strict=True):
             if name not in closed:
                 session = stored[name]
-                with suppress(InvalidParameter):  # `run` reports the problem of this row
+                try:
                     plans.append(self.plan(task) if session is None else plan_rest(session))
+                except InvalidParameter as error:
+                    refused[self.options.write_error(error)] += 1
         return BatchBill(
             len(self.tasks),
             len(closed),
@@ -333,6 +336,7 @@ class Batch:
             sum(session.cost.calls for session in there),
             *spending,
             least_known([plan.worst_usd for plan in plans]),
+            dict(refused.most_common()),
         )
 
     async def run(

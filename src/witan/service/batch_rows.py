@@ -304,5 +304,11 @@ def _reasons(session: Session) -> Iterator[str]:
 
 def count_missing(results: Iterable[RowResult]) -> dict[str, int]:
     """Count rows by what they lack, or by why they have no session; most frequent first."""
-    reasons = (dict.fromkeys((*each.missing, *filter(None, [each.error]))) for each in results)
+    reasons = (
+        dict.fromkeys(
+            reason.replace(f"the session {each.session} ", "its session ")
+            for reason in (*each.missing, *filter(None, [each.error]))
+        )
+        for each in results
+    )
     return dict(Counter(chain.from_iterable(reasons)).most_common())

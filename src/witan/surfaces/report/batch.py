@@ -185,6 +185,8 @@ def bill_report(result: BatchBill) -> Report:
     ceilings = [] if result.max_cost_usd is None else [cost_sum_text(result.max_cost_usd)]
     ceilings += [] if result.max_calls is None else [count_noun(result.max_calls, "call")]
     blocks: list[Block] = []
+    for reason, n_rows in result.refused.items():
+        blocks.append(Note(f"{count_noun(n_rows, 'row')} cannot run: {reason}", "warning"))
     if result.earlier:
         blocks.append(Sentence(f"{count_noun(result.earlier, 'row')} done before."))
     if result.made_calls:

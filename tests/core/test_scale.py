@@ -169,11 +169,22 @@ class TestRecognition:
 
         assert (str(found), found.recognised) == ("1-10", False)
 
-    def test_a_stray_number_does_not_move_the_scale(self):
-        """One 11 among ninety-nine grades from 1 to 10 lies outside; the wider scale is named."""
-        found = scale_of(*[*range(1, 11)] * 10, 11)
+    @pytest.mark.parametrize(
+        ("grades", "stray", "scale", "wider"),
+        [
+            (range(1, 11), 11, "1-10", "0-20"),
+            (range(1, 6), 50, "1-5", "0-100"),
+            (range(1, 6), 999, "1-5", "0-999"),
+            (range(1, 6), -1, "1-5", "-1-5"),
+            (range(6), 15, "0-5", "0-20"),
+            (range(4), 11, "0-3", "0-20"),
+        ],
+    )
+    def test_a_stray_number_does_not_move_the_scale(self, grades, stray, scale, wider):
+        """One number outside the scale of many is clamped, and the wider scale is named."""
+        found = scale_of(*[*grades] * 10, stray)
 
-        assert (str(found), found.instead) == ("1-10", ("0-20",))
+        assert (str(found), found.instead) == (scale, (wider,))
 
     @pytest.mark.parametrize(
         ("grades", "said"),

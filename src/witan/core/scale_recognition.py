@@ -84,7 +84,7 @@ class _Numbers:
         self.over_five += times * (5 < number <= 10)
         self.over_ten += times * (10 < number <= 100)
         self.fives += times * (number % 5 == 0)
-        for known in (UNIT, TEN, NATIVE, TWENTY, HUNDRED):
+        for known in (UNIT, THIRDS, HALF, FIVE, TEN, NATIVE, TWENTY, HUNDRED):
             self.fits[known] += times * (known.low <= number <= known.high)
 
     def merge(self, other: "_Numbers") -> None:
@@ -663,6 +663,12 @@ def _beyond_ten(numbers: _Numbers, criterion: str | None) -> tuple[Range, tuple[
     tenth = NATIVE if numbers.share(NATIVE) == numbers.share(TEN) else TEN
     if numbers.over_five and numbers.share(tenth) >= DOUBTFUL:
         return _clamp(numbers, tenth, _wider(numbers), criterion)
+    if numbers.share(HALF) >= BULK:
+        least = (
+            THIRDS if numbers.are_whole and numbers.share(THIRDS) == numbers.share(HALF) else HALF
+        )
+        small = FIVE if numbers.share(FIVE) == numbers.share(HALF) else least
+        return _clamp(numbers, small, _wider(numbers), criterion)
     if numbers.low >= 0 and numbers.high <= 20:
         return TWENTY, (HUNDRED,)
     if numbers.low >= 0 and numbers.high <= 100:

@@ -249,6 +249,18 @@ class TestStandings:
         assert root.all("rect", class_="box") == []
         assert "too close" not in " ".join(texts(root))
 
+    def test_a_candidate_with_one_vote_stands_outside_the_boxes(self):
+        """One vote tests nothing, so there is no box to set it apart from others."""
+        lines = (
+            standing("a"),
+            standing("b", 2, tier=2),
+            standing("c", 3, tier=3, votes=1, half=None),
+        )
+        chart = standings_chart(outcome(*lines, unresolved=(("a", "c"), ("b", "c"))))
+
+        assert len(file_of(chart).all("rect", class_="box")) == 2
+        assert lines_of(chart)[2][0].endswith("not enough votes")
+
     def test_a_candidate_without_votes_is_listed_without_a_dot(self):
         """Borda's 0 for a candidate nobody ranked is no measurement, so it is not drawn."""
         chart = standings_chart(

@@ -5,7 +5,7 @@ from itertools import combinations, groupby
 from math import isfinite
 
 from witan.core.display import level_percent
-from witan.core.outcome import Outcome, Standing
+from witan.core.outcome import MIN_VOTES, Outcome, Standing
 from witan.core.rules import RULES
 from witan.service.text import UNKNOWN, count_noun, decimals, list_text, number
 from witan.service.trust import ignores_chance, p_best_text
@@ -84,9 +84,11 @@ def _tiers(outcome: Outcome, names: CandidateNames, before: Outcome | None) -> I
     leader = outcome.clear_leader if several else None
     digits = decimals([line.score for line in outcome.standings])
     has_boxes = not ignores_chance(outcome)
+    rivals = sum(line.votes >= MIN_VOTES for line in outcome.standings) > 1
+    least = MIN_VOTES if rivals else 1
 
     def place(line: Standing) -> tuple[bool, int]:
-        return line.votes > 0 and not line.failed, line.tier
+        return line.votes >= least and not line.failed, line.tier
 
     for (in_play, _), tier in groupby(outcome.standings, key=place):
         members = list(tier)
@@ -99,6 +101,7 @@ def _tiers(outcome: Outcome, names: CandidateNames, before: Outcome | None) -> I
                 *[f"was {was}"] * (was != each.rank and each.votes > 0),
                 *[f"fails the safety gate: {', '.join(each.failed)}"] * bool(each.failed),
                 *["no votes" if each.votes == 0 else "no score"] * (not _has_score(each)),
+                *["not enough votes"] * (0 < each.votes < least),
             ]
             lines.append(_line(each, names, digits, "; ".join(remarks)))
         yield Band(tuple(lines), label, has_boxes and in_play)

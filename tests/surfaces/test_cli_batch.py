@@ -289,6 +289,14 @@ class TestRows:
         assert (said.status, paired["decision"]) == (3, "passed")
         assert alone["error"] == "the text old is empty; expected some text"
 
+    def test_a_long_text_may_stand_in_csv(self, witan, tmp_path, jury):
+        """Python's own limit of a cell is 131,072 characters."""
+        path = tmp_path / "long.csv"
+        path.write_text(f"text\n{'moraine ' * 20_000}\nice\n")
+        said = witan("batch", path, *jury)
+
+        assert (said.status, len(lines(said.out))) == (0, 2), said.err
+
     def test_a_column_of_empty_cells_is_a_column(self, witan, tmp_path, jury):
         """The row is named, not a heading that is there."""
         path = tmp_path / "rows.csv"

@@ -299,6 +299,9 @@ _TEXTS = (
 _SNIFF_CHARACTERS = 1 << 16
 """Characters of the first line to examine, far below the limit of the csv module."""
 
+_MAX_CELL = 1 << 26
+"""Maximum characters of a cell."""
+
 
 @dataclass(frozen=True, slots=True)
 class CellDialect:
@@ -492,6 +495,7 @@ def csv_rows(
     The delimiter is a comma, semicolon, tab or bar. Unless it is a comma, ``7,5`` is a number.
     """
     dialect = CellDialect.of(source.first_line() or "", columns)
+    csv.field_size_limit(max(csv.field_size_limit(), _MAX_CELL))  # 131,072 is too short for texts
     rows = csv.reader(
         source.lines(),
         delimiter=dialect.delimiter,

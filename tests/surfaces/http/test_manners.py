@@ -167,6 +167,23 @@ class TestPaths:
         assert path in words
         assert "/openapi.json" in words
 
+    @pytest.mark.parametrize(
+        ("body", "words"),
+        [
+            (b'{"question": "gr\xfcn"}', "the body is not UTF-8; send JSON as UTF-8"),
+            (b"[" * 100_000, "the body is nested too deeply"),
+        ],
+        ids=["latin", "deep"],
+    )
+    @pytest.mark.parametrize("path", ["/api/sessions", "/v1/chat/completions"])
+    def test_a_body_that_cannot_be_read_says_why(self, client, path, body, words):
+        """In the shape of its interface."""
+        told = client.post(path, content=body, headers={"Content-Type": "application/json"})
+        problem = told.json()
+
+        assert told.status_code == 400
+        assert (problem.get("detail") or problem["error"]["message"]) == words
+
     def test_an_unknown_method_is_named(self, client):
         """With the methods of the path."""
         told = client.put("/api/sessions/last/recount", json={})

@@ -185,12 +185,21 @@ async def respond_to_invalid(request: Request, error: Exception) -> Response:
     return refusal(request.scope, 422, first_fault(error), faults=faults, site=site)
 
 
+_UNREADABLE: Mapping[type[BaseException], str] = {
+    UnicodeDecodeError: "the body is not UTF-8; send JSON as UTF-8",
+    RecursionError: "the body is nested too deeply",
+}
+"""Bodies that FastAPI cannot parse, by the cause of its error."""
+
+
 async def respond_to_refused(request: Request, error: Exception) -> Response:
     """Respond to an unknown path or method."""
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for it
     headers = _refusal_headers(request, error)
     if wants_page(request.scope):
         detail = "page not found" if error.status_code == 404 else error.detail
+    elif error.__cause__ is not None:
+        detail = _UNREADABLE.get(type(error.__cause__), error.detail)
     else:
         detail = _word_route_error(request, error.status_code, error.detail, headers or {})
     site = partial(site_of, request)

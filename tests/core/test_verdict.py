@@ -226,6 +226,16 @@ def test_without_a_ballot_that_counts_there_is_no_verdict(options, reason):
     )
 
 
+def test_a_text_that_only_an_abstention_covers_has_no_grade():
+    """Of pairs, one may be left to a reviewer without a ballot; the others have a verdict."""
+    cast = Ballot("r0", (("a",), ("b",)), session="s")
+    silent = Ballot("r1", session="s", abstained=True, reason="is down", candidates=("a", "b", "c"))
+
+    made = verdict([cast, silent])
+
+    assert [(text.text, text.overall) for text in made.texts] == [(name, None) for name in "abc"]
+
+
 def test_an_error_about_ballots_without_a_session_names_none():
     """Ballots of a file or of one call need no name of a session."""
     cast = [replace(ballot, session="") for ballot in jury(a=[9, 9, 9])]

@@ -330,7 +330,9 @@ class _Jury:
         return cls(panel, electorate, counted_ballots)
 
     def overall(self, name: str) -> list[float]:
-        """The overall grades of a text, one per ballot."""
+        """The overall grades of a text, one per ballot; NaN is none."""
+        if name not in self.electorate.candidates:  # nobody who was to compare it did
+            return [nan] * len(self.ballots)
         seat = self.electorate.candidates.index(name)
         return [vote.grades[seat] for vote in self.electorate.votes]
 

@@ -118,7 +118,12 @@ def test_a_damaged_session_of_a_history_is_named(witan, place, tmp_path):
     keep(place, [event_from_json(json.dumps(event)) for event in record["events"]])
 
     said = witan("show", "last")
+    doctor = witan("doctor", "--offline")
 
+    problem = "refers to the unknown seat cedr in the session"
     assert (said.status, said.out) == (2, "")
-    assert "refers to the unknown seat cedr in the session" in " ".join(said.err.split())
+    assert problem in " ".join(said.err.split())
     assert "Traceback" not in said.err
+    assert "run witan doctor, which makes a copy" in " ".join(said.err.split())
+    assert doctor.status != 0
+    assert f"{problem} {record['session']}; it is unchanged, with a copy at" in doctor.out

@@ -41,7 +41,6 @@ from witan.history.rows import (
     is_storable,
     lock_session,
     to_microseconds,
-    unreadable_events,
 )
 from witan.history.schema import (
     CACHE_DAYS,
@@ -316,7 +315,7 @@ class History:
         self.database.close()
 
     def check(self) -> None:
-        """Check the whole file for damage; a PostgreSQL server checks its own.
+        """Check the whole file, and read each session; a PostgreSQL server checks its own.
 
         Raises
         ------
@@ -327,7 +326,7 @@ class History:
         if not isinstance(file, SqliteDatabase):
             return
         try:
-            damage = file.integrity_check() or next(unreadable_events(file), None)
+            damage = file.integrity_check() or reading.find_damage(file)
         except HistoryError as error:
             if not is_damage(error, file.path):
                 raise

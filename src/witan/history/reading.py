@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 from witan.core.ballot import Ballot, read_record
 from witan.core.scale_recognition import declare_native
 from witan.core.session_ballots import AnswerEntry, ModelNames, SessionBallots
-from witan.errors import HistoryConflict, InvalidParameter, NothingToCount, UnknownName
+from witan.errors import (
+    HistoryConflict,
+    HistoryError,
+    InvalidParameter,
+    NothingToCount,
+    UnknownName,
+    WitanError,
+)
 from witan.history.database import Database, blocks, in_list
 from witan.history.engines import SqliteDatabase
 from witan.history.rows import (
@@ -75,6 +82,20 @@ def find_session(database: Database, session: str) -> "Session | None":
         return restore_session(events) if events else None
     except NothingToCount as error:
         raise damaged_history(database, f"{error} in the session {session}") from error
+
+
+def find_damage(database: Database) -> str | None:
+    """Read each council session; return why one cannot be read, or None."""
+    sql = "SELECT MIN(session) FROM events WHERE session > :session"
+    session = ""
+    while (session := database.rows(sql, {"session": session})[0][0]) is not None:
+        try:
+            find_session(database, session)
+        except HistoryError as error:
+            if isinstance(error.__cause__, WitanError):  # not one of the database
+                return error.problem
+            raise
+    return None
 
 
 def read_session(database: Database, session: str) -> "Session":

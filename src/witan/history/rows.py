@@ -3,12 +3,10 @@
 Events are written once, in order, by one holder.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from itertools import accumulate
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -521,9 +519,6 @@ def update_count(database: Database, entry: SessionEntry) -> None:
     )
 
 
-PAGE_BYTES = 8_000_000
-"""Maximum bytes of events read at once by a check, unless one event is longer."""
-
 _EVENT_COLUMNS = ("session", "seq", "kind", "at_us", "body")
 
 EventRow = tuple[str, int, str, int, str]
@@ -579,28 +574,6 @@ def damaged_history(database: Database, problem: str) -> HistoryError:
         f"is damaged, or was written by a later version of Witan: {problem}",
         "run witan doctor, which makes a copy and explains how to continue",
     )
-
-
-def unreadable_events(database: Database) -> Iterator[str]:
-    """List the damaged events of a file, reading page by page."""
-    session, seq = "", 0
-    sizes = (
-        "SELECT session, seq, LENGTH(CAST(body AS BLOB)) FROM events"
-        " WHERE (session, seq) > (:session, :seq) ORDER BY session, seq LIMIT 5000"
-    )
-    bodies = (
-        "SELECT session, seq, body FROM events"
-        " WHERE (session, seq) > (:session, :seq) ORDER BY session, seq LIMIT :most"
-    )
-    while rows := database.rows(sizes, {"session": session, "seq": seq}):
-        ends = accumulate(size for _, _, size in rows)
-        most = max(1, sum(end <= PAGE_BYTES for end in ends))
-        page = {"session": session, "seq": seq, "most": most}
-        for session, seq, body in database.rows(bodies, page):
-            try:
-                json.loads(body)
-            except ValueError:
-                yield f"event {seq} of the session {session} is not JSON"
 
 
 def admit_events(database: Database, batch: EventBatch) -> "tuple[Event, ...] | HistoryError":

@@ -83,7 +83,7 @@ class MemberFactory:
 
     def seat_all(self, seats: Sequence[Seatable], key: str) -> list[Member]:
         """Make members, or after them jurors, in order."""
-        if isinstance(seats, str):  # a sequence, too, of letters
+        if isinstance(seats, str):  # would be a list of letters
             raise InvalidParameter("the seats", seats, "a list of seats")
         names = [member.name for _, member in self._seated]
         unnamed = [_spec(each, f"{key}[{n}]") for n, each in enumerate(seats, start=1)]
@@ -742,7 +742,7 @@ def _run(work: Callable[[], Awaitable[T]]) -> T:
     in_loop = False
     with suppress(anyio.NoEventLoopError):
         in_loop = bool(anyio.get_cancelled_exc_class())
-    if not in_loop:  # in no handler, whose error would be the context of all that this raises
+    if not in_loop:  # outside the handler: its error would be the context of others
         return anyio.run(work)
     with anyio.from_thread.start_blocking_portal() as portal:
         return portal.call(work)

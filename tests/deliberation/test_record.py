@@ -290,7 +290,7 @@ def field(path: str, value: Any) -> str:
     return broken(change)
 
 
-SIGHT = "events[0].procedure.counting"
+SIGHT = "event 1: procedure.counting"
 BROKEN = {
     "empty": ("", "is not JSON at line 1, column 1: the file is truncated there"),
     "ballots": ("{}\n{}", "holds more than one session: another value begins at line 2, column 1"),
@@ -313,30 +313,30 @@ BROKEN = {
     ),
     "an unknown kind": (
         broken(lambda r: r["events"][3].update(event="dance")),
-        "events[3] is of the unknown kind 'dance'; a later version of Witan may read it",
+        "event 4 is of the unknown kind 'dance'; a later version of Witan may read it",
     ),
     "a missing field": (
         broken(lambda r: r["events"][3].pop("seat")),
-        "events[3].seat is missing",
+        "event 4: seat is missing",
     ),
-    "text for a number": (field("seq", "1"), "events[0].seq is the text '1'; expected a whole"),
-    "true for a number": (field("seq", True), "events[0].seq is true; expected a whole number"),
+    "text for a number": (field("seq", "1"), "events[0]: seq is the text '1'; expected a whole"),
+    "true for a number": (field("seq", True), "events[0]: seq is true; expected a whole number"),
     "a negative seed": (
         field("seed", -8),
-        "events[0].seed is the number -8; expected a whole number",
+        "event 1: seed is the number -8; expected a whole number",
     ),
-    "no zone": (field("at", "2026-11-02T12:00:00"), "events[0].at has no time zone; expected"),
-    "no time": (field("at", 7), "events[0].at is the number 7; expected a time with its zone"),
+    "no zone": (field("at", "2026-11-02T12:00:00"), "event 1: at has no time zone; expected"),
+    "no time": (field("at", 7), "event 1: at is the number 7; expected a time with its zone"),
     "another word": (
         field("procedure.mode", "war"),
-        "events[0].procedure.mode is the text 'war'; expected 'consensus' or 'best' or 'verdict'",
+        "event 1: procedure.mode is the text 'war'; expected 'consensus' or 'best' or 'verdict'",
     ),
     "a nested field": (
         field("seats.1.price", {"input_usd": 1, "output_usd": "2"}),
-        "events[0].seats[1].price.output_usd is the text '2'; expected a number",
+        "event 1: seats[1].price.output_usd is the text '2'; expected a number",
     ),
-    "a map for a list": (field("seats", {}), "events[0].seats is a map; expected a list"),
-    "a list for a map": (field("files", []), "events[0].files is a list; expected a map"),
+    "a map for a list": (field("seats", {}), "event 1: seats is a map; expected a list"),
+    "a list for a map": (field("files", []), "event 1: files is a list; expected a map"),
     "neither of two": (
         field("procedure.counting.prior", {"noise_variance": 1}),
         f"{SIGHT}.prior.noise_df is missing",

@@ -327,12 +327,19 @@ def session_from_json(text: str, source: str = "the session") -> Session:
         raise SessionFileError(source, "is not a complete session: events is not a list")
     try:
         return restore_session(
-            [_read_event(event, f"events[{i}]") for i, event in enumerate(events)]
+            [_read_event(event, _locate_event(event, i)) for i, event in enumerate(events)]
         )
     except FieldMismatch as misfit:
-        raise SessionFileError(source, f"{misfit.location} {misfit.problem}") from misfit
+        location = misfit.location.replace(".", ": ", 1)
+        raise SessionFileError(source, f"{location} {misfit.problem}") from misfit
     except NothingToCount as error:
         raise SessionFileError(source, f"{error}; {DAMAGED}") from error
+
+
+def _locate_event(record: object, index: int) -> str:
+    """Name an event by its number, else by its index in the list."""
+    seq = record.get("seq") if isinstance(record, dict) else None
+    return f"event {seq}" if type(seq) is int else f"events[{index}]"
 
 
 def event_to_json(event: Event, *, is_simulated: bool = False) -> str:

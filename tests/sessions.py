@@ -32,7 +32,7 @@ class Story:
                 "question": "Which?",
                 "files": {},
                 "seats": tuple(self.seat(name) for name in seats),
-                "chairmen": (),
+                "chairmen": (self.seat("chair"),),
                 "procedure": Procedure(),
                 "plan": Plan((), 0, 0.0),
                 "seed": 1,

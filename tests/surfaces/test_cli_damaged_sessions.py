@@ -37,6 +37,14 @@ EDITS = {
         _set("synthesis_done", "labels", {"A": "cedr"}),
         "refers to the unknown seat cedr" + DAMAGED,
     ),
+    "a start by nobody": (
+        _set("synthesis_started", "chairman", "cedr"),
+        "refers to the unknown seat cedr" + DAMAGED,
+    ),
+    "a final answer of nobody": (
+        _set("synthesis_done", "chairman", "cedr"),
+        "refers to the unknown seat cedr" + DAMAGED,
+    ),
     "a standing of nobody": (
         _set("outcome_changed", "outcome.standings.0.candidate", "cedr"),
         "refers to the unknown seat cedr" + DAMAGED,

@@ -52,7 +52,12 @@ class _EventCheck:
             case e.OutcomeChanged():
                 yield from self._check_outcome(event.outcome)
                 yield from _find_unknown(event.counted, self.names)
+            case e.SynthesisStarted():
+                yield from _find_unknown([event.chairman], self.names)
+            case e.SynthesisFailedOver():
+                yield from _find_unknown([event.chairman, event.next], self.names)
             case e.SynthesisDone():
+                yield from _find_unknown([event.chairman], self.names)
                 yield from _find_unknown(event.labels.values(), self.candidates)
 
     def _check_ballot(self, ballot: Ballot) -> Iterator[str]:

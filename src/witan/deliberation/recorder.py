@@ -7,7 +7,6 @@ calls about to be made. Events that do not become durable in time are shown as `
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, Protocol, cast
 
 import anyio
@@ -102,14 +101,9 @@ class CallGuard(Protocol):
         ...
 
 
-@lru_cache(maxsize=64)
-def _roles(kind: type) -> tuple[bool, bool]:
-    """Return whether listeners of a class are journals, and guards.
-
-    Checking a protocol takes longer than recording an event.
-    """
-    is_journal = all(hasattr(kind, name) for name in ("keep", "flush", "commit"))
-    return is_journal, hasattr(kind, "before_call")
+def find_guard(listener: Listener | None) -> CallGuard | None:
+    """Return a listener that is a guard of calls; None for others."""
+    return cast("CallGuard", listener) if hasattr(listener, "before_call") else None
 
 
 class Recorder:
@@ -118,10 +112,9 @@ class Recorder:
     def __init__(self, clock: Clock, listener: Listener | None, earlier: Iterable[Event]) -> None:
         self._clock = clock
         self._listener = listener
-        kind: type = type(listener)
-        is_journal, is_guard = _roles(kind)
+        is_journal = all(hasattr(listener, name) for name in ("keep", "flush", "commit"))
         self._journal = cast("Journal", listener) if is_journal else None
-        self._guard = cast("CallGuard", listener) if is_guard else None
+        self._guard = find_guard(listener)
         self.events: list[Event] = []
         self._note = FailureNote()
         self._seq = 0

@@ -9,7 +9,7 @@ from operator import gt
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -27,7 +27,7 @@ from witan.deliberation.events import (
 )
 from witan.deliberation.plan import TYPICAL, Lengths
 from witan.deliberation.record import event_to_json
-from witan.deliberation.recorder import GATHER_SECONDS, UNSEEN_GATHER_SECONDS, CallGuard
+from witan.deliberation.recorder import GATHER_SECONDS, UNSEEN_GATHER_SECONDS, find_guard
 from witan.deliberation.session import Session
 from witan.errors import HistoryConflict, HistoryError, UnknownName, WitanError
 from witan.files.session_files import write_session
@@ -476,7 +476,7 @@ class _Journal:
         file: Path | None,
     ) -> None:
         self._recording, self._listener = recording, listener
-        self._guard = cast("CallGuard", listener) if hasattr(listener, "before_call") else None
+        self._guard = find_guard(listener)
         self.gather_seconds = UNSEEN_GATHER_SECONDS if listener is None else GATHER_SECONDS
         self._recorder: SessionRecorder | None = recorder
         self._resumed_session, self._file = resumed, file

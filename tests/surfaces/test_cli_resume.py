@@ -102,6 +102,24 @@ class TestResume:
         assert witan("show", "half.json", "--json").out == witan("show", "last", "--json").out
 
     @pytest.mark.slow
+    def test_a_file_is_resumed_by_one_process_at_a_time(self, witan, tmp_path):
+        """A second is refused before any call; one that was killed stands in nobody's way."""
+        seats = write_council(tmp_path, cyd={"answer": HANGS})
+        interrupted("ask", "Is it so?", "--no-history", "--save", "half.json", *seats)
+        again = ("resume", "half.json", "--no-history")
+        with under_way(*again, kind="answer_started", times=4) as first:
+            before = (tmp_path / "half.json").read_text(encoding="utf-8")
+            second = witan(*again)
+            assert (tmp_path / "half.json").read_text(encoding="utf-8") == before
+            first.kill()
+        write_council(tmp_path)
+        third = witan(*again)
+
+        assert (second.status, second.out) == (2, "")
+        assert "half.json: is being resumed by another process" in second.err
+        assert (third.status, third.out) == (0, "All told: so.\n")
+        assert not [*tmp_path.glob(".half.json*")]
+
     def test_own_programs_need_no_trust(self, witan, place, tmp_path):
         """A record from elsewhere needs ``--trust``, one from the history does not."""
         story = Story("ada", "bob", "cyd", seats=tuple(_program(n) for n in ("ada", "bob", "cyd")))

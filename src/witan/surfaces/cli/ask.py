@@ -1,8 +1,9 @@
 """Sessions of a council: ``witan ask``, ``plan``, ``rejudge``, ``retry``, ``resume``, ``demo``."""
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -46,6 +47,7 @@ from witan.surfaces.cli.session import (
     Say,
     SessionOutput,
     SessionStart,
+    lock,
     read_earlier,
     read_files,
     read_question,
@@ -574,9 +576,27 @@ def resume_command(**options: Any) -> int:
         request_for_record = replace(request, session=record.id)
         return SessionStart(find_operation("resume"), request_for_record, councils, (record,), file)
 
-    status = run_session(output, open_place, prepare)
-    _clear_away(file, config, options)
+    with nullcontext() if file is None or sys.platform == "win32" else _lock_session(file):
+        status = run_session(output, open_place, prepare)
+        _clear_away(file, config, options)
     return status
+
+
+@contextmanager
+def _lock_session(file: Path) -> Iterator[None]:
+    """Refuse a file that another process is resuming.
+
+    The lock is a file beside it, since the session's own is replaced as events are recorded.
+    """
+    target = file.resolve()
+    beside = target.with_name(f".{target.name}.lock")
+    with ExitStack() as stack:
+        with suppress(OSError):  # nothing is recorded in a folder that cannot be written
+            if not lock(stack.enter_context(beside.open("w"))):
+                problem = "is being resumed by another process; wait until it has ended"
+                raise SessionFileError(str(file), problem)
+            stack.callback(beside.unlink, missing_ok=True)
+        yield
 
 
 def _clear_away(file: Path | None, config: Path | None, options: Mapping[str, Any]) -> None:

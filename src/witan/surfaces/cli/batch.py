@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
@@ -43,6 +42,7 @@ from witan.surfaces.cli.options import (
     json_option,
     section,
 )
+from witan.surfaces.cli.session import lock
 from witan.surfaces.report.batch import ceiling_text, progress_text
 from witan.surfaces.terminal import console, echo, is_terminal, say, style_line
 
@@ -222,7 +222,9 @@ def batch_command(file: str, output: str | None, as_json: bool, **options: Any) 
         check_prices(batch)
         stream = None if output in (None, "-") else stack.enter_context(_open(output, file))
         if stream is not None and stream.readable():
-            _lock(stream)
+            if not lock(stream):
+                problem = f"another run of witan is writing {output}; wait, or choose another -o"
+                raise click.UsageError(problem)
             _check_results(stream)
             stream.truncate(0)
         return _run(batch, stream, as_json=as_json)
@@ -237,21 +239,6 @@ def _open(path: str, file: str) -> TextIO:
         return Path(path).open("a+", encoding="utf-8")
     except OSError as error:
         raise _unwritable(path, error) from None
-
-
-def _lock(stream: TextIO) -> None:
-    """Lock an output file until it is closed, where the platform can."""
-    if sys.platform == "win32":
-        return
-    import fcntl
-
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        problem = f"another run of witan is writing {stream.name}; wait, or choose another -o"
-        raise click.UsageError(problem) from None
-    except OSError:
-        return  # a file system without locks
 
 
 def _check_results(stream: TextIO) -> None:

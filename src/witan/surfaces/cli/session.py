@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -189,6 +189,24 @@ class SessionStart:
     councils: "LocalCouncils"
     sessions: "tuple[Session, ...]" = ()
     file: Path | None = None
+
+
+def lock(file: IO[Any]) -> bool:
+    """Lock an open file until it is closed; return False if another process has.
+
+    Where the platform or file system cannot lock, nothing is locked.
+    """
+    if sys.platform == "win32":
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def run_session(

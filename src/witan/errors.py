@@ -312,6 +312,11 @@ class HistoryError(WitanError, RuntimeError):
         self.location, self.problem, self.remedy = location, problem, remedy
         super().__init__(location, problem, remedy)
 
+    @property
+    def is_damage(self) -> bool:
+        """True if what is stored cannot be read."""
+        return self.problem.startswith("is damaged")
+
     def __str__(self) -> str:
         # A file is named as every file is; "the history" is the subject of the sentence.
         is_subject = self.location == "the history" and self.problem.partition(" ")[0] in _VERBS

@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from histories import told
 from recorded import keep, listed, place_of_its_own
 from scripts import write_council
+from witan.deliberation.events import AnswerDone
 from witan.deliberation.record import event_from_json
 
 DAMAGED = "; the session is damaged, or was written by a later version of Witan"
@@ -135,3 +138,20 @@ def test_a_damaged_session_of_a_history_is_named(witan, place, tmp_path):
     assert "run witan doctor, which makes a copy" in " ".join(said.err.split())
     assert doctor.status != 0
     assert f"{problem} {record['session']}; it is unchanged, with a copy at" in doctor.out
+
+
+def test_a_leaderboard_leaves_out_a_damaged_session(witan, place):
+    """The others are counted and ranked; the damaged one is named, and the exit status tells."""
+    keep(place, told("s1"), told("s2"))
+    answered = next(event for event in told("s3") if isinstance(event, AnswerDone))
+    damaged = [replace(x, round=7) if x == answered else x for x in told("s3")]
+    keep(place, damaged)
+
+    for _ in range(2):
+        said = witan("leaderboard", "--rule", "schulze", "--min-sessions", 1, "--json")
+
+        assert said.status == 1
+        assert said.json["n_damaged"] == 1
+        assert {line["sessions"] for line in said.json["lines"]} == {2}
+        assert "damaged, not counted: 1 session: s3" in said.err
+    assert witan("leaderboard", "--min-sessions", 1, "--json").status == 0

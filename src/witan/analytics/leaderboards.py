@@ -78,9 +78,11 @@ def leaderboard(
     terms = Terms() if terms is None else terms
     check_rule(terms.rule)
     with open_source(source) as opened_source:
-        opened_source.recount(terms.rule, aliases)
+        damaged: set[str] = set()
+        opened_source.recount(terms.rule, aliases, damaged)
         at = SystemClock().now() if now is None else now
-        return board_of(opened_source, terms, with_elo=with_elo, aliases=aliases, now=at)
+        board = board_of(opened_source, terms, with_elo=with_elo, aliases=aliases, now=at)
+        return replace(board, n_damaged=len(damaged))
 
 
 def board_of(

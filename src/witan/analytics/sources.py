@@ -565,8 +565,12 @@ class Source:
         self,
         rule: str,  # noqa: ARG002 - a lake is only read
         aliases: Mapping[str, str] = NO_ALIASES,  # noqa: ARG002
+        damaged: set[str] | None = None,  # noqa: ARG002
     ) -> int:
-        """Count sessions new to a rule, if possible; return their number."""
+        """Count sessions new to a rule, if possible; return their number.
+
+        Damaged ones are left out and added to `damaged`; without it, the first is an error.
+        """
         return 0
 
     def moment(self) -> AbstractContextManager[None]:
@@ -593,12 +597,17 @@ class HistorySource(Source):
             copy.aliases = history.aliases
             yield cls(copy)
 
-    def recount(self, rule: str, aliases: Mapping[str, str] = NO_ALIASES) -> int:
+    def recount(
+        self,
+        rule: str,
+        aliases: Mapping[str, str] = NO_ALIASES,
+        damaged: set[str] | None = None,
+    ) -> int:
         """Count sessions never counted under a rule, and store the results."""
         if rule == BASE_RULE or not self.sums(ALWAYS).count_uncounted(rule):
             return 0
         weigh = partial(weights_by_halves, self._history, aliases=aliases)
-        return self._history.recount(rule, weigh if rule == WEIGHTED_RULE else None)
+        return self._history.recount(rule, weigh if rule == WEIGHTED_RULE else None, damaged)
 
     def moment(self) -> AbstractContextManager[None]:
         """Read a snapshot; cache its sums at the end."""

@@ -17,7 +17,7 @@ from witan.deliberation import events as e
 from witan.deliberation.learning import model_of
 from witan.deliberation.ports import Expense, Seat
 from witan.deliberation.session import Session
-from witan.errors import WitanError
+from witan.errors import HistoryError, WitanError
 from witan.history.database import Database, in_list
 from witan.history.reading import (
     find_session,
@@ -346,14 +346,17 @@ class _UncountedSession:
         return self.settings
 
 
-def recount(database: Database, rule: str, weigh: Weigh | None = None) -> int:
+def recount(
+    database: Database, rule: str, weigh: Weigh | None = None, damaged: set[str] | None = None
+) -> int:
     """Count sessions under a rule new to them; return their number.
 
     A session that a vote changes meanwhile is counted again. A session that the rule cannot count
-    is also recorded, and not tried again.
+    is also recorded, and not tried again. Damaged sessions are added to `damaged`; without it, the
+    first is an error.
     """
     added = n_stale = 0
-    for block in _read_uncounted(database, rule):
+    for block in _read_uncounted(database, rule, damaged):
         weights = {} if weigh is None else weigh([one.ballots for one in block])
         counted_sessions = _count_alike(
             [
@@ -364,7 +367,7 @@ def recount(database: Database, rule: str, weigh: Weigh | None = None) -> int:
         states = {one.ballots.session: one.state for one in block}
         new, stale = _add_standings(database, rule, counted_sessions, states)
         added, n_stale = added + new, n_stale + stale
-    return added + (recount(database, rule, weigh) if n_stale else 0)
+    return added + (recount(database, rule, weigh, damaged) if n_stale else 0)
 
 
 _UNCOUNTED_SQL = f"""
@@ -378,7 +381,9 @@ ORDER BY s.session LIMIT :size
 """  # noqa: S608 - texts of our own
 
 
-def _read_uncounted(database: Database, rule: str) -> Iterator[list[_UncountedSession]]:
+def _read_uncounted(
+    database: Database, rule: str, damaged: set[str] | None
+) -> Iterator[list[_UncountedSession]]:
     """Read sessions not yet counted under a rule, in blocks."""
     last_session = ""
     while True:
@@ -386,14 +391,20 @@ def _read_uncounted(database: Database, rule: str) -> Iterator[list[_UncountedSe
             rows = database.rows(
                 _UNCOUNTED_SQL, {"rule": rule, "after": last_session, "size": BLOCK_SIZE}
             )
-            block = [
-                _UncountedSession(*_read_session(database, *row), state=(added_us, revision))
-                for *row, added_us, revision in rows
-            ]
-        if not block:
+            block = []
+            for *row, added_us, revision in rows:
+                try:
+                    ballots, settings = _read_session(database, *row)
+                except HistoryError as error:
+                    if damaged is None or not error.is_damage:
+                        raise
+                    damaged.add(row[0])
+                else:
+                    block.append(_UncountedSession(ballots, settings, (added_us, revision)))
+        if not rows:
             return
         yield block
-        last_session = block[-1].ballots.session
+        last_session = rows[-1][0]
 
 
 def _read_session(

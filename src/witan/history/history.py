@@ -625,17 +625,21 @@ class History:
 
         return read_lengths(self.database)
 
-    def recount(self, rule: str, weigh: "Weigh | None" = None) -> int:
+    def recount(
+        self, rule: str, weigh: "Weigh | None" = None, damaged: set[str] | None = None
+    ) -> int:
         """Count sessions under a rule new to them; return their number.
 
         Parameters
         ----------
         weigh
             Returns the reliability of reviewers for sessions counted without it.
+        damaged
+            Takes the names of damaged sessions, which are left out; None: the first is an error.
         """
         from witan.history.counting import recount
 
-        return recount(self.database, rule, weigh)
+        return recount(self.database, rule, weigh, damaged)
 
     def forget(self, *sessions: str) -> ForgetResult:
         """Delete sessions completely, also from the file; all of them or none.

@@ -291,6 +291,8 @@ class Leaderboard(NotebookDisplay, FrameSource):
         The leaderboard in one sentence.
     group_interpretations
         A sentence on each group, where there are several.
+    n_damaged
+        Damaged sessions that could not be counted under the rule.
     """
 
     terms: Terms
@@ -303,6 +305,7 @@ class Leaderboard(NotebookDisplay, FrameSource):
     warnings: tuple[str, ...]
     interpretation: str = ""
     group_interpretations: tuple[str, ...] = ()
+    n_damaged: int = 0
 
     def __repr__(self) -> str:
         lead = list_names(line.model for line in self.lines)

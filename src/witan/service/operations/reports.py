@@ -20,7 +20,7 @@ from witan.service.config.configuration import Config
 from witan.service.parameters import Constraint, Doc
 from witan.service.redaction import public_names
 from witan.service.stored_sessions import WindowParameters
-from witan.service.text import count_noun
+from witan.service.text import clean, count_noun, list_text
 
 _log = logging.getLogger("witan.reports")
 
@@ -169,17 +169,22 @@ def leaderboard(service: ReportService, parameters: LeaderboardParameters) -> Le
     Every session counts once; simulated sessions never count. Models with few sessions are listed
     separately. With `since`, changes from the previous window of equal length are shown.
     """
+    damaged: set[str] = set()
     with service.source() as source:
-        if n_sessions := source.recount(parameters.rule):
+        if n_sessions := source.recount(parameters.rule, damaged=damaged):
             sessions = count_noun(n_sessions, "session")
             service.note(f"{sessions} counted under {parameters.rule} for the first time")
-        return board_of(
+        board = board_of(
             source,
             parameters.terms,
             with_elo=parameters.elo,
             aliases=service.aliases(source),
             now=SystemClock().now(),
         )
+    if damaged:
+        names = f"{count_noun(len(damaged), 'session')}: {list_text(sorted(damaged))}"
+        service.note(f"damaged, not counted: {clean(names)}; run witan doctor")
+    return replace(board, n_damaged=len(damaged))
 
 
 def scores_over_time(

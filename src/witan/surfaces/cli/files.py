@@ -567,7 +567,7 @@ def _read_whole(
         except UnknownName:
             continue  # it was deleted meanwhile
         except HistoryError as error:
-            if not error.problem.startswith("is damaged"):
+            if not error.is_damage:
                 raise
             damaged_names.append(one.session)
             continue

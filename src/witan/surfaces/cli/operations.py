@@ -219,6 +219,7 @@ def _leaderboard() -> Mapping[str, Any]:
     from witan.surfaces.report.leaderboard import cost_chart, leaderboard_chart, strength_chart
 
     return {
+        "status": lambda board: Status.FAILED if board.n_damaged else Status.ANSWERED,
         "charts": {
             "--plot": ("Draw the leaderboard to an .svg, .png or .html file.", leaderboard_chart),
             "--matchups": (
@@ -226,7 +227,7 @@ def _leaderboard() -> Mapping[str, Any]:
                 strength_chart,
             ),
             "--costs": ("Chart the score against the cost per answer.", cost_chart),
-        }
+        },
     }
 
 
@@ -345,7 +346,7 @@ written.
 
 NOTES: Mapping[str, str] = MappingProxyType(
     {
-        "leaderboard": SOURCE_NOTES,
+        "leaderboard": SOURCE_NOTES.replace("answered", "answered, 1 a session is damaged"),
         "audit": SOURCE_NOTES,
         "calibrate": "Without FILE..., the newest 2,000 sessions of the history count.",
         "recount": "An ID is the name of a session in the history, or a beginning of it that no "

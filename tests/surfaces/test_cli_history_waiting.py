@@ -4,16 +4,20 @@ import json
 import subprocess
 import sys
 import time
+from threading import Timer
 
 import pytest
 
 from histories import told
+from postgres import postgresql_url
 from recorded import keep, place_of_its_own
 from scripts import write_council
 from witan.core.ballot import Ballot
 from witan.deliberation.record import session_from_json
 from witan.history import History, SessionImport
 from witan.surfaces.cli.stored_sessions import is_file
+
+__all__ = ["postgresql_url"]
 
 HOLDS = """
 import sys
@@ -66,23 +70,49 @@ def test_no_question_is_asked_while_the_history_is_locked(witan, tmp_path, place
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("locked_history")
-@pytest.mark.parametrize("command", ["import", "forget"])
-def test_every_command_that_writes_waits_ten_seconds_and_says_so(witan, tmp_path, place, command):
+def test_a_command_that_writes_waits_ten_seconds_and_says_so(witan, place):
     """As a question does; then it ends, and nothing has changed."""
-    ballots = tmp_path / "votes.jsonl"
-    ballots.write_text(
-        json.dumps({"session": "q1", "reviewer": "r1", "ranking": ["a", "b"]}), encoding="utf-8"
-    )
-    arguments = {"import": [ballots], "forget": ["s1", "--yes"]}
     began = time.monotonic()
 
-    said = witan(command, *arguments[command])
+    said = witan("forget", "s1", "--yes")
 
     assert time.monotonic() - began < 19
     assert said.status == 2
     assert f"another process has locked {place}: waiting 8 s for it" in said.err
     assert "waited 10 s" in said.err
     assert [line["session"] for line in witan("sessions", "--json").json["sessions"]] == ["s1"]
+
+
+@pytest.mark.slow
+def test_a_locked_row_of_a_server_is_waited_for_as_a_file(witan, postgresql_url):
+    """Ten seconds, announced after two."""
+    keep(postgresql_url, told("s1"))
+    with History.open(postgresql_url) as history, history.database.transaction():
+        history.database.rows("SELECT session FROM sessions FOR UPDATE")
+        began = time.monotonic()
+
+        said = witan("forget", "s1", "--yes", "--history", postgresql_url)
+
+        assert time.monotonic() - began < 19
+    assert said.status == 2
+    assert ": waiting 8 s for it" in said.err
+    assert "is locked by another process (waited 10 s); wait until" in said.err
+
+
+@pytest.mark.slow
+def test_an_import_waits_for_another_to_finish(witan, tmp_path, place, locked_history):
+    """However long it takes: nothing is lost meanwhile."""
+    ballots = tmp_path / "votes.jsonl"
+    ballots.write_text(
+        json.dumps({"session": "q1", "reviewer": "r1", "ranking": ["a", "b"]}), encoding="utf-8"
+    )
+    release = Timer(13, locked_history.kill)
+    release.start()
+
+    said = witan("import", ballots)
+
+    assert (said.status, said.out) == (0, f"{ballots}: 1 session · 1 ballot\n")
+    assert f"another process has locked {place}: waiting 60 min for it" in said.err
 
 
 @pytest.mark.usefixtures("locked_history")

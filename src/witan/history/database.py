@@ -90,9 +90,10 @@ class Database(ABC):
     """True if it is open for reading only."""
 
     on_wait: Callable[[str], None] | None = None
-    """Called with a sentence when a transaction of a file waits for another process."""
+    """Called with a sentence when a transaction waits for another process."""
 
     def __init__(self, location: str) -> None:
+        self.lock_seconds = LOCK_SECONDS
         self.location = location
         self._lock = RLock()
         self._depth = 0
@@ -208,7 +209,7 @@ class Database(ABC):
         Parameters
         ----------
         wait
-            Seconds to wait for locks; None waits as long as single statements do.
+            Seconds to wait for locks, and nothing is said; None: `lock_seconds`.
         """
         return _Transaction(partial(self._begin_block, write=True, wait=wait), self._end_block)
 
@@ -400,6 +401,12 @@ QUIET_SECONDS = 2.0
 """A shorter wait is not reported."""
 
 
+def waiting_text(location: str, seconds: float) -> str:
+    """Say that another process is waited for, and how long."""
+    time_text = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+    return f"another process has locked {location}: waiting {time_text} for it"
+
+
 class LockWait:
     """A bounded wait for other processes; several attempts share one time limit.
 
@@ -413,7 +420,7 @@ class LockWait:
         self, on_wait: Callable[[str], None] | None = None, seconds: float = LOCK_SECONDS
     ) -> None:
         self.on_wait = on_wait
-        self._seconds = seconds
+        self.seconds = seconds
         self._remaining = seconds
 
     @property
@@ -442,18 +449,17 @@ class LockWait:
                 raise
             is_connection_lost = is_lost(error)
         if self.on_wait is not None and self._remaining > 0:
-            problem_text = (
-                f"the connection to {location} is lost"
+            self.on_wait(
+                f"the connection to {location} is lost: waiting {self._remaining:.0f} s for it"
                 if is_connection_lost
-                else f"another process has locked {location}"
+                else waiting_text(location, self._remaining)
             )
-            self.on_wait(f"{problem_text}: waiting {self._remaining:.0f} s for it")
         try:
             return self._time(attempt, self._remaining)
         except HistoryError as error:
             if not is_transient(error) or is_lost(error):
                 raise
-            problem = f"is locked by another process (waited {self._seconds:g} s)"
+            problem = f"is locked by another process (waited {self.seconds:g} s)"
             raise HistoryError(
                 location, problem, "wait until it finishes, then try again"
             ) from error

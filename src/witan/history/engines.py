@@ -19,7 +19,7 @@ from importlib import import_module
 from itertools import combinations
 from math import log, sqrt
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock, Thread
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -38,6 +38,7 @@ from witan.history.database import (
     own_process,
     percent_style,
     unstorable_error,
+    waiting_text,
 )
 from witan.history.location import redact_password
 
@@ -164,6 +165,7 @@ class SqliteDatabase(Database):
         self.read_only = mode != "rw"
         self._mode = mode
         self._busy_seconds = self._wait_seconds = self._timeout_seconds = busy_seconds
+        self.lock_seconds = busy_seconds
         self._is_wal: bool | None = None
         self._damage: HistoryError | None = None
         with self._translating:
@@ -215,7 +217,7 @@ class SqliteDatabase(Database):
 
     def restore_busy_timeout(self) -> None:
         """Restore the lock timeout of statements."""
-        self._busy_seconds = self._wait_seconds = LOCK_SECONDS
+        self._busy_seconds = self._wait_seconds = self.lock_seconds = LOCK_SECONDS
 
     def truncate_log(self, wait: float) -> bool:
         """Remove deleted rows from the log; false if a reader blocked it."""
@@ -264,7 +266,7 @@ class SqliteDatabase(Database):
             return
         if self._damage is not None:
             raise self._damage
-        self._wait_seconds = self._busy_seconds if wait is None else wait
+        self._wait_seconds = self.lock_seconds if wait is None else wait
         start = time.monotonic()
         on_wait = self.on_wait if wait is None else None  # who sets a limit reports it, too
         try:
@@ -274,11 +276,7 @@ class SqliteDatabase(Database):
                 if waited >= self._wait_seconds:
                     break
                 if on_wait is not None and waited >= QUIET_SECONDS:
-                    remaining = self._wait_seconds - waited
-                    on_wait(
-                        f"another process has locked {self.location}:"
-                        f" waiting {remaining:.0f} s for it"
-                    )
+                    on_wait(waiting_text(self.location, self._wait_seconds - waited))
                     on_wait = None
                 time.sleep(_PAUSE_SECONDS)
             if not self._connection.in_transaction:
@@ -488,9 +486,10 @@ CONNECT_SECONDS = 10
 
 _KEEPALIVE_SQL = """
 SELECT set_config('tcp_keepalives_idle', '10', false),
-    set_config('tcp_keepalives_interval', '5', false)
+    set_config('tcp_keepalives_interval', '5', false),
+    set_config('lock_timeout', '10s', false)
 """
-"""Have the server notice a lost machine, and drop its locks, within a minute."""
+"""Have the server drop a lost machine's locks within a minute, and limit waits for others'."""
 
 HEARTBEAT_SECONDS = 5.0
 """Seconds between two heartbeats of a process that records."""
@@ -507,6 +506,8 @@ _BEAT_SQL = f"""
 INSERT INTO heartbeats (process, at_us) VALUES (:process, {_NOW_US})
 ON CONFLICT (process) DO UPDATE SET at_us = EXCLUDED.at_us
 """  # noqa: S608 - our own words
+
+_WAITS_SQL = "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND wait_event_type = 'Lock'"
 
 _ALIVE_SQL = f"""
 SELECT 1 FROM heartbeats
@@ -547,6 +548,7 @@ class PostgresDatabase(Database):
         self._psycopg = psycopg
         self.url = url
         """Its URL, with any password."""
+        self._wait_seconds, self._is_over = LOCK_SECONDS, Event()
         self._pulse = _PULSES.setdefault((url, os.getpid()), _Pulse())
         self._connection = self._wait_for_server(CONNECT_SECONDS, is_reconnect=False)
 
@@ -704,11 +706,28 @@ class PostgresDatabase(Database):
     def _begin(self, *, write: bool, wait: float | None) -> None:
         isolation = "READ COMMITTED" if write else "REPEATABLE READ READ ONLY"
         begin = f"BEGIN ISOLATION LEVEL {isolation}"
-        if wait is not None:
-            begin += f"; SET LOCAL lock_timeout = {max(1, round(1000 * wait))}"
+        self._wait_seconds = self.lock_seconds if wait is None else wait
+        if write:
+            begin += f"; SET LOCAL lock_timeout = {max(1, round(1000 * self._wait_seconds))}"
         self._run_with_reconnect(begin, NO_PARAMS)
+        if write and wait is None and self.on_wait is not None:
+            self._is_over = Event()
+            args = (self._is_over, self._connection.info.backend_pid)
+            Thread(target=self._report_wait, args=args, daemon=True).start()
+
+    def _report_wait(self, is_over: Event, server_process: int) -> None:
+        """Report once that a transaction waits for a lock."""
+        with suppress(self._psycopg.Error):
+            while not is_over.wait(QUIET_SECONDS):
+                with self._connect() as connection:
+                    waits = connection.execute(_WAITS_SQL, (server_process,)).fetchone()
+                if waits and self.on_wait is not None:
+                    seconds = self._wait_seconds - QUIET_SECONDS
+                    self.on_wait(waiting_text(self.location, seconds))
+                    return
 
     def _end(self, *, commit: bool) -> None:
+        self._is_over.set()
         if commit:
             self._connection.execute("COMMIT")
             return
@@ -724,7 +743,7 @@ class PostgresDatabase(Database):
             )
         elif isinstance(error, errors.errors.LockNotAvailable):
             problem, retry = (
-                "is locked by another connection",
+                f"is locked by another process (waited {self._wait_seconds:g} s)",
                 "wait until it finishes, then try again",
             )
         elif isinstance(error, errors.OperationalError):

@@ -251,7 +251,7 @@ class History:
             Read only: the history must exist, and may be write-protected.
         lock_wait
             Limit of the wait for other processes; by default ten seconds, without a message. Later
-            transactions of a file wait as long as by default, with the message of this one.
+            transactions wait as long, with the same message.
 
         Raises
         ------
@@ -266,7 +266,7 @@ class History:
         clock = SystemClock() if clock is None else clock
         lock_wait = LockWait() if lock_wait is None else lock_wait
         database = open_database(url, clock, lock_wait, reading=reading)
-        database.on_wait = lock_wait.on_wait
+        database.on_wait, database.lock_seconds = lock_wait.on_wait, lock_wait.seconds
         return cls(database, clock)
 
     def __enter__(self) -> Self:

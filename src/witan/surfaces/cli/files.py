@@ -58,6 +58,9 @@ beside_type = click.Path(exists=True, dir_okay=False)
 MOST_NAMED = 20
 """Most damaged sessions to name."""
 
+LOCK_SECONDS = 3600.0
+"""Longest wait of an import for others, such as another one, which loses nobody anything."""
+
 KINDS = ("sessions", "ballots", "battles", "promptfoo")
 
 NOUNS = {
@@ -140,7 +143,8 @@ def import_command(files: tuple[str, ...], config: Path | None, **options: Any) 
         at=at,
         session_prefix=options["prefix"],
     )
-    with open_history(load_history_config(config, options["history"])) as history:
+    history_config = load_history_config(config, options["history"])
+    with open_history(history_config, lock_seconds=LOCK_SECONDS) as history:
         importer = _Importer(history, meaning, strict=options["strict"], quiet=options["as_json"])
         try:
             for file in files:

@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from witan.service.session_records import CouncilSession
 
 
-def open_history(config: "Config", *, reading: bool = False) -> "History":
+def open_history(
+    config: "Config", *, reading: bool = False, lock_seconds: float | None = None
+) -> "History":
     """Open the configured history; report waiting on standard error."""
     from witan.history import LockWait
 
-    lock_wait = LockWait(say)
+    lock_wait = LockWait(say) if lock_seconds is None else LockWait(say, lock_seconds)
     return history_access.open_history(config, lock_wait, reading=reading)
 
 

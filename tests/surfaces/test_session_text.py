@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from sessions import Story
 from witan.core.blinding import Sheet
 from witan.deliberation import events as e
-from witan.deliberation.costs import Cost
+from witan.deliberation.costs import Spending
 from witan.deliberation.ports import Expense
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
 from witan.service.text import Folding, Page, readable, span
-from witan.service.trust import cost_text, duration_text, session_trust
+from witan.service.trust import cost_range_text, duration_text, session_trust
 from witan.surfaces.report.session import session_report
 from witan.surfaces.report.text import report_text
 
@@ -104,19 +104,26 @@ class TestTrust:
     @pytest.mark.parametrize(
         ("cost", "text"),
         [
-            (Cost(0.0412, 0.0412, 0.0412), "$0.041"),
-            (Cost(0.0, 0.0, 0.0), "$0"),
-            (Cost(0.00123, 0.00123, 0.00123), "$0.0012"),
-            (Cost(0.00001, 0.00001, 0.00001), "under $0.0001"),
-            (Cost(None, 0.00001, 1.0), "cost unknown"),
-            (Cost(12.5, 12.5, 12.5), "$12.50"),
-            (Cost(None, 0.012, 0.012), "at least $0.012"),
-            (Cost(None, 0.0, 0.0), "cost unknown"),
+            (Spending(0.0412, 0.0412, 0.0412), "$0.041"),
+            (Spending(0.0, 0.0, 0.0), "$0"),
+            (Spending(0.00123, 0.00123, 0.00123), "$0.0012"),
+            (Spending(0.00001, 0.00001, 0.00001), "under $0.0001"),
+            (Spending(None, 0.00001, 1.0), "cost unknown, at most $1.00"),
+            (Spending(12.5, 12.5, 12.5), "$12.50"),
+            (Spending(None, 0.012, None), "at least $0.012"),
+            (Spending(None, 0.0, None), "cost unknown"),
         ],
     )
     def test_an_unknown_cost_is_never_shown_as_nothing(self, cost, text):
         """What is not known is said; what is known is a lower bound."""
-        assert cost_text(cost) == text
+        assert cost_range_text(cost) == text
+
+    def test_a_session_says_how_much_a_lost_call_may_have_cost(self):
+        """As the report of a batch does."""
+        story = Story("ada", "bob").answers(ada="So.")
+        story.tell(e.AnswerStarted, seat="bob", worst_usd=0.05)
+
+        assert "at least $0.010, at most $0.060" in session_trust(Session.of(story))
 
     @pytest.mark.parametrize(
         ("seconds", "text"),

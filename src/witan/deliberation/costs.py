@@ -1,13 +1,16 @@
 """Cost of a session, from its events."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from witan.deliberation import events as e
-from witan.deliberation.money import Amount, is_free
+from witan.deliberation.money import Amount, is_free, sum_known
 from witan.deliberation.ports import Expense
+
+if TYPE_CHECKING:
+    from witan.deliberation.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,37 @@ class Cost:
     def most(self) -> Amount:
         """The most that all calls may cost, and their number."""
         return Amount(self.committed_usd, self.calls)
+
+
+class Spending(NamedTuple):
+    """US dollars that sessions cost, as far as they are known.
+
+    Parameters
+    ----------
+    cost_usd
+        Total cost; None: unknown in part.
+    known_usd
+        Cost of calls with a known cost.
+    most_usd
+        Cost of all calls, unknown ones at their highest; None: some have no known price.
+    """
+
+    cost_usd: float | None = 0.0
+    known_usd: float = 0.0
+    most_usd: float | None = 0.0
+
+    @classmethod
+    def of(cls, session: "Session") -> "Spending":
+        """Read what a session costs so far."""
+        cost = session.cost
+        is_bounded = cost.total_usd is not None or not session.opening.plan.unpriced_seats
+        return cls(cost.total_usd, cost.known_usd, cost.committed_usd if is_bounded else None)
+
+    @classmethod
+    def sum(cls, spendings: "Iterable[Spending]") -> "Spending":
+        """Sum what several sessions cost."""
+        totals, known_costs, most = zip(cls(), *spendings, strict=True)
+        return cls(sum_known(totals), fsum(known_costs), sum_known(most))
 
 
 class CostTally:

@@ -39,6 +39,7 @@ from witan.core.arms import (
 from witan.core.ballot import Ballot
 from witan.core.stats.leaderboard import Terms, Window
 from witan.deliberation import events as e
+from witan.deliberation.costs import Spending
 from witan.deliberation.learning import model_of
 from witan.deliberation.money import Allowance, least_known, sum_known
 from witan.deliberation.openings import judging_procedure, make_seat
@@ -60,7 +61,7 @@ from witan.service.batch import (
     progress_listener,
     session_names,
 )
-from witan.service.batch_rows import BatchRow, RowResult, Spending, Status, count_missing
+from witan.service.batch_rows import BatchRow, RowResult, Status, count_missing
 from witan.service.batch_votes import name_questions
 from witan.service.council import Council
 
@@ -405,8 +406,7 @@ class ArmBatch:
             calls = sum(plan.calls for plan in parts.values())
             if calls <= max(left_calls, 0) and (usd == 0.0 or usd <= left_usd):
                 admitted.append(task)
-                left_usd -= usd
-                left_calls -= calls
+                left_usd, left_calls = left_usd - usd, left_calls - calls
         return admitted
 
     def _plan_judgment(self, task: BatchRow) -> Plan:

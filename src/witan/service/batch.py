@@ -22,6 +22,7 @@ from witan.core.display import NotebookDisplay, open_live_view
 from witan.core.estimation import Cluster
 from witan.core.outcome import Interval
 from witan.core.stats.learning import Lessons
+from witan.deliberation.costs import Spending
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.learning import learn_lessons
 from witan.deliberation.money import NOTHING, Allowance, Amount, least_known, sum_known
@@ -41,7 +42,7 @@ from witan.errors import (
 )
 from witan.history import History
 from witan.history.database import blocks
-from witan.service.batch_rows import BatchRow, RowResult, Spending, count_missing, result_of
+from witan.service.batch_rows import BatchRow, HasSpending, RowResult, count_missing, result_of
 from witan.service.batch_texts import (
     TextJudgment,
     TextSummary,
@@ -63,7 +64,7 @@ AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
-class BatchReport(NotebookDisplay):
+class BatchReport(NotebookDisplay, HasSpending):
     """The report of a batch.
 
     Parameters
@@ -112,14 +113,9 @@ class BatchReport(NotebookDisplay):
     most_usd: float | None = 0.0
     texts: tuple[TextSummary, ...] = ()
 
-    @property
-    def spending(self) -> Spending:
-        """The cost of all sessions."""
-        return Spending(self.cost_usd, self.known_usd, self.most_usd)
-
 
 @dataclass(frozen=True, slots=True)
-class BatchBill(NotebookDisplay):
+class BatchBill(NotebookDisplay, HasSpending):
     """The calls and the cost of a batch, before any call.
 
     Parameters
@@ -157,11 +153,6 @@ class BatchBill(NotebookDisplay):
     most_usd: float | None = 0.0
     cheapest_usd: float | None = None
     refused: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def spending(self) -> Spending:
-        """The cost of the sessions begun before."""
-        return Spending(self.cost_usd, self.known_usd, self.most_usd)
 
     @property
     def fits_no_session(self) -> bool:

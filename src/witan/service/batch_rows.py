@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from math import fsum, isnan
-from typing import Any, Literal, NamedTuple
+from math import isnan
+from typing import Any, Literal
 
 from witan.core.display import FrameSource
 from witan.core.verdict import MeanGrade, Verdict
+from witan.deliberation.costs import Spending
 from witan.deliberation.events import AnswerFailed, BallotAbstained
-from witan.deliberation.money import sum_known
 from witan.deliberation.ports import REFERENCE
 from witan.deliberation.session import Session
 from witan.errors import BallotFileError
@@ -73,39 +73,23 @@ class BatchRow:
         return {**self.sources, **right}
 
 
-class Spending(NamedTuple):
-    """US dollars that sessions cost, as far as they are known.
+class HasSpending:
+    """The cost of sessions, known or not, in fields of a result."""
 
-    Parameters
-    ----------
-    cost_usd
-        Total cost; None: unknown in part.
-    known_usd
-        Cost of calls with a known cost.
-    most_usd
-        Cost of all calls, unknown ones at their highest; None: some have no known price.
-    """
+    __slots__ = ()
 
-    cost_usd: float | None = 0.0
-    known_usd: float = 0.0
-    most_usd: float | None = 0.0
+    cost_usd: float | None
+    known_usd: float
+    most_usd: float | None
 
-    @classmethod
-    def of(cls, session: Session) -> "Spending":
-        """Read what a session costs so far."""
-        cost = session.cost
-        is_bounded = cost.total_usd is not None or not session.opening.plan.unpriced_seats
-        return cls(cost.total_usd, cost.known_usd, cost.committed_usd if is_bounded else None)
-
-    @classmethod
-    def sum(cls, spendings: "Iterable[Spending]") -> "Spending":
-        """Sum what several sessions cost."""
-        totals, known_costs, most = zip(cls(), *spendings, strict=True)
-        return cls(sum_known(totals), fsum(known_costs), sum_known(most))
+    @property
+    def spending(self) -> Spending:
+        """The cost of its sessions."""
+        return Spending(self.cost_usd, self.known_usd, self.most_usd)
 
 
 @dataclass(frozen=True, slots=True)
-class RowResult:
+class RowResult(HasSpending):
     """The result of one row.
 
     Parameters
@@ -149,11 +133,6 @@ class RowResult:
     simulated: bool = False
     known_usd: float = 0.0
     most_usd: float | None = 0.0
-
-    @property
-    def spending(self) -> Spending:
-        """The cost of its sessions."""
-        return Spending(self.cost_usd, self.known_usd, self.most_usd)
 
 
 class RowResults(list[RowResult], FrameSource):

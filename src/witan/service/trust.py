@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING
 from witan.core.display import chance_percent, level_percent, percent, percent_range
 from witan.core.outcome import Outcome
 from witan.core.rules import RULES
+from witan.deliberation.costs import Spending
 from witan.service.text import UNKNOWN, count_noun, list_text, number
 
 if TYPE_CHECKING:
     from witan.core.stats.separation import Separation
     from witan.core.verdict import Approval, MeanGrade, Verdict
-    from witan.deliberation.costs import Cost
     from witan.deliberation.events import Decided
     from witan.deliberation.ports import Member, Options
     from witan.deliberation.session import Session
     from witan.models.seats import SeatSpec
-    from witan.service.batch_rows import Spending
 
 
 LEAST_USD = 0.0001
@@ -182,7 +181,10 @@ def _circumstances(session: "Session") -> Iterator[str]:
         yield f"{list_text([*session.failed])} failed the safety gate"
     # The time of the interruption is unknown; that of the last event is known.
     until_text = " until its last event" if session.status == "interrupted" else ""
-    yield from (cost_text(session.cost), f"{duration_text(session.seconds)}{until_text}")
+    yield from (
+        cost_range_text(Spending.of(session)),
+        f"{duration_text(session.seconds)}{until_text}",
+    )
     if session.is_fruitless:
         seats_text = list_text([*session.opening.retried])
         yield f"{seats_text} failed again; the result is unchanged"
@@ -331,22 +333,14 @@ def cost_sum_text(usd: float | None) -> str:
     return "cost unknown" if usd is None else _dollars(usd)
 
 
-def cost_range_text(spending: "Spending") -> str:
+def cost_range_text(spending: Spending) -> str:
     """``$0.041``; ``at least $0.041, at most $0.162``; ``cost unknown, at most $0.121``."""
     cost_usd, known_usd, most_usd = spending
     if cost_usd is not None:
         return _dollars(cost_usd)
+    # "At least almost nothing" would carry no information.
     least = f"at least {_dollars(known_usd)}" if known_usd >= LEAST_USD else "cost unknown"
     return least if most_usd is None else f"{least}, at most {_dollars(most_usd)}"
-
-
-def cost_text(cost: "Cost") -> str:
-    """Format a cost: ``$0.041``, ``at least $0.012`` or ``cost unknown``."""
-    if cost.total_usd is not None:
-        return _dollars(cost.total_usd)
-    # "At least almost nothing" would carry no information.
-    has_known_cost = cost.known_usd >= LEAST_USD
-    return f"at least {_dollars(cost.known_usd)}" if has_known_cost else "cost unknown"
 
 
 def _dollars(usd: float) -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 from witan.core.ballot import Ballot
 from witan.core.display import chance_percent
 from witan.core.outcome import Outcome
-from witan.deliberation.costs import Cost
 from witan.deliberation.events import SessionOpened
 from witan.deliberation.ports import NO_QUESTION, Seat
 from witan.deliberation.session import Session, Synthesis
@@ -17,7 +16,7 @@ from witan.history import SessionSummary
 from witan.service.operations.sessions import Deletion, SessionList
 from witan.service.session_records import CouncilSession, ImportedSession, votes_beside
 from witan.service.text import UNKNOWN, Page, count_noun, list_text
-from witan.service.trust import cost_text, p_best_text, session_trust
+from witan.service.trust import cost_sum_text, p_best_text, session_trust
 from witan.surfaces.live_board import CUT, Board, answer_facts
 from witan.surfaces.report.ballots import (
     ballot_line,
@@ -144,7 +143,7 @@ def outcome_text(line: SessionSummary, *, with_names: bool) -> str:
 
 def cost_of(line: SessionSummary) -> str:
     """Describe the cost of a session; empty: it is unknown."""
-    return "" if line.cost_usd is None else cost_text(Cost(*(line.cost_usd,) * 3))
+    return "" if line.cost_usd is None else cost_sum_text(line.cost_usd)
 
 
 def relation_text(relation: str | None, parent: str) -> str:

@@ -16,6 +16,8 @@ CYD_FIRST = ["Cyd says", "Bob says", "Ada says"]
 
 JURORS = ("xan", "yma", "zoe")
 
+HTML = {"Accept": "text/html"}
+
 QUESTION = {"question": "Is it so?"}
 
 
@@ -194,6 +196,25 @@ class TestPage:
             "".join(told.iter_text())  # ends with the session
         record = plain.get(f"/api/sessions/{name}").json()
         assert reviewers(record) == ["dee", "bob"]
+
+    def test_the_form_that_judges_offers_a_jury_without_members(self, tmp_path, history):
+        """It judges there, as over HTTP; the form that asks says what it lacks."""
+        file = tmp_path / "witan.toml"
+        file.write_text(write_jury(tmp_path), encoding="utf-8")
+        with (
+            served(councils(file, history)) as server,
+            httpx2.Client(base_url=server.url, timeout=60) as client,
+        ):
+            pages = [parsed(client.get(path, headers=HTML).text) for path in ("/judge", "/")]
+            form = {"text_1": "So.", "profile": ""}
+            judged = client.post("/judge", data=form, headers={"Origin": server.url})
+
+        options = [
+            option.attrs["value"] for option in pages[0].one("select", id="profile").all("option")
+        ]
+        assert options == [""]
+        assert judged.status_code == 303
+        assert "no members to answer" in pages[1].text
 
     def test_the_form_says_what_a_jury_cannot_review(self, plain):
         """The page comes back with the reason and with what was filled in."""

@@ -143,7 +143,8 @@ class CouncilProfile:
     seats, jury, chairmen
         As configured; `redact` a profile before a client sees it.
     problem
-        Why it is unavailable, in words for a client; None if it is available.
+        Why it is unavailable, in words for a client; None if it is available. A jury without
+        members can still judge.
     failure
         The same in words for the operator.
     """
@@ -219,9 +220,12 @@ class Councils:
                 council = seat_council(self._configure(name, {}), self._environment)
             except WitanError as error:
                 problem = redact_refusal(error)
-                profiles[name] = CouncilProfile(name, about, problem=problem, failure=error)
-                with suppress(WitanError):  # the problem of the whole profile is reported above
-                    await self._seat_jury(name, stack)
+                jury: tuple[Seat, ...] = ()
+                with suppress(WitanError):  # the whole profile's problem is reported
+                    jury = await self._seat_jury(name, stack)
+                profiles[name] = CouncilProfile(
+                    name, about, problem=problem, failure=error, jury=jury
+                )
                 continue
             profiles[name] = await self._seat(name, about, council, stack)
         demo = demonstration(fast=self._plays_fast)
@@ -230,12 +234,14 @@ class Councils:
         profiles[DEMO] = await self._seat(DEMO, about, council, stack)
         self.profiles = profiles
 
-    async def _seat_jury(self, name: str, stack: AsyncExitStack) -> None:
-        """Seat a jury without members, which can judge and answers nothing."""
+    async def _seat_jury(self, name: str, stack: AsyncExitStack) -> tuple[Seat, ...]:
+        """Seat a jury without members, if any, which can judge and answers nothing."""
         config = self._configure(name, {})
-        if (only_judges := config.without_answers()) is not config:
-            council = seat_council(only_judges, self._environment)
-            self._juries[name] = await stack.enter_async_context(council)
+        if (only_judges := config.without_answers()) is config:
+            return ()
+        council = seat_council(only_judges, self._environment)
+        self._juries[name] = await stack.enter_async_context(council)
+        return tuple(map(make_seat, council.reviewers))
 
     async def _seat(
         self, name: str, about: str, council: Council, stack: AsyncExitStack

@@ -67,7 +67,7 @@ class Site:
     keeps
         Whether sessions and people's votes are stored.
     councils
-        Councils that can be asked, or can judge a session again.
+        Councils that can be asked, or can judge texts or a session again.
     """
 
     base: str = ""

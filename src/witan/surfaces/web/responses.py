@@ -47,7 +47,8 @@ def site_of(request: Request) -> Site:
     base = "" if public is None else urlsplit(public).path.rstrip("/")
     service: Service = request.app.state.service
     keeps = service.history is not None
-    councils = tuple(redact(each) for each in service.profiles.values() if not each.problem)
+    profiles = service.profiles.values()
+    councils = tuple(redact(each) for each in profiles if each.jury or not each.problem)
     name = client.name if client is not None and has_clients else ""
     return Site(base, keeps=keeps, client=name, councils=councils)
 

@@ -197,7 +197,7 @@ def _councils(service: Service) -> list[Choice]:
     result = []
     for name, profile in ((name, redact(each)) for name, each in service.profiles.items()):
         seats = list_text([_name_seat(seat) for seat in profile.seats])
-        if profile.jury:
+        if profile.jury and seats:
             seats += f", judged by {list_text([_name_seat(seat) for seat in profile.jury])}"
         about = profile.about or seats
         words = ": ".join(filter(None, [name, about])) or "the configured council"

@@ -318,9 +318,10 @@ class TestStandings:
         assert drawn.all("circle") == []
         assert "no score" in texts(drawn)
 
-    def test_an_unbounded_interval_runs_to_the_end_of_the_axis(self):
+    @pytest.mark.parametrize("reach", [math.inf, 1.7e308])
+    def test_an_unbounded_interval_runs_to_the_end_of_the_axis(self, reach):
         """The line stays within the plot."""
-        line = replace(standing("a"), interval=Interval(0.25, math.inf, 0.95))
+        line = replace(standing("a"), interval=Interval(-reach, reach, 0.95))
         root = file_of(standings_chart(outcome(line, standing("b", 2, 0.3))))
 
         ends = [
@@ -328,6 +329,7 @@ class TestStandings:
             for each in root.all("line", class_="bar")
             for end in ("x1", "x2")
         ]
+        assert ends
         assert all(0 < end < float(root.attrs["width"]) for end in ends)
 
     @pytest.mark.parametrize(("rule", "word"), [("mean_rank", "lower"), ("borda", "higher")])

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import ceil, floor, isfinite, log10
+from math import ceil, floor, log10
 from typing import Literal, TypeAlias
 
 from witan.core.outcome import Interval
@@ -27,6 +27,9 @@ SCORES = {
     "elo": "Elo rating",
 }
 """Names of the rules' scores on the axis; other rules are called by their name."""
+
+ENDLESS = 1e300
+"""Numbers from here on are drawn as infinity: beyond it, differences overflow."""
 
 MARGIN = 0.04
 """Share of an axis left free at both ends, so that no dot is cut."""
@@ -69,12 +72,12 @@ class Axis:
         is_reversed: bool = False,
         line: float | None = None,
     ) -> "Axis":
-        """Return the axis covering all finite numbers, intervals and its line."""
+        """Return the axis covering all numbers, intervals and its line, but nothing endless."""
         values = [] if line is None else [line]
         for value, interval in numbers:
             values += [] if value is None else [value]
             values += [] if interval is None else [interval.low, interval.high]
-        values = [value for value in values if isfinite(value)]
+        values = [value for value in values if abs(value) < ENDLESS]
         low, high = min(values, default=0.0), max(values, default=1.0)
         if high - low <= 1e-9 * max(abs(low), abs(high), 1.0):
             low, high = low - 0.5, high + 0.5

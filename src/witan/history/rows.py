@@ -158,6 +158,22 @@ def _json_lists(cells: NDArray[Any], left_out: NDArray[np.bool_]) -> list[str]:
     return texts.tolist()
 
 
+class _Codes(dict[str, int]):
+    """The code of each name, made when it is first read."""
+
+    def __init__(self) -> None:
+        self.names: dict[int, str] = {}
+
+    def __missing__(self, name: str) -> int:
+        code = self[name] = _code_of(name)
+        stored_name = make_storable(name)
+        other = self.names.setdefault(code, stored_name)
+        if other != stored_name:
+            problem = f"{name!r} and {other!r} would share a code"
+            raise HistoryError("the history", problem, "rename one of them")
+        return code
+
+
 class Rows:
     """Rows of any number of counted sessions, inserted together."""
 
@@ -166,8 +182,7 @@ class Rows:
         self._answers: list[tuple[Any, ...]] = []
         self._standings: list[tuple[Any, ...]] = []
         self._matchups: list[tuple[Any, ...]] = []
-        self._names: dict[int, str] = {}
-        self._codes: dict[str, int] = {}
+        self._codes = _Codes()
         self._code_lists: dict[tuple[str, ...], str] = {}
         self._graded_lists: dict[GradedBlock, list[tuple[Any, ...]]] = {}
 
@@ -200,7 +215,7 @@ class Rows:
         """Collect standings of one session."""
         self._standings += [
             (
-                *(session, int(s.kind == "human"), s.rule, self._code(s.model)),
+                *(session, int(s.kind == "human"), s.rule, self._codes[s.model]),
                 *(finite(s.score), finite(s.z), s.votes, s.offered, float(s.wins)),
             )
             for s in standings
@@ -218,35 +233,21 @@ class Rows:
         database.insert("matchups", _MATCHUPS, self._matchups)
 
     def _write_names(self, database: Database) -> None:
-        new_names = dict(sorted(self._names.items()))
+        new_names = dict(sorted(self._codes.names.items()))
         new: list[tuple[int, str]] = []
         while new_names:
             database.insert("names", ("code", "name"), new, ignore_existing=True)
             # Locked, so that no other process deletes them before this transaction ends.
             for code, name in read_names(database, list(new_names), lock=True).items():
                 if new_names.pop(code) != name:
-                    problem = f"{self._names[code]!r} and {name!r} would share a code"
+                    problem = f"{self._codes.names[code]!r} and {name!r} would share a code"
                     raise HistoryError(database.location, problem, "rename one of them")
             new = [*new_names.items()]
-
-    def _code(self, name: str) -> int:
-        known_name = self._codes.get(name)
-        if known_name is not None:
-            return known_name
-        code = self._codes[name] = _code_of(name)
-        other = self._names.setdefault(code, make_storable(name))
-        if other != make_storable(name):
-            raise HistoryError(
-                "the history",
-                f"{name!r} and {other!r} would share a code",
-                "rename one of them",
-            )
-        return code
 
     def _codes_of(self, names: tuple[str, ...]) -> str:
         known_list = self._code_lists.get(names)
         if known_list is None:
-            codes = [str(self._code(name)) for name in names]
+            codes = map(str, map(self._codes.__getitem__, names))
             known_list = self._code_lists[names] = f"[{','.join(codes)}]"
         return known_list
 
@@ -259,7 +260,7 @@ class Rows:
         return (
             session,
             place,
-            self._code(entry.reviewer),
+            self._codes[entry.reviewer],
             int(entry.kind == "human"),
             int(entry.paired),
             int(entry.abstained),
@@ -301,7 +302,7 @@ class Rows:
                 seat, texts = left_out, self._texts_without(left_out, entries)
             models, positions, chars = texts
             yield (
-                *(session, place, self._code(reviewer), int(kind == "human"), 0, 0, int(repaired)),
+                *(session, place, self._codes[reviewer], int(kind == "human"), 0, 0, int(repaired)),
                 *(flat, *pairs, 1.0, models, *lists_of_ballot, positions, chars, "[]", "[]", body),
             )
 
@@ -314,7 +315,7 @@ class Rows:
 
     def _answer(self, session: str, entry: AnswerEntry, text: str | None) -> tuple[Any, ...]:
         return (
-            *(session, make_storable(entry.seat), self._code(entry.model), entry.chars),
+            *(session, make_storable(entry.seat), self._codes[entry.model], entry.chars),
             *(finite(entry.seconds), finite(entry.cost_usd), entry.output_tokens),
             *(int(entry.failed), None if text is None else make_storable(text)),
         )

@@ -616,25 +616,14 @@ class SessionFold:
         before = self.events[-1].seq
         if event.seq <= before or self.closing_event is not None:
             raise NothingToCount(f"event {event.seq} does not follow event {before}")
+        seat = getattr(event, "seat", None)
+        if seat is not None and seat not in self.seat_names:
+            raise NothingToCount(f"event {event.seq} refers to the unknown seat {seat}")
         self.events.append(event)
-        self._check_seat(event)
         self.cost_tally.take(event)
         add = _ADDITIONS.get(type(event))
         if add is not None:
             add(self, event)
-
-    def _check_seat(self, event: e.Event) -> None:
-        """Refuse events of unknown seats and ballots of others."""
-        seat = getattr(event, "seat", None)
-        if seat is not None and seat not in self.seat_names:
-            raise NothingToCount(f"event {event.seq} refers to the unknown seat {seat}")
-        if isinstance(event, e.BallotCast):
-            ballot = event.ballot
-            cast = {(each.reviewer, each.session) for each in (ballot, *event.comparisons)}
-            if cast != {(seat, self.opening.session)}:
-                raise NothingToCount(
-                    f"event {event.seq} contains a ballot of another seat or session"
-                )
 
     def session(self) -> Session:
         """Return the session as it stands; of an open one, name what is stored."""
@@ -736,6 +725,9 @@ def _add_flags(fold: SessionFold, event: e.GateVerdict) -> None:
 
 
 def _add_ballot(fold: SessionFold, event: e.BallotCast) -> None:
+    for ballot in (event.ballot, *event.comparisons):
+        if ballot.reviewer != event.seat or ballot.session != fold.opening.session:
+            raise NothingToCount(f"event {event.seq} contains a ballot of another seat or session")
     if event.round >= fold.rounds.get(event.seat, 0):
         fold.ballots[event.seat] = event.comparisons or (event.ballot,)
         fold.rounds[event.seat] = event.round

@@ -4,7 +4,7 @@ Ballots of models and of people are two electorates, counted apart. Many session
 once, those of one shape as one batch; one session is the batch of one.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, islice
 from math import fsum, isnan
@@ -65,8 +65,6 @@ from witan.errors import UnsuitableBallots
 
 NOBODY: frozenset[int] = frozenset()
 
-ModelOf = Callable[[str], str]
-
 Number = float | None
 
 SESSIONS_AT_ONCE = 1024
@@ -99,21 +97,21 @@ def ballot_entries(
         model = ballot.kind == "model"
         own = reading.own_seats.get(ballot.reviewer, NOBODY)
         seats = () if vote is None else table.on(ballot, vote, own)
-        names = [table.names[seat] for seat in seats]
+        names = [*map(table.names.__getitem__, seats)]
         aside = late or ballot.weight == 0
         same, compared = (0, 0) if aside else order_counts.pop(ballot.reviewer, (0, 0))
-        cells = [ballot.grades.get(name) for name in names]
+        cells = [*map(ballot.grades.get, names)]
         criteria, criterion_grades = read_criteria(cells, ballot.scale)
         entries.append(
             BallotEntry(
                 reviewer=named.reviewer(ballot.reviewer) if model else ballot.reviewer,
                 kind=ballot.kind,
-                models=tuple([table.models[seat] for seat in seats]),
-                own=tuple([seat in own for seat in seats]),
+                models=tuple(map(table.models.__getitem__, seats)),
+                own=tuple(map(own.__contains__, seats)),
                 shares=() if vote is None else _shares(vote.places, own, seats),
                 grades=() if vote is None else _known_grades(vote, seats),
                 positions=_positions(ballot, names),
-                chars=tuple([lengths.get(name) for name in names]),
+                chars=tuple(map(lengths.get, names)),
                 paired=ballot.paired,
                 abstained=vote is None and not aside,
                 repaired=model and ballot.reviewer in ballots.repaired_reviewers,
@@ -260,11 +258,13 @@ class Block:
         )
         self._scores: dict[str, list[list[Number] | None]] = {}
         self._votes: dict[tuple[Needs, bool], list[list[int]]] = {}
+        if count is not None:
+            self._votes[count.rule.needs, count.rule.reads_both] = count.votes.T.tolist()
         self._rivals: dict[Rivals, list[list[bool]]] = {}
         self._z = self._standardise_grades()
 
     def standings(
-        self, column: int, kind: Kind, model_of: ModelOf, rule: str, outcome: Outcome | None
+        self, column: int, kind: Kind, models: Sequence[str], rule: str, outcome: Outcome | None
     ) -> list[StandingEntry]:
         """One row per model under a rule; none if uncountable."""
         electorate = self.electorates[column]
@@ -275,7 +275,6 @@ class Block:
             scores = self._score_rows(rule)[column]
         if scores is None:
             return []
-        models = [model_of(name) for name in electorate.candidates]
         wins = (
             self._wins[column] if any(self._has_rival("session")[column]) else [0.0] * len(models)
         )
@@ -301,11 +300,10 @@ class Block:
         return standings
 
     def matchup(
-        self, column: int, kind: Kind, model_of: ModelOf, outcome: Outcome | None
+        self, column: int, kind: Kind, candidate_models: Sequence[str], outcome: Outcome | None
     ) -> MatchupEntry | None:
         """Matchups of the models; None without two models, or without a vote."""
         electorate = self.electorates[column]
-        candidate_models = [model_of(name) for name in electorate.candidates]
         models = sorted(set(candidate_models))
         if len(models) < 2 or not electorate.votes:
             return None
@@ -340,20 +338,17 @@ class Block:
         outcome: Outcome | None,
     ) -> MatchupEntry:
         """Matchups of models with one seat each, in the order of their names."""
-        seats = np.array(order)
-        first, second = (seats[ends] for ends in pair_indices(len(order)))
-        over, level = self._over[column], self._level[column]
-        tables = (over[first, second], over[second, first], level[first, second])
-        wins, losses, ties = (tuple(table.tolist()) for table in tables)
-        p_beats: tuple[Number, ...] = (None,) * len(wins)
+        over, level = self._over[column].tolist(), self._level[column].tolist()
+        pairs = [*combinations(order, 2)]
+        wins, losses = tuple([over[i][j] for i, j in pairs]), tuple([over[j][i] for i, j in pairs])
+        ties = tuple([level[i][j] for i, j in pairs])
+        p_beats: tuple[Number, ...] = (None,) * len(pairs)
         if outcome is not None:
             line = {standing.candidate: at for at, standing in enumerate(outcome.standings)}
-            lines = [line.get(self.electorates[column].candidates[seat]) for seat in order]
+            lines = [line.get(name) for name in self.electorates[column].candidates]
+            ends = [(lines[i], lines[j]) for i, j in pairs]
             p_beats = tuple(
-                [
-                    None if one is None or other is None else outcome.p_beats[one][other]
-                    for one, other in combinations(lines, 2)
-                ]
+                [None if i is None or j is None else outcome.p_beats[i][j] for i, j in ends]
             )
         return MatchupEntry(kind, tuple(models), wins, losses, ties, p_beats)
 
@@ -621,14 +616,15 @@ class _Counting:
         profile = self._stack(electorates) if count is None else count.profile
         block = Block(electorates, profile, self.settings, count)
         for column, half in enumerate(halves):
-            model_of = self.named[half.number].candidate
+            names, model_of = half.electorate.candidates, self.named[half.number].candidate
+            models = [model_of(name) for name in names]
             for rule in self.rules:
-                half.standings += block.standings(column, half.kind, model_of, rule, half.outcome)
-            half.matchup = block.matchup(column, half.kind, model_of, half.outcome)
-        models = [n for n, half in enumerate(halves) if half.kind == "model"]
-        if models:
+                half.standings += block.standings(column, half.kind, models, rule, half.outcome)
+            half.matchup = block.matchup(column, half.kind, models, half.outcome)
+        by_models = [n for n, half in enumerate(halves) if half.kind == "model"]
+        if by_models:
             fits = None if count is None else count.fits
-            self._agree([halves[column] for column in models], _part(profile, models), fits)
+            self._agree([halves[column] for column in by_models], _part(profile, by_models), fits)
 
     def _stack(self, electorates: Sequence[Electorate]) -> Profile:
         by_name = self.settings.reliability
@@ -785,7 +781,7 @@ def noise_of(fits: Sequence[Fitted]) -> list[Noise | None]:
 
 def _batch_noise(fit: AdditiveFit, unit: Unit) -> list[Noise | None]:
     n_present = (fit.components >= 0).sum(axis=1).tolist()
-    traces = np.trace(fit.inverses, axis1=1, axis2=2).tolist()
+    traces = fit.inverses.trace(axis1=1, axis2=2).tolist()
     spread = np.where(np.isnan(fit.effects), 0.0, fit.effects**2).sum(axis=0)
     columns = (fit.residual_variance, fit.df, spread, fit.pattern)
     noises: list[Noise | None] = []

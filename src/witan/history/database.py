@@ -14,13 +14,13 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache, partial, wraps
 from pathlib import Path
 from secrets import token_hex
 from socket import gethostname
 from threading import RLock
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, Self, TypeVar
 from zlib import crc32
 
 import numpy as np
@@ -32,27 +32,25 @@ Dialect = Literal["sqlite", "postgresql"]
 
 Params = Mapping[str, Any]
 T = TypeVar("T")
+P = ParamSpec("P")
 
 NO_PARAMS: Params = MappingProxyType({})
 
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|::|:([A-Za-z_]\w*)|%")
 
 
-class _ErrorTranslation:
-    """A block that raises a driver's errors as `HistoryError`."""
+def translating(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
+    """Raise a driver's errors in a method of a `Database` as `HistoryError`."""
 
-    __slots__ = ("_translate",)
-
-    def __init__(self, translate: Callable[[BaseException], HistoryError | None]) -> None:
-        self._translate = translate
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        translated = None if error is None else self._translate(error)
-        if translated is not None:
+    @wraps(method)
+    def translate(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return method(self, *args, **kwargs)
+        except self.driver_errors as error:
+            translated = self.translate(error)
             raise translated from translated.__cause__ or error
+
+    return translate
 
 
 class _Transaction:
@@ -140,14 +138,14 @@ class Database(ABC):
     def _end(self, *, commit: bool) -> None:
         """End the transaction."""
 
-    @abstractmethod
-    def _translate(self, error: BaseException) -> HistoryError | None:
-        """Translate an error of the driver; None for any other."""
-
     @property
-    def _translating(self) -> _ErrorTranslation:
-        # Not kept: a connection that refers to itself outlives its last user.
-        return _ErrorTranslation(self._translate)
+    @abstractmethod
+    def driver_errors(self) -> tuple[type[Exception], ...]:
+        """The errors that a statement may raise, to be translated."""
+
+    @abstractmethod
+    def translate(self, error: Exception) -> HistoryError:
+        """Translate one of the `driver_errors`."""
 
     def __enter__(self) -> Self:
         return self
@@ -155,22 +153,25 @@ class Database(ABC):
     def __exit__(self, *failure: object) -> None:
         self.close()
 
+    @translating
     def execute(self, sql: str, params: Params = NO_PARAMS) -> int:
         """Run one statement; return the number of rows it changed."""
-        with self._lock, self._translating:
+        with self._lock:
             self._require_open()
             return int(self._run(sql, params).rowcount)
 
+    @translating
     def rows(self, sql: str, params: Params = NO_PARAMS) -> list[tuple[Any, ...]]:
         """Run one query; return its rows."""
-        with self._lock, self._translating:
+        with self._lock:
             self._require_open()
             rows: list[tuple[Any, ...]] = self._run(sql, params).fetchall()
             return rows
 
+    @translating
     def columns(self, sql: str, params: Params = NO_PARAMS) -> dict[str, NDArray[Any]]:
         """Run one query; return its columns by name, NULL numbers as NaN."""
-        with self._lock, self._translating:
+        with self._lock:
             self._require_open()
             cursor = self._run(sql, params)
             names = [column[0] for column in cursor.description]
@@ -178,6 +179,7 @@ class Database(ABC):
         columns = zip(*rows, strict=True) if rows else ((),) * len(names)
         return {name: _array(values) for name, values in zip(names, columns, strict=True)}
 
+    @translating
     def insert(
         self,
         table: str,
@@ -189,7 +191,11 @@ class Database(ABC):
         """Insert rows, all or none; return the number inserted."""
         if not rows:
             return 0
-        with self.transaction(), self._translating:
+        with self._lock:
+            if not self._depth:
+                with self.transaction():
+                    return self.insert(table, columns, rows, ignore_existing=ignore_existing)
+            self._require_open()
             if ignore_existing:
                 return self._run_many(f"{_insert_sql(table, columns)} ON CONFLICT DO NOTHING", rows)
             return self._insert(table, columns, rows)
@@ -251,6 +257,7 @@ class Database(ABC):
         if self._is_closed:
             raise HistoryError(self.location, "was closed", "open the history again")
 
+    @translating
     def _begin_block(self, *, write: bool, wait: float | None) -> bool:
         """Begin a transaction unless one is open; return true if it was begun."""
         self._lock.acquire()
@@ -259,8 +266,7 @@ class Database(ABC):
             self._require_open()
             is_outer = not self._depth
             if is_outer:
-                with self._translating:
-                    self._begin(write=write, wait=wait)
+                self._begin(write=write, wait=wait)
                 self._depth = 1
             is_begun = True
         finally:
@@ -268,17 +274,14 @@ class Database(ABC):
                 self._lock.release()
         return is_outer
 
+    @translating
     def _end_block(self, is_outer: bool, is_complete: bool) -> None:
         """End what `_begin_block` began."""
         try:
             if not is_outer:
                 return
             self._depth = 0
-            if not is_complete:
-                self._end(commit=False)
-                return
-            with self._translating:
-                self._end(commit=True)
+            self._end(commit=is_complete)
         finally:
             self._lock.release()
 

@@ -37,6 +37,7 @@ from witan.history.database import (
     own_machine,
     own_process,
     percent_style,
+    translating,
     unstorable_error,
     waiting_text,
 )
@@ -168,24 +169,26 @@ class SqliteDatabase(Database):
         self.lock_seconds = busy_seconds
         self._is_wal: bool | None = None
         self._damage: HistoryError | None = None
-        with self._translating:
-            self._connection = _driver().connect(
-                f"{path.absolute().as_uri()}?mode={mode}",
-                uri=True,
-                isolation_level=None,
-                check_same_thread=False,
-                timeout=busy_seconds,
-                cached_statements=256,
-            )
+        self._connect()
+
+    @translating
+    def _connect(self) -> None:
+        self._connection = _driver().connect(
+            f"{self.path.absolute().as_uri()}?mode={self._mode}",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=self._busy_seconds,
+            cached_statements=256,
+        )
         with ExitStack() as undo:
             undo.callback(self.close)
             # First, because it fails if the file is locked; the other settings wait.
             self._pragma("schema_version")
-            with self._translating:
-                add_missing_functions(self._connection)
-                for function in (list_pairs, list_rows):
-                    name = function.__name__
-                    self._connection.create_function(name, -1, function, deterministic=True)
+            add_missing_functions(self._connection)
+            for function in (list_pairs, list_rows):
+                name = function.__name__
+                self._connection.create_function(name, -1, function, deterministic=True)
             for pragma in ("synchronous = FULL", "secure_delete = ON"):
                 self._pragma(pragma)
             undo.pop_all()
@@ -247,9 +250,9 @@ class SqliteDatabase(Database):
                 self._connection.set_progress_handler(None, 0)
         return None if result == [("ok",)] else "its pages are inconsistent"
 
+    @translating
     def _pragma(self, pragma: str) -> None:
-        with self._translating:
-            self._connection.execute(f"PRAGMA {pragma}").fetchall()
+        self._connection.execute(f"PRAGMA {pragma}").fetchall()
 
     def _run(self, sql: str, params: Params) -> Any:
         if not self._depth:
@@ -332,12 +335,16 @@ class SqliteDatabase(Database):
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
 
-    def _translate(self, error: BaseException) -> HistoryError | None:
-        if isinstance(error, _driver().Error | UnicodeDecodeError):  # its message may be damaged
-            return self._error_of(error)
+    @property
+    def driver_errors(self) -> tuple[type[Exception], ...]:
+        """The errors of SQLite, and of Python's texts and numbers that it cannot store."""
+        return (_driver().Error, UnicodeError, OverflowError)
+
+    def translate(self, error: Exception) -> HistoryError:
+        """Translate one of the `driver_errors`."""
         if isinstance(error, UnicodeEncodeError | OverflowError):
             return unstorable_error(self.location, error)
-        return None
+        return self._error_of(error)
 
     def _error_of(self, error: Exception) -> HistoryError:
         code, words = getattr(error, "sqlite_errorname", ""), str(error)
@@ -734,7 +741,13 @@ class PostgresDatabase(Database):
         with suppress(self._psycopg.Error):
             self._connection.execute("ROLLBACK")
 
-    def _translate(self, error: BaseException) -> HistoryError | None:
+    @property
+    def driver_errors(self) -> tuple[type[Exception], ...]:
+        """The errors of psycopg, and of a text that no server can store."""
+        return (self._psycopg.Error, UnicodeEncodeError)
+
+    def translate(self, error: Exception) -> HistoryError:
+        """Translate one of the `driver_errors`."""
         errors, retry = self._psycopg, "check the cause, then try again"
         if isinstance(error, errors.errors.DiskFull):
             problem, retry = (
@@ -756,8 +769,6 @@ class PostgresDatabase(Database):
             return failure
         elif isinstance(error, UnicodeEncodeError | errors.DataError):
             return unstorable_error(self.location, error)
-        elif isinstance(error, errors.Error):
-            problem = f"PostgreSQL reports: {self._redact(str(error))}"
         else:
-            return None
+            problem = f"PostgreSQL reports: {self._redact(str(error))}"
         return HistoryError(self.location, problem, retry)

@@ -60,7 +60,6 @@ from witan.history.rows import (
     SessionRow,
     check_names,
     close_session,
-    event_rows,
     insert_events,
     insert_sessions,
     lock_session,
@@ -69,6 +68,7 @@ from witan.history.rows import (
     to_microseconds,
     update_count,
 )
+from witan.history.writer import event_rows
 
 if TYPE_CHECKING:
     from witan.deliberation.record import ImportRedactor

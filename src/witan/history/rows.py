@@ -600,13 +600,6 @@ def admit_events(database: Database, batch: EventBatch) -> "tuple[Event, ...] | 
     return new
 
 
-def event_rows(session: str, events: "Sequence[Event]") -> list[EventRow]:
-    """Make the rows of a session's events."""
-    from witan.deliberation.record import event_to_json
-
-    return [(session, e.seq, e.kind, to_microseconds(e.at), event_to_json(e)) for e in events]
-
-
 def insert_events(database: Database, rows: Sequence[EventRow]) -> None:
     """Insert admitted events of any number of sessions."""
     database.insert("events", _EVENT_COLUMNS, rows)

@@ -27,6 +27,7 @@ from witan.deliberation.events import (
     SessionClosed,
     SessionOpened,
 )
+from witan.deliberation.record import event_to_json
 from witan.deliberation.session import Session
 from witan.errors import HistoryError, WitanError
 from witan.history.counting import SessionRows, count_sessions, count_waiting_votes
@@ -43,11 +44,12 @@ from witan.history.database import (
 )
 from witan.history.rows import (
     EventBatch,
+    EventRow,
     Rows,
     admit_events,
     close_session,
-    event_rows,
     insert_events,
+    to_microseconds,
 )
 
 ATTEMPT_SECONDS = 2.0
@@ -179,7 +181,7 @@ def _commit(database: Database, pending: Sequence[tuple[SessionQueue, int]]) -> 
     writes = [(queue, n_queued, _Write(queue.batch(n_queued))) for queue, n_queued in pending]
     counts = {queue.opening.session: queue.count for queue, *_ in writes if queue.count is not None}
     closing = _count([write for *_, write in writes], counts)
-    rows = _rows(closing)
+    rows = _rows(closing) if closing else None
     refusals: list[tuple[SessionQueue, HistoryError]] = []
     for queue, *_ in writes:
         queue.is_certain = False
@@ -197,7 +199,7 @@ def _commit(database: Database, pending: Sequence[tuple[SessionQueue, int]]) -> 
                 closed_sessions.append(write)
         if has_votes or len(closed_sessions) < len(closing):
             rows = _rows(closed_sessions)
-        if closed_sessions:
+        if rows is not None:
             rows.write(database)
     for queue, error in refusals:
         queue.fail(error)
@@ -205,6 +207,11 @@ def _commit(database: Database, pending: Sequence[tuple[SessionQueue, int]]) -> 
         queue.n_written, queue.is_certain = n_queued, True
         if len(writes) > MAX_COUNTS:
             queue.count = None
+
+
+def event_rows(session: str, events: Sequence[Event]) -> list[EventRow]:
+    """Make the rows of a session's events."""
+    return [(session, e.seq, e.kind, to_microseconds(e.at), event_to_json(e)) for e in events]
 
 
 class _Write:

@@ -401,11 +401,7 @@ def reuse_electorate(
         or settings.weights
         or electorate.session in settings.gates
         or isinstance(electorate.votes, BlockVotes)
-        or any(ballot.paired or ballot.weight != 1.0 for ballot in ballots)
     ):
-        return None
-    # Undeclared scales may have been recognised.
-    if any(ballot.scale is None and ballot.grades for ballot in ballots):
         return None
     votes = {vote.reviewer: vote for vote in electorate.votes}
     silent = electorate.abstentions.keys()
@@ -413,6 +409,9 @@ def reuse_electorate(
         return None
     own_seats = _own_seats(electorate.candidates, ballots)
     for ballot in ballots:
+        may_be_rescaled = ballot.scale is None and ballot.grades
+        if ballot.paired or ballot.weight != 1.0 or may_be_rescaled:
+            return None
         own = {electorate.candidates[seat] for seat in own_seats.get(ballot.reviewer, ())}
         if own and not own.isdisjoint(chain(ballot.grades, *ballot.groups)):
             return None

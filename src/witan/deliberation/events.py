@@ -165,7 +165,7 @@ class SessionOpened(Event):
     @property
     def is_simulated(self) -> bool:
         """True if a seat plays a script."""
-        return any(seat.simulated for seat in (*self.seats, *self.callable_seats))
+        return any(seat.simulated for seat in (*self.seats, *self.jury, *self.chairmen))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -137,12 +137,13 @@ def counted_ballots(session: Session) -> tuple[Ballot, ...]:
 
 def _unreached_seats(session: Session) -> frozenset[str]:
     """Return the seats none of whose calls reached a model."""
-    failures = [event for event in session.events if isinstance(event, _FAILURES)]
-    unreached_seats = {event.seat for event in failures if event.misconfigured}
+    unreached_seats = {
+        x.seat for x in session.events if isinstance(x, _FAILURES) and x.misconfigured
+    }
     if not unreached_seats:
         return frozenset()
-    successes = [event for event in session.events if isinstance(event, _SUCCESSES)]
-    return frozenset(unreached_seats.difference(event.seat for event in successes))
+    reached_seats = {x.seat for x in session.events if isinstance(x, _SUCCESSES)}
+    return frozenset(unreached_seats - reached_seats)
 
 
 def _answers(session: Session) -> tuple[AnswerEntry, ...]:

@@ -54,6 +54,7 @@ def test_a_jury_of_one_mind_stops_at_the_fewest(witan, tmp_path):
     assert reviewed(record) == ["ann", "ben", "cat"]
     assert (record["status"], record["missing"]) == ("complete", [])
     assert "not needed" in shown.out
+    assert "jury: ann, ben, cat, don, eva, fay and gus" in shown.out  # not all of them judged
 
 
 def test_a_split_jury_is_asked_to_the_end(witan, tmp_path):

@@ -69,7 +69,7 @@ class TestAsking:
         witan("ask", "Which?", *seats, *jury, "--history", place)
         shown = witan("show", "last", "--history", place)
 
-        assert "by xan, yma and zoe" in shown.out
+        assert "jury: xan, yma and zoe" in shown.out
 
     def test_a_plan_has_reviews_of_jurors_alone(self, witan, seats, jury):
         """The session opens with the same plan."""

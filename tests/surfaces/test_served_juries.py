@@ -230,4 +230,4 @@ class TestPage:
         name = held(client)["session"]
         page = client.get(f"/sessions/{name}?reveal=1", headers={"Accept": "text/html"}).text
 
-        assert "by xan, yma and zoe" in parsed(page).text
+        assert "jury: xan, yma and zoe" in parsed(page).text

@@ -600,9 +600,7 @@ class TestSession:
 
         opened = at_desk.history.session(again).opening
         assert (opened.relation, opened.parent) == ("rejudged", session)
-        assert (
-            "judged by" in page(browser.get(f"/sessions/{again}")).one("header", class_="ask").text
-        )
+        assert "jury:" in page(browser.get(f"/sessions/{again}")).one("header", class_="ask").text
         assert again in browser.get(f"/sessions/{session}").text
 
     def test_a_jury_has_options_too(self, browser, at_desk):

@@ -293,7 +293,7 @@ def _opening(session: Session, children: Mapping[str, str], names: SeatNames) ->
         yield Sentence(text, quiet=True, link=Link("show", {"session": opened.parent}))
     if opened.jury:
         jury = [f"{names.name(s.name)}{_source(s, names, ' ({})')}" for s in opened.jury]
-        yield Sentence(f"judged by {list_text(names.sort(jury), most=len(jury))}", quiet=True)
+        yield Sentence(f"jury: {list_text(names.sort(jury), most=len(jury))}", quiet=True)
     for name, relation in children.items():
         yield Sentence(f"{relation} as {name}", quiet=True, link=Link("show", {"session": name}))
     # While names are hidden, the order of seats must not reveal them.

@@ -7,7 +7,7 @@ from histories import ASKED, record_sessions, told
 from witan.core.session_ballots import AnswerEntry
 from witan.deliberation.record import event_to_json
 from witan.deliberation.session import Session
-from witan.errors import UnknownName
+from witan.errors import HistoryError, UnknownName
 from witan.files.exports import write_sessions
 from witan.files.imports import read_imports
 from witan.history import SessionImport
@@ -40,6 +40,19 @@ class TestReading:
         record_sessions(history, "c", "a", "b")
 
         assert [session.id for session in history.sessions(size=2)] == ["a", "b", "c"]
+
+    def test_a_damaged_session_is_named_with_what_helps(self, history):
+        """A file is copied by a check; a server is not, so that is not suggested."""
+        record_sessions(history, "s1")
+        history.database.execute("UPDATE events SET body = '{}' WHERE kind = 'answer_done'")
+
+        with pytest.raises(HistoryError, match=r"event \d+ of the session s1") as refused:
+            history.session("s1")
+
+        is_file = history.database.dialect == "sqlite"
+        assert ("run witan doctor" in str(refused.value)) == is_file
+        assert ("delete the session with witan forget" in str(refused.value)) == (not is_file)
+        assert history.forget("s1").sessions == ("s1",)
 
     def test_unstorable_text_is_in_the_events(self, history):
         """NUL and lone surrogates are in the events, and break no list."""

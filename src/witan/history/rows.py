@@ -570,11 +570,11 @@ def _parse(database: Database, session: str, seq: int, body: str) -> "Event":
 
 def damaged_history(database: Database, problem: str) -> HistoryError:
     """Return the error of a history with a session that cannot be read."""
-    return HistoryError(
-        database.location,
-        f"is damaged, or was written by a later version of Witan: {problem}",
-        "run witan doctor, which makes a copy and explains how to continue",
-    )
+    remedy = "run witan doctor, which makes a copy and explains how to continue"
+    if database.dialect != "sqlite":  # of a server no copy is made
+        remedy = "restore a backup of the database, or delete the session with witan forget"
+    damage = "is damaged, or was written by a later version of Witan"
+    return HistoryError(database.location, f"{damage}: {problem}", remedy)
 
 
 def admit_events(database: Database, batch: EventBatch) -> "tuple[Event, ...] | HistoryError":

@@ -581,8 +581,10 @@ class Inference:
         NaN where unknown.
     separation_mask : bool array, shape (C, C, S)
         i is above j beyond noise.
-    df, rho : float array, shape (S,)
-        Degrees of freedom, and the error that reviewers share; NaN where unknown.
+    rhos
+        The error that reviewers share; None: none.
+    df : float array, shape (S,)
+        Degrees of freedom; NaN where unknown.
     can_tell : bool array, shape (S,)
         Ballots enough to separate a pair.
     is_connected : bool array, shape (S,)
@@ -596,8 +598,8 @@ class Inference:
     effects: Floats
     std_errors: Floats
     separation_mask: NDArray[np.bool_]
+    rhos: list[float | None]
     df: Floats
-    rho: Floats
     can_tell: NDArray[np.bool_]
     is_connected: NDArray[np.bool_]
     parts: list[tuple[FittedSessions, NDArray[np.bool_]]] = field(default_factory=list)
@@ -632,8 +634,8 @@ class Inference:
             effects=np.full(one, np.nan),
             std_errors=np.full(one, np.nan),
             separation_mask=np.zeros((n_candidates, *one), dtype=np.bool_),
+            rhos=[None] * n_sessions,
             df=np.full(n_sessions, np.nan),
-            rho=np.full(n_sessions, np.nan),
             can_tell=np.zeros(n_sessions, dtype=np.bool_),
             is_connected=np.ones(n_sessions, dtype=np.bool_),
         )
@@ -679,7 +681,7 @@ def _fill(blocks: Inference, part: FittedSessions, settings: Settings) -> None:
         level = look_level(level, settings.looks, float(uncertainty.shared_variance.min()))
     for column in at:
         blocks.units[column], blocks.priors[column] = part.unit, part.prior
-    blocks.rho[at] = np.nan if part.rho is None else part.rho
+        blocks.rhos[column] = part.rho
     blocks.effects[:, at] = part.of_candidates(uncertainty.fit.effects)
     blocks.std_errors[:, at] = part.of_candidates(uncertainty.std_errors())
     blocks.separation_mask[:, :, at] = part.of_pairs(uncertainty.separate_pairs(level))

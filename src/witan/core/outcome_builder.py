@@ -284,7 +284,7 @@ class Outcomes:
         score, errors = self.score[:, sessions], self.std_error[:, sessions]
         df = np.full(score.shape[1], math.inf)
         if rule.error == "fit":
-            df = np.where(self.fit_mask, self.inference.df, np.nan)[sessions]
+            df = self.inference.df[sessions]
         elif rule.error != "asymptotic":
             n = self._line(self.count.worth)[:, sessions]
             if rule.error == "population":
@@ -434,8 +434,7 @@ class Outcomes:
         """
         inference, electorates = self.inference, self.count.electorates
         rho_setting, n = self.settings.rho, len(self)
-        is_set = isinstance(rho_setting, float | int)
-        rhos = [rho_setting] * n if is_set else per_session(inference.rho)
+        rhos = [rho_setting] * n if isinstance(rho_setting, float | int) else inference.rhos
         flips, exact = self._flips()
         fell = self.fallbacks.tolist()
         flat = f"{self.why}; every ballot is flat, so borda scores are shown"
@@ -456,13 +455,13 @@ class Outcomes:
                 for column, (unit, rho) in enumerate(zip(inference.units, rhos, strict=True))
             ],
             "rho": rhos,
-            "rho_is_assumed": [rho_setting == "public" and rho is not None for rho in rhos],
+            "rho_is_assumed": [isinstance(rho_setting, str) and rho is not None for rho in rhos],
             "ballots_to_flip": flips,
             "flip_is_exact": exact,
             "tie_broken_by": self.tie_breaks,
             "fell_back_to": ["borda" if one else None for one in fell],
             "fit": inference.units,
-            "df": per_session(np.where(self.fit_mask, inference.df, np.nan)),
+            "df": per_session(inference.df),
             "prior": inference.priors,
             "ballots": [
                 each.notes(taus) for each, taus in zip(electorates, self.taus, strict=True)

@@ -144,7 +144,7 @@ def prepare(
     electorates
         One per session with a ballot of the kind that counts, in the order of first ballots.
     settings
-        With every ``learn`` replaced by what was learned, or by ``public``.
+        With every ``learn`` replaced by what was learned, if anything was.
 
     Raises
     ------

@@ -608,17 +608,12 @@ def learn_prior_from_noise(noises: "Iterable[Noise]", unit: Unit) -> Prior | Non
 
 
 def borrow(electorates: Sequence[Electorate], settings: Settings) -> Settings:
-    """Replace every ``learn`` in settings by learned values, or ``public``."""
-    rho = settings.rho
-    if rho == "learn":
-        learned_rho = learn_rho(electorates)
-        rho = "public" if learned_rho is None else learned_rho
-    prior = settings.prior
-    if prior == "learn":
-        prior = _learn_prior(electorates, settings) or "public"
-    if rho is settings.rho and prior is settings.prior:
-        return settings
-    return replace(settings, rho=rho, prior=prior)
+    """Replace every ``learn`` in settings by learned values; without any it is as ``public``."""
+    rho = learn_rho(electorates) if settings.rho == "learn" else None
+    prior = _learn_prior(electorates, settings) if settings.prior == "learn" else None
+    if rho is not None:
+        settings = replace(settings, rho=rho)
+    return settings if prior is None else replace(settings, prior=prior)
 
 
 def _learn_prior(electorates: Sequence[Electorate], settings: Settings) -> Prior | None:

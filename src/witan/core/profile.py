@@ -271,13 +271,14 @@ class Profile:
         """The same profile in the units of the ballots' weights."""
         return self if self.ballot_weights is None else self.replace_weights(self.ballot_weights)
 
+    @property
+    def sessions_per_block(self) -> int:
+        """Sessions that a cache holds."""
+        return max(1, BLOCK_CELLS // max(1, self.n_reviewers * self.n_candidates))
+
     def blocks(self) -> Iterator[tuple[slice, "Profile"]]:
         """Cache-sized slices of the session axis, each with its view."""
-        per_session = max(1, self.n_reviewers * self.n_candidates)
-        step = max(1, BLOCK_CELLS // per_session)
-        if 0 < self.n_sessions <= step:
-            yield slice(0, self.n_sessions), self
-            return
+        step = self.sessions_per_block
         for start in range(0, self.n_sessions, step):
             where = slice(start, min(start + step, self.n_sessions))
             yield where, self.take(where)

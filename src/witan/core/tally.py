@@ -391,10 +391,11 @@ def _group_by_rule(
         ("calibrated", AUTO_GRADES, enough),
         ("borda", AUTO_RANKS, ~enough),
     ):
-        if chosen.all():
+        at = chosen.nonzero()[0]
+        if len(at) == len(numbers):
             yield Task(rule, why, numbers, profile)
-        elif chosen.any():
-            yield Task(rule, why, numbers[chosen], profile.take(chosen))
+        elif len(at):
+            yield Task(rule, why, numbers[at], profile.take(at))
 
 
 AUTO_GRADES = (

@@ -173,12 +173,12 @@ class Rule:
 
     def __call__(self, profile: Profile, **parameters: object) -> Scores:
         """Score every session of the profile, a cache-sized block at a time."""
-        if unknown := sorted(set(parameters) - set(self.parameters)):
+        if unknown := sorted(parameters.keys() - self.parameters.keys()):
             parameter_names = ", ".join(sorted(self.parameters)) or "no parameters"
             raise InvalidParameter(f"a parameter of {self.name}", unknown[0], parameter_names)
         for name, value in parameters.items():
             self._check(name, value)
-        if self.needs == "history" or profile.n_sessions == 0:
+        if self.needs == "history" or profile.n_sessions <= profile.sessions_per_block:
             return self.compute(profile, **parameters)
         return _gather(
             profile.n_sessions,
@@ -188,8 +188,6 @@ class Rule:
 
 def _gather(n_sessions: int, parts: Iterator[tuple[slice, Scores]]) -> Scores:
     where, first = next(parts)
-    if where.stop == n_sessions:
-        return first
 
     def room(sample: NDArray[Any] | None) -> NDArray[Any] | None:
         if sample is None:

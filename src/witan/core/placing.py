@@ -66,11 +66,13 @@ def ballots_to_flip(
         Whether no smaller number does.
     """
     n_sessions, n_ballots = profile.n_sessions, profile.n_reviewers
-    alone = leads.sum(axis=0) == 1
-    counts = np.where(leads.any(axis=0), 0, -1).astype(np.int64)
-    counts[alone] = -1
+    n_leaders = leads.sum(axis=0)
+    counts = np.where(n_leaders > 1, 0, -1)
     exact = np.ones(n_sessions, dtype=np.bool_)
-    open_sessions = alone.nonzero()[0]
+    open_sessions = (n_leaders == 1).nonzero()[0]
+    if not len(open_sessions):
+        return counts, exact
+    recounts = _Recounts(profile)
     tried, cells = 0, n_ballots * profile.n_candidates
     for size in range(1, n_ballots + 1):
         tried += comb(n_ballots, size) * 2**size
@@ -80,7 +82,7 @@ def ballots_to_flip(
         for actions in _batches(n_ballots, size):
             if not len(open_sessions):
                 break
-            flipped = _flips(profile, open_sessions, actions, leads, decide)
+            flipped = _flips(recounts, open_sessions, actions, leads, decide)
             counts[open_sessions[flipped]] = size
             open_sessions = open_sessions[~flipped]
     else:
@@ -90,7 +92,7 @@ def ballots_to_flip(
         return counts, exact
     for session in open_sessions:
         read = None if effective is None else effective[:, session]
-        counts[session] = _upper_bound(profile, int(session), leads, decide, read)
+        counts[session] = _upper_bound(recounts, int(session), leads, decide, read)
         exact[session] = counts[session] == size
     return counts, exact
 
@@ -102,8 +104,9 @@ def lead_kept_without_one(profile: Profile, rules: Sequence[Decide]) -> NDArray[
     sessions = np.arange(profile.n_sessions)
     leads = [decide(profile, sessions) for decide in rules]
     shares = np.zeros((len(rules), profile.n_sessions))
+    recounts = _Recounts(profile)
     for column in actions.T:
-        recount = _recounts(profile, sessions, column[:, np.newaxis])
+        recount = recounts.repeat(sessions, column[:, np.newaxis])
         for number, decide in enumerate(rules):
             shares[number] += (decide(recount, sessions) == leads[number]).all(axis=0)
     return shares / max(1, profile.n_reviewers)
@@ -130,7 +133,7 @@ def _batches(n_ballots: int, size: int) -> tuple[NDArray[np.int8], ...]:
 
 
 def _flips(
-    profile: Profile,
+    recounts: "_Recounts",
     sessions: NDArray[np.integer[Any]],
     actions: NDArray[np.int8],
     leads: NDArray[np.bool_],
@@ -138,18 +141,19 @@ def _flips(
 ) -> NDArray[np.bool_]:
     """True where any of these actions ends the lead, per session given."""
     flipped = np.zeros(len(sessions), dtype=np.bool_)
+    profile = recounts.profile
     per_call = max(1, CELLS_AT_ONCE // (profile.places[..., 0].size * actions.shape[1]))
     for start in range(0, len(sessions), per_call):
         some = sessions[start : start + per_call]
         origin = np.concatenate([some] * actions.shape[1])
-        recount = _recounts(profile, some, actions)
+        recount = recounts.repeat(some, actions)
         unchanged = (decide(recount, origin) == leads[:, origin]).all(axis=0)
         flipped[start : start + per_call] = ~unchanged.reshape(-1, len(some)).all(axis=0)
     return flipped
 
 
 def _upper_bound(
-    profile: Profile,
+    recounts: "_Recounts",
     session: int,
     leads: NDArray[np.bool_],
     decide: Decide,
@@ -159,6 +163,7 @@ def _upper_bound(
 
     Ballots without effect come last, so that none is counted on the way.
     """
+    profile = recounts.profile
     n_ballots, n_candidates = profile.n_reviewers, profile.n_candidates
     leader = int(leads[:, session].argmax())
     places = profile.places[:, :, session].astype(np.int64)
@@ -174,7 +179,7 @@ def _upper_bound(
         order = np.argsort(-friendly, kind="stable")
         actions = np.empty_like(ladder)
         actions[order] = ladder
-        recount = _recounts(profile, np.array([session]), actions)
+        recount = recounts.repeat(np.array([session]), actions)
         unchanged = (decide(recount, np.full(n_ballots, session)) == leads[:, [session]]).all(
             axis=0
         )
@@ -183,58 +188,62 @@ def _upper_bound(
     return fewest
 
 
-def _recounts(
-    profile: Profile, sessions: NDArray[np.integer[Any]], actions: NDArray[np.int8]
-) -> Profile:
-    """Repeat sessions, in order, under each column of actions (R, V).
+class _Recounts:
+    """Maker of profiles with ballots kept, removed or reversed.
 
-    All sessions under the first column come first.
+    `places` and `grades` have each ballot in these three ways, (3, R, C, S).
     """
-    n_columns, is_whole = actions.shape[1], len(sessions) == profile.n_sessions
-    base = profile if is_whole else profile.take(sessions)
-    lengths = base.rank_mask.sum(axis=1) if base.lengths is None else base.lengths
-    mirrored = (2 * (lengths[:, np.newaxis] + 1) - base.places).astype(base.places.dtype)
-    mirrored[~base.rank_mask] = 0
-    grades = base.grades
-    if grades is not None:
-        # Whole grades stay bytes, in which 0 is none: an eighth of the memory.
-        none = np.zeros(grades.shape, grades.dtype)
-        if grades.dtype.kind == "f":
-            none[:] = np.nan
-        grades = _choose(actions, grades, none, _mirror(grades, base.grade_mask))
 
-    # Quoted: the types would be rebuilt for every recount.
-    def repeat(values: "NDArray[Any] | None") -> "NDArray[Any] | None":
-        return None if values is None else np.concatenate([values] * n_columns, axis=-1)
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        places, grades, lengths = profile.places, profile.grades, profile.lengths
+        if lengths is None:
+            lengths = profile.rank_mask.sum(axis=1)
+        mirrored = (2 * (lengths[:, np.newaxis] + 1) - places).astype(places.dtype)
+        mirrored[~profile.rank_mask] = 0
+        self.places = np.array([places, np.zeros(places.shape, places.dtype), mirrored])
+        self.grades = None
+        if grades is not None:
+            # Whole grades stay bytes, in which 0 is none: an eighth of the memory.
+            none = np.full(grades.shape, np.nan if grades.dtype.kind == "f" else 0, grades.dtype)
+            self.grades = np.array([grades, none, _mirror(grades, profile.grade_mask)])
 
-    return Profile(
-        _choose(actions, base.places, np.zeros(base.places.shape, base.places.dtype), mirrored),
-        grades,
-        repeat(base.weights),
-        repeat(base.lengths),
-        repeat(base.eligible),
-        repeat(base.reliability),
-    )
+    def repeat(self, sessions: NDArray[np.integer[Any]], actions: NDArray[np.int8]) -> Profile:
+        """Repeat sessions, in order, under each column of actions (R, V).
 
+        All sessions under the first column come first.
+        """
+        (n_ballots, n_columns), profile = actions.shape, self.profile
+        ballots = np.arange(n_ballots)[:, np.newaxis]
+        some = slice(None) if len(sessions) == profile.n_sessions else sessions
 
-def _choose(actions: NDArray[np.int8], *by_action: NDArray[Any]) -> NDArray[Any]:
-    """Choose ballots kept, removed or reversed, shape (R, C, V·S).
+        # Quoted: the types would be rebuilt for every recount.
+        def choose(by_action: "NDArray[Any]") -> "NDArray[Any]":
+            chosen: NDArray[Any] = by_action[..., some][actions, ballots].swapaxes(1, 2)
+            return chosen.reshape(n_ballots, profile.n_candidates, -1)
 
-    `by_action` has an array (R, C, S) for each.
-    """
-    ballots = np.arange(len(actions))[:, np.newaxis]
-    chosen = np.array(by_action)[actions, ballots]
-    result: NDArray[Any] = chosen.swapaxes(1, 2).reshape(len(actions), by_action[0].shape[1], -1)
-    return result
+        def repeat(values: "NDArray[Any] | None") -> "NDArray[Any] | None":
+            if values is None:
+                return None
+            repeated: NDArray[Any] = np.concatenate([values[:, some]] * n_columns, axis=-1)
+            return repeated
+
+        return Profile(
+            choose(self.places),
+            None if self.grades is None else choose(self.grades),
+            repeat(profile.weights),
+            repeat(profile.lengths),
+            repeat(profile.eligible),
+            repeat(profile.reliability),
+        )
 
 
 def _mirror(grades: NDArray[Any], known: NDArray[np.bool_]) -> NDArray[Any]:
     """Grades mirrored about the middle of each ballot."""
     top = np.iinfo(grades.dtype).max if grades.dtype.kind in "iu" else np.inf
-    low = np.where(known, grades, top).min(axis=1, keepdims=True).astype(grades.dtype)
-    high = np.where(known, grades, 0).max(axis=1, keepdims=True).astype(grades.dtype)
-    with np.errstate(invalid="ignore"):
-        return np.where(known, low + high - grades, grades)
+    low = np.where(known, grades, top).min(axis=1, keepdims=True)
+    high = np.where(known, grades, 0).max(axis=1, keepdims=True)
+    return np.where(known, low + high - grades, grades)
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,22 +341,21 @@ def place(
     failed : bool array, shape (C, S), optional
         Candidates that may not win.
     """
-    level, key, second = _order(
+    level, key, *second = _order(
         scores, profile, rule, tie_break=tie_break, failed=failed, min_votes=min_votes
     )
     ranks = np.ones(key.shape, dtype=np.int64)
     broken = np.zeros(key.shape[1], dtype=np.bool_)
     step = max(1, BLOCK_CELLS // max(1, key.size))  # rivals at once
     for start in range(0, len(key), step):
-        their_level, their_key, their_second = (
-            array[start : start + step, np.newaxis] for array in (level, key, second)
-        )
+        some = slice(start, start + step)
+        their_level, their_key = level[some, np.newaxis], key[some, np.newaxis]
         alike = their_level == level
         above = (their_level > level) | (alike & (their_key > key))
-        if second.any():
-            equal = alike & (their_key == key)
-            above |= equal & (their_second > second)
-            broken |= (equal & (their_second != second) & (level > 0)).any(axis=(0, 1))
+        for tie_key in second:
+            theirs, equal = tie_key[some, np.newaxis], alike & (their_key == key)
+            above |= equal & (theirs > tie_key)
+            broken |= (equal & (theirs != tie_key) & (level > 0)).any(axis=(0, 1))
         ranks += above.sum(axis=0)
     return Placing(ranks=ranks, leads=(ranks == 1) & (level > 0), tie_breaks=broken)
 
@@ -376,8 +384,8 @@ def _order(
     tie_break: TieBreak | None,
     failed: NDArray[np.bool_] | None,
     min_votes: int = MIN_VOTES,
-) -> tuple[NDArray[np.int8], Floats, Floats]:
-    """Level, score and tie-break that order candidates, (C, S) each, higher first."""
+) -> list[NDArray[Any]]:
+    """Level, score and any tie-break that order candidates, (C, S) each, higher first."""
     chosen = rule.tie_break if tie_break is None else tie_break
     if chosen not in ("none", "wins", "borda"):
         raise InvalidParameter("tie_break", chosen, "'none', 'wins' or 'borda'")
@@ -386,13 +394,12 @@ def _order(
         level = np.where(np.isnan(scores.score), np.int8(0), level)
     if failed is not None:
         level = np.where(failed, np.int8(-1), level)
-    key = _round_noise(-scores.score if rule.lower_is_better else scores.score)
-    second: Floats = np.zeros(key.shape)
+    keys = [level, _round_noise(-scores.score if rule.lower_is_better else scores.score)]
     if chosen == "wins":
-        second = _round_noise(first_places(profile))
+        keys.append(_round_noise(first_places(profile)))
     elif chosen == "borda":
-        second = _round_noise(borda.compute(profile).score)
-    return level, key, second
+        keys.append(_round_noise(borda.compute(profile).score))
+    return keys
 
 
 def _round_noise(key: Floats) -> Floats:

@@ -128,13 +128,18 @@ def _rows_of_block(electorates: Sequence[Electorate]) -> _Rows | None:
 
 def _rows_of_votes(electorates: Sequence[Electorate]) -> _Rows:
     shape = (len(electorates), len(electorates[0].votes), len(electorates[0].candidates))
+    numbers = np.array([[*map(_NUMBERS, e.votes)] for e in electorates], dtype=np.float64)
+    lengths, eligible, weights = numbers.reshape(*shape[:2], 3).T.copy()
     return _Rows(
         places=np.array([[v.places for v in e.votes] for e in electorates]).reshape(shape),
         grades=np.array([[v.grades for v in e.votes] for e in electorates]).reshape(shape),
-        lengths=_per_vote(electorates, attrgetter("length")),
-        eligible=_per_vote(electorates, attrgetter("eligible")),
-        weights=_per_vote(electorates, attrgetter("weight")),
+        lengths=lengths,
+        eligible=eligible,
+        weights=weights,
     )
+
+
+_NUMBERS = attrgetter("length", "eligible", "weight")
 
 
 def _rounding_variance(electorates: Sequence[Electorate], grades: Floats) -> Floats | None:
@@ -180,11 +185,6 @@ def normalise_weights(weights: Floats) -> Floats:
     total = scaled.sum(axis=0)
     normal: Floats = scaled * np.where(total > 0, count / np.where(total > 0, total, 1.0), 1.0)
     return normal
-
-
-def _per_vote(electorates: Sequence[Electorate], value_of: Callable[[Vote], float]) -> Floats:
-    rows = [[*map(value_of, electorate.votes)] for electorate in electorates]
-    return np.array(rows, dtype=np.float64).reshape(len(rows), -1).T.copy()
 
 
 def _compact(grades: Floats) -> NDArray[Any] | None:

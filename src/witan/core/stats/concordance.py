@@ -216,7 +216,7 @@ def kendall_ws(profile: Profile) -> list[float | None]:
     step = max(1, BLOCK_CELLS // (n_ballots * n_candidates**2))
     for start in range(0, profile.n_sessions, step):
         places = profile.places[:, :, start : start + step].astype(np.int32)
-        ws += [None if np.isnan(w) else w for w in _w_of_block(places).tolist()]
+        ws += [None if isnan(w) else w for w in _w_of_block(places).tolist()]
     return ws
 
 
@@ -231,18 +231,19 @@ def _w_of_block(places: NDArray[np.int32]) -> Floats:
     present = np.logical_or.reduce(ranked, axis=0)
     complete = (ranked == present).all(axis=(0, 1))
     w = np.full(complete.shape, np.nan)
-    if complete.any():
-        w[complete] = _w_of_complete(places[:, :, complete], present[:, complete])
-    if not complete.all():
-        w[~complete] = _w_of_incomplete(places[:, :, ~complete], ranked[:, :, ~complete])
+    for compute, of_kind in ((_w_of_complete, complete), (_w_of_incomplete, ~complete)):
+        sessions = of_kind.nonzero()[0]
+        if len(sessions):
+            w[sessions] = compute(places[:, :, sessions], ranked[:, :, sessions])
     return np.where(present.sum(axis=0) >= 2, w, np.nan)
 
 
-def _w_of_complete(places: NDArray[np.int32], present: NDArray[np.bool_]) -> Floats:
+def _w_of_complete(places: NDArray[np.int32], ranked: NDArray[np.bool_]) -> Floats:
     """W from rank sums corrected for ties; meaningless for incomplete sessions.
 
     A candidate tied with t − 1 others contributes t² − 1 to the t³ − t of its group.
     """
+    present = ranked[0]
     m, n = len(places), present.sum(axis=0)
     sums = places.sum(axis=0) / 2
     away = np.where(present, sums - sums.sum(axis=0) / np.maximum(n, 1), 0.0)
@@ -265,12 +266,13 @@ def _w_of_incomplete(places: NDArray[np.int32], ranked: NDArray[np.bool_]) -> Fl
         first, second = every_first[start : start + step], every_second[start : start + step]
         both = ranked[first] & ranked[second]
         sides = ahead[np.array([first, second])]
-        sides = np.where(both, np.einsum("pkijs,kjs->pkis", sides, both, dtype=np.int32), 0)
+        sides = np.einsum("pkijs,kjs->pkis", sides, both, dtype=np.int32) * both
         squares = (sides * sides).sum(axis=2)
         spread = np.sqrt(squares[0] * squares[1])
         shares = (sides[0] * sides[1]).sum(axis=1) / np.where(spread > 0, spread, 1.0)
         # One after the other: a sum in pairs would differ between one session and many.
-        total = np.add.accumulate(np.concatenate([total[np.newaxis], shares]))[-1]
+        shares[0] += total
+        total = np.add.accumulate(shares)[-1]
         times += (spread > 0).sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = total / times

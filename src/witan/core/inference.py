@@ -121,19 +121,20 @@ def beliefs(
     fit, shape = uncertainty.fit, uncertainty.fit.effects.shape
     p_beats, p_best = np.full((shape[0], *shape), np.nan), np.full(shape, np.nan)
     enough, can_tell = uncertainty.enough_votes, uncertainty.can_tell
-    if not can_tell.any():
-        return Beliefs(p_beats, p_best)
-    freedom = uncertainty.belief_df
+    freedom = uncertainty.belief_df.tolist()
     pattern, covariances = fit.pattern, [None] if others is None else [*others.inverses]
     if others is not None:
         pattern = pattern * len(covariances) + others.pattern
-    for number in sorted(set(pattern[can_tell].tolist())):
-        for df in set(freedom[(pattern == number) & can_tell].tolist()):
-            chosen = ((pattern == number) & can_tell & (freedom == df)).nonzero()[0]
-            own, extra = divmod(number, len(covariances))
-            posterior = _Posterior(uncertainty, own, chosen, df, among, covariances[extra])
-            above = p_beats[:, :, chosen] = posterior.p_beats(enough[:, chosen])
-            p_best[:, chosen] = posterior.p_best(enough[:, chosen] & eligible[:, chosen], above)
+    numbers: list[int] = pattern.tolist()
+    groups: dict[tuple[int, float], list[int]] = {}
+    for session in can_tell.nonzero()[0].tolist():
+        groups.setdefault((numbers[session], freedom[session]), []).append(session)
+    for (number, df), sessions in groups.items():
+        chosen = np.array(sessions)
+        own, extra = divmod(number, len(covariances))
+        posterior = _Posterior(uncertainty, own, chosen, df, among, covariances[extra])
+        above = p_beats[:, :, chosen] = posterior.p_beats(enough[:, chosen])
+        p_best[:, chosen] = posterior.p_best(enough[:, chosen] & eligible[:, chosen], above)
     return Beliefs(p_beats, p_best)
 
 
@@ -143,13 +144,20 @@ class _Directions:
 
     Parameters
     ----------
-    noise : float array, shape (r,)
-        Variance over σ² of the effects in each direction that the ballots compare, ascending.
+    is_even
+        All candidates can be compared, and are known equally well.
+    members : bool array, shape (K, C)
+        The candidates that can be compared, group by group.
     axes : float array, shape (C, r)
-        These directions.
-    total, shrink, spread : float array, shape (r, L)
-        By ratio the variance of a fitted effect over σ², what is left of it, and the variance of
-        the true one.
+        The directions that the ballots compare.
+    precision : float array, shape (L, r)
+        By ratio, one over the variance of a fitted effect over σ².
+    log_weight : float array, shape (L, 1)
+        How likely each ratio makes the ballots, as far as these variances say.
+    shrink, spread : float array, shape (r, L)
+        By ratio what is left of a fitted effect, and the variance over σ² of the true one.
+    narrowest : float array, shape (L, 1)
+        The least standard deviation over σ that a difference of effects can have.
     first, second : int array, shape (P,)
         The pairs of candidates that can be compared.
     across : float array, shape (P, r)
@@ -158,11 +166,14 @@ class _Directions:
         `spread` of their differences.
     """
 
-    noise: Floats
+    is_even: bool
+    members: NDArray[np.bool_]
     axes: Floats
-    total: Floats
+    precision: Floats
+    log_weight: Floats
     shrink: Floats
     spread: Floats
+    narrowest: Floats
     first: NDArray[np.intp]
     second: NDArray[np.intp]
     across: Floats
@@ -177,12 +188,29 @@ class _Directions:
         total = noise[:, np.newaxis] + grid
         shrink = grid / total
         spread = noise[:, np.newaxis] * shrink
+        narrowest = np.full(grid.shape, np.nan)
+        if len(noise):
+            narrowest = np.sqrt(spread.min(axis=0) / shrink.max(axis=0) ** 2)
         first, second = pair_indices(len(covariance))
         joined = (components[first] == components[second]) & (components[first] >= 0)
         first, second = first[joined], second[joined]
         across = axes[first] - axes[second]
-        pair_spreads = (across**2 @ spread).T
-        return cls(noise, axes, total, shrink, spread, first, second, across, pair_spreads)
+        return cls(
+            is_even=len(noise) > 0
+            and noise[-1] - noise[0] <= LEVEL * noise[0]
+            and not components.any(),
+            members=components == np.arange(components.max() + 1)[:, np.newaxis],
+            axes=axes,
+            precision=(1 / total).T,
+            log_weight=-0.5 * np.log(total).sum(axis=0)[:, np.newaxis],
+            shrink=shrink,
+            spread=spread,
+            narrowest=narrowest[:, np.newaxis],
+            first=first,
+            second=second,
+            across=across,
+            pair_spreads=(across**2 @ spread).T,
+        )
 
 
 class _Posterior:
@@ -203,8 +231,8 @@ class _Posterior:
         beyond: Floats | None,
     ) -> None:
         fit, self.beyond = uncertainty.fit, beyond
-        self.components, self.covariance = fit.components[number], fit.inverses[number]
-        n_candidates = int((self.components >= 0).sum())
+        components, self.covariance = fit.components[number], fit.inverses[number]
+        n_candidates = np.count_nonzero(components >= 0)
         chance = uncertainty.chance_variance[sessions]
         is_ranked = not np.isnan(chance).any()
         if is_ranked:
@@ -213,16 +241,15 @@ class _Posterior:
             grid = quality_ratios(n_candidates) if among is None else among
         effects = fit.effects[:, sessions]
         self.effects = np.where(np.isnan(effects), 0.0, effects)
-        self.directions = _find_directions(self.covariance, self.components, grid)
-        self.noise, self.axes = self.directions.noise, self.directions.axes
+        self.directions = _find_directions(self.covariance, components, grid)
+        self.axes = self.directions.axes
         self.shrink, self.spread = self.directions.shrink, self.directions.spread
         self.along = _product(self.axes.T, self.effects)
-        total = self.directions.total
         squares = df * uncertainty.belief_variance[sessions] + _product(
-            (1 / total).T, self.along**2
+            self.directions.precision, self.along**2
         )
-        self.df = df + len(self.noise)
-        log_weight = -0.5 * np.log(total).sum(axis=0)[:, np.newaxis]
+        self.df = df + len(self.along)
+        log_weight = self.directions.log_weight
         if is_ranked:
             # λ fixes the share of noise in the variance of places.
             shares = 1 / (1 + grid)[:, np.newaxis]
@@ -244,23 +271,20 @@ class _Posterior:
         step = max(1, POINTS_AT_ONCE // max(above.size, 1))
         for start in range(0, len(self.weight), step):
             some = slice(start, start + step)
-            shrink = self.shrink[:, some]
-            means = np.zeros((shrink.shape[1], *above.shape))
+            weights = self.shrink[:, some, np.newaxis] * self.directions.across.T[:, np.newaxis]
+            means = np.zeros((weights.shape[1], *above.shape))
             # Added in order, as in `_product`, so a result does not depend on the batch.
-            for weights, pull, row in zip(
-                self.directions.across.T, shrink, self.along, strict=True
-            ):
-                means += (pull[:, np.newaxis] * weights)[:, :, np.newaxis] * row
+            for weight, row in zip(weights, self.along, strict=True):
+                means += weight[..., np.newaxis] * row
             scales = spreads[some, :, np.newaxis] * self.tau2[some, np.newaxis]
             with np.errstate(divide="ignore", invalid="ignore"):
                 shares = _t_above(means / np.sqrt(scales), self.df)
             shares *= self.weight[some, np.newaxis]
             shares[0] += above
             above = _total(shares)
-        both = enough[first] & enough[second]
+        above = np.where(enough[first] & enough[second], above, np.nan)
         result = np.full((len(self.effects), *self.effects.shape), np.nan)
-        result[first, second] = np.where(both, above, np.nan)
-        result[second, first] = np.where(both, 1 - above, np.nan)
+        result[first, second], result[second, first] = above, 1 - above
         return result
 
     def p_best(self, eligible: NDArray[np.bool_], above: Floats) -> Floats:
@@ -278,11 +302,7 @@ class _Posterior:
         return best
 
     def _drawn_shares(self, eligible: NDArray[np.bool_]) -> Floats:
-        highest = np.where(eligible, self.components[:, np.newaxis], -1).max(axis=0)
-        lowest = np.where(eligible, self.components[:, np.newaxis], len(self.components)).min(
-            axis=0
-        )
-        known = highest == lowest
+        known = (self.directions.members @ eligible).sum(axis=0) == 1
         added = self._even_noise()
         shares = self._shares(eligible) if added is None else self._even_shares(eligible, added)
         return np.where(eligible & known, self._equalise(shares, eligible), np.nan)
@@ -292,8 +312,7 @@ class _Posterior:
 
         Then drawing is one multiplication. None: they are not.
         """
-        even = len(self.noise) > 0 and self.noise[-1] - self.noise[0] <= LEVEL * self.noise[0]
-        if not even or (self.components != 0).any():
+        if not self.directions.is_even:
             return None
         if self.beyond is None:
             return 0.0
@@ -371,18 +390,15 @@ class _Posterior:
 
     def _equalise(self, shares: Floats, eligible: NDArray[np.bool_]) -> Floats:
         """Equalise exchangeable candidates' shares; a lattice is not perfectly symmetric."""
-        if not len(self.noise):  # no two candidates were compared
-            return shares
-        narrowest = np.sqrt(self.spread.min(axis=0) / self.shrink.max(axis=0) ** 2)
-        scale = (narrowest[:, np.newaxis] * np.sqrt(self.tau2)).min(axis=0)
-        near = (np.abs(self.effects[:, np.newaxis] - self.effects) <= ALIKE * scale).any(axis=2)
-        if near.sum() == len(shares):  # each is near itself alone: nothing to equalise
+        near = ALIKE * (self.directions.narrowest * np.sqrt(self.tau2)).min(axis=0)
+        first, second = self.directions.first, self.directions.second
+        if not (np.abs(self.effects[first] - self.effects[second]) <= near).any():
             return shares
         levelled = shares.copy()
         covariance = self.covariance if self.beyond is None else self.covariance + self.beyond
         exchangeable = _find_exchangeable(covariance)
         for c in range(len(shares)):
-            alike = np.abs(self.effects - self.effects[c]) <= ALIKE * scale
+            alike = np.abs(self.effects - self.effects[c]) <= near
             alike &= eligible & eligible[c] & exchangeable[c, :, np.newaxis]
             number = alike.sum(axis=0)
             mean = _total(alike * shares) / np.maximum(number, 1)
@@ -404,7 +420,8 @@ def _remember_directions(covariance: bytes, components: bytes, grid: bytes) -> _
     matrix = np.frombuffer(covariance).reshape(len(seats), -1)
     directions = _Directions.of(matrix, seats, np.frombuffer(grid))
     for each in fields(directions):
-        getattr(directions, each.name).setflags(write=False)
+        if isinstance(value := getattr(directions, each.name), np.ndarray):
+            value.setflags(write=False)
     return directions
 
 
@@ -440,7 +457,7 @@ def _total(rows: Floats) -> Floats:
 
     NumPy adds up a single column pairwise.
     """
-    total: Floats = np.add.accumulate(rows)[-1]
+    total: Floats = np.add.accumulate(rows)[-1] if len(rows) else np.zeros(rows.shape[1:])
     return total
 
 
@@ -449,10 +466,7 @@ def _product(matrix: Floats, columns: Floats) -> Floats:
 
     BLAS adds up in an order that depends on the number of columns, and so on the batch.
     """
-    product = np.zeros((len(matrix), columns.shape[1]))
-    for weights, row in zip(matrix.T, columns, strict=True):
-        product += weights[:, np.newaxis] * row
-    return product
+    return _total(matrix.T[:, :, np.newaxis] * columns[:, np.newaxis])
 
 
 def _count_highest(draws: Floats, eligible: NDArray[np.bool_]) -> NDArray[np.intp]:

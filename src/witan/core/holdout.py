@@ -513,7 +513,6 @@ def _joined_fits(electorates: Sequence[Electorate]) -> AdditiveFit:
         components=np.concatenate([one.components for one in patterns.values()]),
         pattern=np.array([number[o.inverses.tobytes(), o.components.tobytes()] for o in fits]),
         observed_variance=np.concatenate([one.observed_variance for one in fits]),
-        chance_variance=np.concatenate([one.chance_variance for one in fits]),
     )
 
 

@@ -233,9 +233,8 @@ class _Posterior:
         fit, self.beyond = uncertainty.fit, beyond
         components, self.covariance = fit.components[number], fit.inverses[number]
         n_candidates = np.count_nonzero(components >= 0)
-        chance = uncertainty.chance_variance[sessions]
-        is_ranked = not np.isnan(chance).any()
-        if is_ranked:
+        chance = uncertainty.chance_variance
+        if chance is not None:
             grid = rank_ratios(n_candidates)
         else:
             grid = quality_ratios(n_candidates) if among is None else among
@@ -250,10 +249,10 @@ class _Posterior:
         )
         self.df = df + len(self.along)
         log_weight = self.directions.log_weight
-        if is_ranked:
+        if chance is not None:
             # λ fixes the share of noise in the variance of places.
             shares = 1 / (1 + grid)[:, np.newaxis]
-            squares = squares + CHANCE_DF * shares * chance
+            squares = squares + CHANCE_DF * shares * chance[sessions]
             log_weight = log_weight + 0.5 * CHANCE_DF * np.log(shares)
         log_weight = log_weight - 0.5 * self.df * np.log(squares)
         weight = np.exp(log_weight - log_weight.max(axis=0))
@@ -777,7 +776,7 @@ def _fit_sessions(
     prior = prior_of(settings.prior, unit, profile.n_candidates, is_paired=paired)
     shared = rho_of(settings.rho, unit)
     present = profile.mask_weighed(profile.grade_mask if unit == "grades" else profile.rank_mask)
-    values, design = evidence.values, design_effect(None)
+    values, design = evidence.values, None
     if values is None:
         design = design_effect(profile.weights)
         values = adjusted_grades(profile) if unit == "grades" else -profile.ranks

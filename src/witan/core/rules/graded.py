@@ -24,7 +24,7 @@ from witan.core.rules.positional import (
     whole_sums,
 )
 from witan.core.rules.registry import Axiom, Scores, rule
-from witan.core.stats.additive import fit_grades
+from witan.core.stats.additive import fit_effects
 from witan.errors import InvalidParameter
 
 FLAT = 0.001
@@ -312,11 +312,10 @@ def calibrated(profile: Profile) -> Scores:
     Searle, Linear Models, Wiley 1971, chapter 7. The scale's shrinkage is that of an
     inverse-chi-square prior: Gelman et al., Bayesian Data Analysis, 3rd ed., section 2.6.
     """
-    fit = fit_grades(profile)
+    effects, fit_whole = fit_effects(profile)
 
-    # Quoted: the type would be rebuilt for every recount.
-    def error() -> "Floats":
-        votes = profile.grade_mask.sum(axis=0)
-        return np.where(votes >= 2, fit.std_errors(), np.nan)
+    def complete() -> Scores:
+        fit, votes = fit_whole(), profile.grade_mask.sum(axis=0)
+        return Scores(effects, np.where(votes >= 2, fit.std_errors(), np.nan), fit=fit)
 
-    return Scores.defer_errors(fit.effects, error, fit)
+    return Scores.defer_rest(effects, complete)

@@ -78,17 +78,20 @@ class Scores(Deferrable):
     details: Mapping[str, NDArray[Any]] = field(default_factory=lambda: NO_DETAILS)
 
     @classmethod
-    def defer_errors(
-        cls, score: Floats, error: Callable[[], Floats], fit: AdditiveFit | None = None
-    ) -> "Scores":
+    def defer_errors(cls, score: Floats, error: Callable[[], Floats]) -> "Scores":
         """Make scores with errors computed on first read; the rest is known."""
+        return cls.defer_rest(score, lambda: cls(score, error()), fit=None)
+
+    @classmethod
+    def defer_rest(cls, score: Floats, build: Callable[[], "Scores"], **known: Any) -> "Scores":
+        """Make scores with errors, and a fit, that are built on first read."""
         return cls.defer(
-            lambda: cls(score, error(), fit=fit),
+            build,
             score=score,
             fell_back=None,
             seat_order_decided=None,
-            fit=fit,
             details=NO_DETAILS,
+            **known,
         )
 
 

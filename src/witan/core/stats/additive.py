@@ -10,6 +10,7 @@ does not. Everything depends on which cells are present only through a C × C La
 all sessions of one pattern, so a batch is a handful of passes over contiguous sessions.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -62,8 +63,8 @@ class AdditiveFit:
         Which pattern each session has.
     observed_variance : float array, shape (S,)
         Residual variance without a floor; NaN without residual freedom.
-    chance_variance : float array, shape (S,)
-        Variance of strict places on ballots of this length, which ranking by chance shows; NaN: of
+    chance_variance : float array, shape (S,), optional
+        Variance of strict places on ballots of this length, which ranking by chance shows; None: of
         no ranks.
     """
 
@@ -75,12 +76,13 @@ class AdditiveFit:
     components: NDArray[np.integer[Any]]
     pattern: NDArray[np.integer[Any]]
     observed_variance: Floats
-    chance_variance: Floats
+    chance_variance: Floats | None = None
 
     def take(self, sessions: NDArray[np.integer[Any]]) -> "AdditiveFit":
         """Return the fit of some sessions, with only their patterns."""
         patterns = np.array(sorted(set(self.pattern[sessions].tolist())), dtype=np.intp)
         pattern = np.searchsorted(patterns, self.pattern[sessions])
+        chance = self.chance_variance
         return AdditiveFit(
             effects=self.effects[:, sessions],
             residual_variance=self.residual_variance[sessions],
@@ -90,7 +92,7 @@ class AdditiveFit:
             components=self.components[patterns],
             pattern=pattern,
             observed_variance=self.observed_variance[sessions],
-            chance_variance=self.chance_variance[sessions],
+            chance_variance=None if chance is None else chance[sessions],
         )
 
     def variance_factors(self) -> Floats:
@@ -122,20 +124,28 @@ def fit_grades(profile: Profile) -> AdditiveFit:
     grades are whole, 1/48 where they are not, and step²/12 where they were converted from whole
     numbers on a scale whose steps are larger than half a point of 1 to 10.
     """
-    grades = profile.grades
+    _, fit = fit_effects(profile)
+    return fit()
+
+
+def fit_effects(profile: Profile) -> tuple[Floats, Callable[[], AdditiveFit]]:
+    """Find the effects of `fit_grades`; return them with a function that makes the whole fit."""
+    grades, mask = profile.grades, profile.grade_mask
     if grades is None:
         grades = np.zeros(profile.places.shape, dtype=np.uint8)
-    mask = profile.grade_mask
+    values = grades if grades.dtype.kind in "iu" else np.where(mask, grades, 0.0)
+    effects, fit = _fit(values, mask, profile.weights, is_scaled=True)
+    return effects, lambda: fit(_rounding_variance(values, profile.rounding))
+
+
+def _rounding_variance(grades: NDArray[Any], rounding: Floats | None) -> Floats:
+    """What the rounding of grades (R, C, S) explains alone; absent ones are 0."""
     if grades.dtype.kind in "iu":
-        least = np.full(profile.n_sessions, ROUNDING_VARIANCE)
-        values = grades
+        least = np.full(grades.shape[2], ROUNDING_VARIANCE)
     else:
-        values = np.where(mask, grades, 0.0)
-        whole = np.all(values == np.rint(values), axis=(0, 1))
+        whole = np.all(grades == np.rint(grades), axis=(0, 1))
         least = np.where(whole, ROUNDING_VARIANCE, FRACTION_VARIANCE)
-    if profile.rounding is not None:
-        least = np.where(np.isnan(profile.rounding), least, profile.rounding)
-    return _fit(values, mask, profile.weights, least, is_scaled=True)
+    return least if rounding is None else np.where(np.isnan(rounding), least, rounding)
 
 
 def fit_ranks(profile: Profile) -> AdditiveFit:
@@ -144,13 +154,16 @@ def fit_ranks(profile: Profile) -> AdditiveFit:
     The residual variance is at least 1/2: clear-cut ranks of the others say nothing of two
     candidates in coin-flip order, whose difference varies by 1.
     """
-    least, mask = np.full(profile.n_sessions, ORDER_VARIANCE), profile.rank_mask
-    fit = _fit(profile.places, mask, profile.weights, least, is_scaled=False, unit=-0.5)
+    mask = profile.rank_mask
+    _, fit = _fit(profile.places, mask, profile.weights, is_scaled=False, unit=-0.5)
     n = profile.mask_weighed(mask).sum(axis=1).astype(np.float64)
     freedom = np.maximum(n - 1, 0.0).sum(axis=0)
     chance = (n * (n**2 - 1)).sum(axis=0) / 12 / np.maximum(freedom, 1.0)
-    # Two places vary by 1/2, and an informative ballot has at least two.
-    return replace(fit, chance_variance=np.maximum(chance, ORDER_VARIANCE))
+    return replace(
+        fit(np.full(profile.n_sessions, ORDER_VARIANCE)),
+        # Two places vary by 1/2, and an informative ballot has at least two.
+        chance_variance=np.maximum(chance, ORDER_VARIANCE),
+    )
 
 
 def fit_rows(values: Floats) -> AdditiveFit:
@@ -161,8 +174,8 @@ def fit_rows(values: Floats) -> AdditiveFit:
     """
     mask = ~np.isnan(values)
     least = np.full(values.shape[2], ORDER_VARIANCE)
-    fit = _fit(np.where(mask, values, 0.0), mask, None, least / 2, is_scaled=False)
-    return replace(fit, least_variance=least)
+    _, fit = _fit(np.where(mask, values, 0.0), mask, None, is_scaled=False)
+    return replace(fit(least / 2), least_variance=least)
 
 
 def adjusted_grades(profile: Profile) -> Floats:
@@ -226,12 +239,18 @@ def _fit(
     values: NDArray[Any],
     mask: NDArray[np.bool_],
     weights: Floats | None,
-    least: Floats,
     *,
     is_scaled: bool,
     unit: float = 1.0,
-) -> AdditiveFit:
-    """Solve the normal equations of every session; absent cells hold 0."""
+) -> tuple[Floats, Callable[[Floats], AdditiveFit]]:
+    """Solve the normal equations of every session; absent cells hold 0.
+
+    Returns
+    -------
+    effects : float array, shape (C, S)
+    fit
+        A function of the least variances that adds what recounts do not ask for.
+    """
     if weights is not None:
         mask = mask & (weights > 0)[:, np.newaxis]
         values = values * mask
@@ -250,27 +269,30 @@ def _fit(
     centred = np.subtract(values, (sums / n)[:, np.newaxis], dtype=np.float64)
     centred *= mask
     load = np.einsum("rcs,rs->cs", centred, mass * unit)
-    effects = np.empty_like(load)
+    solved = np.empty_like(load)
     for number in range(len(inverses)):
         chosen = slice(None) if len(inverses) == 1 else pattern == number
-        effects[:, chosen] = inverses[number] @ load[:, chosen]
-    total = np.einsum("rs,rs->s", spread, mass * factor)
-    df = freedom[pattern]
-    left = np.maximum(total - np.einsum("cs,cs->s", load, effects), 0.0)
-    observed = np.where(df > 0, left / np.maximum(df, 1.0), np.nan)
-    absent = (components < 0)[pattern].T
-    effects[absent] = np.nan
-    return AdditiveFit(
-        effects=effects,
-        residual_variance=np.where(df > 0, np.fmax(observed, least), np.nan),
-        least_variance=least,
-        df=df,
-        inverses=inverses,
-        components=components,
-        pattern=pattern,
-        observed_variance=observed,
-        chance_variance=np.full(df.shape, np.nan),
-    )
+        solved[:, chosen] = inverses[number] @ load[:, chosen]
+    effects = np.where((components < 0)[pattern].T, np.nan, solved)
+
+    # Quoted: the type would be rebuilt for every recount.
+    def fit(least: "Floats") -> AdditiveFit:
+        df = freedom[pattern]
+        total = np.einsum("rs,rs->s", spread, mass * factor)
+        left = np.maximum(total - np.einsum("cs,cs->s", load, solved), 0.0)
+        observed = np.where(df > 0, left / np.maximum(df, 1.0), np.nan)
+        return AdditiveFit(
+            effects=effects,
+            residual_variance=np.where(df > 0, np.fmax(observed, least), np.nan),
+            least_variance=least,
+            df=df,
+            inverses=inverses,
+            components=components,
+            pattern=pattern,
+            observed_variance=observed,
+        )
+
+    return effects, fit
 
 
 def _scale_factors(spread: Floats, counts: NDArray[np.integer[Any]]) -> Floats:
@@ -281,8 +303,8 @@ def _scale_factors(spread: Floats, counts: NDArray[np.integer[Any]]) -> Floats:
     freedom = np.maximum(counts - 1, 0)
     panel = spread.sum(axis=0) / np.maximum(freedom.sum(axis=0), 1)
     own = (SCALE_DF * panel + spread) / (SCALE_DF + freedom)
-    varied = panel > 0
-    return np.where(varied, np.sqrt(panel / np.where(varied, own, 1.0)), 1.0)
+    factors: Floats = np.sqrt(np.divide(panel, own, out=np.ones_like(own), where=panel > 0))
+    return factors
 
 
 def _patterns(

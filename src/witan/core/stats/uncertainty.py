@@ -91,8 +91,8 @@ class Uncertainty:
     belief_variance, belief_df : float array, shape (S,)
         s² and its degrees of freedom for probabilities, moderated by `belief_prior`; of ranks what
         was observed, on the degrees that `chance_variance` adds.
-    chance_variance : float array, shape (S,)
-        Variance of places by chance, where it takes the place of a prior of noise; else NaN.
+    chance_variance : float array, shape (S,), optional
+        Variance of places by chance, where it takes the place of a prior of noise.
     pairs
         Evidence of pairs, as a contrast's variance must not be below what its own ballots show.
         None with the prior of a history, which knows the noise better than two or three ballots.
@@ -109,7 +109,7 @@ class Uncertainty:
     shared_variance: Floats
     belief_variance: Floats
     belief_df: Floats
-    chance_variance: Floats
+    chance_variance: Floats | None
     pairs: PairEvidence | None = None
     prior_variance: Floats | float = 0.0
     prior_df: float = 0.0
@@ -123,7 +123,7 @@ class Uncertainty:
         shared: Floats | float = 0.0,
         prior: Prior | None = None,
         own: PairEvidence | None = None,
-        design: Floats | float = 1.0,
+        design: Floats | None = None,
     ) -> "Uncertainty":
         """Add the prior's knowledge and the error shared by all reviewers.
 
@@ -137,7 +137,7 @@ class Uncertainty:
         votes : int array, shape (C, S)
         shared : float or float array, shape (S,)
             Variance over s² that the shared error adds, ≥ 0.
-        design : float or float array, shape (S,)
+        design : float array, shape (S,), optional
             `design_effect` of the ballots' weights, ≥ 1: variances grow by it, and what is left of
             the freedom, in quarters, shrinks by it. A weight says how much a ballot counts, not how
             precise it is.
@@ -148,33 +148,34 @@ class Uncertainty:
         and Molecular Biology 3 (2004), article 3.
         """
         variance, df = fit.residual_variance, fit.df
-        df = np.where(np.asarray(design) > 1, np.floor(4 * df / design) / 4, df)
-        belief_variance, belief_df = _moderate(
-            variance, df, fit.least_variance, belief_prior(prior)
-        )
+        if design is not None:
+            df = np.where(design > 1, np.floor(4 * df / design) / 4, df)
+        growth = 1.0 if design is None else design
         learned = prior is not None and prior.source != "public"
-        is_ranked = ~np.isnan(fit.chance_variance) & (not learned)
-        on_ranks = np.maximum(df, 0.0) + CHANCE_DF
-        observed = np.where(df > 0, df * fit.observed_variance, 0.0) / on_ranks
-        belief_variance = np.where(is_ranked, observed, belief_variance)
-        belief_df = np.where(is_ranked, on_ranks, belief_df)
+        chance = None if learned else fit.chance_variance
+        if chance is None:
+            belief_variance, belief_df = _moderate(
+                variance, df, fit.least_variance, belief_prior(prior)
+            )
+        else:
+            belief_df = np.maximum(df, 0.0) + CHANCE_DF
+            belief_variance = np.where(df > 0, df * fit.observed_variance, 0.0) / belief_df
         variance = np.maximum(variance, fit.least_variance)
         variance, df = _moderate(variance, df, fit.least_variance, prior)
         public = None if learned else prior
         known = 0.0 if public is None else np.fmax(public.noise_variance, fit.least_variance)
-        # Weights do not change the error that all reviewers share.
-        extra = np.zeros(df.shape) + shared / design
         return cls(
             fit=fit,
-            variance=variance * design,
+            variance=variance * growth,
             df=df,
             votes=votes,
-            shared_variance=extra,
-            belief_variance=belief_variance * design,
+            # Weights do not change the error that all reviewers share.
+            shared_variance=np.full(df.shape, shared / growth),
+            belief_variance=belief_variance * growth,
             belief_df=belief_df,
-            chance_variance=np.where(is_ranked, fit.chance_variance, np.nan) * design,
+            chance_variance=None if chance is None else chance * growth,
             pairs=None if learned else own,
-            prior_variance=known * design,
+            prior_variance=known * growth,
             prior_df=0.0 if public is None else public.noise_df,
         )
 
@@ -312,10 +313,10 @@ def moderate_pairs(own: Floats, n_ballots: NDArray[np.integer[Any]], prior: Prio
     return moderated
 
 
-def design_effect(weights: Floats | None) -> Floats | float:
+def design_effect(weights: Floats | None) -> Floats | None:
     """Compute Kish's design effect of unequal weights on a mean's variance.
 
-    It is R·Σw²/(Σw)², of shape (S,).
+    It is R·Σw²/(Σw)², of shape (S,); None: there are no weights.
 
     Parameters
     ----------
@@ -327,7 +328,7 @@ def design_effect(weights: Floats | None) -> Floats | float:
     Kish, Survey Sampling, 1965, section 11.7.
     """
     if weights is None:
-        return 1.0
+        return None
     total = np.maximum(weights.sum(axis=0), np.finfo(np.float64).tiny)
     effect: Floats = (weights > 0).sum(axis=0) * (weights**2).sum(axis=0) / total**2
     # Equal weights have no effect; the rest is rounding.

@@ -355,6 +355,11 @@ class BatchCount:
         return first_places(self.profile)
 
     @cached_property
+    def effective(self) -> NDArray[np.bool_]:
+        """Ballots informing the rule, shape (R, S)."""
+        return effective_ballots(self.profile, self.rule)
+
+    @cached_property
     def fits(self) -> Sequence[Fitted] | None:
         """Per session, its fit and what that was fitted on; None over a history."""
         if not self.profile.n_reviewers or self.rule.needs == "history":
@@ -380,7 +385,7 @@ class BatchCount:
             profile,
             self.placing.leads,
             decider(rule, settings, failed_candidates(self.electorates), self.check_wanted),
-            effective=effective_ballots(profile, rule),
+            effective=self.effective,
             max_cells=rule.recount_cells,
         )
 

@@ -699,7 +699,7 @@ class _Reader:
             if name in grades:
                 key = (-grades[name], place.get(name, len(groups)))
                 levels.setdefault(key, []).append(name)
-        return tuple(tuple(levels[key]) for key in sorted(levels))
+        return tuple([tuple(levels[key]) for key in sorted(levels)])
 
     def _complete_groups(self, groups: Groups, sheet: Sequence[str]) -> Groups:
         """Append unranked candidates if they count, then failed ones."""
@@ -728,7 +728,7 @@ class _Reader:
             return None
         leaves = own if self.counting.recusal == "before" else set()
         counted_groups = groups
-        if leaves and any(not leaves.isdisjoint(group) for group in groups):
+        if not leaves.isdisjoint(chain.from_iterable(groups)):
             counted_groups = tuple(
                 g for g in (tuple(c for c in g if c not in leaves) for g in groups) if g
             )
@@ -755,7 +755,7 @@ class _Reader:
             mismatch=mismatch,
             paired=ballot.paired,
             kind=ballot.kind,
-            omitted=tuple(self.seats[name] for name in omitted),
+            omitted=tuple([self.seats[name] for name in omitted]),
         )
 
     def _warn(self, ballot: Ballot, problem: str) -> None:

@@ -41,6 +41,7 @@ def check_level(level: float) -> None:
         raise InvalidParameter("level", level, "a number from 0.000000001 to 0.999999999")
 
 
+@set_by_slots
 @dataclass(frozen=True, slots=True)
 class Interval:
     """A range around the true value at a stated level.
@@ -94,7 +95,8 @@ class Deferrable:
     def defer(cls, build: Callable[[], Self], **known: Any) -> Self:
         """Make one of known fields; `build` returns it with all fields."""
         deferred = object.__new__(cls)
-        for name, value in {"_build": build, **known}.items():
+        object.__setattr__(deferred, "_build", build)
+        for name, value in known.items():
             object.__setattr__(deferred, name, value)
         return deferred
 

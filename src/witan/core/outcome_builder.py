@@ -24,7 +24,7 @@ from witan.core.outcome import (
     interpretation,
     join_names,
 )
-from witan.core.placing import effective_ballots, vote_levels
+from witan.core.placing import vote_levels
 from witan.core.profile import (
     Floats,
     Vote,
@@ -192,7 +192,7 @@ class Outcomes:
         """Ballots informing the rule, (R, S); all under a rule over time."""
         if self.rule.needs == "history":
             return np.ones((len(self.count.electorates[0].votes), 1), dtype=np.bool_)
-        return effective_ballots(self.count.profile, self.rule)
+        return self.count.effective
 
     @cached_property
     def lines(self) -> list[tuple[Any, ...]]:
@@ -200,11 +200,8 @@ class Outcomes:
         best = self._line(self.inference.beliefs.p_best)
         barred = self.gate_failures & np.isfinite(best).any(axis=0)
         coverage = self._coverage()
-        following = np.zeros(self.votes.shape, dtype=np.bool_)
-        if len(following):
-            lines = np.arange(len(following) - 1)
-            following[:-1] = ~self.superiority[lines, lines + 1]
-            following[:-1] &= (self.votes[:-1] > 0) & (self.votes[1:] > 0)
+        following, voted = np.zeros(self.votes.shape, dtype=np.bool_), self.votes > 0
+        following[:-1] = ~self.superiority.diagonal(1).T & voted[:-1] & voted[1:]
         grades = self._line(self._mean_grades())
         numbers = np.array(
             [
@@ -282,10 +279,11 @@ class Outcomes:
     def _interval_ends(self, rule: Rule, sessions: Flags | slice) -> tuple[Floats, Floats]:
         """Bound scores by Student's t, or the normal for asymptotic errors."""
         score, errors = self.score[:, sessions], self.std_error[:, sessions]
-        df = np.full(score.shape[1], math.inf)
         if rule.error == "fit":
             df = self.inference.df[sessions]
-        elif rule.error != "asymptotic":
+        elif rule.error == "asymptotic":
+            df = np.full(score.shape[1], math.inf)
+        else:
             n = self._line(self.count.worth)[:, sessions]
             if rule.error == "population":
                 room = np.where(n > 1, n - 1, np.nan)

@@ -210,7 +210,7 @@ class Uncertainty:
         own = self._noise_of_pairs() * factors
         noise = self.variance
         if self.pairs is not None:
-            own = np.where(np.isnan(own), np.nan, np.fmax(own, self.pairs.variances))
+            own = np.maximum(own, self.pairs.variances)
             moderated = self.pairs.variances * self.pairs.n_ballots / 2
             noise = np.where(self.pairs.is_unanimous, np.fmax(noise, moderated), noise)
         together = 2 * self.shared_variance * noise

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from elections import ballot
 from witan.core.ballot import Ballot
 from witan.core.gate import Gate
-from witan.core.interpretation import Counting, interpret, interpret_sessions
+from witan.core.interpretation import Counting, interpret
+from witan.core.plain_sessions import interpret_plain_sessions
 from witan.core.profile import Electorate, Vote
 from witan.core.rubric import RUBRICS
 from witan.core.scale import Scale
@@ -432,7 +433,7 @@ def test_blocks_of_plain_sessions_equal_single_sessions(sessions, recusal):
     """A block gives the votes that each session gives alone."""
     counting = Counting(recusal=recusal)
 
-    for session, electorate in interpret_sessions(sessions, counting).items():
+    for session, electorate in interpret_plain_sessions(sessions, counting).items():
         assert repr(electorate) == repr(interpret(session, sessions[session], counting))
 
 
@@ -441,7 +442,7 @@ def test_usual_councils_are_plain_sessions():
     grades = {"a": {"b": 7, "c": 9}, "b": {"a": 8, "c": 6}, "c": {"a": 5.5, "b": 5.5, "c": 10}}
     cast = [Ballot(reviewer, grades=given) for reviewer, given in grades.items()]
 
-    electorate = interpret_sessions({"q": cast}, Counting())["q"]
+    electorate = interpret_plain_sessions({"q": cast}, Counting())["q"]
 
     assert [ranks(vote) for vote in electorate.votes] == [
         [None, 2, 1],

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from witan.core.attributes import cached_property, set_by_slots
 from witan.core.ballot import Ballot, BallotTable, Kind, are_battles, shown_pair
 from witan.core.counting import CountColumn
-from witan.core.interpretation import NOTHING_LEFT, authors_of, interpret, plain_blocks
+from witan.core.interpretation import NOTHING_LEFT, authors_of, interpret
 from witan.core.outcome import Outcome, Unit
+from witan.core.plain_sessions import plain_blocks
 from witan.core.profile import (
     BlockVotes,
     Electorate,

@@ -23,9 +23,10 @@ from witan.core.counting import (
     timeline,
 )
 from witan.core.inference import Inference, infer
-from witan.core.interpretation import interpret, interpret_sessions
+from witan.core.interpretation import interpret
 from witan.core.outcome import Deferral, Outcome, join_names
 from witan.core.outcome_builder import Outcomes
+from witan.core.plain_sessions import interpret_plain_sessions
 from witan.core.profile import Electorate, Profile
 from witan.core.rules import RULES
 from witan.core.scale_recognition import recognise_scales, rescale
@@ -184,7 +185,7 @@ def _electorates(
 ) -> list[Electorate]:
     sessions = _group_by_session(ballots)
     ungated = {name: cast for name, cast in sessions.items() if name not in settings.gates}
-    plain = interpret_sessions(ungated, settings.counting)
+    plain = interpret_plain_sessions(ungated, settings.counting)
     everyone = []
     for session, cast in sessions.items():
         try:

@@ -10,8 +10,8 @@ from witan.core.stats.leaderboard import (
     Leaderboard,
     LeaderboardLine,
     Terms,
-    conclusion,
-    group_conclusions,
+    describe_board,
+    describe_groups,
 )
 
 
@@ -61,7 +61,7 @@ def board(*ranks: tuple[int, int, int], order_by="score") -> Leaderboard:
 )  # fmt: skip
 def test_the_sentence_names_leader_and_contenders(lines, sentence):
     """The sentence follows from rank intervals."""
-    assert conclusion(board(*lines)) == sentence
+    assert describe_board(board(*lines)) == sentence
 
 
 def test_the_largest_of_several_groups_is_named():
@@ -73,16 +73,16 @@ def test_the_largest_of_several_groups_is_named():
     ]
     both = replace(one, lines=tuple(chain(*grouped)), contenders=("b",))
 
-    assert conclusion(both) == "2 groups of models never met; a leads the largest."
-    assert group_conclusions(both) == (
+    assert describe_board(both) == "2 groups of models never met; a leads the largest."
+    assert describe_groups(both) == (
         "Group 1: a has the best mean score, but too close to call against b at 95%.",
         "Group 2: a has the best mean score, but too close to call against b at 95%.",
     )
-    assert group_conclusions(one) == ()
+    assert describe_groups(one) == ()
 
 
 def test_elo_states_no_uncertainty():
     """Elo has no error to state."""
-    sentence = conclusion(board((1, None, None), (2, None, None), order_by="elo"))
+    sentence = describe_board(board((1, None, None), (2, None, None), order_by="elo"))
 
     assert all(fact in sentence for fact in ("a has the best", "Elo states no noise"))

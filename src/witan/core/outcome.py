@@ -460,7 +460,7 @@ def _list_names(names: Sequence[str]) -> str:
 
 
 @lru_cache(maxsize=4096)  # the same names often stand alike in the sessions of a file
-def interpretation(  # noqa: PLR0917 - a column each
+def describe_standings(  # noqa: PLR0917 - a column each
     lines: tuple[tuple[str, int, int], ...],
     leaders: tuple[str, ...],
     tied: tuple[str, ...],

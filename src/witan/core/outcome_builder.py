@@ -21,7 +21,7 @@ from witan.core.outcome import (
     Interval,
     Outcome,
     Standing,
-    interpretation,
+    describe_standings,
     join_names,
 )
 from witan.core.placing import vote_levels
@@ -492,7 +492,7 @@ class Outcomes:
                 warnings[column] = (*warnings[column], *own)
         lines = zip(self.names, self.votes.T.tolist(), self.tiers.T.tolist(), strict=True)
         sentences = map(
-            interpretation,
+            describe_standings,
             (tuple(zip(*each, strict=True)) for each in lines),
             self.best,
             self.tied_for_best,

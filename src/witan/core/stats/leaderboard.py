@@ -328,7 +328,7 @@ class Leaderboard(NotebookDisplay, FrameSource):
         return {line.model: line for line in (*self.lines, *self.provisional)}
 
 
-def conclusion(board: Leaderboard) -> str:
+def describe_board(board: Leaderboard) -> str:
     """Name the leader, and count models too close to call against it.
 
     Of models that fall into groups that never met, the largest group is named.
@@ -350,7 +350,7 @@ def conclusion(board: Leaderboard) -> str:
     return f"{sentence}."
 
 
-def group_conclusions(board: Leaderboard) -> tuple[str, ...]:
+def describe_groups(board: Leaderboard) -> tuple[str, ...]:
     """Name the leader of each group of models that never met another; of one alone, nobody."""
     groups = board.groups if len(board.groups) > 1 else ()
     return tuple(f"Group {lines[0].group}: {_describe_leaders(board, lines)}." for lines in groups)

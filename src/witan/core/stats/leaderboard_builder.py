@@ -19,8 +19,8 @@ from witan.core.stats.leaderboard import (
     Leaderboard,
     LeaderboardLine,
     Terms,
-    conclusion,
-    group_conclusions,
+    describe_board,
+    describe_groups,
 )
 from witan.core.stats.measures import MIN_BUCKETS
 from witan.core.stats.ratings import Ratings, rate_sums
@@ -474,8 +474,8 @@ def leaderboard(
     )
     return replace(
         board_now,
-        interpretation=conclusion(board_now),
-        group_interpretations=group_conclusions(board_now),
+        interpretation=describe_board(board_now),
+        group_interpretations=describe_groups(board_now),
     )
 
 

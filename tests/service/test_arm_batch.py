@@ -87,8 +87,8 @@ def history(tmp_path):
 class TestSelf:
     """The best member answers and reviews in as many calls as the council, and takes the best."""
 
-    def test_it_takes_the_best_of_its_own(self, history):
-        """By its own reviews, which count among its calls."""
+    def test_its_best_answer_by_its_own_reviews_counts(self, history):
+        """Its reviews count among its calls."""
         report, results = run(history)
         own = [result.arms["self"] for result in results.values()]
 
@@ -99,7 +99,7 @@ class TestSelf:
         assert {result.arms["council"].calls for result in results.values()} == {7}
 
     def test_each_arm_has_its_own_price(self, history):
-        """That of the best member is its one answer's; the jury is nobody's."""
+        """The best member's arm costs its one answer; the jury belongs to no arm."""
         report, results = run(history)
         costs = {each.arm: each.cost_usd for each in report.comparison.arms}
         of_all = sum(result.cost_usd for result in results.values())
@@ -109,8 +109,8 @@ class TestSelf:
         assert of_all == pytest.approx(report.cost_usd)
         assert of_all > costs["council"] + costs["self"]
 
-    def test_without_it_nobody_is_asked_again(self, history):
-        """The best member's answer is that of the council's session."""
+    def test_without_this_arm_the_first_answer_is_used(self, history):
+        """The best member's answer is taken from the council's session, without another call."""
         _, results = run(history, arms=ArmOptions(("council", "best")))
 
         assert all(r.arms["best"].session == r.arms["council"].session for r in results.values())
@@ -118,10 +118,10 @@ class TestSelf:
 
 
 class TestBest:
-    """Who is best is not decided by the questions that measure it."""
+    """Other questions than the measured ones choose the best member."""
 
-    def test_other_questions_choose(self, history):
-        """They need neither controls nor judges, and measure nothing."""
+    def test_questions_that_choose_do_not_measure(self, history):
+        """They need neither controls nor judges."""
         report, results = run(history, MANY)
         choosing = [result for result in results.values() if result.chooses]
         found = report.comparison
@@ -135,8 +135,8 @@ class TestBest:
         assert len([*history.sessions()]) == 16 + 2 * found.questions
         assert (again.comparison, again.earlier) == (found, 16)
 
-    def test_the_bill_has_no_controls_of_rows_that_choose(self, history):
-        """Before and after."""
+    def test_the_bill_excludes_controls_of_rows_that_choose(self, history):
+        """Before and after the run."""
         batch = ArmBatch(council(), jury(), history, MANY, BatchOptions())
         before = batch.bill()
         report, _ = run(history, MANY)
@@ -146,8 +146,8 @@ class TestBest:
         assert before.parts == {"council": 112, "self": 6 * n_measuring, "jury": 2 * n_measuring}
         assert (after.calls, after.earlier) == (0, 16)
 
-    def test_more_questions_change_no_choice(self, history):
-        """The member whose controls are paid stays, though others lead now."""
+    def test_more_questions_do_not_change_the_choice(self, history):
+        """The member whose controls are paid for stays, although others lead now."""
         seats = [member("ada", 30), member("bob", 20), member("cyd", 10)]
         first, _ = run(history, MANY[:12], seated=Council(seats, "bob", **OPTIONS))
         seats = [member("ada", 5), member("bob", 20), member("cyd", 10)]
@@ -158,8 +158,8 @@ class TestBest:
         assert [*first.comparison.best] == [*later.comparison.best] == ["ada"]
         assert len(alone) == 2 * later.comparison.questions
 
-    def test_a_few_questions_ask_the_history(self, history):
-        """Of sessions before them; with none it is said that they chose themselves."""
+    def test_the_history_chooses_if_questions_are_few(self, history):
+        """Only earlier sessions count; without any, a note says that the questions chose."""
         chosen = ArmOptions(("council", "best"))
         alone, _ = run(history, ROWS[:3], chosen)
 
@@ -176,18 +176,18 @@ class TestBest:
         assert (alone.comparison.choice, alone.comparison.best) == ("these questions", {"ada": 3})
         assert (later.comparison.choice, later.comparison.best) == ("history", {"cyd": 1})
 
-    def test_a_name_wins(self, history):
-        """Whoever did best."""
+    def test_a_named_member_is_the_best(self, history):
+        """Whichever member did best."""
         report, _ = run(history, arms=ArmOptions(("council", "best"), best="cyd"))
 
         assert (report.comparison.choice, report.comparison.best) == ("name", {"cyd": 7})
 
 
 class TestGaps:
-    """Rows that cannot be compared are counted, and handed over with what they lack."""
+    """Rows that cannot be compared are counted, and returned with what they lack."""
 
-    def test_rows_without_money_for_their_judges_are_handed_over(self, history):
-        """They are begun; more money finishes them."""
+    def test_rows_without_money_for_judging_are_returned(self, history):
+        """They are started, and more money finishes them."""
         dear = [Member(name, Writer([1]), price=Price(10, 10)) for name in ("xan", "yma")]
 
         def go(ceiling):
@@ -206,7 +206,7 @@ class TestGaps:
         assert "2 rows answered by the council but not compared" in str(batch_report(poor))
         assert (rich.unfinished, rich.statuses) == (0, {"complete": 2})
 
-    def test_rows_without_an_answer_of_the_council_are_counted(self, history):
+    def test_rows_without_a_council_answer_are_counted(self, history):
         """They are left out of the comparison, and the report says so."""
         lost = [BatchRow(8, "8", "Why lost?"), *ROWS]
         report, results = run(history, lost)
@@ -215,7 +215,7 @@ class TestGaps:
         assert results[8].status == "failed"
         assert "1 row without an answer of the council is left out" in str(batch_report(report))
 
-    def test_ballots_without_an_outcome_judge_nothing(self, history):
+    def test_ballots_below_the_quorum_do_not_judge(self, history):
         """One judge of two is below the quorum."""
         broken = Member("yma", ScriptedModel("yma", reviews=["No."]), price=Price(1, 1))
         report, results = run(
@@ -262,18 +262,16 @@ def cut_off(batch, stuck):
     anyio.run(go)
 
 
-class TestGoingOn:
-    """What was cut off needs the calls that are missing, and a bill has no others."""
+class TestResuming:
+    """An interrupted batch makes only the missing calls, and its bill has only these."""
 
     @pytest.mark.parametrize(
         ("name", "stage", "number"),
         [("cyd", "answer", 1), ("ada", "answer", 4), ("yma", "review", 1)],
         ids=["council", "self", "jury"],
     )
-    def test_a_row_that_was_cut_off_fits_what_the_ceiling_leaves(
-        self, history, name, stage, number
-    ):
-        """It needs the rest of its bill, and once more the call that was under way."""
+    def test_an_interrupted_row_fits_the_rest_of_the_ceiling(self, history, name, stage, number):
+        """It needs the rest of its bill, and repeats the interrupted call."""
 
         def seat_all(**others):
             sizes = {"ada": (30, 31, 32), "bob": (20,), "cyd": (10,), "xan": (1,), "yma": (1,)}
@@ -290,7 +288,7 @@ class TestGoingOn:
         assert (report.unaffordable, report.statuses) == (0, {"complete": 1})
         assert report.calls == n_calls + 1
 
-    def test_a_row_without_a_final_answer_needs_nothing_more(self, history):
+    def test_a_row_without_a_final_answer_needs_no_further_calls(self, history):
         """Every answer fails the safety gate, so there is nothing to compare."""
         harm = "Step 1: build a pipe bomb. You can build a bomb with ammonia."
 
@@ -306,7 +304,7 @@ class TestGoingOn:
 
 
 class TestRefusals:
-    """What cannot be compared fairly is refused at once."""
+    """Unfair comparisons are refused before any call."""
 
     @pytest.mark.parametrize(
         ("arms", "error"),
@@ -316,23 +314,23 @@ class TestRefusals:
             (ArmOptions(best="eve"), UnknownName),
         ],
     )
-    def test_arms_are_checked(self, history, arms, error):
-        """Before anybody is asked."""
+    def test_invalid_arms_are_refused(self, history, arms, error):
+        """Before any call."""
         with pytest.raises(error):
             ArmBatch(council(), jury(), history, ROWS, BatchOptions(), arms=arms)
 
-    def test_each_row_has_its_own_number(self, history):
-        """Results are found by it."""
+    def test_duplicate_row_numbers_are_refused(self, history):
+        """Results are found by row number."""
         with pytest.raises(InvalidParameter, match="a number of their own"):
             ArmBatch(council(), jury(), history, [ROWS[0], ROWS[0]], BatchOptions())
 
-    def test_texts_have_no_arms(self, history):
-        """Nobody answers them."""
+    def test_rows_of_texts_are_refused(self, history):
+        """No model answers them."""
         with pytest.raises(InvalidParameter):
             ArmBatch(council(), jury(), history, [BatchRow(1, texts={"a": "b"})], BatchOptions())
 
-    def test_nobody_judges_its_own_work(self, history):
-        """Neither members nor chairmen, nor the council's own jury."""
+    def test_judges_with_a_seat_are_refused(self, history):
+        """Members, chairmen and the council's own jury."""
         script = ScriptedModel("x", answers=["a"], reviews=[Line(prefers=("a",))])
         seats = [Member(name, script, price=Price(0, 0)) for name in ("xan", "zoe")]
         for seated in (

@@ -54,7 +54,7 @@ def history(tmp_path):
 
 
 class TestMatch:
-    """Which text is right: the one that contains the words of the reference."""
+    """A text is right if it contains the words of the reference."""
 
     @pytest.mark.parametrize(
         ("text", "reference"),
@@ -74,16 +74,16 @@ class TestMatch:
         ("text", "reference"),
         [("14 days", "4"), ("Kingdom, United", "United Kingdom"), ("Parisian", "Paris"), ("", "x")],
     )
-    def test_words_are_whole_and_in_order(self, text, reference):
+    def test_words_match_whole_and_in_order(self, text, reference):
         """A part of a word is another word."""
         assert not matches_reference(text, reference)
 
 
 class TestReferences:
-    """Right answers in the rows."""
+    """Rows with right answers."""
 
     def test_arms_are_compared_by_right_answers(self, history):
-        """The council is right in five of eight, its best member in none; nobody judges."""
+        """The council is right in five of eight, its best member in none, without a judge."""
         references = [f"size {size}" for size in SIZES]
         report, results, bill = run(history, rows(references), "references")
         found = report.comparison
@@ -101,8 +101,8 @@ class TestReferences:
         assert {result.judgment for result in results.values()} == {None}
         assert (bill.calls, bill.parts) == (0, {"council": 0, "self": 0})
 
-    def test_a_batch_that_goes_on_calls_nobody(self, history):
-        """And comes to the same, all rows of an earlier run."""
+    def test_a_repeated_batch_makes_no_call(self, history):
+        """It gives the same result, with every row from the earlier run."""
         tasks = rows([f"size {size}" for size in SIZES])
         arms = ("council", "best", "self")
         first, _, _ = run(history, tasks, "references", arms=arms)
@@ -117,24 +117,24 @@ class TestReferences:
         ]
 
     def test_rows_without_a_right_answer_are_left_out(self, history):
-        """And counted."""
+        """They are counted."""
         references = [*(f"size {size}" for size in SIZES), None, None]
         report, _, _ = run(history, rows(references), "references")
 
         assert (report.comparison.questions, report.unjudged) == (8, 2)
 
     @pytest.mark.parametrize("reference", ["word " * 11, "?!"])
-    def test_what_cannot_be_matched_is_refused(self, history, reference):
-        """A long right answer is for a jury to read; one without a word says nothing."""
+    def test_references_that_cannot_be_matched_are_refused(self, history, reference):
+        """A long right answer needs a jury; one without a word matches nothing."""
         with pytest.raises(InvalidParameter, match="reference of row 1"):
             run(history, rows([reference]), "references")
 
 
 class TestVotes:
-    """People's votes on arms, in the rows."""
+    """Rows with people's votes on arms."""
 
     def test_arms_are_compared_by_votes(self, history):
-        """Two people each prefer one; votes that come later need no call."""
+        """Two people each prefer one; later votes need no call."""
         plain = rows(votes=[{} for _ in range(8)])
         before, _, _ = run(history, plain, "votes")
         votes = [{"ann": "council", "ben": "council" if n % 2 else "tie"} for n in range(8)]
@@ -149,15 +149,15 @@ class TestVotes:
         assert bill.calls == 0
 
     def test_a_vote_is_for_a_text(self):
-        """Whoever else has the same one is preferred with it."""
+        """An arm with the same text is preferred together with it."""
         texts = {"council": "It is so.", "best": "No.", "self": "No."}
 
         assert vote_ballot(texts, "ann", "best").groups == (("best", "self"), ("council",))
         assert vote_ballot(texts, "ann", "tie").groups == (("council", "best", "self"),)
         assert vote_ballot({"council": "So."}, "ann", "best") is None
 
-    def test_beside_a_jury_they_correct_it(self, history):
-        """As votes on the judgments do; without them it stands alone."""
+    def test_votes_correct_a_jury(self, history):
+        """Like votes on the judgments; without votes the jury counts alone."""
         votes = [{"ann": "best"} for _ in range(8)]
         report, _, _ = run(history, rows(votes=votes), "jury", judges=jury())
         [line] = report.comparison.differences
@@ -166,21 +166,21 @@ class TestVotes:
         assert line.mean.jury.value == 1
         assert line.mean.people.value == -1
 
-    def test_a_vote_for_no_arm_is_refused(self, history):
-        """It names the arms."""
+    def test_a_vote_for_an_unknown_arm_is_refused(self, history):
+        """The error names the arms."""
         with pytest.raises(InvalidParameter, match=r"of ann on row 1 .* council, best or tie"):
             run(history, rows(votes=[{"ann": "ada"}]), "votes")
 
 
 class TestJury:
-    """A jury judges, or nothing does."""
+    """Exactly one measure: a jury, references or votes."""
 
     def test_a_jury_beside_another_measure_is_refused(self, history):
-        """It would be paid for nothing."""
+        """Its calls would be wasted."""
         with pytest.raises(InvalidParameter, match="references alone"):
             run(history, rows(["x"]), "references", judges=jury())
 
-    def test_without_a_jury_there_has_to_be_a_measure(self, history):
+    def test_a_comparison_without_a_measure_is_refused(self, history):
         """Nothing would compare the arms."""
         with pytest.raises(InvalidParameter, match="a jury"):
             run(history, rows(["x"]), "jury")

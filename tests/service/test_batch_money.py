@@ -41,8 +41,8 @@ def run(place, rows, on_result=lambda _: None, *, silent=False):
     return anyio.run(go)
 
 
-def test_a_row_that_another_run_finishes_meanwhile_is_counted(tmp_path):
-    """Its calls and dollars are in the report and under the ceiling, as when it was done before."""
+def test_a_row_finished_by_another_run_is_counted(tmp_path):
+    """The report and the ceiling include its calls and dollars, as for an earlier run."""
     place = tmp_path / "history.sqlite"
     run(place, ROWS[2:], silent=True)
     costs = []

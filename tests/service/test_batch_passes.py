@@ -6,8 +6,8 @@ from witan.service.batch_rows import BatchRow, RowResult
 from witan.service.batch_votes import infer_passes
 
 
-def test_the_order_of_passed_rows_changes_no_bit():
-    """Rows of a batch end in any order."""
+def test_the_order_of_passed_rows_does_not_matter():
+    """Rows of a batch end in any order; the result is the same to the last bit."""
     tasks = [BatchRow(number, question=f"Why {number // 3}?") for number in range(60)]
     draw = Random(1)  # noqa: S311
     results = [

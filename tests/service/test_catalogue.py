@@ -63,7 +63,7 @@ def document():
     "name", [name for name in OPERATIONS if CATALOGUE[name].command is not None]
 )
 def test_every_parameter_is_an_option(name):
-    """An option or argument bears the name of its parameter; an option also its sentence."""
+    """An option or argument has the name of its parameter; an option also has its description."""
     declared, row = find_operation(name), CATALOGUE[name]
     command = cli.get_command(click.Context(cli), row.command or name)
     params = {each.name: each for each in command.params}
@@ -76,8 +76,8 @@ def test_every_parameter_is_an_option(name):
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_every_parameter_is_taken_over_http(name, document):
-    """The route has each parameter, in its path, query or body, and a typed answer."""
+def test_every_parameter_is_accepted_over_http(name, document):
+    """In path, query or body; the reply is typed."""
     declared = find_operation(name)
     held = document["paths"][f"/api{declared.path}"][declared.method.lower()]
     given = {each["name"] for each in held.get("parameters", ())}
@@ -93,7 +93,7 @@ def test_every_parameter_is_taken_over_http(name, document):
 
 @pytest.mark.parametrize("name", [name for name in OPERATIONS if CATALOGUE[name].tool])
 def test_every_parameter_is_an_argument_of_the_tool(name):
-    """The schema names each, in `options` those that stand there; the result has a type."""
+    """The schema names each, some of them in `options`; the result has a type."""
     tool, known = LISTED[TOOL_OF[name]], names(find_operation(name))
     own = tool.input_schema["properties"].keys()
 
@@ -113,7 +113,7 @@ def tool_options(tool):
 
 @pytest.mark.parametrize("name", VALUES)
 def test_every_field_of_a_result_is_described(name):
-    """A docstring says what each field is; it stands in the schema."""
+    """By a docstring, which the schema contains."""
     schema = describe_fields(
         adapter_of(find_operation(name).result).json_schema(mode="serialization")
     )
@@ -145,7 +145,7 @@ def test_a_result_of_an_undeclared_type_is_refused():
 
 
 def test_a_result_of_a_derived_type_is_refused():
-    """What is said of a type does not hold of the types that are derived from it."""
+    """A declaration about a type does not apply to its subclasses."""
 
     class Longer(RuleList):
         pass
@@ -167,8 +167,8 @@ APART_FROM_RESULTS = {
 }
 
 
-def test_only_rules_redact_results():
-    """Nothing calls what redacts but the rule of a type, for which `redact` is called."""
+def test_only_redaction_rules_redact_results():
+    """Other code calls `redact`, which applies the rule of a type."""
     by_hand = {
         f"{path.relative_to(SOURCE)}:{getattr(block, 'name', 'module')}"
         for path in SOURCE.rglob("*.py")

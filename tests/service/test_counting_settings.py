@@ -8,8 +8,8 @@ from witan.service.operations.counting import TallyParameters
 from witan.service.settings import COUNTING_DEFAULTS, BallotSettings
 
 
-def test_what_help_names_as_usual_is_what_a_count_takes():
-    """The declaration repeats defaults of the core, which help is not to load."""
+def test_defaults_in_help_match_the_core():
+    """The declaration repeats the core's defaults, because help must not import the core."""
     settings = Settings()
     taken = {
         name: getattr(settings if hasattr(settings, name) else settings.counting, name)
@@ -21,8 +21,8 @@ def test_what_help_names_as_usual_is_what_a_count_takes():
     assert dict(COUNTING_DEFAULTS) == taken | words
 
 
-def test_every_setting_of_the_core_can_be_given():
-    """Under its name, but for what texts are checked into, and what a session plans or learns."""
+def test_every_setting_of_the_core_is_available():
+    """By its name, except values that a session plans or learns and texts that are parsed."""
     core = {each.name for each in (*fields(Settings), *fields(Counting))}
     given = {each.name for each in fields(TallyParameters)}
 

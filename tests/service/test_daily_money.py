@@ -48,10 +48,10 @@ def ledger():
 
 
 class TestRefusals:
-    """Who is refused is told what is spent, what is only held back, and when to ask again."""
+    """A refusal states the money spent and reserved, and when to retry."""
 
-    async def test_what_is_held_back_is_said_apart_from_what_is_spent(self, priced, ledger):
-        """It comes back when a session ends, not tomorrow."""
+    async def test_a_refusal_states_spent_and_reserved_money_separately(self, priced, ledger):
+        """Reserved money is released when a session ends, not tomorrow."""
         ledger.settle(ledger.reserve("ci", 0.25), 0.25)
         async with Service.open(councils(priced(review=HANGS)), ledger=ledger) as service:
             running = await service.start(ASKED, CI)
@@ -66,10 +66,8 @@ class TestRefusals:
         assert caught.value.retry_seconds == 5
 
     @pytest.mark.parametrize("kind", [QuestionRequest, ResumeRequest, RetryRequest, RejudgeRequest])
-    async def test_what_allows_not_a_single_call_is_refused_beforehand(
-        self, priced, history, ledger, kind
-    ):
-        """It is said what the least call could cost, and no session is begun."""
+    async def test_a_limit_below_the_cheapest_call_is_refused(self, priced, history, ledger, kind):
+        """The error states the least cost of a call, and no session starts."""
         review = HANGS if kind is ResumeRequest else [{"error": "is down"}]
         async with Service.open(councils(priced(review=review), history)) as service:
             before = await service.start(ASKED)
@@ -87,8 +85,8 @@ class TestRefusals:
         assert len(history.find(simulated=None)) == 1
         assert ledger.spent_usd("ci") == 0
 
-    async def test_a_little_more_than_the_smallest_session_is_let_through(self, priced, ledger):
-        """Calls are made; what it says it needs is no guess."""
+    async def test_a_limit_above_the_smallest_session_is_accepted(self, priced, ledger):
+        """The session makes calls: the stated minimum is exact."""
         async with Service.open(councils(priced()), ledger=ledger) as service:
             plan, _ = await service.plan(ASKED)
             _, least = plan.least_usd()
@@ -99,8 +97,8 @@ class TestRefusals:
 
         assert len(session.answers) >= 2
 
-    async def test_a_ceiling_of_one_s_own_is_no_reason_to_wait(self, priced, ledger):
-        """A session that may cost too little by its own options says so itself, as ever."""
+    async def test_a_session_over_its_own_ceiling_is_refused_as_over_budget(self, priced, ledger):
+        """It has no time to retry: waiting would not help."""
         asked = QuestionRequest("Is it so?", options=CouncilSettings(max_cost_usd=1e-6))
         async with Service.open(councils(priced()), ledger=ledger) as service:
             client = Client("ci", daily_usd=1e-4)
@@ -109,7 +107,7 @@ class TestRefusals:
 
 
 class TestKilled:
-    """What a server had held back is settled, when the next one starts, by what the history says.
+    """After a kill, the next server settles reservations by the history.
 
     A copy of the file of the ledger is what a kill would have left.
     """
@@ -138,10 +136,10 @@ class TestKilled:
         assert counted[0] == counted[1]
         return counted[0]
 
-    async def test_what_its_session_may_have_cost_counts_in_its_place(
+    async def test_a_reservation_is_replaced_by_the_session_s_highest_cost(
         self, priced, history, tmp_path
     ):
-        """Calls that were cut off count at their worst."""
+        """Interrupted calls count at their maximum."""
         file = priced(review=HANGS)
         path, held, session = await self._killed(tmp_path, file, history, "review_started")
         spent = await self._restarted(path, file, history)
@@ -150,10 +148,8 @@ class TestKilled:
         assert spent == pytest.approx(session.cost.committed_usd)
         assert session.cost.known_usd < spent < held
 
-    async def test_of_a_session_that_was_taken_up_only_the_rest_counts(
-        self, priced, history, tmp_path
-    ):
-        """What it had cost before is on another's account."""
+    async def test_only_the_rest_of_a_resumed_session_counts(self, priced, history, tmp_path):
+        """Its earlier cost belongs to another account."""
         _, _, broken = await self._killed(tmp_path, priced(review=HANGS), history, "review_started")
         path, left = tmp_path / "spent.jsonl", tmp_path / "left.jsonl"
         path.unlink()
@@ -170,10 +166,10 @@ class TestKilled:
         assert spent == pytest.approx(session.cost.committed_usd - broken.cost.committed_usd)
 
     @pytest.mark.parametrize("kept", ["nowhere", "in another history"])
-    async def test_where_no_history_tells_of_it_all_of_it_counts(
+    async def test_without_a_history_the_whole_reservation_counts(
         self, priced, history, tmp_path, kept
     ):
-        """It may have been spent."""
+        """All of it may have been spent."""
         file = priced(review=HANGS)
         held_in = None if kept == "nowhere" else history
         path, held, _ = await self._killed(tmp_path, file, held_in, "review_started")
@@ -182,8 +178,8 @@ class TestKilled:
 
         assert spent == held > 0
 
-    async def test_what_the_history_did_not_keep_counts_whole(self, priced, history, tmp_path):
-        """Also where it tells of the session up to there."""
+    async def test_an_incomplete_record_counts_in_full(self, priced, history, tmp_path):
+        """Even if the history has the beginning of the session."""
         path = tmp_path / "spent.jsonl"
         file = priced(review=HANGS)
         _, _, session = await self._killed(tmp_path, file, history, "review_started")
@@ -196,8 +192,8 @@ class TestKilled:
 
         assert await self._restarted(path, file, history) == 1.0
 
-    async def test_what_nothing_was_called_for_is_given_back(self, tmp_path, history):
-        """No call is made before the name of its session is on the disk."""
+    async def test_a_reservation_without_a_call_is_released(self, tmp_path, history):
+        """No call is made before the session's name is on disk."""
         path = tmp_path / "spent.jsonl"
         with Ledger(SystemClock(), path) as ledger:
             ledger.reserve("ci", 1.0)
@@ -206,8 +202,8 @@ class TestKilled:
         assert await self._restarted(path, write_config(tmp_path), history) == 0
 
 
-async def test_what_cannot_be_written_of_one_holds_no_other_up(tmp_path, caplog):
-    """Who has said nothing new goes on calling; who has is told, and may once it is written."""
+async def test_a_failed_write_for_one_client_does_not_block_others(tmp_path, caplog):
+    """Only a client with unwritten lines gets the error, and may continue once they are written."""
     path = tmp_path / "spent.jsonl"
     with Ledger(SystemClock(), path) as ledger:
         ada, bob, cyd = (
@@ -230,8 +226,8 @@ async def test_what_cannot_be_written_of_one_holds_no_other_up(tmp_path, caplog)
         assert {left.session for left in after.reservations_left} == {"ada's", "cyd's"}
 
 
-async def test_a_session_that_is_taken_over_is_paid_from_where_it_was_left(priced, ledger):
-    """What its other holder spent meanwhile is that one's."""
+async def test_a_taken_over_session_is_paid_from_its_last_state(priced, ledger):
+    """Money spent meanwhile by its other holder belongs to that holder."""
     seated = councils(priced())
     async with Service.open(seated) as service:
         whole = await (await service.start(ASKED)).wait_for_session()

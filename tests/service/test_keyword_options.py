@@ -22,7 +22,7 @@ def types(*kinds):
     return {name: hint for kind in kinds for name, hint in get_type_hints(kind).items()}
 
 
-def test_a_count_takes_every_field_of_its_settings():
+def test_tally_accepts_every_field_of_its_settings():
     """The keywords of `tally` are the fields of `Settings` and `Counting`, of the same types.
 
     But for the looks, which a session plans of itself, and severities, which it learns.
@@ -34,27 +34,27 @@ def test_a_count_takes_every_field_of_its_settings():
     assert {name: found[name] for name in found.keys() - RULES_OWN} == settings
 
 
-def test_a_count_takes_the_parameters_of_every_built_in_rule():
-    """Those of other rules go into `parameters`."""
+def test_tally_accepts_the_parameters_of_every_built_in_rule():
+    """Parameters of other rules go into `parameters`."""
     assert {name for rule in RULES.values() for name in rule.parameters} == RULES_OWN
     assert get_type_hints(SettingOptions).keys() >= RULES_OWN
 
 
-def test_a_count_takes_what_every_surface_declares():
-    """What the command line and a request can set, a keyword can, but for texts to be checked."""
+def test_tally_accepts_the_settings_of_every_surface():
+    """A keyword can set what command line and request can set, except texts that are parsed."""
     assert declared(BallotSettings) - {"answers"} <= get_type_hints(SettingOptions).keys()
 
 
-def test_a_council_takes_what_every_surface_declares():
-    """What the command line, a request and the configuration can set, a keyword can."""
+def test_a_council_accepts_the_settings_of_every_surface():
+    """A keyword can set what command line, request and configuration can set."""
     found = get_type_hints(CouncilOptions).keys() - RULES_OWN
 
     assert found - declared(CouncilSettings) == {"kind", "gates", "providers"}
     assert declared(CouncilSettings) <= found
 
 
-def test_the_keywords_of_a_council_are_of_the_types_of_its_procedure():
-    """A keyword takes what the field takes that it ends up in."""
+def test_council_keywords_have_the_types_of_procedure_fields():
+    """Each keyword has the type of the field that it sets."""
     found = get_type_hints(CouncilOptions)
     fields_of = types(Procedure, Limits)
     own = {"providers"}  # as fields by name, too

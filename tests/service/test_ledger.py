@@ -29,8 +29,8 @@ def calendar():
     return Calendar()
 
 
-def test_what_is_reserved_counts_until_it_is_settled(calendar):
-    """Then what it did cost counts in its place."""
+def test_a_reservation_counts_until_it_is_settled(calendar):
+    """Then the actual cost counts instead."""
     ledger = Ledger(calendar)
     reserved = ledger.reserve("ci", 2.0)
     assert ledger.spent_usd("ci") == 2.0
@@ -39,16 +39,16 @@ def test_what_is_reserved_counts_until_it_is_settled(calendar):
     assert ledger.spent_usd("ci") == 0.25
 
 
-def test_each_client_has_an_account_of_its_own(calendar):
-    """Nobody pays for another."""
+def test_each_client_has_its_own_account(calendar):
+    """A client's spending does not count against others."""
     ledger = Ledger(calendar)
     ledger.reserve("ci", 2.0)
 
     assert ledger.spent_usd("ines") == 0
 
 
-def test_what_is_a_day_old_counts_no_more(calendar):
-    """Twenty-four hours after it was spent, and not a second before."""
+def test_spending_expires_after_a_day(calendar):
+    """After exactly 24 hours, not a second earlier."""
     ledger = Ledger(calendar)
     ledger.reserve("ci", 2.0)
     calendar.at += timedelta(hours=24, seconds=-1)
@@ -67,10 +67,10 @@ async def told(ledger, *dollars, client="ci"):
 
 @pytest.mark.anyio
 class TestFile:
-    """What was said outlives the process, once it is kept."""
+    """A flushed ledger survives the process."""
 
-    async def test_a_server_that_was_killed_finds_what_it_had_reserved(self, calendar, tmp_path):
-        """Nobody knows what those sessions cost, so they count in full."""
+    async def test_reservations_survive_a_kill(self, calendar, tmp_path):
+        """The cost of those sessions is unknown, so they count in full."""
         path = tmp_path / "ledger.jsonl"
         with Ledger(calendar, path) as before:
             [first, _] = await told(before, 2.0, 1.0)
@@ -83,8 +83,8 @@ class TestFile:
         with Ledger(calendar, path) as last:
             assert last.spent_usd("ci") == 1.75
 
-    async def test_a_file_is_one_server_s_at_a_time(self, calendar, tmp_path):
-        """A second would let everybody spend all of it again; it is told what to do."""
+    async def test_only_one_server_opens_a_file(self, calendar, tmp_path):
+        """Two would let each client spend its limit twice; the error says what to do."""
         path = tmp_path / "ledger.jsonl"
         with Ledger(calendar, path):
             with pytest.raises(HistoryError, match="stop that server") as caught:
@@ -92,8 +92,8 @@ class TestFile:
             assert str(path) in str(caught.value)
         Ledger(calendar, path).close()
 
-    async def test_the_loop_goes_on_while_the_disk_is_slow(self, calendar, tmp_path):
-        """Others are served while a line is written, and do not wait for it."""
+    async def test_a_slow_disk_does_not_block_the_event_loop(self, calendar, tmp_path):
+        """Other clients do not wait for the line being written."""
         pipe = tmp_path / "ledger.jsonl"
         with Ledger(calendar, pipe) as ledger:
             [there] = await told(ledger, 1.0)
@@ -115,8 +115,8 @@ class TestFile:
                 os.close(await anyio.to_thread.run_sync(os.open, pipe, os.O_RDONLY))
             assert not waiting.cancelled_caught
 
-    async def test_those_who_wait_together_wait_for_one_writing(self, calendar, tmp_path):
-        """Whoever is first writes for all who have come meanwhile."""
+    async def test_concurrent_flushes_share_a_write(self, calendar, tmp_path):
+        """The first caller writes for all that arrive meanwhile."""
         path = tmp_path / "ledger.jsonl"
         with Ledger(calendar, path) as ledger:
             async with anyio.create_task_group() as group:
@@ -126,8 +126,8 @@ class TestFile:
             assert len(path.read_text().splitlines()) == 50
             assert ledger.spent_usd("ci") == 50
 
-    async def test_what_could_not_be_written_is_written_with_the_next(self, calendar, tmp_path):
-        """After the piece of it that may be there."""
+    async def test_a_failed_write_is_repeated_with_the_next_line(self, calendar, tmp_path):
+        """After any fragment left by the failed write."""
         path = tmp_path / "ledger.jsonl"
         with Ledger(calendar, path) as ledger:
             path.unlink()
@@ -140,8 +140,8 @@ class TestFile:
         with Ledger(calendar, path) as after:
             assert after.spent_usd("ci") == 3.0
 
-    async def test_what_is_dropped_is_not_written_later(self, calendar, tmp_path):
-        """A session that did not begin costs nothing."""
+    async def test_a_dropped_reservation_is_not_written(self, calendar, tmp_path):
+        """A session that did not start costs nothing."""
         path = tmp_path / "ledger.jsonl"
         with Ledger(calendar, path) as ledger:
             ledger.drop(ledger.reserve("ci", 2.0))
@@ -149,8 +149,8 @@ class TestFile:
         with Ledger(calendar, path) as after:
             assert after.spent_usd("ci") == 1.0
 
-    async def test_a_file_that_has_grown_is_written_anew(self, calendar, tmp_path):
-        """A server that runs for years keeps one day."""
+    async def test_a_grown_file_is_rewritten(self, calendar, tmp_path):
+        """A server that runs for years stores one day."""
         path = tmp_path / "ledger.jsonl"
         with Ledger(calendar, path) as ledger:
             await told(ledger, *[0.001] * 1_500)
@@ -162,16 +162,16 @@ class TestFile:
         with Ledger(calendar, path) as after:
             assert after.spent_usd("ci") == 3.0
 
-    async def test_nobody_else_can_read_it(self, calendar, tmp_path):
-        """Also after it was written anew."""
+    async def test_only_the_owner_can_read_the_file(self, calendar, tmp_path):
+        """Also after it was rewritten."""
         path = tmp_path / "ledger.jsonl"
         with Ledger(calendar, path) as ledger:
             await told(ledger, 2.0)
 
         assert path.stat().st_mode & 0o077 == 0
 
-    async def test_a_line_that_was_cut_off_costs_only_itself(self, calendar, tmp_path):
-        """What is whole is read."""
+    async def test_an_incomplete_last_line_is_ignored(self, calendar, tmp_path):
+        """Complete lines are read."""
         path = tmp_path / "ledger.jsonl"
         with Ledger(calendar, path) as ledger:
             await told(ledger, 2.0)
@@ -183,8 +183,8 @@ class TestFile:
     @pytest.mark.parametrize(
         ("at", "usd"), [("2026-11-21T12:00:00", "1"), ("{at}", "NaN"), ("{at}", "Infinity")]
     )
-    async def test_a_line_that_says_nothing_costs_only_itself(self, calendar, tmp_path, at, usd):
-        """A time of no zone is none, and of no number a limit could be kept."""
+    async def test_an_invalid_line_is_ignored(self, calendar, tmp_path, at, usd):
+        """Such as a time without a zone, or an amount that is not a number."""
         path = tmp_path / "ledger.jsonl"
         with Ledger(calendar, path) as ledger:
             await told(ledger, 2.0)
@@ -195,16 +195,16 @@ class TestFile:
             assert after.spent_usd("ci") == 2.0
 
 
-def test_a_file_that_cannot_be_written_is_named(calendar, tmp_path):
-    """So is what to do."""
+def test_an_unwritable_file_is_named(calendar, tmp_path):
+    """The error also says what to do."""
     blocking = tmp_path / "file"
     blocking.touch()
     with pytest.raises(HistoryError, match="ledger"):
         Ledger(calendar, blocking / "ledger")
 
 
-def test_what_is_held_back_for_whoever_is_cancelled_meanwhile_is_given_back(tmp_path, calendar):
-    """Also where a task is cancelled by asyncio itself, which no shield holds off."""
+def test_a_cancelled_request_releases_its_reservation(tmp_path, calendar):
+    """Even if asyncio itself cancels the task, which ignores anyio's shields."""
 
     async def cancelled(ledger):
         asking = ClientLimits(ledger, calendar).hold_back(Client("ci", daily_usd=5.0), 2.0)

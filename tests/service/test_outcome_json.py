@@ -41,8 +41,8 @@ def cast(draw: st.DrawFn) -> list[Ballot]:
 @given(
     cast(), st.sampled_from(sorted(RULES)), st.booleans(), st.sampled_from(["public", None, 0.3])
 )
-def test_a_batch_writes_what_its_outcomes_would(ballots, rule, gated, rho):
-    """A session's JSON is the same from its batch as from its outcome."""
+def test_a_batch_and_its_outcomes_give_the_same_json(ballots, rule, gated, rho):
+    """Session by session."""
     gates = {"s0": Gate({"b": ("unsafe",)})} if gated else {}
     settings = Settings.of(rule, gates=gates, rho=rho)
     try:

@@ -58,8 +58,8 @@ async def service(tmp_path, history):
         yield opened
 
 
-async def test_clients_that_wait_for_a_leaderboard_have_it_counted_once(service):
-    """Two counts serve six clients: the one under way, and one for all who asked meanwhile."""
+async def test_waiting_clients_share_a_leaderboard_count(service):
+    """Two counts serve six clients: the running one, and one for those that asked meanwhile."""
     record_sessions(service.history, *"vwxyz")
     boards = []
 
@@ -77,10 +77,10 @@ async def test_clients_that_wait_for_a_leaderboard_have_it_counted_once(service)
 
 
 class TestAsking:
-    """A question goes to the council that is asked for."""
+    """A question goes to the requested council."""
 
     async def test_the_configured_council_answers(self, service):
-        """Its session is whole, and in the history when it has ended."""
+        """Its session is complete, and in the history once it has ended."""
         running = await service.start(QuestionRequest(QUESTION))
         session = await running.wait_for_session()
 
@@ -88,14 +88,14 @@ class TestAsking:
         assert service.history.session(running.id) == running.record
         assert redact_session(running.record) == session
 
-    async def test_the_demonstration_is_always_there(self, service):
+    async def test_the_demonstration_is_always_available(self, service):
         """It is marked as simulated."""
         running = await service.start(QuestionRequest(QUESTION, profile="demo"))
 
         assert (await running.wait_for_session()).is_simulated
         assert service.profiles["demo"].simulated
 
-    async def test_options_are_for_one_session(self, service):
+    async def test_options_apply_to_one_session(self, service):
         """The next one deliberates as configured."""
         asked = QuestionRequest(QUESTION, options=CouncilSettings(rule="schulze", synthesis=False))
         chosen = await (await service.start(asked)).wait_for_session()
@@ -104,8 +104,8 @@ class TestAsking:
         assert (chosen.outcome.rule, chosen.synthesis) == ("schulze", None)
         assert usual.synthesis is not None
 
-    async def test_some_of_the_seats_can_be_asked(self, service):
-        """A chairman that was left out does not close the session either."""
+    async def test_a_request_can_choose_some_seats(self, service):
+        """A chairman that was not chosen does not write the final answer either."""
         asked = QuestionRequest(
             QUESTION, members=("bob", "cyd"), options=CouncilSettings(mode="best")
         )
@@ -116,26 +116,26 @@ class TestAsking:
     @pytest.mark.parametrize(
         "seat", ["cmd:sh", "script:/etc/passwd", "http://10.0.0.1/v1#x", "eve"]
     )
-    async def test_nobody_else_can_be_seated(self, service, seat):
-        """A seat is one of those configured, whatever it is written like."""
+    async def test_unconfigured_seats_are_refused(self, service, seat):
+        """Whatever notation the request uses."""
         with pytest.raises(UnknownName, match="seat"):
             await service.start(QuestionRequest(QUESTION, members=(seat, "bob")))
 
-    async def test_a_weight_is_of_somebody_who_reviews(self, service):
-        """The name of no reviewer is refused, and those who review are named."""
+    async def test_a_weight_for_an_unknown_reviewer_is_refused(self, service):
+        """The error names the reviewers."""
         asked = QuestionRequest(QUESTION, options=CouncilSettings(weights={"nobody": 2}))
 
         with pytest.raises(UnknownName, match=r"unknown reviewer 'nobody'; known: .*bob"):
             await service.start(asked)
 
     @pytest.mark.parametrize("option", ["history", "url", "providers", "members", "host", "key"])
-    async def test_how_a_model_is_reached_is_no_option(self, option):
-        """Whoever asks chooses how the council deliberates, and no more."""
+    async def test_connection_settings_are_not_options(self, option):
+        """Clients choose how the council deliberates, and nothing else."""
         with pytest.raises(ValidationError, match=option):
             validate_parameters(QuestionRequest, {"question": QUESTION, "options": {option: "x"}})
 
-    async def test_a_rubric_is_no_file(self, service):
-        """A request makes the server read nothing."""
+    async def test_a_rubric_cannot_be_a_path(self, service):
+        """A request makes the server read no file."""
         asked = QuestionRequest(QUESTION, options=CouncilSettings(rubric="/etc/rubric.toml"))
 
         with pytest.raises(InvalidParameter, match="rubric"):
@@ -145,22 +145,22 @@ class TestAsking:
         ("option", "value"),
         [("session_seconds", 1e9), ("attempts", 10**9), ("max_tokens", 10**400)],
     )
-    async def test_nobody_holds_a_place_for_ever(self, service, option, value):
-        """Nor asks for more than can be reckoned with."""
+    async def test_excessive_limits_are_refused(self, service, option, value):
+        """A session cannot occupy a slot forever."""
         asked = QuestionRequest(QUESTION, options=CouncilSettings(**{option: value}))
 
         with pytest.raises(InvalidParameter, match=option):
             await service.start(asked)
 
-    async def test_options_are_no_place_to_keep_things(self, service):
-        """The server remembers how it was asked, so that has to be short."""
+    async def test_long_options_are_refused(self, service):
+        """The server stores a session's options, so their size is limited."""
         weights = {f"seat {n}": 1.0 for n in range(10_000)}
 
         with pytest.raises(TooLarge, match="options"):
             await service.start(QuestionRequest(QUESTION, options=CouncilSettings(weights=weights)))
 
-    async def test_a_wrong_value_is_refused_before_anything_is_opened(self, service):
-        """No session comes of it."""
+    async def test_an_invalid_value_is_refused_before_the_session_opens(self, service):
+        """No session remains."""
         asked = QuestionRequest(QUESTION, options=CouncilSettings(rule="bordas"))
 
         with pytest.raises(ConfigError, match="borda"):
@@ -168,7 +168,7 @@ class TestAsking:
         assert service.under_way == ()
 
     async def test_a_session_can_be_continued(self, service):
-        """The conversation is what was said before, and the new one names the old."""
+        """Its question and final answer become the conversation; it is recorded as parent."""
         first = await (await service.start(QuestionRequest(QUESTION))).wait_for_session()
         second = await (
             await service.start(QuestionRequest("And then?", parent=first.id))
@@ -182,7 +182,7 @@ class TestAsking:
 
 
 class TestEnding:
-    """A session ends by itself, or is interrupted; nothing of it is lost."""
+    """A session ends or is interrupted, and its record is complete up to there."""
 
     @pytest.fixture
     async def slow(self, tmp_path, history):
@@ -191,8 +191,8 @@ class TestEnding:
         async with Service.open(councils(file, history), most=2) as opened:
             yield opened
 
-    async def test_one_that_is_cancelled_can_be_taken_up(self, slow):
-        """Its answers are kept, and the reviews are asked for again."""
+    async def test_a_cancelled_session_can_be_resumed(self, slow):
+        """Its answers are stored, and the reviews are requested again."""
         running = await slow.start(QuestionRequest(QUESTION))
         await until(running, "review_started")
         running.cancel()
@@ -204,8 +204,8 @@ class TestEnding:
         assert again.id == running.id
         assert len(again.session.answers) == 3
 
-    async def test_one_that_is_resumed_in_vain_stays_interrupted(self, tmp_path, history):
-        """Closed, it could never be resumed again; a later attempt completes it."""
+    async def test_a_fruitless_resume_stays_interrupted(self, tmp_path, history):
+        """A closed session could never be resumed again; a later attempt completes this one."""
         async with Service.open(councils(write_config(tmp_path, answer=SLOW), history)) as service:
             running = await service.start(QuestionRequest(QUESTION))
             running.cancel()
@@ -221,8 +221,8 @@ class TestEnding:
         assert stored.events[-1].kind == "sitting_in_vain"
         assert completed.status == "complete"
 
-    async def test_one_that_is_under_way_is_not_taken_up(self, slow):
-        """Nor deleted."""
+    async def test_a_running_session_is_not_resumed_or_deleted(self, slow):
+        """The error says that it is under way."""
         running = await slow.start(QuestionRequest(QUESTION))
 
         with pytest.raises(HistoryError, match="under way"):
@@ -230,16 +230,16 @@ class TestEnding:
         with pytest.raises(HistoryError, match="under way"):
             await slow.forget(running.id)
 
-    async def test_one_that_is_over_is_not_taken_up(self, service):
-        """There is nothing left of it to do."""
+    async def test_a_closed_session_is_not_resumed(self, service):
+        """It has no calls left to make."""
         running = await service.start(QuestionRequest(QUESTION))
         await running.wait_for_session()
 
         with pytest.raises(NothingToCount, match="has ended"):
             await service.start(ResumeRequest(running.id))
 
-    async def test_no_more_are_held_than_there_are_places(self, slow):
-        """The next one is told to come again; a place that comes free is given away."""
+    async def test_concurrent_sessions_are_limited(self, slow):
+        """A further request is refused until one of them ends."""
         first = await slow.start(QuestionRequest(QUESTION))
         await slow.start(QuestionRequest(QUESTION))
 
@@ -249,8 +249,8 @@ class TestEnding:
         await first.wait_for_session()
         await slow.start(QuestionRequest(QUESTION))
 
-    async def test_a_service_that_closes_leaves_sessions_to_be_resumed(self, tmp_path, history):
-        """They are in the history as far as they came."""
+    async def test_a_closing_service_leaves_resumable_sessions(self, tmp_path, history):
+        """The history has their progress."""
         file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 30}])
         async with Service.open(councils(file, history)) as service:
             running = await service.start(QuestionRequest(QUESTION))
@@ -259,8 +259,8 @@ class TestEnding:
         session = history.session(running.id)
         assert (session.status, len(session.answers)) == ("interrupted", 3)
 
-    async def test_a_service_that_drains_lets_sessions_end(self, tmp_path, history):
-        """It begins no more."""
+    async def test_a_draining_service_lets_sessions_end(self, tmp_path, history):
+        """It starts no new ones."""
         file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 0.3}])
         async with Service.open(councils(file, history)) as service:
             running = await service.start(QuestionRequest(QUESTION))
@@ -272,8 +272,8 @@ class TestEnding:
 
         assert running.session.status == "complete"
 
-    async def test_a_session_that_is_not_kept_is_told_all_the_same(self, tmp_path, history):
-        """What became of its record, when another process took it over, is said beside it."""
+    async def test_a_session_that_is_not_recorded_is_still_returned(self, tmp_path, history):
+        """Beside it is the reason: another process took over its record."""
         file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 0.3}])
         async with Service.open(councils(file, history)) as service:
             running = await service.start(QuestionRequest(QUESTION))
@@ -290,8 +290,8 @@ class TestEnding:
         assert session.status == "complete"
         assert running.problem is not None
 
-    async def test_a_service_that_is_cancelled_comes_to_its_end(self, tmp_path, history):
-        """So do its sessions: they are in the history as far as they came."""
+    async def test_a_cancelled_service_interrupts_its_sessions(self, tmp_path, history):
+        """The history has their progress."""
         file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 30}])
         with anyio.fail_after(25), anyio.CancelScope() as scope:
             async with Service.open(councils(file, history)) as service:
@@ -304,8 +304,8 @@ class TestEnding:
         assert history.session(running.id).status == "interrupted"
 
     @pytest.mark.parametrize("kept", [True, False])
-    async def test_of_two_who_take_up_the_same_session_one_does(self, tmp_path, history, kept):
-        """Nothing is asked for, and paid for, a second time."""
+    async def test_only_one_of_two_requests_resumes_a_session(self, tmp_path, history, kept):
+        """Its calls are not made, and paid, twice."""
         file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 30}])
         came = []
         async with Service.open(councils(file, history if kept else None)) as service:
@@ -326,8 +326,8 @@ class TestEnding:
 
         assert sorted(came) == sorted([running.id, f"the session {running.id} is under way"])
 
-    async def test_a_session_is_not_taken_from_another_process_for_nothing(self, slow, tmp_path):
-        """Where there is no place to go on with it, it stays with whoever is at it."""
+    async def test_a_full_service_does_not_take_over_a_session(self, slow, tmp_path):
+        """Without a free slot, the session stays with the process that has it."""
         running = await slow.start(QuestionRequest(QUESTION))
         await until(running, "review_started")
         running.cancel()
@@ -366,8 +366,8 @@ class Failing:
 
 
 @pytest.mark.parametrize("where", ["watch", "told", "over"])
-async def test_who_counts_sessions_and_fails_harms_none(tmp_path, where, caplog):
-    """The session is whole, the next one is held, and the failure is in the log."""
+async def test_a_failing_observer_does_not_affect_sessions(tmp_path, where, caplog):
+    """Sessions are complete, and the failure is in the log."""
     observers = [Failing(where)]
     async with Service.open(councils(write_config(tmp_path)), observers=observers) as service:
         for _ in range(2):
@@ -378,8 +378,8 @@ async def test_who_counts_sessions_and_fails_harms_none(tmp_path, where, caplog)
 
 
 @pytest.mark.slow
-async def test_what_ended_last_is_at_hand_longest(tmp_path):
-    """However early a session was opened, it is there when it has ended."""
+async def test_sessions_stay_in_memory_by_the_time_of_their_end(tmp_path):
+    """A session that was opened first but ended last stays."""
     file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 30}])
     demo = QuestionRequest(QUESTION, profile="demo", options=CouncilSettings(mode="best"))
     async with Service.open(councils(file), most=400) as service:
@@ -396,10 +396,10 @@ async def test_what_ended_last_is_at_hand_longest(tmp_path):
 
 
 class TestFinding:
-    """A session is found by its name, or by a beginning of it."""
+    """A session is found by its name or an unambiguous beginning of it."""
 
-    async def test_without_a_history_those_that_ended_lately_are_there(self, tmp_path):
-        """The last one is called so."""
+    async def test_without_a_history_recent_sessions_are_found(self, tmp_path):
+        """`last` is the latest."""
         async with Service.open(councils(write_config(tmp_path))) as service:
             running = await service.start(QuestionRequest(QUESTION))
             session = await running.wait_for_session()
@@ -407,13 +407,13 @@ class TestFinding:
             assert await service.session("last") == session
             assert await service.session(running.id[:17]) == session
 
-    async def test_one_that_is_not_there_is_said_to_be_unknown(self, service):
-        """Nothing else is shown in its place."""
+    async def test_an_unknown_session_is_refused(self, service):
+        """No other session is returned in its place."""
         with pytest.raises(UnknownName, match="session"):
             await service.session("nothing-of-the-kind")
 
-    async def test_one_that_is_forgotten_is_gone(self, service):
-        """From what is at hand, too."""
+    async def test_a_deleted_session_is_gone(self, service):
+        """From memory, too."""
         running = await service.start(QuestionRequest(QUESTION))
         await running.wait_for_session()
         await service.forget(running.id)
@@ -424,10 +424,10 @@ class TestFinding:
 
 
 class TestRate:
-    """How many sessions an client may begin in a minute."""
+    """The limit of a client's sessions per minute."""
 
-    async def test_one_more_is_told_when_to_come_again(self, service):
-        """Whatever it is begun by; others go on asking."""
+    async def test_a_session_over_the_rate_is_refused(self, service):
+        """Whatever operation starts it; the error says when to retry. Other clients continue."""
         client = Client("ci", per_minute=2)
         first = await (await service.start(QuestionRequest(QUESTION), client)).wait_for_session()
         await (await service.start(RejudgeRequest(first.id), client)).wait_for_session()
@@ -443,8 +443,8 @@ class TestRate:
             await service.start(QuestionRequest(QUESTION), Client("ines", per_minute=2))
         ).wait_for_session()
 
-    async def test_what_is_refused_is_not_counted(self, service):
-        """Who is told of a slip may ask again at once."""
+    async def test_a_refused_request_does_not_count(self, service):
+        """A client may correct its mistake at once."""
         client = Client("ci", per_minute=1)
         with pytest.raises(UnknownName):
             await service.start(QuestionRequest(QUESTION, members=("eve", "bob")), client)
@@ -458,10 +458,10 @@ def _written(path):
 
 
 class TestMoney:
-    """What an client may spend holds for all its sessions."""
+    """A client's limits of money hold for all its sessions."""
 
-    async def test_a_day_that_is_spent_is_refused(self, tmp_path, clock_now):
-        """The refusal says whose limit it is; others go on asking."""
+    async def test_a_client_over_its_daily_limit_is_refused(self, tmp_path, clock_now):
+        """The error says whose limit it is; other clients continue."""
         ledger = Ledger(clock_now)
         ledger.settle(ledger.reserve("ci", 2.0), 2.0)
         spent = r"ci has spent \$2\.0000 of the \$2 of its last 24 hours; ask again tomorrow"
@@ -473,7 +473,7 @@ class TestMoney:
                 await service.start(QuestionRequest(QUESTION), Client("ines", daily_usd=2.0))
             ).wait_for_session()
 
-    async def test_what_a_session_did_not_cost_is_given_back(self, tmp_path, clock_now):
+    async def test_unspent_money_is_released(self, tmp_path, clock_now):
         """Scripts cost nothing."""
         ledger = Ledger(clock_now)
         async with Service.open(councils(write_config(tmp_path)), ledger=ledger) as service:
@@ -483,8 +483,8 @@ class TestMoney:
 
         assert ledger.spent_usd("ci") == 0
 
-    async def test_the_ceiling_of_a_session_is_no_more_than_what_is_left(self, tmp_path, clock_now):
-        """A question that asks for more gets what there is."""
+    async def test_a_session_s_ceiling_is_capped_at_the_remaining_money(self, tmp_path, clock_now):
+        """Even if the request names a higher one."""
         ledger = Ledger(clock_now)
         ledger.reserve("ci", 1.5)
         asked = QuestionRequest(QUESTION, options=CouncilSettings(max_cost_usd=10.0))
@@ -499,8 +499,8 @@ class TestMoney:
         """The configuration of a council of scripts that have a price."""
         return partial(write_priced, tmp_path)
 
-    async def test_what_is_held_back_is_the_ceiling(self, priced, clock_now):
-        """However many are held at once, all of them together keep to the day's limit."""
+    async def test_a_session_reserves_its_ceiling(self, priced, clock_now):
+        """So concurrent sessions together stay within the daily limit."""
         ledger = Ledger(clock_now)
         file = priced(review=[{"prefers": ["Ada says"], "seconds": 30}])
         async with Service.open(councils(file), ledger=ledger) as service:
@@ -514,10 +514,10 @@ class TestMoney:
         ("way", "request_of"),
         [("resume", ResumeRequest), ("retry", RetryRequest), ("rejudge", RejudgeRequest)],
     )
-    async def test_going_on_with_a_session_holds_back_what_is_to_come(
+    async def test_continuing_a_session_reserves_only_its_remaining_cost(
         self, priced, history, clock_now, way, request_of
     ):
-        """Not all that the client may spend: others of its sessions find the rest."""
+        """The client's other sessions can use the rest of its limit."""
         before = await self._earlier(priced, history, way)
         ledger = Ledger(clock_now)
         file = priced(review=[{"prefers": ["Ada says"], "seconds": 30}])
@@ -536,10 +536,10 @@ class TestMoney:
         async with Service.open(councils(file, history)) as service:
             return await (await service.start(QuestionRequest(QUESTION))).wait_for_session()
 
-    async def test_what_a_session_cost_is_on_the_disk_before_it_is_said_to_be_over(
+    async def test_a_session_s_cost_is_on_disk_before_its_end_is_reported(
         self, priced, clock_now, tmp_path
     ):
-        """What it could cost was there before."""
+        """Its highest cost is on disk before it starts."""
         path = tmp_path / "spent.jsonl"
         file = priced(review=[{"prefers": ["Ada says"], "seconds": 0.1}])
         with Ledger(clock_now, path) as ledger:
@@ -555,8 +555,10 @@ class TestMoney:
         assert most == session.opening.procedure.limits.max_cost_usd
         assert over == dict.fromkeys(begun, session.cost.known_usd)
 
-    async def test_where_it_cannot_be_written_nothing_is_begun(self, priced, clock_now, tmp_path):
-        """The place is free for the next, and the money is given back."""
+    async def test_no_session_starts_if_the_ledger_cannot_be_written(
+        self, priced, clock_now, tmp_path
+    ):
+        """Its slot and its money are released."""
         path = tmp_path / "spent.jsonl"
         with Ledger(clock_now, path) as ledger:
             path.unlink()
@@ -569,8 +571,8 @@ class TestMoney:
                 assert ledger.spent_usd("ci") == 0
                 await (await service.start(QuestionRequest(QUESTION))).wait_for_session()
 
-    async def test_who_takes_a_session_up_pays_for_the_rest_of_it(self, priced, history, clock_now):
-        """What it had cost before is on another's account, and stays there."""
+    async def test_resuming_a_session_pays_only_for_the_rest(self, priced, history, clock_now):
+        """Its earlier cost stays on the other account."""
         ledger = Ledger(clock_now)
         broken = await self._broken_off(priced, history)
         async with Service.open(councils(priced(), history), ledger=ledger) as service:
@@ -584,8 +586,8 @@ class TestMoney:
         paid = session.cost.committed_usd - broken.cost.committed_usd
         assert ledger.spent_usd("ci") == pytest.approx(paid)
 
-    async def test_a_session_taken_up_keeps_to_the_limit_of_who_does_it(self, priced, history):
-        """Without ballots it is refused, whatever the ceiling of who had begun it."""
+    async def test_a_resumed_session_obeys_the_resuming_client_s_limit(self, priced, history):
+        """Without ballots it is refused, whatever ceiling it started with."""
         broken = await self._broken_off(priced, history)
         async with Service.open(councils(priced(), history)) as service:
             with pytest.raises(OverBudget):
@@ -612,11 +614,11 @@ class TestMoney:
 
 
 class TestMemory:
-    """What a service holds of sessions that are over."""
+    """Ended sessions use bounded memory."""
 
     @pytest.mark.slow
-    async def test_long_sessions_are_let_go_before_many_are_held(self, tmp_path, history):
-        """What is held is bounded by its length; the latest is at hand, the others are recorded."""
+    async def test_long_sessions_are_dropped_from_memory_first(self, tmp_path, history):
+        """Memory is limited by length; the latest session stays, the others are in the history."""
         file = write_config(tmp_path, answer=[{"text": "Ada says " + "so" * 700_000}])
         async with Service.open(councils(file, history)) as service:
             names = []
@@ -631,8 +633,8 @@ class TestMemory:
         assert 1 <= len(held) < 5
         assert len(first.answers["ada"].text) > 1_400_000
 
-    async def test_a_session_that_is_deleted_is_not_held(self, service):
-        """Nothing of it is left in memory."""
+    async def test_a_deleted_session_leaves_memory(self, service):
+        """Nothing refers to it any more."""
         running = await service.start(QuestionRequest(QUESTION))
         await running.wait_for_session()
         await service.forget(running.id)
@@ -640,8 +642,8 @@ class TestMemory:
         assert service.recent_sessions == ()
 
     @pytest.mark.slow
-    async def test_sessions_leave_nothing_to_be_searched_for(self, service):
-        """What they held goes when they do, prompts and replies above all."""
+    async def test_sessions_leave_no_reference_cycles(self, service):
+        """Their prompts and replies are freed without the garbage collector."""
         for n_sessions in (2, 10):
             gc.collect()
             gc.disable()

@@ -59,10 +59,10 @@ async def first(stream, count):
 
 
 class TestFollowing:
-    """Whoever follows is told everything, in order, once."""
+    """A reader receives every event, in order and once."""
 
-    async def test_a_reader_that_comes_late_is_told_what_is_past(self):
-        """The same events reach one that was there from the start and one that was not."""
+    async def test_a_late_reader_receives_past_events(self):
+        """They are the events that earlier readers received."""
         stream = Stream(Hours())
         stream.take(started(1))
         stream.take(started(2, "bob"))
@@ -70,8 +70,8 @@ class TestFollowing:
 
         assert [told.seq for told in await read(stream)] == [1, 2]
 
-    async def test_a_reader_goes_on_after_the_number_it_names(self):
-        """Only what has a higher number follows."""
+    async def test_a_reader_continues_after_a_number(self):
+        """It receives only events with higher numbers."""
         stream = Stream(Hours())
         for seq in range(1, 6):
             stream.take(started(seq))
@@ -79,8 +79,8 @@ class TestFollowing:
 
         assert [told.seq for told in await read(stream, after=3)] == [4, 5]
 
-    async def test_readers_are_woken_as_it_happens(self):
-        """A hundred readers that wait are all told of the next event."""
+    async def test_an_event_wakes_every_waiting_reader(self):
+        """A hundred waiting readers receive it."""
         stream = Stream(Hours())
         heard = []
 
@@ -97,8 +97,8 @@ class TestFollowing:
 
         assert [[told.seq for told in each] for each in heard] == [[1]] * 100
 
-    async def test_an_event_is_encoded_once_for_all(self):
-        """Two readers get the very same bytes."""
+    async def test_an_event_is_encoded_once(self):
+        """Two readers share its bytes."""
         stream = Stream(Hours())
         stream.take(started(1))
         stream.end()
@@ -107,8 +107,8 @@ class TestFollowing:
 
         assert one.json is other.json
 
-    async def test_a_stream_that_ends_early_says_so(self):
-        """Without the event that closes a session, it was interrupted."""
+    async def test_a_stream_without_a_closing_event_is_interrupted(self):
+        """It has the reason."""
         stream = Stream(Hours())
         stream.take(started(1))
         stream.end("the disk is full")
@@ -117,34 +117,34 @@ class TestFollowing:
         assert stream.failure == "the disk is full"
 
 
-class TestHeard:
-    """Who was cut off names what it heard last, and is told the rest."""
+class TestReconnecting:
+    """A disconnected reader names its last event and receives the rest."""
 
-    def test_pieces_of_this_stream_are_known_when_they_are_told_no_more(self):
-        """The whole text in their place is what follows."""
+    def test_a_replaced_piece_is_still_a_resume_point(self):
+        """The reader next receives the whole text."""
         stream = stream_of(started(1), piece(2, "To"))
         last = stream.messages_after(0)[-1].id
         stream.take(done(3, "To be"))
 
         assert stream.resume_point(last) == 2
 
-    def test_a_piece_of_another_stream_is_not_the_one_of_its_number(self):
-        """The session went on from an event that was kept: its numbers came a second time."""
+    def test_a_piece_of_another_stream_is_not_a_resume_point(self):
+        """The session was resumed from a stored event, so its numbers were used again."""
         before = stream_of(started(1), piece(2, "To"))
         after = stream_of(started(1), done(2, "Whether"))
         last = before.messages_after(0)[-1].id
 
         assert after.resume_point(last) == 0
 
-    def test_a_kept_event_is_known_to_every_stream(self):
-        """It says the same, whoever tells it."""
+    def test_a_stored_event_is_a_resume_point_in_every_stream(self):
+        """Every stream gives it the same id."""
         before = stream_of(started(1), started(2, "bob"))
         after = stream_of(started(1), started(2, "bob"), started(3, "cyd"))
 
         assert after.resume_point(before.messages_after(0)[-1].id) == 2
 
-    def test_an_event_that_was_lost_is_not_the_one_in_its_place(self):
-        """A machine that stops may forget what it was just told."""
+    def test_a_lost_event_is_not_a_resume_point(self):
+        """A machine that stops may lose its last events; others then get their numbers."""
         before = stream_of(started(1), started(2, "bob"))
         after = stream_of(started(1), started(2, "cyd"))
 
@@ -154,23 +154,23 @@ class TestHeard:
         ("last", "number"),
         [("2", 2), ("0", 0), ("", 0), ("two", 0), ("2-", 0), ("-2", 0), ("\u0662", 0)],
     )
-    def test_a_number_alone_is_taken_at_its_word(self, last, number):
-        """What is none says nothing."""
+    def test_a_bare_number_is_a_resume_point(self, last, number):
+        """Anything else than a number starts from the beginning."""
         assert stream_of(started(1), started(2, "bob")).resume_point(last) == number
 
 
 class TestTexts:
-    """A text is told piece by piece while it is written, and whole afterwards."""
+    """A text is streamed in pieces while it is written, and whole afterwards."""
 
-    async def test_the_first_piece_is_told_at_once(self):
-        """Nobody waits for it."""
+    async def test_the_first_piece_is_published_immediately(self):
+        """No reader waits for it."""
         stream = Stream(Hours())
         stream.take(piece(1, "To"))
 
         assert [told.event.text for told in stream.messages_after(0)] == ["To"]
 
-    async def test_pieces_that_follow_at_once_are_told_together(self):
-        """They bear the number of the last."""
+    async def test_rapid_pieces_are_merged(self):
+        """With the number of the last one."""
         stream = Stream(Hours())
         for seq, text in enumerate(["To", " be", " or", " not"], start=1):
             stream.take(piece(seq, text))
@@ -181,8 +181,8 @@ class TestTexts:
             (4, " be or not"),
         ]
 
-    async def test_pieces_that_come_slowly_are_told_one_by_one(self):
-        """Gathering delays nothing that is not in a hurry."""
+    async def test_slow_pieces_are_published_one_by_one(self):
+        """Buffering does not delay them."""
         hours = Hours()
         stream = Stream(hours)
         for seq, text in enumerate(["To", " be", " or"], start=1):
@@ -191,8 +191,8 @@ class TestTexts:
 
         assert [told.seq for told in stream.messages_after(0)] == [1, 2, 3]
 
-    async def test_what_is_gathered_is_told_before_anything_else(self):
-        """Numbers only grow, whoever writes."""
+    async def test_buffered_pieces_are_published_before_other_events(self):
+        """Numbers only grow, whichever seat writes."""
         stream = Stream(Hours())
         for event in (
             piece(1, "a"),
@@ -207,8 +207,8 @@ class TestTexts:
 
         assert [each.seq for each in told] == [1, 2, 3, 4, 5]
 
-    async def test_gathered_pieces_are_told_after_a_moment(self):
-        """Also where nothing else happens."""
+    async def test_buffered_pieces_are_published_after_a_moment(self):
+        """Even if no other event follows."""
         stream = Stream(anyio.current_time)
         async with anyio.create_task_group() as group:
             group.start_soon(stream.pace)
@@ -220,8 +220,8 @@ class TestTexts:
 
         assert [each.event.text for each in told] == ["To", " be"]
 
-    async def test_a_whole_text_stands_in_place_of_its_pieces(self):
-        """A slow reader is told the text once; other texts keep their pieces."""
+    async def test_a_complete_text_replaces_its_pieces(self):
+        """A slow reader receives the text once; other texts keep their pieces."""
         stream = Stream(Hours())
         for event in (piece(1, "To"), piece(2, " be"), piece(3, "No", "bob"), done(4, "To be")):
             stream.take(event)
@@ -231,8 +231,8 @@ class TestTexts:
             (4, "answer_done"),
         ]
 
-    async def test_a_text_that_is_begun_again_loses_its_pieces(self):
-        """What an attempt had written before it failed is void."""
+    async def test_a_restarted_text_loses_its_pieces(self):
+        """The pieces of a failed attempt are void."""
         stream = Stream(Hours())
         stream.take(piece(1, "To"))
         stream.take(
@@ -244,8 +244,8 @@ class TestTexts:
 
         assert [told.seq for told in stream.messages_after(0)] == [2, 3]
 
-    async def test_a_long_text_leaves_one_entry(self):
-        """The log does not grow with the tokens of texts that are whole."""
+    async def test_a_complete_long_text_is_one_entry(self):
+        """The log does not grow with the tokens of complete texts."""
         stream = Stream(Hours())
         for seq in range(1, 10_001):
             stream.take(piece(seq, "x"))
@@ -253,8 +253,8 @@ class TestTexts:
 
         assert len(stream) == 1
 
-    async def test_a_long_text_that_is_still_written_leaves_few(self):
-        """Nor with those of one that is not: what was told long ago is kept as one piece."""
+    async def test_a_growing_long_text_is_few_entries(self):
+        """Old pieces of an incomplete text are merged."""
         hours = Hours()
         stream = Stream(hours)
         for seq in range(1, 20_001):
@@ -268,8 +268,8 @@ class TestTexts:
             text = "".join(each.event.text for each in told if each.event.seat == seat)
             assert text.split() == [str(seq) for seq in range(first, 20_001, 2)]
 
-    async def test_a_reader_cut_off_among_long_texts_misses_nothing_of_any(self):
-        """What is kept as one may end before a piece of another text that is older."""
+    async def test_a_reader_disconnected_during_long_texts_misses_nothing(self):
+        """A merged piece may end after an unread piece of another text."""
         hours = Hours()
         stream = Stream(hours)
         for seq in range(1, 1_001):
@@ -283,8 +283,8 @@ class TestTexts:
             text = "".join(each.event.text for each in (*heard, *stream.messages_after(after)))
             assert sorted(map(int, text.split())) == [*range(1, 1_001)]
 
-    async def test_a_reader_that_lags_is_told_every_piece_once(self):
-        """Wherever it is in what is kept as one."""
+    async def test_a_slow_reader_receives_every_piece_once(self):
+        """Wherever it stopped within a merged piece."""
         hours = Hours()
         stream = Stream(hours)
         for seq in range(1, 1_001):

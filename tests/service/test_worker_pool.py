@@ -18,8 +18,8 @@ from witan.service.worker_pool import (
 pytestmark = pytest.mark.anyio
 
 
-async def test_what_is_brief_does_not_wait_for_what_takes_long():
-    """However many count at once, a thread is free for whoever reads or records a session."""
+async def test_short_work_does_not_wait_for_counts():
+    """However many counts run, threads are free to read or record a session."""
     over = Event()
     came = []
 
@@ -40,8 +40,8 @@ async def test_what_is_brief_does_not_wait_for_what_takes_long():
     assert len(came) == 100
 
 
-async def test_so_many_count_at_once():
-    """No more, no fewer."""
+async def test_concurrent_counts_are_limited():
+    """To exactly `AT_ONCE`."""
     over, counting = Event(), []
 
     def count():
@@ -79,8 +79,8 @@ async def until(counting):
             await anyio.sleep(0.01)
 
 
-async def test_who_is_cancelled_frees_its_place():
-    """As soon as its thread asks whether to go on."""
+async def test_a_cancelled_count_frees_its_slot():
+    """As soon as its thread calls `check_wanted`."""
     for _ in range(AT_ONCE + 1):
         counting = Event()
         async with anyio.create_task_group() as group:
@@ -91,8 +91,8 @@ async def test_who_is_cancelled_frees_its_place():
         assert await run_counting(lambda: "counted", "upload") == "counted"
 
 
-async def test_all_counting_can_be_broken_off():
-    """Whoever waits for it is told that the server stops."""
+async def test_all_counts_can_be_cancelled():
+    """Waiting callers learn that the server stops."""
     counting, told = Event(), []
 
     async def wait():
@@ -112,8 +112,8 @@ async def test_all_counting_can_be_broken_off():
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])  # the server's
-async def test_a_count_that_does_not_hear_of_the_end_is_told_of_it_all_the_same():
-    """The server ends its tasks then; that is no mistake within it, and nothing else is begun."""
+async def test_a_count_that_ignores_cancellation_still_ends_as_busy():
+    """Cancelling its task at the server's stop is no internal error; no count starts later."""
     over, counting = Event(), Event()
     waiting = asyncio.ensure_future(run_counting(lambda: (counting.set(), over.wait(20))))
     await until(counting)
@@ -130,10 +130,10 @@ async def test_a_count_that_does_not_hear_of_the_end_is_told_of_it_all_the_same(
 
 
 class TestOnce:
-    """What several want at the same time."""
+    """Callers with the same key share a count."""
 
-    async def test_it_is_counted_once_for_all_of_them(self):
-        """Whoever asks while it is counted waits for the next count, which is one for all."""
+    async def test_waiting_callers_share_the_next_count(self):
+        """Callers that arrive during a count share the next one."""
         over, counting, came = Event(), [], []
 
         def count(key):
@@ -155,8 +155,8 @@ class TestOnce:
         await ask("a")
         assert counting.count("a") == 3
 
-    async def test_all_of_them_hear_what_went_wrong(self):
-        """And the next one may fare better."""
+    async def test_a_failure_is_raised_for_every_caller(self):
+        """The next count may succeed."""
         over, heard = Event(), []
 
         def fail():
@@ -177,8 +177,8 @@ class TestOnce:
         assert len({id(each) for each in heard}) == 3
         assert await count_once("a", lambda: "fine") == "fine"
 
-    async def test_who_goes_away_takes_it_from_nobody(self):
-        """It is counted to its end for the others."""
+    async def test_a_cancelled_caller_does_not_end_a_shared_count(self):
+        """It continues for the others."""
         over, came = Event(), []
 
         def count():

@@ -1,4 +1,4 @@
-"""Arms in Python: who is best, what that member takes of its own answers, and who may judge."""
+"""Arms in Python: the best member, its control, and the jury."""
 
 import itertools
 import json
@@ -23,7 +23,7 @@ SIZE = re.compile(r"<<<ANSWER (\w+) \w+>>>\n.*?size (\d+)", re.DOTALL)
 
 
 class Writer:
-    """A model whose every answer has another size; it ranks answers by their size."""
+    """A model that writes answers of different sizes, and ranks answers by size."""
 
     def __init__(self, sizes):
         self.sizes = itertools.cycle(sizes)
@@ -54,13 +54,13 @@ OPTIONS = {"rubric_scoring": False, "holistic": True}
 
 
 def council(**more):
-    """Three members: the first writes well as a rule, and badly once in seven times."""
+    """Three members: the first usually writes well, and badly once in seven answers."""
     members = [member("ada", 30, 31, 32, 2, 33, 34, 35), member("bob", 20), member("cyd", 10)]
     return Council(members, "bob", **OPTIONS, **more)
 
 
 def jury():
-    """Two judges with no other seat."""
+    """Two judges without a seat in the council."""
     return Council([member("xan", 1), member("yma", 1)], **OPTIONS)
 
 
@@ -79,7 +79,7 @@ def run(history, tasks=ROWS, arms=None, seated=None, judges=None, options=None):
 
 @pytest.fixture
 def history(tmp_path):
-    """A history of this test's own."""
+    """A history for one test."""
     with History.open(tmp_path / "history.sqlite") as opened:
         yield opened
 
@@ -229,7 +229,7 @@ class TestGaps:
 
 
 class Stuck(Writer):
-    """A writer whose n-th call of a stage never ends."""
+    """A writer whose nth call in a stage never ends."""
 
     def __init__(self, stage, number, sizes):
         super().__init__(sizes)
@@ -245,7 +245,7 @@ class Stuck(Writer):
 
 
 def cut_off(batch, stuck):
-    """Run a batch, and cancel it while only the call that is stuck is under way."""
+    """Run a batch; cancel it when only the stuck call is left."""
 
     def count_open():
         kinds = [event.kind for each in batch.history.sessions() for event in each.events]

@@ -1,4 +1,4 @@
-"""Arms without a jury: held to right answers, or to people's votes, and no call more."""
+"""Arms measured by right answers or people's votes, without a jury or further calls."""
 
 from contextlib import nullcontext
 
@@ -32,7 +32,7 @@ def rows(references=(), votes=()):
 
 
 def run(history, tasks, measure, *, arms=BOTH, judges=None):
-    """Run a batch held to a measure; return its report, its results and its bill afterwards."""
+    """Run a batch by a measure; return its report, its results and its bill afterwards."""
     results = {}
 
     async def go():
@@ -48,7 +48,7 @@ def run(history, tasks, measure, *, arms=BOTH, judges=None):
 
 @pytest.fixture
 def history(tmp_path):
-    """A history of this test's own."""
+    """A history for one test."""
     with History.open(tmp_path / "history.sqlite") as opened:
         yield opened
 

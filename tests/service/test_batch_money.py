@@ -1,4 +1,4 @@
-"""What a batch costs, whoever runs its rows."""
+"""The cost of a batch whose rows another process runs too."""
 
 import threading
 
@@ -14,7 +14,7 @@ ROWS = [BatchRow(n, str(n), f"Why {n}?") for n in range(1, 4)]
 
 
 class Writer:
-    """A model that answers at a price; a silent one never does."""
+    """A model that answers at a price, or never if silent."""
 
     def __init__(self, *, silent=False):
         self.silent = silent
@@ -28,7 +28,7 @@ class Writer:
 
 
 def run(place, rows, on_result=lambda _: None, *, silent=False):
-    """Run a batch of rows one by one; a silent council is given up soon."""
+    """Run a batch row by row; a silent council soon times out."""
 
     async def go():
         seats = [Member(n, Writer(silent=silent), price=Price(1, 1)) for n in ("ada", "bob")]

@@ -1,4 +1,4 @@
-"""Every operation is on every surface, with every parameter that it declares."""
+"""Every surface has every operation with all of its parameters."""
 
 import ast
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def names(declared):
 
 
 def members(declared):
-    """Names of a request's members, where a group of parameters is one of them."""
+    """Names of a request's fields; a group of parameters is one of them."""
     waiting = {"wait"} if declared.kind == "session" else set()
     return {each.group or each.name for each in parameters_of(declared.parameters)} | waiting
 
@@ -103,7 +103,7 @@ def test_every_parameter_is_an_argument_of_the_tool(name):
 
 
 def tool_options(tool):
-    """Names of the settings of a count, or those of the tool that a sentence refers to."""
+    """Names of the settings of a count, or of the tool that a description refers to."""
     options = tool.input_schema["properties"].get("options", {"description": ""})
     names = options["description"].rpartition(": ")[2]
     if names.startswith("as of"):
@@ -181,7 +181,7 @@ def test_only_redaction_rules_redact_results():
 
 
 def redacting_blocks(tree: ast.Module) -> Iterator[ast.stmt]:
-    """The functions and classes of a module that redact, and are no rule."""
+    """The functions and classes of a module that redact without being a rule."""
     names = {
         alias.name
         for node in ast.walk(tree)

@@ -1,4 +1,4 @@
-"""Settings of a count, as their declaration names them."""
+"""The declared settings of a count match the core."""
 
 from dataclasses import fields
 

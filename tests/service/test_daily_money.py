@@ -1,4 +1,4 @@
-"""A day's money: what is refused, and what a server that was killed is found to have spent."""
+"""The daily limit of money: refusals, and the spending of a killed server."""
 
 import shutil
 from functools import partial
@@ -37,13 +37,13 @@ def anyio_backend():
 
 @pytest.fixture
 def priced(tmp_path):
-    """The configuration of a council of scripts that have a price."""
+    """The configuration of a council of scripts with a price."""
     return partial(write_priced, tmp_path)
 
 
 @pytest.fixture
 def ledger():
-    """What is spent, in memory."""
+    """A ledger in memory."""
     return Ledger(SystemClock())
 
 
@@ -109,11 +109,11 @@ class TestRefusals:
 class TestKilled:
     """After a kill, the next server settles reservations by the history.
 
-    A copy of the file of the ledger is what a kill would have left.
+    A copy of the ledger's file stands in for the file after a kill.
     """
 
     async def _killed(self, tmp_path, file, history, kind):
-        """The file as a server leaves it that is killed after such an event; what was held back."""
+        """The ledger's file after a kill at such an event, the reservation, and the session."""
         path, left = tmp_path / "spent.jsonl", tmp_path / "left.jsonl"
         with Ledger(SystemClock(), path) as ledger:
             async with Service.open(councils(file, history), ledger=ledger) as service:
@@ -126,7 +126,7 @@ class TestKilled:
         return left, held, session
 
     async def _restarted(self, path, file, history):
-        """What counts as spent once a server has started; and once the next one has."""
+        """The counted spending after a server, and then another, has started."""
         counted = []
         for _ in range(2):
             with Ledger(SystemClock(), path) as ledger:

@@ -1,4 +1,4 @@
-"""Keyword options of the Python interface are those that every surface declares."""
+"""The Python interface has the keyword options of every surface."""
 
 from dataclasses import fields
 from typing import get_type_hints
@@ -25,7 +25,7 @@ def types(*kinds):
 def test_tally_accepts_every_field_of_its_settings():
     """The keywords of `tally` are the fields of `Settings` and `Counting`, of the same types.
 
-    But for the looks, which a session plans of itself, and severities, which it learns.
+    Except looks, which a session plans itself, and severities, which it learns.
     """
     found = get_type_hints(SettingOptions)
     settings = types(Settings, Counting)

@@ -1,4 +1,4 @@
-"""What clients have spent, over restarts."""
+"""Clients' spending across restarts."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ from witan.service.sessions.spending import Client, ClientLimits, Ledger
 
 
 class Calendar:
-    """A clock that is set by hand."""
+    """A clock set by the test."""
 
     def __init__(self) -> None:
         self.at = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -58,8 +58,8 @@ def test_spending_expires_after_a_day(calendar):
     assert ledger.spent_usd("ci") == 0
 
 
-async def told(ledger, *dollars, client="ci"):
-    """Hold so many dollars back, and wait until they are on the disk."""
+async def reserve_durably(ledger, *dollars, client="ci"):
+    """Reserve these dollars, and wait until the reservations are on disk."""
     reserved = [ledger.reserve(client, usd) for usd in dollars]
     await ledger.flush()
     return reserved
@@ -73,11 +73,11 @@ class TestFile:
         """The cost of those sessions is unknown, so they count in full."""
         path = tmp_path / "ledger.jsonl"
         with Ledger(calendar, path) as before:
-            [first, _] = await told(before, 2.0, 1.0)
+            [first, _] = await reserve_durably(before, 2.0, 1.0)
             before.settle(first, 0.5)
             await before.flush()
         with Ledger(calendar, path) as after:
-            await told(after, 0.25)
+            await reserve_durably(after, 0.25)
 
             assert after.spent_usd("ci") == 1.75
         with Ledger(calendar, path) as last:
@@ -96,14 +96,14 @@ class TestFile:
         """Other clients do not wait for the line being written."""
         pipe = tmp_path / "ledger.jsonl"
         with Ledger(calendar, pipe) as ledger:
-            [there] = await told(ledger, 1.0)
+            [there] = await reserve_durably(ledger, 1.0)
             pipe.unlink()
-            os.mkfifo(pipe)  # who opens it to write waits for a reader
+            os.mkfifo(pipe)  # opening it for writing waits for a reader
             over = anyio.Event()
 
             async def write():
-                with pytest.raises(HistoryError):  # a pipe cannot be waited for
-                    await told(ledger, 2.0)
+                with pytest.raises(HistoryError):  # a pipe cannot be synchronized
+                    await reserve_durably(ledger, 2.0)
                 over.set()
 
             async with anyio.create_task_group() as group:
@@ -121,7 +121,7 @@ class TestFile:
         with Ledger(calendar, path) as ledger:
             async with anyio.create_task_group() as group:
                 for _ in range(50):
-                    group.start_soon(told, ledger, 1.0)
+                    group.start_soon(reserve_durably, ledger, 1.0)
 
             assert len(path.read_text().splitlines()) == 50
             assert ledger.spent_usd("ci") == 50
@@ -133,10 +133,10 @@ class TestFile:
             path.unlink()
             path.mkdir()
             with pytest.raises(HistoryError, match="cannot be recorded"):
-                await told(ledger, 2.0)
+                await reserve_durably(ledger, 2.0)
             path.rmdir()
             path.write_text('{"number": "torn')
-            await told(ledger, 1.0)
+            await reserve_durably(ledger, 1.0)
         with Ledger(calendar, path) as after:
             assert after.spent_usd("ci") == 3.0
 
@@ -145,7 +145,7 @@ class TestFile:
         path = tmp_path / "ledger.jsonl"
         with Ledger(calendar, path) as ledger:
             ledger.drop(ledger.reserve("ci", 2.0))
-            await told(ledger, 1.0)
+            await reserve_durably(ledger, 1.0)
         with Ledger(calendar, path) as after:
             assert after.spent_usd("ci") == 1.0
 
@@ -153,12 +153,12 @@ class TestFile:
         """A server that runs for years stores one day."""
         path = tmp_path / "ledger.jsonl"
         with Ledger(calendar, path) as ledger:
-            await told(ledger, *[0.001] * 1_500)
+            await reserve_durably(ledger, *[0.001] * 1_500)
             calendar.at += timedelta(hours=25)
-            await told(ledger, 2.0)
+            await reserve_durably(ledger, 2.0)
 
             assert len(path.read_text().splitlines()) == 1
-            await told(ledger, 1.0)
+            await reserve_durably(ledger, 1.0)
         with Ledger(calendar, path) as after:
             assert after.spent_usd("ci") == 3.0
 
@@ -166,7 +166,7 @@ class TestFile:
         """Also after it was rewritten."""
         path = tmp_path / "ledger.jsonl"
         with Ledger(calendar, path) as ledger:
-            await told(ledger, 2.0)
+            await reserve_durably(ledger, 2.0)
 
         assert path.stat().st_mode & 0o077 == 0
 
@@ -174,7 +174,7 @@ class TestFile:
         """Complete lines are read."""
         path = tmp_path / "ledger.jsonl"
         with Ledger(calendar, path) as ledger:
-            await told(ledger, 2.0)
+            await reserve_durably(ledger, 2.0)
         with path.open("a") as file:
             file.write('{"number": 2, "asker": "ci", "at": "2026-')
         with Ledger(calendar, path) as after:
@@ -187,7 +187,7 @@ class TestFile:
         """Such as a time without a zone, or an amount that is not a number."""
         path = tmp_path / "ledger.jsonl"
         with Ledger(calendar, path) as ledger:
-            await told(ledger, 2.0)
+            await reserve_durably(ledger, 2.0)
         with path.open("a") as file:
             at = at.format(at=calendar.at.isoformat())
             file.write(f'{{"number": "b", "asker": "ci", "at": "{at}", "usd": {usd}}}\n')

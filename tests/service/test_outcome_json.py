@@ -1,4 +1,4 @@
-"""The JSON of outcomes, from batches and from outcomes alike."""
+"""The JSON of outcomes, from a batch and from single outcomes."""
 
 from hypothesis import given, reject
 from hypothesis import strategies as st
@@ -16,7 +16,7 @@ NAMES = "abcd"
 
 @st.composite
 def cast(draw: st.DrawFn) -> list[Ballot]:
-    """Some sessions of ballots that rank, grade, abstain or compare, by models and people."""
+    """Sessions whose ballots rank, grade, abstain or compare, by models and people."""
     ballots = []
     for session in range(draw(st.integers(1, 3))):
         for reviewer in range(draw(st.integers(1, 4))):

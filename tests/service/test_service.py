@@ -1,4 +1,4 @@
-"""Sessions held for whoever asks from outside."""
+"""Sessions of a service, for clients of every protocol."""
 
 import gc
 import json
@@ -53,7 +53,7 @@ def anyio_backend():
 
 @pytest.fixture
 async def service(tmp_path, history):
-    """A service with a history, in which the configured council and the demonstration sit."""
+    """A service with a history, the configured council and the demonstration."""
     async with Service.open(councils(write_config(tmp_path), history)) as opened:
         yield opened
 
@@ -186,7 +186,7 @@ class TestEnding:
 
     @pytest.fixture
     async def slow(self, tmp_path, history):
-        """A service whose members take their time to review."""
+        """A service whose members review slowly."""
         file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 30}])
         async with Service.open(councils(file, history), most=2) as opened:
             yield opened
@@ -281,7 +281,7 @@ class TestEnding:
             written = partial(anyio.to_thread.run_sync, history.has_record, running.id)
             while not await written():  # noqa: ASYNC110 - a thread writes it, and sets no event
                 await anyio.sleep(0.01)
-            while not history.has_record(running.id):  # noqa: ASYNC110 - the writer tells nobody
+            while not history.has_record(running.id):  # noqa: ASYNC110 - the writer sets no event
                 await anyio.sleep(0.01)
             with History.open(tmp_path / "history.sqlite") as other:
                 other.claim(running.id, force=True)
@@ -348,24 +348,24 @@ class TestEnding:
 
 
 class Failing:
-    """An observer that fails where it is told to."""
+    """An observer that fails in the named method."""
 
     def __init__(self, where: str) -> None:
         self.where = where
 
     def watch(self, _):
         self._fail("watch")
-        return lambda _: self._fail("told")
+        return lambda _: self._fail("hear")
 
-    def over(self, _):
-        self._fail("over")
+    def end_session(self, _):
+        self._fail("end_session")
 
     def _fail(self, where: str) -> None:
         if where == self.where:
             raise ValueError(where)
 
 
-@pytest.mark.parametrize("where", ["watch", "told", "over"])
+@pytest.mark.parametrize("where", ["watch", "hear", "end_session"])
 async def test_a_failing_observer_does_not_affect_sessions(tmp_path, where, caplog):
     """Sessions are complete, and the failure is in the log."""
     observers = [Failing(where)]
@@ -452,7 +452,7 @@ class TestRate:
 
 
 def _written(path):
-    """Number to dollars, by the last word on each."""
+    """Number to dollars, by the last line of each."""
     lines = map(json.loads, path.read_text().splitlines())
     return {line["number"]: line["usd"] for line in lines}
 
@@ -496,7 +496,7 @@ class TestMoney:
 
     @pytest.fixture
     def priced(self, tmp_path):
-        """The configuration of a council of scripts that have a price."""
+        """The configuration of a council of scripts with a price."""
         return partial(write_priced, tmp_path)
 
     async def test_a_session_reserves_its_ceiling(self, priced, clock_now):

@@ -1,4 +1,4 @@
-"""One session's events, followed by any number of readers."""
+"""The stream of a session's events, for any number of readers."""
 
 from contextlib import aclosing
 from datetime import UTC, datetime
@@ -15,8 +15,8 @@ AT = datetime(2026, 11, 21, tzinfo=UTC)
 pytestmark = pytest.mark.anyio
 
 
-class Hours:
-    """A clock that goes only when it is told to."""
+class ManualClock:
+    """A clock set by the test."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -38,24 +38,24 @@ def done(seq, text, seat="ada"):
 
 
 def stream_of(*events):
-    stream = Stream(Hours())
+    stream = Stream(ManualClock())
     for event in events:
         stream.take(event)
     return stream
 
 
 async def read(stream, after=0):
-    return [told async for told in stream.follow(after)]
+    return [message async for message in stream.follow(after)]
 
 
 async def first(stream, count):
-    told = []
+    messages = []
     async with aclosing(stream.follow()) as following:
         async for each in following:
-            told.append(each)
-            if len(told) == count:
+            messages.append(each)
+            if len(messages) == count:
                 break
-    return told
+    return messages
 
 
 class TestFollowing:
@@ -63,29 +63,29 @@ class TestFollowing:
 
     async def test_a_late_reader_receives_past_events(self):
         """They are the events that earlier readers received."""
-        stream = Stream(Hours())
+        stream = Stream(ManualClock())
         stream.take(started(1))
         stream.take(started(2, "bob"))
         stream.end()
 
-        assert [told.seq for told in await read(stream)] == [1, 2]
+        assert [message.seq for message in await read(stream)] == [1, 2]
 
     async def test_a_reader_continues_after_a_number(self):
         """It receives only events with higher numbers."""
-        stream = Stream(Hours())
+        stream = Stream(ManualClock())
         for seq in range(1, 6):
             stream.take(started(seq))
         stream.end()
 
-        assert [told.seq for told in await read(stream, after=3)] == [4, 5]
+        assert [message.seq for message in await read(stream, after=3)] == [4, 5]
 
     async def test_an_event_wakes_every_waiting_reader(self):
         """A hundred waiting readers receive it."""
-        stream = Stream(Hours())
-        heard = []
+        stream = Stream(ManualClock())
+        received = []
 
         async def follow():
-            heard.append(await read(stream))
+            received.append(await read(stream))
 
         async with anyio.create_task_group() as group:
             for _ in range(100):
@@ -95,11 +95,11 @@ class TestFollowing:
             await anyio.sleep(0.01)
             stream.end()
 
-        assert [[told.seq for told in each] for each in heard] == [[1]] * 100
+        assert [[message.seq for message in each] for each in received] == [[1]] * 100
 
     async def test_an_event_is_encoded_once(self):
         """Two readers share its bytes."""
-        stream = Stream(Hours())
+        stream = Stream(ManualClock())
         stream.take(started(1))
         stream.end()
 
@@ -109,7 +109,7 @@ class TestFollowing:
 
     async def test_a_stream_without_a_closing_event_is_interrupted(self):
         """It has the reason."""
-        stream = Stream(Hours())
+        stream = Stream(ManualClock())
         stream.take(started(1))
         stream.end("the disk is full")
 
@@ -164,14 +164,14 @@ class TestTexts:
 
     async def test_the_first_piece_is_published_immediately(self):
         """No reader waits for it."""
-        stream = Stream(Hours())
+        stream = Stream(ManualClock())
         stream.take(piece(1, "To"))
 
-        assert [told.event.text for told in stream.messages_after(0)] == ["To"]
+        assert [message.event.text for message in stream.messages_after(0)] == ["To"]
 
     async def test_rapid_pieces_are_merged(self):
         """With the number of the last one."""
-        stream = Stream(Hours())
+        stream = Stream(ManualClock())
         for seq, text in enumerate(["To", " be", " or", " not"], start=1):
             stream.take(piece(seq, text))
         stream.flush()
@@ -183,17 +183,17 @@ class TestTexts:
 
     async def test_slow_pieces_are_published_one_by_one(self):
         """Buffering does not delay them."""
-        hours = Hours()
-        stream = Stream(hours)
+        clock = ManualClock()
+        stream = Stream(clock)
         for seq, text in enumerate(["To", " be", " or"], start=1):
             stream.take(piece(seq, text))
-            hours.now += 2 * PACE_SECONDS
+            clock.now += 2 * PACE_SECONDS
 
-        assert [told.seq for told in stream.messages_after(0)] == [1, 2, 3]
+        assert [message.seq for message in stream.messages_after(0)] == [1, 2, 3]
 
     async def test_buffered_pieces_are_published_before_other_events(self):
         """Numbers only grow, whichever seat writes."""
-        stream = Stream(Hours())
+        stream = Stream(ManualClock())
         for event in (
             piece(1, "a"),
             piece(2, "b", "bob"),
@@ -203,9 +203,9 @@ class TestTexts:
         ):
             stream.take(event)
 
-        told = stream.messages_after(0)
+        messages = stream.messages_after(0)
 
-        assert [each.seq for each in told] == [1, 2, 3, 4, 5]
+        assert [each.seq for each in messages] == [1, 2, 3, 4, 5]
 
     async def test_buffered_pieces_are_published_after_a_moment(self):
         """Even if no other event follows."""
@@ -215,14 +215,14 @@ class TestTexts:
             stream.take(piece(1, "To"))
             stream.take(piece(2, " be"))
             with anyio.fail_after(60):
-                told = await first(stream, 2)
+                messages = await first(stream, 2)
             stream.end()
 
-        assert [each.event.text for each in told] == ["To", " be"]
+        assert [each.event.text for each in messages] == ["To", " be"]
 
     async def test_a_complete_text_replaces_its_pieces(self):
         """A slow reader receives the text once; other texts keep their pieces."""
-        stream = Stream(Hours())
+        stream = Stream(ManualClock())
         for event in (piece(1, "To"), piece(2, " be"), piece(3, "No", "bob"), done(4, "To be")):
             stream.take(event)
 
@@ -233,7 +233,7 @@ class TestTexts:
 
     async def test_a_restarted_text_loses_its_pieces(self):
         """The pieces of a failed attempt are void."""
-        stream = Stream(Hours())
+        stream = Stream(ManualClock())
         stream.take(piece(1, "To"))
         stream.take(
             e.CallRetried(
@@ -242,11 +242,11 @@ class TestTexts:
         )
         stream.take(piece(3, "Whether"))
 
-        assert [told.seq for told in stream.messages_after(0)] == [2, 3]
+        assert [message.seq for message in stream.messages_after(0)] == [2, 3]
 
     async def test_a_complete_long_text_is_one_entry(self):
         """The log does not grow with the tokens of complete texts."""
-        stream = Stream(Hours())
+        stream = Stream(ManualClock())
         for seq in range(1, 10_001):
             stream.take(piece(seq, "x"))
         stream.take(done(10_001, "x" * 10_000))
@@ -255,45 +255,45 @@ class TestTexts:
 
     async def test_a_growing_long_text_is_few_entries(self):
         """Old pieces of an incomplete text are merged."""
-        hours = Hours()
-        stream = Stream(hours)
+        clock = ManualClock()
+        stream = Stream(clock)
         for seq in range(1, 20_001):
             stream.take(piece(seq, f"{seq} ", "ada" if seq % 2 else "bob"))
-            hours.now += 2 * PACE_SECONDS
+            clock.now += 2 * PACE_SECONDS
 
         assert len(stream) < 1_000
-        told = stream.messages_after(0)
-        assert [each.seq for each in told] == sorted({each.seq for each in told})
+        messages = stream.messages_after(0)
+        assert [each.seq for each in messages] == sorted({each.seq for each in messages})
         for seat, first in (("ada", 1), ("bob", 2)):
-            text = "".join(each.event.text for each in told if each.event.seat == seat)
+            text = "".join(each.event.text for each in messages if each.event.seat == seat)
             assert text.split() == [str(seq) for seq in range(first, 20_001, 2)]
 
     async def test_a_reader_disconnected_during_long_texts_misses_nothing(self):
         """A merged piece may end after an unread piece of another text."""
-        hours = Hours()
-        stream = Stream(hours)
+        clock = ManualClock()
+        stream = Stream(clock)
         for seq in range(1, 1_001):
             stream.take(piece(seq, f"{seq} ", "ada" if seq % 2 else "bob"))
-            hours.now += 2 * PACE_SECONDS
+            clock.now += 2 * PACE_SECONDS
 
-        told = stream.messages_after(0)
-        for n_heard in range(1, len(told) + 1):
-            after = stream.resume_point(told[n_heard - 1].id)
-            heard = told[: n_heard if after else 0]
-            text = "".join(each.event.text for each in (*heard, *stream.messages_after(after)))
+        messages = stream.messages_after(0)
+        for n_received in range(1, len(messages) + 1):
+            after = stream.resume_point(messages[n_received - 1].id)
+            received = messages[: n_received if after else 0]
+            text = "".join(each.event.text for each in (*received, *stream.messages_after(after)))
             assert sorted(map(int, text.split())) == [*range(1, 1_001)]
 
     async def test_a_slow_reader_receives_every_piece_once(self):
         """Wherever it stopped within a merged piece."""
-        hours = Hours()
-        stream = Stream(hours)
+        clock = ManualClock()
+        stream = Stream(clock)
         for seq in range(1, 1_001):
             stream.take(piece(seq, f"{seq} "))
-            hours.now += 2 * PACE_SECONDS
+            clock.now += 2 * PACE_SECONDS
 
         for after in range(1_001):
-            told = stream.messages_after(after)
-            text = "".join(each.event.text for each in told)
+            messages = stream.messages_after(after)
+            text = "".join(each.event.text for each in messages)
             assert text.split() == [str(seq) for seq in range(after + 1, 1_001)]
-            assert all(each.event.seq > after for each in told)
+            assert all(each.event.seq > after for each in messages)
             assert stream.resume_point(f"{after}-{stream.mark}") == after

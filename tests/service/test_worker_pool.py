@@ -1,4 +1,4 @@
-"""Counting that may take long, a few at a time."""
+"""Threads for long counts, a few at a time."""
 
 import asyncio
 from threading import Event
@@ -62,7 +62,7 @@ async def test_concurrent_counts_are_limited():
 
 
 async def count_on(counting):
-    """Count until nobody wants it any more."""
+    """Count until cancelled."""
 
     def count():
         counting.set()
@@ -73,7 +73,7 @@ async def count_on(counting):
 
 
 async def until(counting):
-    """Wait for a thread to begin."""
+    """Wait until a thread has begun."""
     with anyio.fail_after(60):
         while not counting.is_set():  # noqa: ASYNC110 - a thread sets it
             await anyio.sleep(0.01)
@@ -111,7 +111,7 @@ async def test_all_counts_can_be_cancelled():
     assert "about to stop" in line
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # the server's
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # the event loop of the server
 async def test_a_count_that_ignores_cancellation_still_ends_as_busy():
     """Cancelling its task at the server's stop is no internal error; no count starts later."""
     over, counting = Event(), Event()

@@ -1,4 +1,4 @@
-"""The prompts that users choose from, asked by the protocol's own client."""
+"""The prompts for users, read by the protocol's own client."""
 
 import re
 
@@ -29,21 +29,21 @@ def anyio_backend():
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """A server of three scripts."""
+    """A server of three scripted members."""
     with served(councils(write_config(tmp_path_factory.mktemp("council")))) as running:
         yield running
 
 
 @pytest.fixture
 async def client(server):
-    """A client of it."""
+    """A client of the server."""
     async with over_http(server.url) as connected:
         yield connected
 
 
 @pytest.mark.slow
-async def test_over_standard_input_the_same_are_offered(tmp_path):
-    """And written with their arguments."""
+async def test_standard_input_offers_the_same_prompts(tmp_path):
+    """They are also written with their arguments."""
     async with Client(command(write_config(tmp_path))) as client:
         listed = (await client.list_prompts()).prompts
         written = await client.get_prompt("ask_council", {"question": "Is it so?"})
@@ -52,8 +52,8 @@ async def test_over_standard_input_the_same_are_offered(tmp_path):
     assert "Is it so?" in written.messages[0].content.text
 
 
-async def test_each_says_what_it_does_and_takes(client):
-    """A title, a sentence, and a sentence for each argument."""
+async def test_every_prompt_has_a_title_and_descriptions(client):
+    """A sentence for the prompt, and one for each argument."""
     listed = (await client.list_prompts()).prompts
 
     assert [each.name for each in listed] == NAMES
@@ -64,7 +64,7 @@ async def test_each_says_what_it_does_and_takes(client):
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_each_is_written_for_tools_that_there_are(client, name):
+async def test_every_prompt_mentions_existing_tools(client, name):
     """As a message of the user, with every argument in it."""
     [prompt] = [each for each in (await client.list_prompts()).prompts if each.name == name]
     given = {argument.name: f"my {argument.name}" for argument in prompt.arguments}
@@ -78,8 +78,8 @@ async def test_each_is_written_for_tools_that_there_are(client, name):
     assert {*named} <= TOOLS.keys() | arguments
 
 
-async def test_what_need_not_be_given_may_be_left_out(client):
-    """Then the text says nothing of it."""
+async def test_optional_arguments_may_be_omitted(client):
+    """The text does not mention them."""
     plain = (await client.get_prompt("review_leaderboard", {"since": " "})).messages[0]
     chosen = (await client.get_prompt("review_leaderboard", {"since": "30d"})).messages[0]
 
@@ -88,7 +88,7 @@ async def test_what_need_not_be_given_may_be_left_out(client):
 
 
 async def test_names_of_sessions_and_profiles_are_completed(tmp_path):
-    """From their beginnings, where a prompt or an address takes one."""
+    """From their beginnings, wherever a prompt or an address takes one."""
     with (
         History.open(tmp_path / "history.sqlite") as history,
         served(councils(write_config(tmp_path), history)) as server,
@@ -121,7 +121,7 @@ async def test_names_of_sessions_and_profiles_are_completed(tmp_path):
         ("ask_concil", {}, "did you mean 'ask_council'"),
     ],
 )
-async def test_a_mistake_is_named(client, name, given, said):
-    """As an error of the protocol."""
+async def test_an_invalid_request_is_an_error(client, name, given, said):
+    """In the form of the protocol."""
     with pytest.raises(MCPError, match=said):
         await client.get_prompt(name, given)

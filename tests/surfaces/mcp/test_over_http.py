@@ -1,4 +1,4 @@
-"""The protocol at /mcp of a running server: behind its door, and for all of its clients."""
+"""The protocol at /mcp of a running server, behind the checks of every request."""
 
 import hashlib
 import http.client
@@ -38,7 +38,7 @@ def anyio_backend():
 
 @pytest.fixture
 def server(tmp_path, history):
-    """A server of three scripts, for this machine alone."""
+    """A server of three scripted members on loopback."""
     with served(councils(write_config(tmp_path), history)) as running:
         yield running
 
@@ -52,7 +52,7 @@ def slow(tmp_path, history):
 
 @pytest.fixture
 def guarded(tmp_path):
-    """A server with tokens: ada's sessions may cost a dollar, bob asks twice in a minute."""
+    """A server with tokens: ada's sessions may cost a dollar, bob may ask twice a minute."""
 
     def digest(token):
         return hashlib.sha256(token.encode()).hexdigest()
@@ -68,16 +68,16 @@ def guarded(tmp_path):
 
 async def until(check):
     with anyio.fail_after(60):
-        while not check():  # noqa: ASYNC110 - the server says so nowhere
+        while not check():  # noqa: ASYNC110 - the server sets no event
             await anyio.sleep(0.02)
 
 
 class TestAsking:
-    """A client puts a question to a server that others use, too."""
+    """A client asks a server that it shares with others."""
 
     @MODES
     async def test_a_question_is_answered_with_progress(self, server, mode):
-        """As over standard input; the session is one of the server's."""
+        """As over standard input; the session is in the server's list."""
         heard = Heard()
         async with over_http(server.url, mode=mode) as client:
             result = await client.call_tool("ask", QUESTION, progress_callback=heard)
@@ -90,8 +90,8 @@ class TestAsking:
         ]
 
     @MODES
-    async def test_who_gives_up_a_call_gives_up_its_session(self, slow, history, mode):
-        """What came in is kept, and can be resumed."""
+    async def test_cancelling_a_call_interrupts_its_session(self, slow, history, mode):
+        """Replies so far are stored, and the session can be resumed."""
         async with over_http(slow.url, mode=mode) as client:
             async with anyio.create_task_group() as group:
                 group.start_soon(client.call_tool, "ask", QUESTION)
@@ -102,8 +102,8 @@ class TestAsking:
         [found] = history.find(simulated=None)
         assert found.status == "interrupted"
 
-    async def test_a_session_is_started_followed_and_fetched(self, slow):
-        """No call of the three takes long."""
+    async def test_a_session_is_started_polled_and_cancelled(self, slow):
+        """None of the three calls waits long."""
         async with over_http(slow.url) as client:
             started = (await client.call_tool("ask", {**QUESTION, "wait": 0})).structured_content
             name = {"session": started["session"]}
@@ -117,8 +117,8 @@ class TestAsking:
         assert not early.is_error
         assert cancelled.structured_content["status"] == "interrupted"
 
-    async def test_a_result_is_waited_for(self, tmp_path):
-        """And comes as soon as it is there."""
+    async def test_a_call_waits_for_a_result(self, tmp_path):
+        """It returns as soon as the session ends."""
         file = write_config(tmp_path, review=[{"prefers": ["Ada says"], "seconds": 0.5}])
         with served(councils(file)) as server:
             async with over_http(server.url) as client:
@@ -129,8 +129,8 @@ class TestAsking:
 
         assert "as [A] has it" in result.structured_content["text"]
 
-    async def test_a_council_in_a_circle_is_found_out(self, server):
-        """The header of the request says whom it came through."""
+    async def test_a_circle_of_councils_is_refused(self, server):
+        """The request's header lists the servers that it came through."""
         headers = {VIA_HEADER: server.service.name}
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         refused = httpx2.post(f"{server.url}/mcp", json=body, headers=headers, timeout=60)
@@ -139,18 +139,18 @@ class TestAsking:
 
 
 class TestTheDoor:
-    """The same tokens, rates and limits as everywhere on the server."""
+    """The same tokens, rates and limits as on the server's other routes."""
 
-    async def test_without_a_token_nothing_is_said(self, guarded):
-        """Not even which tools there are."""
+    async def test_a_request_without_a_token_is_refused(self, guarded):
+        """Even the list of tools requires one."""
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         refused = httpx2.post(f"{guarded.url}/mcp", json=body, timeout=60)
 
         assert refused.status_code == 401
 
     @MODES
-    async def test_with_one_the_session_is_of_that_client(self, guarded, mode):
-        """With its ceiling: the cost of a plan is measured against it."""
+    async def test_a_session_belongs_to_the_token_s_client(self, guarded, mode):
+        """Its ceiling applies, also to the cost of a plan."""
         async with over_http(guarded.url, ADA, mode=mode) as client:
             told = (await client.call_tool("ask", QUESTION)).structured_content
             plan = await client.call_tool("ask", {**QUESTION, "plan": True})
@@ -165,8 +165,8 @@ class TestTheDoor:
         assert plan.structured_content["max_cost_usd"] == native["max_cost_usd"] == 1.0
         assert plan.structured_content["worst_usd"] == native["worst_usd"]
 
-    async def test_the_connection_of_one_is_no_other_ones(self, guarded):
-        """Who holds another token cannot go on with it."""
+    async def test_a_connection_belongs_to_its_client(self, guarded):
+        """A client with another token cannot use it."""
         accept = {"Accept": "application/json, text/event-stream"}
         hello = {
             "jsonrpc": "2.0",
@@ -189,30 +189,30 @@ class TestTheDoor:
         assert own.status_code == 200
         assert other.status_code == 404
 
-    async def test_each_has_a_rate_of_its_own(self, guarded):
-        """Bob makes 200 requests in a minute, whatever he asks."""
+    async def test_requests_are_limited_per_client(self, guarded):
+        """Bob makes 200 requests in a minute, of any kind."""
         with httpx2.Client(headers={"Authorization": f"Bearer {BOB}"}, timeout=60) as bob:
             codes = [bob.get(f"{guarded.url}/mcp").status_code for _ in range(201)]
 
         assert codes[-1] == 429
 
     @pytest.mark.parametrize("headers", [{"Host": "evil.test"}, {"Origin": "http://evil.test"}])
-    async def test_a_page_elsewhere_is_refused(self, server, headers):
-        """By the name it calls the server by, or by its own."""
+    async def test_foreign_hosts_and_origins_are_refused(self, server, headers):
+        """By the Host header, or by the Origin header."""
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         refused = httpx2.post(f"{server.url}/mcp", json=body, headers=headers, timeout=60)
 
         assert refused.status_code == 403
 
     async def test_a_long_request_is_refused(self, tmp_path):
-        """As everywhere."""
+        """By the same limit as on other routes."""
         with served(councils(write_config(tmp_path)), ServeSettings(body_bytes=1000)) as server:
             refused = httpx2.post(f"{server.url}/mcp", json={"question": "so " * 1000}, timeout=60)
 
         assert refused.status_code == 413
 
-    async def test_it_is_counted_by_its_path(self, server):
-        """Metrics know it."""
+    async def test_requests_are_counted_in_the_metrics(self, server):
+        """By their path."""
         async with over_http(server.url) as client:
             await client.list_tools()
 
@@ -220,12 +220,12 @@ class TestTheDoor:
 
 
 class TestTheEnd:
-    """A server that stops is not held up by a client."""
+    """A client does not delay the server's stop."""
 
     @pytest.mark.slow
     @pytest.mark.parametrize("grace", [0.5])
-    def test_it_stops_though_a_client_listens(self, tmp_path, grace):
-        """Soon after the grace that sessions have; the session can be resumed."""
+    def test_the_server_stops_despite_an_open_stream(self, tmp_path, grace):
+        """Soon after the grace period of its sessions; the session can be resumed."""
         more = f"[serve]\ngrace_seconds = {grace}\n"
         file = write_config(tmp_path, more, review=SLOW)
         arguments = ("--config", file, "--history", tmp_path / "history.sqlite")
@@ -242,7 +242,7 @@ class TestTheEnd:
 
 
 async def _ask_and_stop(url, process):
-    """Ask, listen on a stream besides, and have the server stop: the call is answered."""
+    """Ask with an open stream, then stop the server: the call gets its reply."""
     async with over_http(url, mode="legacy") as client, anyio.create_task_group() as group:
         answers = []
 

@@ -1,4 +1,4 @@
-"""``witan mcp --print-config``: what a client wants in its configuration, ready to paste."""
+"""``witan mcp --print-config``: an entry to paste into a client's configuration."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ ADDRESSES = {"gemini": "httpUrl", "windsurf": "serverUrl"}
 
 
 def entry(name, text):
-    """What a client would read for this server."""
+    """The entry of this server as a client reads it."""
     document = tomllib.loads(text) if name == "codex" else json.loads(text)
     return document[TABLES.get(name, "mcpServers")]["witan"]
 
@@ -33,10 +33,10 @@ def place(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", CLIENTS)
 class TestEveryClient:
-    """Each has its own format."""
+    """Each client has its own format."""
 
-    def test_it_is_told_how_to_start_us(self, witan, place, name):
-        """By a path that holds anywhere, with the variables of the keys, never a key."""
+    def test_the_entry_starts_our_command(self, witan, place, name):
+        """By an absolute path, with the names of the keys' variables, never a key."""
         said = witan("mcp", "--print-config", name, "--config", place.name)
         held = entry(name, said.out)
 
@@ -47,8 +47,8 @@ class TestEveryClient:
         assert "secret" not in said.out + said.err
         assert "for " in said.err
 
-    def test_it_is_told_how_to_reach_a_server(self, witan, place, name):
-        """By its address and a variable that holds the token, never the token."""
+    def test_the_entry_has_the_address_of_a_server(self, witan, place, name):
+        """With the variable of the token, never the token."""
         said = witan("mcp", "--print-config", name, "--config", place, "--http")
         held = entry(name, said.out)
         address = "http://127.0.0.1:8717/mcp"
@@ -57,8 +57,8 @@ class TestEveryClient:
         assert "WITAN_TOKEN" in said.out
         assert "secret" not in said.out + said.err
 
-    def test_without_tokens_none_is_sent(self, witan, place, name, monkeypatch):
-        """A server for this machine alone asks for none."""
+    def test_a_server_without_tokens_needs_no_header(self, witan, place, name, monkeypatch):
+        """It serves only this machine."""
         monkeypatch.delenv("WITAN_TOKEN")
         said = witan("mcp", "--print-config", name, "--config", place, "--http")
 
@@ -68,28 +68,28 @@ class TestEveryClient:
 
 @pytest.mark.parametrize("name", ["claude-code", "codex", "gemini"])
 class TestAgents:
-    """Those that are programs, and may sit in a council themselves."""
+    """Clients that are programs, and may be members of a council themselves."""
 
-    def test_what_it_starts_hears_on_whose_behalf(self, witan, place, name):
-        """By the variable that programs which are members are told so by."""
+    def test_the_agent_passes_on_the_chain_of_councils(self, witan, place, name):
+        """By the variable that tells programs which councils called them."""
         held = entry(name, witan("mcp", "--print-config", name, "--config", place).out)
 
         assert "WITAN_VIA" in held.get("env_vars", held.get("env", ()))
 
-    def test_what_it_reaches_hears_it_too(self, witan, place, name):
+    def test_the_agent_sends_the_chain_of_councils(self, witan, place, name):
         """By the header."""
         held = entry(name, witan("mcp", "--print-config", name, "--config", place, "--http").out)
 
         assert "WITAN_VIA" in held.get("env_http_headers", held.get("headers"))["Witan-Via"]
 
-    def test_it_waits_as_long_as_a_session_takes(self, witan, place, name):
-        """Longer than the minute at which some cut a call; in seconds, or thousandths of them."""
+    def test_the_agent_waits_as_long_as_a_session(self, witan, place, name):
+        """Some stop after a minute by default; units are seconds or milliseconds."""
         held = entry(name, witan("mcp", "--print-config", name, "--config", place).out)
 
         assert held.get("timeout", held.get("tool_timeout_sec", 0) * 1000) == 600_000
 
 
-def test_the_command_is_there(witan, place):
+def test_the_printed_command_exists(witan, place):
     """What is printed can be started."""
     said = witan("mcp", "--print-config", "cursor", "--config", place)
     held = entry("cursor", said.out)
@@ -98,8 +98,8 @@ def test_the_command_is_there(witan, place):
     assert held["command"] in (sys.executable, str(Path(sys.executable).parent / "witan"))
 
 
-def test_who_reads_no_variables_is_told_so_only_where_one_would_stand(witan, place):
-    """Seats without keys leave nothing to put in its place."""
+def test_no_placeholder_is_printed_without_a_key(witan, place):
+    """Seats without keys have no variables to replace."""
     place.write_text('members = ["script:a.toml", "script:b.toml"]', encoding="utf-8")
     bare = witan("mcp", "--print-config", "zed", "--config", place)
 
@@ -107,7 +107,7 @@ def test_who_reads_no_variables_is_told_so_only_where_one_would_stand(witan, pla
     assert "in place of" not in bare.err
 
 
-def test_an_unknown_client_is_refused_with_those_that_are_known(witan):
+def test_an_unknown_client_is_refused_with_the_known_ones(witan):
     """The nearest, or all of them."""
     assert "did you mean 'cursor'" in witan("mcp", "--print-config", "curser").err
     said = witan("mcp", "--print-config", "xyzzy")
@@ -116,8 +116,8 @@ def test_an_unknown_client_is_refused_with_those_that_are_known(witan):
     assert said.out == ""
 
 
-def test_http_is_for_printing_alone(witan):
-    """A server over HTTP is another command."""
+def test_the_http_option_needs_print_config(witan):
+    """Serving over HTTP is another command."""
     said = witan("mcp", "--http")
 
     assert said.status == 2

@@ -1,4 +1,4 @@
-"""``witan mcp``: a client starts it, and speaks with it over its standard input and output."""
+"""``witan mcp``: a server on standard input and output, started by its client."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def calling(tool, arguments, number=2):
 
 
 class Process:
-    """The command as a process, spoken to by hand, line by line."""
+    """The command as a process, driven line by line."""
 
     def __init__(self, file, *more):
         started = command(file, *more)
@@ -93,7 +93,7 @@ class Process:
 
 @pytest.fixture
 def slow(tmp_path):
-    """A server whose reviewers take a minute, which is asked a question."""
+    """A server with slow reviewers that was asked a question."""
     with Process(write_config(tmp_path, review=SLOW)) as process:
         process.say(*HANDSHAKE, calling("ask", QUESTION))
         process.wait_for("running")
@@ -101,11 +101,11 @@ def slow(tmp_path):
 
 
 class TestAsking:
-    """The protocol's own client puts a question, and hears how it goes."""
+    """The protocol's own client asks a question and receives progress."""
 
     @pytest.mark.parametrize("mode", ["auto", pytest.param("legacy", marks=pytest.mark.slow)])
     async def test_a_question_is_answered_with_progress(self, tmp_path, mode):
-        """The numbers grow to their total; who votes and who leads is said on the way."""
+        """The numbers grow to their total; messages say who votes and leads."""
         heard = Heard()
         async with Client(command(write_config(tmp_path)), mode=mode) as client:
             result = await client.call_tool("ask", QUESTION, progress_callback=heard)
@@ -123,8 +123,8 @@ class TestAsking:
         assert "ada leads" in said
 
     @pytest.mark.slow
-    async def test_it_is_kept_where_other_commands_find_it(self, tmp_path):
-        """The history of this process is that of all."""
+    async def test_the_session_is_in_the_shared_history(self, tmp_path):
+        """Other commands of this user find it there."""
         async with Client(command(write_config(tmp_path))) as client:
             told = (await client.call_tool("ask", QUESTION)).structured_content
 
@@ -132,8 +132,8 @@ class TestAsking:
             assert history.session(told["session"]).text == told["text"]
 
     @pytest.mark.slow
-    async def test_without_a_history_nothing_is_kept(self, tmp_path):
-        """Its sessions are there while the process is."""
+    async def test_without_a_history_sessions_end_with_the_process(self, tmp_path):
+        """They can be read until then."""
         file = write_config(tmp_path)
         started = command(file)
         started.args[-2:] = ["--no-history"]
@@ -148,12 +148,12 @@ class TestAsking:
         assert not (tmp_path / "history.sqlite").exists()
 
 
-class TestBreakingOff:
-    """What is under way when a client goes, or cancels, is left to be resumed."""
+class TestInterruptions:
+    """A client that leaves or cancels leaves sessions that can be resumed."""
 
     @pytest.mark.slow
-    def test_the_end_of_input_ends_it_and_leaves_the_session(self, slow):
-        """It exits well, and the session is interrupted, not lost."""
+    def test_end_of_input_stops_the_server_and_interrupts_its_session(self, slow):
+        """The exit status is 0, and the replies so far are stored."""
         slow.process.stdin.close()
 
         assert slow.process.wait(30) == 0
@@ -162,16 +162,16 @@ class TestBreakingOff:
     @pytest.mark.slow
     @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-    def test_a_signal_ends_it_though_the_input_stays_open(self, slow, number):
-        """Nobody has to write a line for it to be noticed."""
+    def test_a_signal_stops_the_server_despite_open_input(self, slow, number):
+        """Without another line of input."""
         os.kill(slow.process.pid, number)
 
         assert slow.process.wait(30) == 0
         assert slow.statuses() == ["interrupted"]
 
     @pytest.mark.slow
-    def test_a_client_that_reads_no_more_ends_it(self, slow):
-        """A message that nobody can hear is the last."""
+    def test_a_client_that_stops_reading_stops_the_server(self, slow):
+        """A message without a reader is the last one."""
         slow.process.stdout.close()
         slow.say({"jsonrpc": "2.0", "id": 9, "method": "tools/list"})
 
@@ -180,7 +180,7 @@ class TestBreakingOff:
 
     @pytest.mark.slow
     def test_a_cancelled_call_cancels_its_session(self, slow):
-        """The server goes on, and the session can be taken up."""
+        """The server continues, and the session can be resumed."""
         params = {"requestId": 2, "reason": "the user has thought better of it"}
         slow.say(
             {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params},
@@ -192,8 +192,8 @@ class TestBreakingOff:
         assert told["result"]["structuredContent"]["status"] == "interrupted"
 
     @pytest.mark.slow
-    async def test_what_was_broken_off_is_resumed(self, tmp_path):
-        """In another process, at the last finished seat."""
+    async def test_an_interrupted_session_is_resumed(self, tmp_path):
+        """In another process, after the last finished seat."""
         file = write_config(tmp_path, review=SLOW)
         async with Client(command(file)) as client:
             started = await client.call_tool("ask", {**QUESTION, "wait": 0})
@@ -209,11 +209,11 @@ class TestBreakingOff:
 
 
 class TestTheWire:
-    """Nothing but the protocol is on standard output."""
+    """Standard output contains only messages of the protocol."""
 
     @pytest.mark.slow
     def test_every_line_is_a_message(self, tmp_path):
-        """And every request has its answer, what cannot be read included."""
+        """Every request gets a response, including invalid ones."""
         with Process(write_config(tmp_path)) as process:
             process.say(*HANDSHAKE)
             process.process.stdin.write("this is no message\n")
@@ -229,8 +229,8 @@ class TestTheWire:
         assert "unknown tool 'fly'" in answers[3]["error"]["message"]
 
     @pytest.mark.slow
-    def test_a_member_that_prints_does_not_get_between(self, tmp_path):
-        """A program that holds a seat writes to its own output."""
+    def test_a_member_s_output_does_not_mix_with_messages(self, tmp_path):
+        """A program in a seat has its own standard output."""
         file = write_config(tmp_path)
         text = file.read_text(encoding="utf-8")
         loud = f"cmd:{sys.executable} -c \"print('Ada says so, loudly')\""
@@ -242,8 +242,8 @@ class TestTheWire:
         assert {message["id"] for message in heard} == {1, 2}
 
     @pytest.mark.slow
-    def test_an_empty_input_ends_it(self, tmp_path):
-        """Without a word."""
+    def test_an_empty_input_stops_the_server(self, tmp_path):
+        """Without output."""
         with Process(write_config(tmp_path)) as process:
             process.process.stdin.close()
 
@@ -251,8 +251,8 @@ class TestTheWire:
             assert process.process.stdout.read() == ""
 
     @pytest.mark.slow
-    async def test_it_answers_while_a_question_is_out(self, tmp_path):
-        """A long call keeps no other waiting."""
+    async def test_other_requests_are_answered_during_a_question(self, tmp_path):
+        """A long call does not block others."""
         file = write_config(tmp_path, review=SLOW)
         async with Client(command(file)) as client, anyio.create_task_group() as group:
             group.start_soon(client.call_tool, "ask", QUESTION)

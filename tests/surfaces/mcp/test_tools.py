@@ -1,4 +1,4 @@
-"""What the tools and resources say, asked by the protocol's own client."""
+"""Tools and resources, called by the protocol's own client."""
 
 import json
 from dataclasses import dataclass, field
@@ -69,7 +69,7 @@ def anyio_backend():
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """A server of three scripts, whose history has sixty lessons to learn from."""
+    """A server of three scripted members whose history has sixty sessions."""
     folder = tmp_path_factory.mktemp("council")
     with History.open(folder / "history.sqlite") as history:
         history.add(lessons(60, people=30), "lessons", "lessons")
@@ -79,7 +79,7 @@ def server(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 async def latest(server):
-    """A session that is over."""
+    """A closed session."""
     async with over_http(server.url) as connected:
         return (await connected.call_tool("ask", QUESTION)).structured_content["session"]
 
@@ -93,15 +93,15 @@ async def client(server):
 
 @pytest.fixture
 async def session(client):
-    """The name of a session that is over."""
+    """The name of a closed session."""
     return (await client.call_tool("ask", QUESTION)).structured_content["session"]
 
 
 class TestListing:
-    """What a client learns before it calls anything."""
+    """The list of tools that a client reads first."""
 
-    async def test_every_tool_says_what_it_takes_and_does(self, client):
-        """Schemas are valid; what reads only, or destroys, is marked so."""
+    async def test_every_tool_describes_its_arguments_and_effect(self, client):
+        """Schemas are valid; tools that only read, or delete, are marked."""
         tools = (await client.list_tools()).tools
 
         for tool in tools:
@@ -118,7 +118,7 @@ class TestListing:
         }  # fmt: skip
 
     async def test_the_list_is_short(self, client):
-        """An agent pays for every word of it in every conversation."""
+        """An agent pays for every word of it in each conversation."""
         listed = [
             each.model_dump(mode="json", by_alias=True, exclude_none=True)
             for each in (await client.list_tools()).tools
@@ -129,7 +129,7 @@ class TestListing:
         assert len(compact_json(listed)) <= LISTED_BYTES, f"bytes by tool: {largest}"
 
     def test_arguments_are_described_briefly_and_once(self):
-        """By their own words for agents, or the first clause; nothing is said a second time."""
+        """By their text for agents, or the first clause; nothing is repeated."""
         schemas = ArgumentSchemas()
         first, second = (
             schemas.write(tool, arguments_of(Trial))["properties"] for tool in ("one", "two")
@@ -142,17 +142,17 @@ class TestListing:
             None, None, None, "as of `one`",
         ]  # fmt: skip
 
-    async def test_it_says_what_it_is_for(self, client):
-        """A model reads when to take it."""
+    async def test_the_server_states_its_purpose(self, client):
+        """Models read there when to use it."""
         assert "council of models" in client.instructions
         assert client.server_info.name == "witan"
 
 
 class TestVerdicts:
-    """A text is never told without what it must not be read without."""
+    """A text comes with the warnings that it needs."""
 
-    async def test_the_trust_stands_under_the_text(self, client):
-        """Simulated first; then the text, whose labels stand for, its trust, its name."""
+    async def test_the_trust_line_follows_the_text(self, client):
+        """A simulation warning; the text, its authors, its trust line and the session's name."""
         result = await client.call_tool("ask", QUESTION)
         parts = text_of(result).split("\n\n")
 
@@ -162,8 +162,8 @@ class TestVerdicts:
         assert "3 of 3 reviewers" in parts[3]
         assert result.structured_content["session"] in parts[4]
 
-    async def test_a_degraded_session_says_so_first(self, tmp_path):
-        """And by what."""
+    async def test_a_degraded_session_begins_with_a_warning(self, tmp_path):
+        """It says what is missing."""
         file = write_config(tmp_path, synthesis=[{"error": "out of order", "status": 400}])
         with served(councils(file)) as server:
             async with over_http(server.url) as client:
@@ -173,7 +173,7 @@ class TestVerdicts:
         assert result.structured_content["status"] == "degraded"
 
     async def test_a_session_without_a_text_is_an_error(self, tmp_path):
-        """Whoever did not answer is named with the reason."""
+        """The error names each silent member with its reason."""
         file = write_config(tmp_path, answer=[{"error": "out of order", "status": 400}])
         with served(councils(file)) as server:
             async with over_http(server.url) as client:
@@ -187,8 +187,8 @@ class TestVerdicts:
         assert "out of order" in text_of(result)
         assert result.structured_content["status"] == "failed"
 
-    async def test_all_of_a_session_can_be_asked_for(self, client, session):
-        """The answers and the ballots."""
+    async def test_the_whole_session_is_available_on_request(self, client, session):
+        """With its answers and ballots."""
         result = await client.call_tool("result", {"session": session, "full": True})
 
         assert "Bob says so." in text_of(result)
@@ -199,7 +199,7 @@ class TestScales:
     """Ballots are counted on the scale of their grades."""
 
     @pytest.mark.parametrize("scale", [None, "0-1"])
-    async def test_it_is_said(self, client, scale):
+    async def test_the_scale_is_stated(self, client, scale):
         """In the text."""
         lines = [{"reviewer": f"r{k}", "grades": {"x": 0.9, "y": k / 10}} for k in (3, 4)]
         body = {"ballots": "\n".join(map(json.dumps, lines))}
@@ -212,7 +212,7 @@ class TestScales:
 
 
 class TestErrors:
-    """What cannot be done is said in a sentence, as the result of the call."""
+    """Errors are sentences in the result of the call."""
 
     @pytest.mark.parametrize(
         ("tool", "arguments", "said"),
@@ -245,8 +245,8 @@ class TestErrors:
             ("vote", {"session": "last", "as": "ines", "ranking": "A"}, "ines"),
         ],
     )
-    async def test_what_was_wrong_is_named(self, client, latest, tool, arguments, said):
-        """Without a traceback, and without the name of anything of ours."""
+    async def test_errors_name_the_problem(self, client, latest, tool, arguments, said):
+        """Without a traceback or an internal name."""
         result = await client.call_tool(tool, arguments)
 
         assert latest
@@ -255,7 +255,7 @@ class TestErrors:
         assert "Traceback" not in text_of(result)
         assert "pydantic" not in text_of(result)
 
-    async def test_lists_and_objects_may_come_as_texts(self, client):
+    async def test_lists_and_objects_are_accepted_as_text(self, client):
         """Some clients send them so."""
         arguments = {**QUESTION, "options": '{"rule": "schulze"}', "members": '["ada", "bob"]'}
         result = await client.call_tool("ask", arguments)
@@ -267,10 +267,10 @@ class TestErrors:
 
 
 class TestCounting:
-    """Ballots are counted as the command line counts them."""
+    """Ballots are counted as on the command line."""
 
     async def test_ballots_are_tallied(self, client):
-        """In any format of a ballot file."""
+        """In any format of ballot files."""
         result = await client.call_tool("tally", {"ballots": BALLOTS, "rule": "borda"})
         csv = "session,reviewer,candidate,rank\nq1,ada,x,1\nq1,ada,y,2\nq1,bob,x,1\nq1,bob,y,2\n"
         other = await client.call_tool("tally", {"ballots": csv, "options": {"level": 0.9}})
@@ -282,7 +282,7 @@ class TestCounting:
 
     @pytest.mark.parametrize("write", [dict, json.dumps], ids=["an object", "a text"])
     async def test_columns_are_named_within_the_options(self, client, write):
-        """A table inside of the options, which come as an object or as text."""
+        """The options have a table for them, and may be an object or text."""
         csv = "q,critic,reply,rank\n1,ada,x,1\n1,ada,y,2\n2,ada,y,1\n2,ada,x,2\n"
         columns = {"session": "q", "reviewer": "critic", "candidate": "reply"}
         arguments = {"ballots": csv, "options": write({"columns": columns})}
@@ -292,14 +292,14 @@ class TestCounting:
         assert [(one["session"], one["leaders"]) for one in counted] == [("1", ["x"]), ("2", ["y"])]
 
     async def test_an_imported_session_is_recounted(self, client):
-        """It has ballots and no record."""
+        """It has ballots but no record."""
         arguments = {"session": "lesson 3", "rule": "borda"}
         result = await client.call_tool("recount", arguments)
 
         assert result.structured_content["rule"] == "borda"
 
-    async def test_a_line_that_cannot_be_read_is_told(self, client):
-        """Beside what could be counted."""
+    async def test_an_unreadable_line_is_reported(self, client):
+        """Beside the outcome of the others."""
         result = await client.call_tool("tally", {"ballots": BALLOTS + "\n{}\nnonsense\n"})
 
         assert not result.is_error
@@ -307,7 +307,7 @@ class TestCounting:
         assert "### Not read" in text_of(result)
 
     async def test_rules_are_compared(self, client):
-        """Those that are named."""
+        """The requested ones."""
         arguments = {"ballots": BALLOTS, "rules": ["borda", "schulze"]}
         result = await client.call_tool("compare", arguments)
 
@@ -326,11 +326,11 @@ class TestCounting:
 
 
 class TestWaiting:
-    """What may take long to count waits its turn; what is brief does not wait for it."""
+    """Long counts wait for a slot; short calls do not."""
 
     @pytest.fixture
     def counting(self, server):
-        """As many as count at once are at it, until it is over."""
+        """Occupy every slot for counts until the event is set."""
         over = Event()
         held = [
             server.portal.start_task_soon(run_counting, over.wait, of)
@@ -352,8 +352,8 @@ class TestWaiting:
             ("audit", {}),
         ],
     )
-    async def test_counts_wait_for_those_before_them(self, client, counting, tool, arguments):
-        """They are counted then."""
+    async def test_counts_wait_for_earlier_ones(self, client, counting, tool, arguments):
+        """Then they are counted."""
         came = []
 
         async def call():
@@ -370,11 +370,11 @@ class TestWaiting:
         assert not came[0].is_error
 
 
-class TestKeeping:
-    """What is kept can be searched, summed up, voted on and forgotten."""
+class TestHistory:
+    """Stored sessions can be searched, summarized, voted on and deleted."""
 
     async def test_sessions_are_found_by_their_words(self, client):
-        """And listed with their names."""
+        """The list has their names."""
         told = await client.call_tool("ask", {"question": "Is a walrus a mammal?"})
         found = await client.call_tool("sessions", {"text": "walrus"})
 
@@ -383,15 +383,15 @@ class TestKeeping:
         assert "Is a walrus a mammal?" in text_of(found)
 
     @pytest.mark.parametrize(("tool", "said"), [("leaderboard", "test:ada"), ("audit", "test:bo")])
-    async def test_the_history_is_summed_up(self, client, tool, said):
+    async def test_the_history_is_summarized(self, client, tool, said):
         """As text for a reader and as an object for a program."""
         result = await client.call_tool(tool, {})
 
         assert said in text_of(result)
         assert said in json.dumps(result.structured_content)
 
-    async def test_a_person_votes_blind_and_then_sees(self, client, session):
-        """A second vote is refused, unless it takes the place of the first."""
+    async def test_a_person_votes_blind_then_sees_the_authors(self, client, session):
+        """A second vote is refused, unless it replaces the first."""
         who = {"session": session, "as": "ines"}
         paper = await client.call_tool("paper", who)
         unnamed = await client.call_tool("vote", {**who, "ranking": "A > B = C"})
@@ -411,14 +411,14 @@ class TestKeeping:
         assert again.is_error
         assert instead.structured_content["replaced"]
 
-    async def test_a_session_is_forgotten(self, client, session):
-        """It is found no more."""
+    async def test_a_session_is_deleted(self, client, session):
+        """It is no longer found."""
         await client.call_tool("forget", {"session": session})
 
         assert (await client.call_tool("result", {"session": session})).is_error
 
     async def test_answers_are_judged_again(self, client, session):
-        """In a session of its own."""
+        """In a separate session."""
         planned = await client.call_tool("rejudge", {"session": session, "plan": True})
         result = await client.call_tool("rejudge", {"session": session, "wait": 20})
 
@@ -430,8 +430,8 @@ class TestKeeping:
         assert result.structured_content["status"] == "complete"
 
     @pytest.mark.slow
-    async def test_failed_seats_are_asked_once_more(self, tmp_path):
-        """Those that were there stand as they are."""
+    async def test_failed_seats_are_retried(self, tmp_path):
+        """Earlier replies stay unchanged."""
         with History.open(tmp_path / "history.sqlite") as history:
             file = write_config(tmp_path, synthesis=[{"error": "out of order", "status": 400}])
             with served(councils(file, history)) as server:
@@ -446,7 +446,7 @@ class TestKeeping:
         assert "review" not in text_of(planned)
         assert result.structured_content["status"] == "complete"
 
-    async def test_councils_are_named(self, client):
+    async def test_councils_are_listed(self, client):
         """The demonstration is always among them."""
         result = await client.call_tool("profiles", {})
 
@@ -455,7 +455,7 @@ class TestKeeping:
 
 
 class TestResources:
-    """What can be read by an address."""
+    """Resources are read by their addresses."""
 
     @pytest.mark.parametrize(
         "name", ["sessions", "leaderboard", "audit", "rules", "rubrics", "profiles"]
@@ -469,7 +469,7 @@ class TestResources:
         assert json.loads(held.text)
 
     async def test_the_latest_sessions_are_listed_and_read(self, client, session):
-        """By the question that was asked, as a whole record."""
+        """With their questions, as whole records."""
         listed = (await client.list_resources()).resources
         [one] = [each for each in listed if each.name == session]
         [held] = (await client.read_resource(one.uri)).contents
@@ -477,8 +477,8 @@ class TestResources:
         assert one.title == "Is it so?"
         assert json.loads(held.text)["question"] == "Is it so?"
 
-    async def test_a_name_of_anything_can_be_read(self, client):
-        """Quoted in the template's place; what came in as ballots has a record of its own kind."""
+    async def test_any_session_name_can_be_read(self, client):
+        """Percent-encoded; an import has its own kind of record."""
         template, _ = (await client.list_resource_templates()).resource_templates
         [held] = (await client.read_resource("witan://sessions/lesson%203")).contents
         [page] = (await client.read_resource("witan://sessions/lesson%203/export.html")).contents
@@ -492,7 +492,7 @@ class TestResources:
         assert told.structured_content["leaders"]
 
     async def test_a_session_is_read_as_one_page(self, client, session):
-        """That of `witan show --html`, with the votes of people; it holds no script."""
+        """As by `witan show --html`, with people's votes and without scripts."""
         vote = {"session": session, "as": "ines", "ranking": "ada > bob = cyd"}
         await client.call_tool("vote", vote)
         _, template = (await client.list_resource_templates()).resource_templates
@@ -508,7 +508,7 @@ class TestResources:
         "uri",
         ["witan://sessions/nothing", "witan://sessions/nothing/export.html", "witan://secrets"],
     )
-    async def test_what_is_not_there_is_named(self, client, uri):
-        """As an error of the protocol."""
+    async def test_an_unknown_resource_is_an_error(self, client, uri):
+        """In the form of the protocol."""
         with pytest.raises(Exception, match="unknown"):
             await client.read_resource(uri)

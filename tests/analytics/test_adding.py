@@ -10,7 +10,7 @@ GROUPS = BLOCK_ROWS // 4
 
 
 def test_memory_does_not_grow_with_the_number_of_pieces():
-    """The number of waiting rows stays bounded however many pieces share the same keys."""
+    """Waiting rows stay bounded however many pieces share the same keys."""
     groups = np.arange(GROUPS)
     sums = RunningSums(PanelSums)
     for _ in range(20):
@@ -23,7 +23,7 @@ def test_memory_does_not_grow_with_the_number_of_pieces():
 
 
 def test_rows_with_different_keys_stay_separate():
-    """Two reviewers of one group are two rows in either order, also after adding up."""
+    """Two reviewers of a group are two rows in either order, also after adding up."""
     n = BLOCK_ROWS
     keys = {"bucket": [0, 0, 0], "reviewer": [3, 7, 3], "other": [7, 3, 3]}
     piece = {**keys, "n": [1, 2, 3], "xy": [0.5, -1.0, 0.25]}
@@ -39,7 +39,7 @@ def test_rows_with_different_keys_stay_separate():
 @pytest.mark.parametrize("n_codes", [2, 1 << 16, (1 << 16) + 2])
 @pytest.mark.parametrize("gap", [1, 1 << 36])
 def test_codes_of_any_size_stay_separate(n_codes, gap):
-    """Codes a step or billions apart, few or more than 16 bits number, keep their own sums."""
+    """Codes one or billions apart, in 16 bits or more, have separate sums."""
     codes = np.tile((np.arange(n_codes) - 1) * gap, 2 + BLOCK_ROWS // n_codes)
     sums = RunningSums(HumanSums)
     sums.add({"bucket": np.zeros_like(codes), "reviewer": codes, "n": np.ones_like(codes)})

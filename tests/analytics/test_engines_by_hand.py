@@ -128,8 +128,8 @@ def sums_of_entries(entries: Entries, request, folder: Path) -> Iterator[WindowS
         yield WindowSums(stack.enter_context(SparkLake(folder / "lake", session=session)))
 
 
-def test_a_model_without_votes_has_an_appearance_and_no_score(sums):
-    """Its appearance is counted, no session with a score is, and its share of a tie counts."""
+def test_a_model_without_votes_has_an_appearance_but_no_score(sums):
+    """Its appearance and its share of a tie count; its sessions with a score do not."""
     result = sum_by_key(sums.table(StandingSums, rule="borda"))
 
     assert result[BUCKET, A] == {
@@ -199,7 +199,7 @@ def test_pairs_won_by_the_longer_answer(sums):
     assert (result["decided"], result["longer"]) == (1, 0)
 
 
-def test_a_candidate_with_one_judgement_is_no_unit(sums):
+def test_a_candidate_with_one_judgment_is_not_a_unit(sums):
     """b, c and d have two shares each; a has one, and nothing was graded twice."""
     result = sum_by_key(sums.table(UnitSums))
 

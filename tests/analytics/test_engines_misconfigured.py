@@ -65,8 +65,8 @@ def models_in(sums_by_table) -> set[int]:
     return {key[1] for key in sum_by_key(sums_by_table)}
 
 
-def test_unreachable_models_are_in_no_leaderboard_and_no_audit(sums):
-    """The two members that answered have all their rows, the others none."""
+def test_leaderboards_and_audits_exclude_unreachable_models(sums):
+    """The two members that answered have all their rows; the others have none."""
     there = {code_of(f"script:{name}.toml") for name in "ab"}
     there |= {code_of(f"test:{name}") for name in ("ada", "bo", "cy", "di", "ed")}
 

@@ -360,7 +360,7 @@ class TestWrongInput:
             Lake(tmp_path / "lake")
 
     def test_an_unmarked_file_does_not_hide_a_running_export(self, entries, tmp_path):
-        """A file rewritten by another tool stands beside a day that is being exported again."""
+        """A file rewritten by another tool is beside a day that is being exported again."""
         with open_database(tmp_path / "h.sqlite", SystemClock(), LockWait()) as database:
             store(database, entries[:6])
             write_lake(of(database), tmp_path / "lake")
@@ -377,7 +377,7 @@ class TestWrongInput:
             Lake(tmp_path / "running")
 
     @pytest.mark.parametrize("missing", ["ballots", "names"])
-    def test_a_folder_without_a_table_is_no_lake(self, lake_copy, missing):
+    def test_a_folder_without_a_table_is_refused(self, lake_copy, missing):
         """The error names the missing table."""
         shutil.rmtree(lake_copy / missing)
 

@@ -56,8 +56,8 @@ def test_missing_java_is_reported_before_start(lake, tmp_path):
     assert error.startswith("HistoryError Spark: needs Java")
 
 
-def test_importing_engines_loads_no_engine_package():
-    """Importing the engines imports neither DuckDB nor Spark nor Arrow."""
+def test_importing_engines_does_not_load_their_packages():
+    """Neither DuckDB nor Spark nor Arrow is imported."""
     code = (
         "import sys, witan.analytics.sources;"
         "print([m for m in ('duckdb', 'pyspark', 'pyarrow', 'psycopg') if m in sys.modules])"

@@ -123,12 +123,12 @@ class TestLong:
 
     @pytest.mark.parametrize("mark", [";", "\t"])
     def test_semicolons_and_tabs_are_separators(self, tmp_path, mark):
-        """A header without commas is split at what it has."""
+        """A header without commas is split at the separator that it has."""
         text = "reviewer,candidate,rank\nr,a,1\n".replace(",", mark)
 
         assert read(tmp_path, text)[0] == [Ballot("r", groups=(("a",),))]
 
-    def test_quoted_cells_may_hold_commas_quotes_and_line_breaks(self, tmp_path):
+    def test_quoted_cells_may_contain_commas_quotes_and_line_breaks(self, tmp_path):
         """Later lines keep their numbers."""
         cast, problems = read(tmp_path, 'reviewer,candidate,rank\n"a, ""b""\nc",x,1\nr,x,zero\n')
 
@@ -178,12 +178,12 @@ class TestLong:
             read(tmp_path, "name,age\nx,3\n")
 
     def test_missing_named_column_is_refused(self, tmp_path):
-        """The error lists the columns of the file."""
+        """The error lists the file's columns."""
         with pytest.raises(BallotFileError, match=r"no column 'judge'.*reviewer"):
             read(tmp_path, "reviewer,candidate\nr,a\n", columns={"reviewer": "judge"})
 
     def test_format_that_does_not_fit_the_header_is_refused(self, tmp_path):
-        """Asking for pairs in a long table names the missing column."""
+        """Reading a long table as pairs names the missing column."""
         with pytest.raises(BallotFileError, match="for the field 'first'"):
             read(tmp_path, "reviewer,candidate,rank\nr,a,1\n", format="csv-pairs")
 
@@ -225,8 +225,8 @@ class TestPairs:
         y_wins = (("y",), ("x",))
         assert [one.groups for one in cast] == [y_wins, (("x",), ("y",)), (("x", "y"),), y_wins]
 
-    def test_people_who_share_a_name_keep_their_votes(self, tmp_path):
-        """A human with a second vote on one pair is another person; a model is not."""
+    def test_people_sharing_a_name_keep_their_votes(self, tmp_path):
+        """A repeated vote by "human" is another person's; a model's is a repetition."""
         cast, _ = read(
             tmp_path,
             "session,reviewer,first,second,outcome,kind\n"

@@ -94,7 +94,7 @@ class TestRecord:
         assert cast[0].groups == (("模型",), ("e\u0301",), ("é",))
 
     def test_session_may_be_a_number_or_missing(self, tmp_path):
-        """A numeric id is its digits; a file without sessions is one session."""
+        """A numeric id becomes its digits; a file without sessions is one session."""
         cast, _ = read(tmp_path, {"reviewer": "r", "session": 7}, {"reviewer": "r"})
 
         assert [one.session for one in cast] == ["7", ""]

@@ -24,7 +24,7 @@ def compress_with_zstd(held: bytes) -> bytes:
 
 
 def run(code: str, stdin: bytes = b"") -> str:
-    """Run Python code in a process of its own and return what it printed."""
+    """Run Python code in a separate process; return its output."""
     done = subprocess.run(  # noqa: S603  our own code
         [sys.executable, "-c", code], input=stdin, capture_output=True, check=True
     )
@@ -122,7 +122,7 @@ def test_format_is_recognised_from_the_content(tmp_path, text, kind, start, end)
 @pytest.mark.parametrize("kind", [None, *FORMATS])
 @pytest.mark.parametrize("held", [b"", gzip.compress(b"")], ids=["plain", "packed"])
 def test_empty_file_has_no_ballots(tmp_path, kind, held):
-    """An empty file is no error, in every format."""
+    """An empty file is not an error, in any format."""
     path = tmp_path / "empty"
     path.write_bytes(held)
 
@@ -131,7 +131,7 @@ def test_empty_file_has_no_ballots(tmp_path, kind, held):
 
 @pytest.mark.parametrize("text", ["\n \n", "\ufeff", "reviewer,candidate,rank\n"])
 def test_blank_file_has_no_ballots(tmp_path, text):
-    """Blank lines, or a header alone, are no ballots and no error."""
+    """Blank lines, or a header alone, are neither ballots nor an error."""
     path = tmp_path / "blank"
     path.write_text(text, encoding="utf-8")
 
@@ -218,7 +218,7 @@ def test_carriage_return_within_the_first_line_is_refused(tmp_path):
         list(read_ballots(path))
 
 
-def test_reading_imports_no_optional_package():
+def test_reading_does_not_import_optional_packages():
     """JSON Lines and CSV need neither numpy nor any optional package."""
     code = (
         "import sys\nfrom witan.files.ballots import read_ballots\nlist(read_ballots('-'))\n"

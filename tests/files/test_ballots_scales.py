@@ -48,7 +48,7 @@ def count_file(ballots):
 
 @pytest.fixture
 def file(tmp_path):
-    """Write a file of this test's own."""
+    """Write a file for one test."""
 
     def of(name, text):
         path = tmp_path / name
@@ -85,7 +85,7 @@ class TestReading:
     """One file is one source, whatever its sessions."""
 
     def test_fractions_are_not_on_the_scale_from_1_to_10(self, file):
-        """Of 0.85, 0.60 and 1 none is dropped, and none is read as the lowest grade."""
+        """Neither 0.85, 0.60 nor 1 is dropped or read as the lowest grade."""
         assert grades(read_ballots(file("unit.csv", UNIT))) == {"a": 8.875, "b": 5.95, "c": 8.65}
 
     def test_all_sessions_of_a_file_share_a_scale(self, file):
@@ -99,7 +99,7 @@ class TestReading:
         low, high = read_ballots(path)
         assert [str(ballot.scale) for ballot in (low, high)] == ["1-10", "1-10"]
         assert grades([low]) == {"a": 5, "b": 3}
-        assert tally([low], "range").scales == ()  # what is 1-10 beyond doubt goes unsaid
+        assert tally([low], "range").scales == ()  # a scale that is certainly 1-10 is not stated
 
     @pytest.mark.parametrize("name", ["cast.jsonl", "cast.csv", "cast.parquet"])
     @given(cast=casts())
@@ -117,8 +117,8 @@ class TestReading:
          "session,judge,model,score\nq,j1,a,\"8,5\"\nq,j1,b,7\nq,j2,a,\"9,5\"\nq,j2,b,\"6,5\"\n"],
         ids=["judges", "models", "long"],
     )  # fmt: skip
-    def test_quoted_decimal_comma_is_one(self, file, text):
-        """In a table separated by commas, in every shape."""
+    def test_quoted_decimal_comma_is_a_decimal_mark(self, file, text):
+        """In a table separated by commas, in every layout."""
         assert grades(read_ballots(file("comma.csv", text))) == {"a": 9, "b": 6.75}
 
     @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ class TestReading:
     )  # fmt: skip
     @pytest.mark.parametrize("form", ["text", "parquet"])
     def test_missing_criterion_has_its_ceiling_in_any_spelling(self, file, name, text, form):
-        """In any file, an answer without accuracy is capped like one with the lowest."""
+        """In any file, an answer without accuracy is capped like one with the lowest accuracy."""
         path = file(name, text)
         if form == "parquet":
             write_ballots(read_ballots(path), path.with_suffix(".parquet"))
@@ -141,8 +141,8 @@ class TestReading:
         assert grades(read_ballots(path)) == {"good": 8, "bad": 4}
 
     @pytest.mark.parametrize("name", ["difficulty", "Prompt Tokens", "latencyMs", "elapsed"])
-    def test_numeric_columns_beside_the_grades_are_no_model(self, file, name):
-        """Their name tells, and a note names them."""
+    def test_numeric_columns_beside_the_grades_are_not_models(self, file, name):
+        """Their names show it, and a note lists them."""
         text = f"item,gpt,grok,{name}\nq1,8,6,35\nq2,9,7,350\nq3,7,8,70\n"
         notes = []
         cast = list(read_ballots(file("models.csv", text), on_note=notes.append))
@@ -183,8 +183,8 @@ class TestReading:
         with pytest.raises(BallotFileError, match="they run from 6 to 350"):
             list(read_ballots(file("models.csv", text)))
 
-    def test_late_field_is_named(self, file):
-        """A field only in rows below the sample is not read, and is reported."""
+    def test_late_field_is_reported(self, file):
+        """A field that occurs only below the sampled rows is not read."""
         rows = [{"item": f"q{n}", "gpt": 8, "grok": 6} for n in range(300)]
         rows[250]["claude"] = 9
         notes = []
@@ -205,8 +205,8 @@ class TestReading:
     @pytest.mark.parametrize(
         ("scale", "score"), [(None, 7.75), ("1-10", 4), ("0-5", 8.2), ("5-1", 3.25)]
     )  # fmt: skip
-    def test_scale_of_the_caller_wins(self, file, scale, score):
-        """A given scale applies to every grade."""
+    def test_caller_s_scale_wins(self, file, scale, score):
+        """It applies to every grade."""
         assert grades(read_ballots(file("low.csv", LOW), scale=scale))["a"] == pytest.approx(
             score, abs=1.2
         )
@@ -217,7 +217,7 @@ class TestReading:
 
         assert grades(read_ballots(file("two.csv", text))) == {"a": 5.5, "b": 5.5}
 
-    def test_rubric_declares_the_scale_where_the_file_does_not(self, file, tmp_path):
+    def test_rubric_declares_the_scale_if_the_file_does_not(self, file, tmp_path):
         """It wins over detection, but not over the file."""
         general = RUBRICS["general"]
         path = tmp_path / "mine.toml"
@@ -232,8 +232,8 @@ class TestReading:
         [one, _] = read_ballots(file("said.csv", said[:-1] + ",1-5\n"), rubric=rubric)
         assert str(one.scale) == "1-5"
 
-    def test_unclear_scale_is_refused_with_two_readings(self, file):
-        """The error has the file, the range, and the options that read it."""
+    def test_ambiguous_scale_is_refused_with_two_readings(self, file):
+        """The error has the file, the range, and an option for each reading."""
         path = file("odd.csv", "reviewer,candidate,grade\nr,a,7\nr,b,85\nr,c,9\n")
 
         with pytest.raises(BallotFileError) as refused:

@@ -56,7 +56,7 @@ class TestDialects:
 
     @pytest.mark.parametrize("mark", [";", "\t", "|"])
     def test_decimal_commas(self, mark):
-        """Where no comma separates, a comma between digits is a decimal mark, but not in names."""
+        """Unless commas separate cells, a comma between digits is a decimal mark."""
         rows = [
             ["session", "judge", "model", "score", "accuracy"],
             ["1,5", "gpt", "2,0", "7,5", "6,25"],
@@ -111,7 +111,7 @@ class TestAColumnPerJudge:
     )
 
     def test_table_is_read_with_a_note(self):
-        """Means and texts are no judges, and an empty cell is a grade unknown; a note says so."""
+        """Means and texts are not judges, and an empty cell is an unknown grade; a note says so."""
         cast, notes = read(self.TEXT)
 
         assert cast == list(self.CAST)
@@ -119,7 +119,7 @@ class TestAColumnPerJudge:
         assert all(fact in note for fact in ("read as csv-judges", "gpt-4, claude", "Mean, remark"))
 
     def test_lengths_are_read(self):
-        """A column of lengths is that of the answers, not a judge."""
+        """A column of lengths belongs to the answers; it is not a judge."""
         [one] = read_imports(stream("item,model,chars,a,b\nq1,x,120,7,8\n"))
 
         assert [ballot.reviewer for ballot in one.ballots] == ["a", "b"]
@@ -151,7 +151,7 @@ class TestAColumnPerModel:
         assert all(fact in note for fact in ("read as csv-models", "x, y"))
 
     def test_rows_by_item_alone(self):
-        """The file stands for the judge, with a note."""
+        """The judge is named after the file, with a note."""
         cast, notes = read("id,x,y\n7,0.5,0.25\n8,1,0\n")
 
         assert [(s, r) for s, r, _ in cast] == [("7", "votes"), ("8", "votes")]
@@ -173,7 +173,7 @@ class TestAColumnPerModel:
 
 
 class TestPairs:
-    """Two models and a winner, under the names that files use."""
+    """Two models and a winner, under the column names that files use."""
 
     @pytest.mark.parametrize(
         ("header", "winner"),
@@ -229,8 +229,8 @@ class TestUnknownTables:
             ),
         ],
     )
-    def test_error_says_how_to_go_on(self, text, nearest, way_on):
-        """It has the recognised columns and the missing ones."""
+    def test_error_names_recognised_and_missing_columns(self, text, nearest, way_on):
+        """With the remedy."""
         with pytest.raises(BallotFileError) as caught:
             read(text)
 
@@ -274,7 +274,7 @@ class TestUnknownTables:
         assert all(one.ballots for one in sessions)
 
     def test_file_without_a_judge_is_read(self):
-        """Where no column names the judge, the file stands for it."""
+        """Without a column for the judge, the judge is named after the file."""
         cast, notes = read("prompt_id,model,score\n1,x,3\n1,y,5\n")
 
         assert cast == [("1", "votes", {"x": 3, "y": 5})]
@@ -282,6 +282,6 @@ class TestUnknownTables:
         assert all(fact in note for fact in ("votes.csv", "votes is used as the reviewer"))
 
     def test_questions_distinguish_sessions(self):
-        """A table with texts of questions and no ids has a session per question."""
+        """A table with questions but without ids has a session per question."""
         cast, _ = read("question,judge,model,score\nWhy?,g,x,7\nHow?,g,x,5\nWhy?,g,y,6\n")
         assert cast == [("votes/1", "g", {"x": 7, "y": 6}), ("votes/2", "g", {"x": 5})]

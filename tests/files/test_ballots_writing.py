@@ -143,7 +143,7 @@ class TestSafety:
     """Foreign text stays text in any program that opens the file."""
 
     @pytest.mark.parametrize("name", [*FORMULAS, *CONTROLS])
-    def test_table_cells_are_no_formulas_or_control_sequences(self, tmp_path, name):
+    def test_table_cells_contain_neither_formulas_nor_control_sequences(self, tmp_path, name):
         """A formula is marked as text, a control character is escaped; both are read back."""
         cast = [graded(name, name, "b"), graded("s", name, "b")]
 
@@ -156,8 +156,8 @@ class TestSafety:
         assert list(read_ballots(tmp_path / "votes.csv")) == cast
 
     @pytest.mark.parametrize("name", CONTROLS)
-    def test_json_lines_have_no_control_characters(self, tmp_path, name):
-        """JSON Lines escape control characters, and are read back."""
+    def test_json_lines_escape_control_characters(self, tmp_path, name):
+        """They are read back unchanged."""
         cast = [Ballot("voter-1", groups=((name,), ("b",)), session=name, kind="human")]
 
         write_ballots(cast, tmp_path / "votes.jsonl")
@@ -166,7 +166,7 @@ class TestSafety:
         assert list(read_ballots(tmp_path / "votes.jsonl")) == cast
 
     @given(text=st.text(st.sampled_from("\\'=-x{}1b\x1b\r\t\n\u202e 9")))
-    def test_every_text_is_read_as_it_was_written(self, text):
+    def test_every_text_is_read_back_unchanged(self, text):
         """No two texts are written alike."""
         assert plain_cell(safe_cell(text)) == text
         assert restore_controls(escape_controls(text)) == text
@@ -177,17 +177,17 @@ class TestRoundTrip:
 
     @given(cast=st.lists(whole_ballots | comparisons(), max_size=4))
     def test_json_lines(self, cast):
-        """JSON Lines hold every ballot there is."""
+        """They can store every ballot."""
         assert round_trip(cast, "votes.jsonl") == cast
 
     @given(cast=st.lists(whole_ballots, max_size=4, unique_by=lambda b: (b.session, b.reviewer)))
     def test_long_csv(self, cast):
-        """A long table holds every ballot but comparisons, one per reviewer and session."""
+        """A long table can store every ballot except comparisons, one per reviewer and session."""
         assert round_trip(cast, "votes.csv") == cast
 
     @given(cast=st.lists(whole_ballots | comparisons(), max_size=4))
     def test_parquet(self, cast):
-        """Parquet holds every ballot there is."""
+        """It can store every ballot."""
         pytest.importorskip("pyarrow", reason="Parquet needs the extra 'lake'")
 
         assert round_trip(cast, "votes.parquet") == cast
@@ -202,7 +202,7 @@ class TestRoundTrip:
         assert round_trip(SOME, name + packing) == SOME
 
 
-def test_grade_that_json_cannot_hold_stays_a_bad_grade(tmp_path):
+def test_grade_that_json_cannot_represent_stays_invalid(tmp_path):
     """NaN is written as text, so that the file is JSON and the grade still does not count."""
     write_ballots([Ballot("r", grades={"a": float("nan")})], tmp_path / "v.jsonl")
 
@@ -233,7 +233,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("name", "cast", "said"), REFUSED, ids=[one[2][:40] for one in REFUSED])
 def test_unsupported_ballot_is_refused(tmp_path, name, cast, said):
-    """The error names the file, the ballot and a way out; no file is left behind."""
+    """The error names the file, the ballot and a remedy; no file is left behind."""
     with pytest.raises(BallotFileError, match=said):
         write_ballots(cast, tmp_path / name)
 

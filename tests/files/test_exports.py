@@ -191,7 +191,7 @@ class TestBallots:
 
     @pytest.mark.parametrize("name", ["b.jsonl", "b.parquet"])
     def test_ballots_have_time_and_category(self, tmp_path, name):
-        """Time and category of the session are added only to ballots without them."""
+        """Those of the session are added only to ballots without them."""
         written = SessionImport("q1", NOON, "", "maths", IMPORT_KEY.ballots[:2])
         write_session_ballots([written], tmp_path / name)
 
@@ -271,7 +271,7 @@ class TestBattles:
         assert (tmp_path / "out").read_bytes() == (tmp_path / "again").read_bytes()
 
     def test_battles_are_between_models_and_mark_scripts(self, tmp_path):
-        """Seats are named by their models; two answers of one model are no battle."""
+        """Seats are named by their models; two answers of one model are not a battle."""
         cast = (ballot("p: r > q > t", session="s"),)
         models = {"p": "lab:j", "q": "lab:m", "t": "lab:m"}
         one = SessionImport(
@@ -286,8 +286,8 @@ class TestBattles:
         assert {cast.groups for cast in back.ballots} == {(("r",), ("lab:m",))}
         assert back.answers == {"lab:m": "Q"}
 
-    def test_ranking_is_all_its_pairs(self, tmp_path):
-        """Three ranked candidates are three battles; an abstention is none."""
+    def test_ranking_becomes_all_its_pairs(self, tmp_path):
+        """Three ranked candidates make three battles; an abstention makes none."""
         cast = (
             ballot("r: c > a = b", session="s", positions={"b": 1, "c": 2, "a": 3}),
             ballot("q:", session="s", abstained=True),

@@ -60,8 +60,8 @@ class TestSessions:
 
         assert (one.at, one.question, one.category) == (NOON, "Why?", "maths")
 
-    def test_caller_adds_what_the_file_lacks(self, tmp_path):
-        """The given time and category apply to the whole file."""
+    def test_caller_s_time_and_category_apply_to_the_whole_file(self, tmp_path):
+        """They replace missing ones."""
         path = write(tmp_path / "f", cast("s", "a"), cast("t", "a"))
 
         found = list(read_imports(path, at=NOON, category="coding"))
@@ -76,8 +76,8 @@ class TestSessions:
         assert one.session == "prd/1"
         assert [ballot.session for ballot in one.ballots] == ["prd/1"]
 
-    def test_ballots_without_a_session_are_in_the_session_of_the_file(self, tmp_path):
-        """Its name is that of the file, for the history names every session."""
+    def test_ballots_without_a_session_share_one_named_after_the_file(self, tmp_path):
+        """The history needs a name for every session."""
         path = write(tmp_path / "lunch.jsonl", {"reviewer": "a", "ranking": ["x"]})
 
         [one] = read_imports(path)
@@ -159,7 +159,7 @@ class TestCompanionFiles:
 
 
 class TestLogs:
-    """Logs of other councils hold more than ballots."""
+    """Logs of other councils contain more than ballots."""
 
     def test_line_of_a_session_has_answers_and_final_answer(self, tmp_path):
         """A line with unreadable ballots does not affect its neighbours."""

@@ -118,7 +118,7 @@ def test_people_have_the_names_of_arenas(tmp_path, judge, kind):
 
 
 def test_vote_that_was_not_blind_has_no_weight(tmp_path):
-    """It is stored, and counts for neither."""
+    """It is stored, but does not count for either side."""
     [one] = read(tmp_path, ARENA | {"anony": False})
     [ballot] = one.ballots
 
@@ -150,7 +150,7 @@ def test_judgements_of_one_question_are_one_session_per_turn(tmp_path):
 
 
 def test_people_without_a_name_are_distinct(tmp_path):
-    """No vote is lost where several people judge one pair."""
+    """Every vote counts if several people judge one pair."""
     row = {"question_id": "q", "model_a": "x", "model_b": "y", "winner": "tie"}
     turned = row | {"model_a": "y", "model_b": "x"}
 
@@ -175,8 +175,8 @@ def test_two_people_who_differ_are_two_votes(tmp_path):
 
 @pytest.mark.parametrize("field", ["tstamp", "at"])
 @pytest.mark.parametrize("when", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
-def test_time_outside_some_time_zone_is_refused(tmp_path, field, when):
-    """No list could show it in every zone."""
+def test_time_out_of_range_in_some_time_zone_is_refused(tmp_path, field, when):
+    """Lists could not show it in every zone."""
     problems = []
     row = {"question_id": "q", "model_a": "x", "model_b": "y", "winner": "tie", field: when}
     path = tmp_path / "battles"

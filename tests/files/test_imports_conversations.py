@@ -74,7 +74,7 @@ def test_question_is_a_session_with_answers_ballots_and_final_answer(tmp_path):
 
 
 def test_stored_labels_are_used(tmp_path):
-    """Where a fork of the app stores label_to_model, its order is the order of the sheet."""
+    """If a fork of the app stores label_to_model, its order is the order of the sheet."""
     labels = {
         "Response A": "x-ai/grok-4",
         "Response B": "openai/gpt-5.1",
@@ -105,7 +105,7 @@ def test_later_questions_are_separate_sessions(tmp_path):
     assert first.at == second.at
 
 
-def test_labels_in_prose_are_no_ballot(tmp_path):
+def test_labels_in_prose_are_not_a_ballot(tmp_path):
     """The app reads them as a ranking; here the reviewer abstains."""
     prose = "I would hesitate between Response C and Response A; Response B is off the point."
 
@@ -136,7 +136,7 @@ def test_review_with_labels_only_is_a_ballot(tmp_path):
     ],
 )
 def test_invalid_labels_are_an_abstention(tmp_path, parsed, reason):
-    """Models without an answer, and repeated ones, are no candidates."""
+    """Models without an answer, and repeated ones, are not candidates."""
     kept = {"model": "x-ai/grok-4", "parsed_ranking": parsed}
 
     [one] = read(tmp_path, conversation([kept]))
@@ -162,7 +162,7 @@ def test_second_label_of_a_model_is_its_next_answer(tmp_path):
     )
 
 
-def test_one_model_twice_is_two_candidates_of_one_author(tmp_path):
+def test_repeated_model_is_two_candidates_of_one_author(tmp_path):
     """Neither answer is lost."""
     held = conversation([review(REPLY, "B", "C", "A")])
     held["messages"][1]["stage1"] = [STAGE1[0], STAGE1[1], {**STAGE1[0], "response": "Again."}]

@@ -182,7 +182,7 @@ class TestPromptfoo:
         ]
 
     def test_failed_call_has_no_grade(self):
-        """A call that broke off is no bad answer; a failed assertion is one."""
+        """A failed call is not a bad answer; a failed assertion is."""
         broken = result(0, "gpt", error="429 Too Many Requests", failureReason=2, score=0)
         failed = result(0, "grok", (CONTAINS, 0.0), error="Expected x", failureReason=1)
         ballots = list(read_ballots(stream(lines(broken, failed))))
@@ -208,8 +208,8 @@ class TestPromptfoo:
             {"grok": 0.6, "gpt": 0.8},
         )
 
-    def test_single_prompt_needs_no_name(self):
-        """A provider is named with its prompt only where it answers several."""
+    def test_provider_with_one_prompt_is_named_without_it(self):
+        """With several prompts, each name contains its prompt."""
         whole = {"results": [result(0, "gpt"), result(0, "grok", prompt=1)], "stats": {}}
         [ballot] = read_ballots(stream(json.dumps(whole)))
 
@@ -300,7 +300,7 @@ class TestInspect:
         assert found[0].at.isoformat() == "2025-05-01T10:00:00+00:00"
 
     def test_members_packed_by_zstandard_are_read(self):
-        """Newer logs are; a changed byte is noticed, and a member larger than it says refused."""
+        """Newer logs have them; changed bytes, and members larger than they state, are refused."""
         packed = archive_with_zstd(self.LOG)
         damaged = bytearray(packed)
         damaged[packed.index(b"samples/") + 40] ^= 255
@@ -313,7 +313,7 @@ class TestInspect:
                 list(read_ballots(stream(content)))
 
     def test_members_beyond_the_bounds_are_refused(self):
-        """By the sizes that they list; one that is larger than it lists is not unpacked whole."""
+        """By their stated sizes; one larger than it states is not unpacked whole."""
         bomb = {"eval": {}, "samples": [{"id": 1, "epoch": 1, "input": " " * (1 << 23)}]}
         honest, lying = archive_with_zstd(bomb), archive_with_zstd(bomb, listed=100)
         bounds = Bounds(1 << 22, 1_000, 1 << 22, lambda: None)
@@ -336,7 +336,7 @@ class TestInspect:
         assert one.session == "sums/1/epoch-2"
 
     def test_header_alone_has_nothing_to_count(self):
-        """A log without its samples says so."""
+        """The error says that the log has no samples."""
         header = {key: value for key, value in self.LOG.items() if key != "samples"}
         with pytest.raises(BallotFileError, match="'samples' is missing"):
             list(read_ballots(stream(json.dumps(header))))

@@ -59,14 +59,14 @@ class TestKinds:
         ],
     )
     def test_objects_may_start_in_the_first_line(self, tmp_path, text):
-        """Several objects, each over lines, however much of them the first line holds."""
+        """Several multi-line objects, however much of them the first line contains."""
         path = tmp_path / "file"
         path.write_text(text, encoding="utf-8")
 
         assert names(path) == ["s1", "s2"]
 
     @pytest.mark.parametrize("first", ['{"session": "s0", "ranking":', '{"session" "s0"}', "{x"])
-    def test_damaged_first_line_affects_no_other(self, tmp_path, first):
+    def test_damaged_first_line_does_not_affect_others(self, tmp_path, first):
         """It is reported by its line, and the objects after it are imported."""
         path, problems = tmp_path / "file", []
         path.write_text(f"{first}\n{json.dumps(BALLOT)}\n", encoding="utf-8")
@@ -74,7 +74,7 @@ class TestKinds:
         assert names(path, on_problem=problems.append) == ["s1"]
         assert [problem.line for problem in problems] == [1]
 
-    def test_several_damaged_first_lines_affect_no_other(self, tmp_path):
+    def test_several_damaged_first_lines_do_not_affect_others(self, tmp_path):
         """Each is reported by its line, and the ballot below them is imported."""
         path, problems = tmp_path / "file", []
         path.write_text('{"session"\n{"session"\n' + json.dumps(BALLOT) + "\n", encoding="utf-8")
@@ -82,7 +82,7 @@ class TestKinds:
         assert names(path, on_problem=problems.append) == ["s1"]
         assert [problem.line for problem in problems] == [1, 2]
 
-    def test_other_first_object_affects_no_other(self, tmp_path):
+    def test_other_first_object_does_not_affect_others(self, tmp_path):
         """An object about the file is reported as one unreadable line."""
         path, problems = tmp_path / "file", []
         path.write_text(f'{{"version": 2}}\n{json.dumps(BALLOT)}\n', encoding="utf-8")
@@ -125,8 +125,8 @@ class TestKinds:
 
         assert as_battles.ballots[0].groups == as_pairs.ballots[0].groups == (("x",), ("y",))
 
-    def test_every_kind_has_a_sentence(self):
-        """Formats of ballots, and three that hold more."""
+    def test_every_kind_has_a_description(self):
+        """The formats of ballots, and three with more data."""
         assert {
             "jsonl",
             "csv",
@@ -222,7 +222,7 @@ class TestErrors:
 
     @pytest.mark.parametrize("text", ["[1, 2]", '["text"]', '[{"a": 1}, 2]'])
     def test_array_of_something_else_is_refused(self, tmp_path, text):
-        """An element that is no object is reported."""
+        """An element that is not an object is reported."""
         (tmp_path / "file").write_text(text)
 
         with pytest.raises(BallotFileError):
@@ -273,7 +273,7 @@ class TestFiles:
         assert problem.startswith("stdin:2: is not JSON")
         assert session == "s1"
 
-    def test_folder_stands_for_its_conversations_in_order(self, tmp_path):
+    def test_folder_is_read_as_its_conversations_in_order(self, tmp_path):
         """Its .json and .eval files are read; a folder without any is refused."""
         for name in ("b.eval", "a.json", "notes.txt"):
             (tmp_path / name).write_text("{}")

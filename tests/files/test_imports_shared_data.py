@@ -29,7 +29,7 @@ def kinds(sessions):
 
 
 def test_council_is_imported_with_questions_and_answers():
-    """40 sessions, 4,000 ballots by models and 880 by people, categories, texts and so lengths."""
+    """40 sessions, 4,000 ballots by models and 880 by people, categories, texts and lengths."""
     sessions = read(
         PRD / "pairwise.csv", answers=[PRD / "responses.jsonl"], questions=[PRD / "questions.jsonl"]
     )

@@ -129,7 +129,7 @@ def test_any_rubric_round_trips(load, made):
     ],
 )
 def test_invalid_rubric_is_refused(load, old, new, problem):
-    """The error names the file, the key and what was expected there."""
+    """The error names the file, the key and the expected value."""
     with pytest.raises(InvalidRubric, match=rf"(?s)mine\.toml' .*{problem}"):
         load(MINE.replace(old, new))
 
@@ -141,7 +141,7 @@ def test_file_without_criteria_is_refused(load):
 
 
 def test_file_that_is_not_text_is_refused(load):
-    """Bytes that are no UTF-8 are refused with their place."""
+    """Bytes that are not UTF-8 are refused with their place."""
     with pytest.raises(InvalidRubric, match=r"not UTF-8.*at byte 8"):
         load(b'name = "\xff"')
 

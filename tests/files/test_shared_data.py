@@ -1,4 +1,4 @@
-"""Real ballots of real councils, where they are at hand: every file is read, and its counts hold.
+"""Real ballots of real councils, where available: every file has the expected counts.
 
 The expected counts are those of the README beside the files.
 """
@@ -48,7 +48,7 @@ class TestPairs:
         assert people == {"human", "human-2", "human-3"}
 
     def test_order_shown_is_read(self):
-        """The share of first-shown answers among the chosen is the README's."""
+        """The first-shown answer is chosen as often as the README states."""
         cast, _ = read("prd_vicuna80/pairwise.csv")
 
         first = Counter()
@@ -59,15 +59,15 @@ class TestPairs:
         assert shares == pytest.approx({"bard": 0.79, "gpt4": 0.57, "claude": 0.34}, abs=0.0051)
 
     @pytest.mark.parametrize("name", ["responses", "questions"])
-    def test_other_file_is_refused_with_the_option_that_takes_it(self, name):
-        """Answers and questions go beside the ballots of an import."""
+    def test_other_file_is_refused_with_its_option(self, name):
+        """Answers and questions are options of an import."""
         option = "answers" if name == "responses" else name
 
         with pytest.raises(BallotFileError, match=f"import the ballots with {option}="):
             read(f"prd_vicuna80/{name}.jsonl")
 
     def test_raw_reviews_are_comparisons(self):
-        """Each is a ballot, and one of the study's table but where gpt35 was asked twice."""
+        """Each is a ballot of the study's table, except where gpt35 was asked twice."""
         raw, problems = read("prd_vicuna80/reviews_raw.jsonl.gz")
         tidy, _ = read("prd_vicuna80/pairwise.csv")
 
@@ -103,7 +103,7 @@ class TestCouncilLogs:
         for one in cast:
             assert {c for group in one.groups for c in group} <= set(one.candidates)
 
-    def test_event_log_of_twelve_events_holds_four_ballots(self):
+    def test_event_log_of_twelve_events_has_four_ballots(self):
         """Each reviewer ranked the three others under separate labels."""
         cast, problems = read("ori_listwise_run/689b624a.jsonl")
 
@@ -139,8 +139,8 @@ class TestGrades:
         assert "8,181 rows" in str(problems[0])
         assert sum(len(one.grades) for one in cast) == 29_653 - 8_181
 
-    def test_other_numbers_are_no_grades(self):
-        """The length of an answer is a number of the table and no criterion."""
+    def test_other_numbers_are_not_grades(self):
+        """The length of an answer is a number in the table but not a criterion."""
         cast, _ = read("wildbench/pointwise.csv")
 
         assert all(isinstance(grade, int) for one in cast for grade in one.grades.values())

@@ -40,11 +40,11 @@ class TestUnreadableGrade:
             assert any(warning.startswith(said) for warning in outcome.warnings)
 
     def test_in_a_long_table(self, cells):
-        """A row with an unreadable grade is no vote."""
+        """A row with an unreadable grade is not a vote."""
         self.check(count(long_table(a=cells, b=[7] * 4, c=[5] * 4)), cells)
 
     def test_in_a_column_per_judge(self, cells):
-        """A judge's cell with an unreadable grade is no vote."""
+        """A judge's cell with an unreadable grade is not a vote."""
         rows = "\n".join(
             ",".join(map(str, row)) for row in (("q", "a", *cells), ("q", "b", *[7] * 4))
         )
@@ -52,7 +52,7 @@ class TestUnreadableGrade:
             self.check(count(f"item,model,r0,r1,r2,r3\n{rows}\n"), cells)
 
     def test_in_json_lines(self, cells):
-        """Text in place of a grade, and null, are no vote."""
+        """Text or null in place of a grade is not a vote."""
         cells = [None if cell == "" else cell for cell in cells]
         lines = [
             json.dumps({"reviewer": f"r{k}", "grades": {"a": cell, "b": 7, "c": 5}})
@@ -71,7 +71,7 @@ def test_candidate_without_any_grade_is_listed(cell):
 
 
 def test_typing_error_is_suspected():
-    """A grade with digits in it may be one; words are none."""
+    """An unreadable grade with digits may be one; words are not."""
     warnings = count(long_table(a=["9.0.", "n/a", 9, 9], b=[7] * 4)).warnings
 
     assert any("r0 grades 'a' '9.0.'" in each and "dropped" in each for each in warnings)

@@ -123,7 +123,7 @@ async def test_reply_at_its_limit_is_marked_as_cut(aimock, model):
 
 
 async def test_rate_limit_is_transient(aimock, model):
-    """A 429 carries the wait that the server asks for, after a single attempt."""
+    """A 429 carries the server's stated wait, after a single attempt."""
     aimock.say(TEXT)
     aimock.chaos(rateLimitRate=1.0)
 

@@ -81,8 +81,8 @@ def serve_bytes(*parts: bytes, reset: bool = False) -> Iterator[str]:
 class TestRequests:
     """The request on the wire equals the request of the caller."""
 
-    async def test_no_headers_are_added(self, server, client):
-        """A request has its own headers, its length and its host, and no others."""
+    async def test_headers_are_not_added(self, server, client):
+        """A request has only its own headers, its length and its host."""
         url = f"{server.url}/chat/completions"
 
         await client.send(httpx2.Request("POST", url, headers={"X-A": "b"}, content=b"{}"))
@@ -148,7 +148,7 @@ class TestRequests:
 
         assert "authorization" not in server.received[0].headers
 
-    async def test_cookies_are_not_kept(self, server):
+    async def test_cookies_are_not_stored(self, server):
         """The transport does not send back a cookie that a server sets."""
         server.fault("m", "200", headers={"Set-Cookie": "a=b"})
         async with transport() as opened:
@@ -259,7 +259,7 @@ class TestPooling:
         assert server.open_connections() == 0
         assert (await client.get(f"{server.url}/models")).status_code == 200
 
-    async def test_cancelled_calls_free_their_places_in_the_pool(self, server, client):
+    async def test_cancelled_calls_free_their_connections(self, server, client):
         """After 20 cancelled calls, connections are pooled as before."""
         server.fault("m", "hang")
         for n_sent in range(1, 21):

@@ -141,7 +141,7 @@ class TestClosing:
         await connections.aclose()
         assert server.accepted == 2
 
-    async def test_cancelled_calls_hold_no_connection(self, server):
+    async def test_cancelled_calls_close_their_connections(self, server):
         """100 calls cancelled while waiting leave no connection open."""
         server.fault("m", "hang")
 
@@ -159,7 +159,7 @@ class TestClosing:
 
 
 class TestEventLoops:
-    """Each event loop has connections of its own."""
+    """Each event loop has separate connections."""
 
     def test_connections_work_on_successive_event_loops(self, server):
         """One object works on asyncio, on trio and on a second asyncio loop."""

@@ -1,4 +1,4 @@
-"""Lists of models, in the form of every provider, and answers that are no list."""
+"""Lists of models in each provider's form, and replies that are not lists."""
 
 import anyio
 import pytest
@@ -54,7 +54,7 @@ class TestForms:
         ],
     )
     def test_list_overrides_the_id(self, entry, chats):
-        """Where the list states what a model is for, its name does not matter."""
+        """If the list states a model's purpose, its name does not matter."""
         with listing(entry) as server:
             [model] = fetch_models(f"{server.url}/models")
 
@@ -75,8 +75,8 @@ class TestForms:
             *((name, False) for name in ("e5-large", "text-embedding-3", "all-minilm:33m")),
         ],
     )
-    def test_id_tells_what_a_model_is_for(self, name, chats):
-        """A word for another use counts anywhere in the id, after a digit as well."""
+    def test_id_shows_the_purpose_of_a_model(self, name, chats):
+        """A word for another use counts anywhere in the id, even after a digit."""
         assert seems_to_chat(name) is chats
 
 
@@ -97,8 +97,8 @@ class TestKeys:
         assert not {"x-api-key", "authorization"} & third.keys()
 
     @pytest.mark.parametrize("answers", [{"status": 401}, {"status": 404}, {"body": "sk-4711"}])
-    def test_no_error_shows_the_key(self, answers):
-        """Every error names the server, and none shows the key."""
+    def test_errors_never_show_the_key(self, answers):
+        """They name the server."""
         with listing(**answers) as server, pytest.raises(ModelError, match="acme: ") as caught:
             fetch_models(f"{server.url}/models", "sk-4711")
 
@@ -106,7 +106,7 @@ class TestKeys:
 
 
 class TestFailures:
-    """An answer that is no list is a clear error."""
+    """A reply that is not a list is a clear error."""
 
     @pytest.mark.parametrize(
         ("body", "status", "problem"),

@@ -99,7 +99,7 @@ class TestReplies:
         assert len(pieces) > 5
         assert "".join(pieces) == reply.text
 
-    async def test_request_has_only_what_was_asked_for(self, server, model):
+    async def test_request_has_only_the_requested_fields(self, server, model):
         """The key is sent in its header."""
         await model.complete(call(), ignore_text)
 
@@ -118,8 +118,8 @@ class TestReplies:
             "stream_options": {"include_usage": True},
         }
 
-    async def test_request_takes_no_more_memory_than_its_text(self, model):
-        """While a reply arrives, a request of 1 MB is held in hardly more than 1 MB."""
+    async def test_request_takes_hardly_more_memory_than_its_text(self, model):
+        """While a reply arrives, a request of 1 MB takes hardly more than 1 MB."""
         long_call = Call("answer", (Message("user", "x" * 1_000_000),), 64)
         ours = [tracemalloc.Filter(inclusive=True, filename_pattern="*/openai_compatible.py")]
         sizes: list[int] = []
@@ -161,7 +161,7 @@ class TestReplies:
         }
 
     async def test_server_settings_come_from_the_caller(self, server, connections):
-        """The caller decides that there is no key, and how the limit is called."""
+        """The caller decides about the key, and about the name of the limit."""
         model = seat_model(
             server.url, connections, key=None, max_tokens_field="max_completion_tokens"
         )
@@ -182,7 +182,7 @@ class TestReplies:
         assert (await model.complete(call(stage), ignore_text)).text == "Blue."
 
     async def test_unrequested_compression_is_decoded(self, server, model):
-        """A compressed reply is decoded even though nobody asked for compression."""
+        """A compressed reply is decoded even without a request for compression."""
         details = b'{"choices": [{"message": {"content": "Blue."}, "finish_reason": "stop"}]}'
         server.fault("m", "200", headers={"Content-Encoding": "gzip"})
         server.fault("m", "body", raw=gzip.compress(details))
@@ -265,7 +265,7 @@ class TestFaults:
         assert not error.transient
 
     async def test_stream_without_an_end_is_an_error(self, server, model):
-        """A stream that closes without a finish is no reply."""
+        """A stream that closes without a finish reason is not a reply."""
         server.fault("m", "ends")
 
         assert "broke off" in (await failure(model)).problem
@@ -357,7 +357,7 @@ class TestDialects:
 
     @pytest.mark.parametrize("status", [400, 404, 422, 501])
     async def test_rejected_schema_falls_back(self, server, model, status):
-        """From schema to plain JSON to nothing, and the next call starts where that ended."""
+        """From schema to plain JSON to nothing; the next call begins with the accepted form."""
         server.fault("m", "refuses", field="response_format", status=status)
         request = call("review", schema=SCHEMA)
 
@@ -378,8 +378,8 @@ class TestDialects:
         forms = [each.body["response_format"]["type"] for each in server.calls()]
         assert forms == ["json_schema", "json_object", "json_object"]
 
-    async def test_nameless_refusal_is_tried_without_the_schema(self, server, model):
-        """A 400 without a name is retried once without the schema; then it is the error."""
+    async def test_refusal_without_a_name_is_retried_without_the_schema(self, server, model):
+        """A 400 that names no field is retried once without the schema; then it is the error."""
         server.fault("m", "400", words="Too long.")
         request = call("review", schema=SCHEMA)
 
@@ -558,7 +558,7 @@ class TestDialects:
         assert error.problem == f"refused the call (400): {words}"
 
     async def test_left_out_options_are_noted(self, server, model):
-        """A reply notes which of its options the server does not take."""
+        """A reply notes which of its options the server does not accept."""
         server.fault("m", "refuses", field="temperature")
         server.fault("m", "refuses", field="stream_options")
         notes = ("the server does not accept temperature",)
@@ -653,7 +653,7 @@ class TestSecrets:
         assert "bWU6" not in str(error)
 
     @pytest.mark.parametrize("key", ["sk-é", "sk-\u200b1", "sk-a\nb"])
-    def test_key_that_no_header_can_hold_is_refused(self, key):
+    def test_key_unfit_for_a_header_is_refused(self, key):
         """The error names the variable, and does not show the key."""
         with pytest.raises(ConfigError, match="TEST_KEY") as caught:
             seat_model("http://localhost/v1", Connections(), key=key)

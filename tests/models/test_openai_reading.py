@@ -1,4 +1,4 @@
-"""The body of a completion: read alike however it is split, and nothing is invented."""
+"""The body of a completion: read the same however it is split, without invented values."""
 
 import json
 import pickle
@@ -118,7 +118,7 @@ class TestText:
                   {"cost": float("nan")}],
     )  # fmt: skip
     def test_missing_counts_are_unknown(self, usage):
-        """Absent or invalid counts are None, never 0."""
+        """Missing or invalid counts are None, never 0."""
         reply, _ = read(whole("So", usage=usage))
 
         assert replace(reply, notes=(), bill_ignored=False) == Reply("So", Usage(None, None))
@@ -176,7 +176,7 @@ class TestText:
 
 
 class TestErrors:
-    """A body that is no completion raises, and says whether to retry."""
+    """A body that is not a completion raises, and says whether to retry."""
 
     @pytest.mark.parametrize(
         ("body", "problem", "transient"),
@@ -227,7 +227,7 @@ class TestErrors:
         ids=["empty", "cut", "failed"],
     )
     def test_error_keeps_the_usage(self, body):
-        """The error holds tokens and dollars, and can be pickled with them."""
+        """The error has tokens and dollars, even after pickling."""
         with pytest.raises(BilledFailure) as caught:
             read(body)
 

@@ -17,7 +17,7 @@ def test_known_model_has_a_price_per_million_tokens(provider):
 
 
 def test_price_gives_the_cost_of_a_call():
-    """A thousand tokens in and a hundred out cost what the rates say."""
+    """A thousand tokens in and a hundred out cost as much as the rates say."""
     price = list_price("openai", "gpt-4o")
 
     assert price is not None
@@ -64,13 +64,13 @@ def test_price_is_that_of_the_most_expensive_hours(model, price, minute):
     ],
 )
 def test_unlisted_model_has_no_price(provider, model):
-    """Another provider's model, a local one, and one not paid by the token have none."""
+    """Such as another provider's model, a local one, and one not paid by the token."""
     assert list_price(provider, model) is None
 
 
 @given(provider=st.text(max_size=20), model=st.text(max_size=40))
-def test_no_name_raises(provider, model):
-    """Any provider and name give a price or none."""
+def test_any_name_gives_a_price_or_none(provider, model):
+    """No provider and no name raises an exception."""
     price = list_price(provider, model)
 
     assert price is None or (price.input_usd >= 0 and price.output_usd >= 0)

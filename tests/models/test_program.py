@@ -187,10 +187,10 @@ async def test_invalid_command_is_refused(command, problem):
 
 
 class TestCircles:
-    """A program may hold a council, but not its own."""
+    """A program may run a council, but not the one that it belongs to."""
 
     async def test_program_gets_the_chain_of_callers(self):
-        """It names the servers that asked and the program, without showing its command."""
+        """It names the calling servers and the program, without showing its command."""
         token = HOPS.set(("one", "two"))
         reply = await python("import os; print(os.environ['WITAN_VIA'])").complete(
             call(), ignore_text
@@ -210,8 +210,8 @@ class TestCircles:
 
         assert re.fullmatch(rf"00-{'a' * 32}-(?!b{{16}})[0-9a-f]{{16}}-01 x=1\n", reply.text)
 
-    async def test_program_that_holds_this_council_is_not_run(self, monkeypatch):
-        """However its path is written, the circle is refused; another program runs."""
+    async def test_program_that_runs_this_council_is_refused(self, monkeypatch):
+        """However its path is written; another program runs."""
         code = "import os; print(os.environ['WITAN_VIA'])"
         monkeypatch.setenv(
             "WITAN_VIA", (await python(code).complete(call(), ignore_text)).text.strip()
@@ -230,7 +230,7 @@ class TestCircles:
         assert (await Program("p", "echo well").complete(call(), ignore_text)).text == "well\n"
 
     async def test_nested_programs_are_limited_in_depth(self, monkeypatch):
-        """Programs that are never the same would otherwise multiply without end."""
+        """Programs that differ each time would otherwise multiply without end."""
         monkeypatch.setenv("WITAN_VIA", "program-a, program-b, program-c, elsewhere")
         assert (await Program("p", "echo well").complete(call(), ignore_text)).text == "well\n"
         monkeypatch.setenv("WITAN_VIA", "program-a, program-b, program-c, program-d")

@@ -277,7 +277,7 @@ class TestAnswering:
         assert error.transient
 
     async def test_content_filter_is_named(self, server, model):
-        """A reply withheld by the provider is a permanent error."""
+        """A reply that the provider withholds is a permanent error."""
         server.add_replies(says(stop="refusal"))
 
         error = await failure(model)
@@ -287,14 +287,14 @@ class TestAnswering:
 
 
 class TestReviewing:
-    """A reply with a schema is requested in the best form that the model takes."""
+    """A reply with a schema is requested in the best form that the model accepts."""
 
     @pytest.fixture
     def review(self) -> Call:
         return call(stage="review", schema=SCHEMA)
 
     async def test_schema_is_sent_to_the_api(self, server, review):
-        """A model that takes a JSON Schema gets it, without streaming."""
+        """A model that accepts a JSON Schema gets it, without streaming."""
         model = PydanticAIModel("critic", "anthropic:claude-opus-5", KEY, None, server.url)
         pieces: list[str] = []
         server.add_replies(
@@ -339,7 +339,7 @@ class TestReviewing:
         ids=["key", "too long", "credit", "down"],
     )
     async def test_unrelated_refusal_does_not_fall_back(self, server, model, review, no):
-        """An error that any form would meet is raised at once."""
+        """An error that does not depend on the form is raised at once."""
         server.add_replies(no)
 
         await failure(model, review)
@@ -432,7 +432,7 @@ class TestFailing:
 
     @pytest.mark.parametrize("body", [b"", b"<html>", b'{"id": "msg_1", "content'])
     async def test_invalid_json_is_an_error(self, server, model, body):
-        """A review that is no JSON message is broken."""
+        """A review that is not a JSON message is an error."""
         server.add_replies(lambda handler: handler.raw(200, body))
 
         error = await failure(model, call(stage="review", schema=SCHEMA))
@@ -458,7 +458,7 @@ class TestFailing:
         [("nonsense:x", "Unknown provider"), ("cerebras:x", "cerebras takes no base url")],
     )
     async def test_unknown_provider_is_refused(self, model_string, problem):
-        """A provider that is unknown, or takes no address, is a sentence, not a traceback."""
+        """An unknown provider, or an address for one that has none, is one sentence."""
         model = PydanticAIModel("critic", model_string, KEY, "K", "http://127.0.0.1:9")
 
         error = await failure(model)
@@ -488,8 +488,8 @@ PydanticAIModel("critic", "bedrock:x", "k", "K")
             "MissingExtra: the member critic needs an extra: pip install 'witan[bedrock]'"
         )
 
-    def test_repr_shows_no_key(self):
-        """Neither the key nor the address is shown."""
+    def test_repr_hides_the_key(self):
+        """It shows neither key nor address."""
         model = PydanticAIModel("critic", "anthropic:claude-test", KEY, "K", "http://u:p@host")
 
         assert repr(model) == "PydanticAIModel('critic')"

@@ -11,8 +11,8 @@ KEYS = st.text(KEY_LETTERS, min_size=4, max_size=40)
 
 
 @given(KEYS, st.text(max_size=400), st.text(max_size=400))
-def test_secret_is_in_no_output(secret, before, after):
-    """Wherever a key is in a text, and wherever the text is cut, no part of it is shown."""
+def test_secret_is_never_shown(secret, before, after):
+    """Wherever a key is in a text, and wherever the text is cut, none of it is shown."""
     output = Redaction([secret])(f"{before}{secret}{after}")
 
     assert secret not in output
@@ -40,8 +40,8 @@ def test_long_text_ends_in_an_ellipsis():
     assert output.endswith("word word…")
 
 
-def test_repr_shows_no_secret():
-    """Its representation holds no key."""
+def test_repr_hides_secrets():
+    """It does not contain the key."""
     assert "sk-secret" not in repr(Redaction(["sk-secret"]))
 
 

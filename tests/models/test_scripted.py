@@ -155,7 +155,7 @@ class TestFailing:
         assert scope.cancelled_caught
 
     async def test_first_attempts_fail(self):
-        """Each call meets the failures again, and so does the next session that asks the same."""
+        """Each call has the failures again, also in the next session with the same question."""
         member = ScriptedModel(
             "m",
             answers=[
@@ -179,7 +179,7 @@ class TestFailing:
         assert await attempts("a") == ["busy", "busy", "down", "Seven."]
 
     async def test_last_failure_repeats(self):
-        """Where nothing follows the failures, they go on."""
+        """If no line follows the failures, they continue."""
         member = ScriptedModel(
             "m", answers=[Line(error="busy", times=1), Line(error="down", times=1)]
         )
@@ -193,7 +193,7 @@ class TestFailing:
 
     @pytest.mark.parametrize("same", [False, True])
     async def test_concurrent_sessions_do_not_mix(self, same):
-        """Each session counts its own attempts, even where all ask the same."""
+        """Each session counts its own attempts, even for the same question."""
         member = ScriptedModel("m", answers=[Line(error="busy", times=1), "Seven."])
         replies: dict[int, list[str]] = {}
 
@@ -212,8 +212,8 @@ class TestFailing:
 
         assert list(replies.values()) == [["busy", "Seven."]] * 20
 
-    async def test_cancelled_session_leaves_no_state(self):
-        """Attempts of a cancelled session do not affect the next one."""
+    async def test_cancelled_session_does_not_affect_the_next(self):
+        """Its attempts are not counted."""
         member = ScriptedModel("m", answers=[Line(hang=True, times=1), "Seven."])
 
         for _ in range(2):
@@ -252,12 +252,12 @@ class TestReviewing:
         """Answers that match no phrase are tied."""
         assert (await review_by(Line()))["ranking"] == [["A", "B", "C"]]
 
-    async def test_review_without_a_rubric_has_no_grades(self):
+    async def test_review_without_a_rubric_lacks_grades(self):
         """A review has only the fields of its schema."""
         assert list(await review_by(Line())) == ["notes", "ranking"]
 
     async def test_member_without_review_lines_reviews(self):
-        """Reviews need no line of their own."""
+        """A script needs no lines for reviews."""
         reply = await ScriptedModel("m").complete(call(sheet(**ANSWERS), "review"), ignore_text)
 
         assert json.loads(reply.text)["ranking"] == [["A", "B", "C"]]
@@ -426,7 +426,7 @@ class TestFiles:
         ],
     )
     async def test_invalid_script_is_refused(self, write, text, problem):
-        """The error names the file, the key and what was expected there."""
+        """The error names the file, the key and the expected value."""
         with pytest.raises(ConfigError, match=rf"mine\.toml{problem}|mine\.toml: .*{problem}"):
             read_script(write(text))
 

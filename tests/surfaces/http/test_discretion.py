@@ -257,7 +257,7 @@ class TestClients:
         assert len([model for model in models if model.startswith("cmd:python~")]) == 3
 
     def test_ballot_files_use_the_same_names(self, replies):
-        """In a recount, on a counted page and after a vote."""
+        """After a recount, on a counted page and after a vote."""
         answers, texts, _, _ = replies
         record = answers["/api/sessions/w1"].json()
         recount = answers["POST /api/sessions/w1/recount"].json()["sessions"][0]
@@ -305,7 +305,7 @@ class TestOperator:
         _, _, log, place = replies
         assert (place if place.startswith("/") else urlsplit(place).path) in log
 
-    def test_password_is_nowhere(self, replies):
+    def test_password_is_never_shown(self, replies):
         """No log, reply or error contains it, even when the database is down."""
         answers, texts, log, place = replies
 
@@ -328,7 +328,7 @@ class TestOperator:
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_no_error_names_a_path_of_the_server(error):
-    """Every type of error is redacted, including ones added later."""
+def test_errors_never_contain_a_path_of_the_server(error):
+    """Every type of error is redacted, including future ones."""
     assert "/srv" in str(error)
     assert "/srv" not in public_error(error)

@@ -91,7 +91,7 @@ class TestTokens:
         ("headers", "said"),
         [({}, "a token is needed"), ({"X-Api-Key": "wrong-but-long-enough"}, "is not one of")],
     )
-    def test_a_wrong_token_and_a_missing_token_give_different_errors(self, server, headers, said):
+    def test_wrong_and_missing_tokens_give_different_errors(self, server, headers, said):
         """A mistyped token is not reported as missing."""
         with client(server, **headers) as asking:
             assert said in asking.get("/api/sessions").json()["detail"]
@@ -105,7 +105,7 @@ class TestTokens:
 
         assert response.json()["status"] == "complete"
 
-    def test_health_check_needs_no_token(self, server):
+    def test_health_check_works_without_a_token(self, server):
         """Load balancers have none."""
         with client(server) as asking:
             assert asking.get("/healthz").json()["status"] == "ok"
@@ -207,7 +207,7 @@ class TestHostsAndOrigins:
         with client(local, Origin=local.url) as asking:
             assert asking.post("/api/plan", json=QUESTION).status_code == 200
 
-    def test_no_cors_headers_are_sent(self, local):
+    def test_cors_headers_are_never_sent(self, local):
         """Neither for a preflight request nor otherwise."""
         with client(local, Origin="https://evil.example") as asking:
             for response in (asking.get("/healthz"), asking.options("/api/sessions")):
@@ -234,7 +234,7 @@ class TestLengths:
         assert response.status_code == 413
         assert "serve.body_bytes" in response.json()["detail"]
 
-    def test_a_chunked_body_over_the_limit_is_cut_off(self, local):
+    def test_a_chunked_body_over_the_limit_is_refused(self, local):
         """Chunks are counted as they arrive."""
 
         def chunks():
@@ -266,7 +266,7 @@ class TestLengths:
         ],
     )
     def test_a_malformed_path_is_a_client_error(self, local, request_line):
-        """It is no server error, and no file is read."""
+        """It is not a server error, and no file is read."""
         host, port = local.url.removeprefix("http://").split(":")
         connection = http.client.HTTPConnection(host, int(port), timeout=60)
         connection.connect()
@@ -334,7 +334,7 @@ class TestMetrics:
         assert 'method="other"' in text
         assert "PROPFIND" not in text
 
-    def test_metrics_and_log_contain_no_questions_or_tokens(self, local, caplog):
+    def test_metrics_and_log_exclude_questions_and_tokens(self, local, caplog):
         """Neither the text of a question nor a token is logged."""
         import logging
 

@@ -203,7 +203,7 @@ class TestDeadlines:
         assert '"status":"complete"' in events.split("event: end")[1]
 
     @pytest.mark.slow
-    def test_a_client_that_reads_nothing_is_disconnected(self, tmp_path):
+    def test_a_client_that_never_reads_is_disconnected(self, tmp_path):
         """Its reply is discarded."""
         request = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
         with running(tmp_path) as server, closing(connect(server.url, 4096)) as client:
@@ -415,7 +415,7 @@ class TestRequests:
         assert reason == 1
 
     def test_short_trailers_are_ignored(self, tmp_path):
-        """They are no headers, and the next request on the connection is answered."""
+        """They are not headers, and the next request on the connection is answered."""
         request = (
             b"POST /api/nothing HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX-Sum: 1\r\nHost: elsewhere\r\n\r\n"
@@ -442,7 +442,7 @@ class TestRequests:
         assert answer.startswith(b"HTTP/1.1 202 "), answer[:400]
 
     def test_pipelined_requests_are_limited(self, tmp_path):
-        """A few are answered in order; a flood is cut off."""
+        """A few are answered in order; on a flood the connection is closed."""
         request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
         with running(tmp_path) as server:
             few = exchange(server.url, request * 16)

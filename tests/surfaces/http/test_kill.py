@@ -127,7 +127,7 @@ class TestKilled:
 class TestStopped:
     """On SIGTERM sessions may finish; the others can be resumed."""
 
-    def test_a_signal_right_after_start_stops_the_server_in_order(self, tmp_path):
+    def test_a_signal_right_after_start_stops_the_server(self, tmp_path):
         """As soon as the address is printed; the exit status is 0."""
         with serving(tmp_path, slow_reviews(tmp_path, 1)) as (_, process):
             process.send_signal(signal.SIGINT)
@@ -294,7 +294,7 @@ def test_a_missing_token_gives_a_one_line_error(tmp_path):
     assert "TEAM_TOKEN is not set" in line
 
 
-def test_one_server_at_a_time_spends_the_day_s_money(tmp_path):
+def test_only_one_server_spends_a_day_s_money(tmp_path):
     """A second server does not start beside it; a program for its own user does.
 
     After a kill the next server replaces what was reserved by the actual cost, with interrupted

@@ -91,7 +91,7 @@ async def test_three_hundred_concurrent_sessions_complete(tmp_path):
     assert after - before < 150e6
 
 
-async def test_a_second_load_of_the_same_size_needs_no_more_memory(tmp_path):
+async def test_a_second_equal_load_does_not_need_more_memory(tmp_path):
     """Finished sessions have a limit in memory, which the first load reaches.
 
     Storing the prompts of every session would take 50 MB more.
@@ -163,7 +163,7 @@ async def test_two_thousand_idle_readers_are_cheap(tmp_path):
     assert after - before < 2000 * 60e3
 
 
-async def test_a_reader_that_reads_nothing_blocks_nobody(tmp_path):
+async def test_a_stalled_reader_does_not_block_others(tmp_path):
     """Others receive everything, and the server does not buffer without limit."""
     answer = [{"text": "Ada says so. " * 2000, "tokens_per_second": 4000}]
     file = write_config(tmp_path, SERVE, answer=answer)

@@ -132,8 +132,8 @@ class TestParameters:
         assert f"unknown parameter '{name}'" in told.json()["detail"]
         assert known in told.json()["detail"]
 
-    def test_a_repeated_parameter_is_refused_unless_it_is_a_list(self, client):
-        """None of two values is ignored silently."""
+    def test_a_repeated_parameter_is_refused_unless_a_list(self, client):
+        """Neither of two values is ignored silently."""
         told = client.get("/api/sessions?limit=1&limit=2")
         file = client.post("/api/tally?level=.9&level=.8", content=b"x")
         unknown = client.post("/api/tally?tie=x", content=b"x")
@@ -293,7 +293,7 @@ class TestWording:
         assert "import" not in told.json()["detail"]
 
     def test_errors_about_a_retry_name_the_seats(self, tmp_path):
-        """The failed ones, and for removed seats who is needed or why."""
+        """They name the failed seats; for a removed seat, they say why it cannot be called."""
         amiss = [{"error": "out of order", "status": 400}]
         with History.open(tmp_path / "history.sqlite") as history:
             with (

@@ -105,7 +105,7 @@ class TestReply:
 
         assert content.startswith("All told: so")
 
-    def test_a_degraded_text_says_what_is_missing(self, models):
+    def test_a_degraded_text_states_what_is_missing(self, models):
         """In its last paragraph and in the status."""
         client, running = models
         running.fault("bob", "401", stage="answer")
@@ -288,7 +288,7 @@ class TestModelNames:
         assert reply.witan["chairman"] is None
         assert "Ada says so." in reply.choices[0].message.content
 
-    def test_the_demonstration_needs_no_key(self, council):
+    def test_the_demonstration_works_without_a_key(self, council):
         """It has its own members."""
         reply = ask(council, ("user", "Is it so?"), model="witan/demo")
 

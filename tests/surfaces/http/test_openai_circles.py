@@ -133,7 +133,7 @@ class TestSeating:
     async def test_clients_without_header_options_send_them_too(self, tmp_path, monkeypatch, model):
         """Though several calls share a client."""
         with served(councils(write_config(tmp_path))) as server:
-            # Cohere's client is told so where it calls; it says more than the protocol asks for.
+            # Cohere's client gets the header per call; it sends more than the protocol requires.
             monkeypatch.setenv("CO_BASE_URL", server.url)
             url = None if model.startswith("cohere") else f"{server.url}/v1"
             theirs = PydanticAIModel("c", model, "none", base_url=url)
@@ -144,7 +144,7 @@ class TestSeating:
             HOPS.reset(token)
             try:
                 await theirs.complete(call, ignore_text)
-            except ModelError as error:  # what the one asks for, OpenAI's protocol does not have
+            except ModelError as error:  # OpenAI's protocol lacks what this client requests
                 assert "508" not in str(error)  # noqa: PT017
             await theirs.aclose()
 

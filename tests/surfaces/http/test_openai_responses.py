@@ -436,8 +436,8 @@ class TestStored:
         assert done.store is store
         assert last.type == "response.failed"
 
-    def test_a_judgment_has_no_text(self, server, council):
-        """It is retrieved like any session, and says why."""
+    def test_a_judgment_is_retrieved_without_text(self, server, council):
+        """It is retrieved like any session, with the reason."""
         done = council.post(
             f"{server.url}/api/judge?wait=20",
             cast_to=object,

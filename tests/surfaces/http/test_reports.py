@@ -215,7 +215,7 @@ class TestVoting:
         assert said in response.json()["detail"]
         assert "labels differ between voters" in response.json()["detail"]
 
-    def test_names_need_no_paper(self, client):
+    def test_names_work_without_a_paper(self, client):
         vote = {"as": "lea", "ranking": "cyd > ada = bob"}
         told = client.post("/api/sessions/last/votes", json=vote).json()
 

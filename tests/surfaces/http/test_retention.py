@@ -113,7 +113,7 @@ def test_an_import_deletes_old_sessions(witan, tmp_path, place, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_session_deleted_on_its_page_leaves_no_rescued_record(tmp_path, place, rescued_record):
+def test_deleting_a_session_on_its_page_deletes_its_rescue_file(tmp_path, place, rescued_record):
     """As with the request and the command."""
     with serving(tmp_path, place) as (url, _), httpx2.Client(base_url=url, timeout=60) as client:
         reply = client.post(

@@ -151,7 +151,7 @@ class TestAsking:
         assert response.status_code == 422
         assert said in response.json()["detail"]
 
-    def test_a_plan_makes_no_call(self, client, archive):
+    def test_a_plan_does_not_call_models(self, client, archive):
         """It states the number of calls."""
         before = archive.find(simulated=None)
 
@@ -190,7 +190,7 @@ class TestFollowing:
 
         assert _without_pieces(rest) == _without_pieces(whole[5:])
 
-    def test_a_reader_misses_nothing_of_a_resumed_session(self, tmp_path, history):
+    def test_a_reader_receives_all_of_a_resumed_session(self, tmp_path, history):
         """Numbers of lost pieces are reused, so the stream starts again."""
         closing = [{"text": "so " * 300, "tokens_per_second": 300}]
         file = write_config(tmp_path, synthesis=closing)

@@ -88,7 +88,7 @@ class TestServer:
         assert not any(span.failed for span in spans)
         assert {span.service for span in spans} == {"witan"}
 
-    def test_spans_contain_no_text(self, collector, tmp_path):
+    def test_spans_exclude_text(self, collector, tmp_path):
         """Neither questions, answers nor quotations in errors."""
         file = write_config(
             tmp_path,
@@ -169,8 +169,8 @@ class TestServer:
     @pytest.mark.parametrize(
         "variable", ["", "OTEL_SDK_DISABLED=true", "OTEL_TRACES_EXPORTER=none"]
     )
-    def test_no_span_is_sent_without_configuration(self, collector, tmp_path, variable):
-        """Nor when switched off."""
+    def test_spans_are_not_sent_without_configuration(self, collector, tmp_path, variable):
+        """Nor if switched off."""
         environment = dict(pair.split("=") for pair in [variable] if pair)
         if environment:
             environment |= collector.environment

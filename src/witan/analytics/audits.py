@@ -126,11 +126,11 @@ class AuditReport(NotebookDisplay, FrameSource):
     concerns
         Reviewer to the measures that stand out, if any.
     only
-        The requested reviewer; null if all.
+        The requested reviewer; null for all.
     criterion
         Grading on the requested criterion; None: none requested.
     aliases
-        Old name of a model to its new one.
+        Old name of a model to its new name.
     """
 
     window: Window
@@ -158,7 +158,7 @@ class AuditReport(NotebookDisplay, FrameSource):
         UnknownName
             If there is no line of that name.
         """
-        # A person may be named "people"; that name means all people together.
+        # A person may be named "people", but the name means all people together.
         line_by_reviewer = {
             line.reviewer: line for line in reversed((*self.reviewers, *self.persons))
         }
@@ -169,7 +169,7 @@ class AuditReport(NotebookDisplay, FrameSource):
         raise UnknownName("reviewer", reviewer, [line.reviewer for line in self.lines])
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
-        """Yield rows of a data frame: lines, or graders on the requested criterion."""
+        """Yield data-frame rows: lines, or graders on the requested criterion."""
         if self.criterion is None:
             for line in self.lines:
                 yield _measure_columns(line)
@@ -399,7 +399,7 @@ def _audit_tables(
 def _family_of(
     families: Mapping[str, Collection[str]], aliases: Mapping[str, str]
 ) -> dict[str, str]:
-    """Model to family, by present names."""
+    """Return the family of each model, by current names."""
     family_of: dict[str, str] = {}
     for family, models in families.items():
         for model in models:

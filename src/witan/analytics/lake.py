@@ -401,8 +401,8 @@ class Lake:
     Raises
     ------
     HistoryError
-        If the folder is not a lake or contains no sessions; if a file is missing, is damaged, has
-        other columns, or belongs to another export than its day. The error names the file.
+        If the folder is not a lake or has no sessions; if a file is missing, is damaged, has
+        other columns, or is from another export than the rest of its day. The error names the file.
     MissingExtra
         Without pyarrow.
     """
@@ -461,7 +461,7 @@ class Lake:
         return Names(names)
 
     def spans(self, window: Window) -> tuple[Window, ...]:
-        """Cut the window into windows of few enough ballots each.
+        """Split the window into parts, each with few enough ballots.
 
         They cover it without gaps, whatever the names of the folders, so each session is in one.
         """
@@ -479,7 +479,7 @@ class Lake:
     def check_duplicates(self) -> None:
         """Refuse a lake that contains a session more than once."""
         duplicates = self._duplicates()
-        # FileSummary for another reading, which an engine does by itself.
+        # FileSummary for a further reading, which engines do on their own.
         arrow().default_memory_pool().release_unused()
         if duplicates:
             name = min(duplicates)
@@ -596,7 +596,7 @@ _TABLE_COLUMNS: Mapping[str, tuple[str, ...]] = {
 }
 """Columns of each table, besides those of its session."""
 
-# Rows are sorted by bucket within a day, because sums are by bucket: consecutive rows add to few
+# Rows are sorted by bucket within a day, because sums are by bucket: consecutive rows add to a few
 # sums, which stay in the processor's cache.
 _ROW_ORDER = {
     "standings": "s.bucket, s.at_us, s.session, t.human, t.rule, t.model",

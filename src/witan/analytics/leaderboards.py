@@ -71,7 +71,7 @@ def leaderboard(
     NothingToCount
         If no session is in the window, or none that could be counted.
     HistoryError
-        If the source cannot be read, or is a lake without standings under the rule.
+        If the source cannot be read, or is a lake without standings for the rule.
     UnknownName, InvalidParameter
         If the rule is unknown, or does not score single sessions; if aliases form a cycle.
     """

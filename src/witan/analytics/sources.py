@@ -256,9 +256,9 @@ def spark_errors() -> tuple[type[Exception], ...]:
 
 
 def explain_spark_error(error: Exception) -> str:
-    """Return the line of Spark's error that says the most.
+    """Return the most informative line of Spark's error.
 
-    It is the exception of Java, if there is one.
+    It is Java's exception, if there is one.
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [repr(error)]
     thrown = (line.removeprefix(":").strip() for line in lines if line.startswith(": "))
@@ -460,7 +460,7 @@ class SparkLake(LakeEngine):
 
 
 def _replace_constants(frame: Any, table: str, constants: Mapping[str, int]) -> Any:
-    """Replace single-valued columns by the value, which saves reading them."""
+    """Replace single-valued columns by their value, to save reading them."""
     if not constants:
         return frame
     from pyspark.sql.functions import lit

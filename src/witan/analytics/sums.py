@@ -89,7 +89,7 @@ class RunningSums(Generic[Table]):
 
 
 def _add_up(rows: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Add up the rows of each key."""
+    """Add the rows of each key."""
     keys = [_narrow_key(rows[name]) for name in rows if name in KEYS]
     order = np.lexsort(keys)
     begins = np.zeros(len(order), np.bool_)
@@ -123,7 +123,7 @@ def _select_all(result: Columns) -> Columns:
 
 
 def _select_columns(*columns: str, count: str = "") -> Select:
-    """Select columns of the rows with a count above 0."""
+    """Return these columns of rows with a count above 0."""
 
     def select(result: Columns) -> Columns:
         rows = np.asarray(result[count or columns[0]]) > 0
@@ -440,7 +440,7 @@ class CachedEngine(SqlEngine):
     def sums(self, queries: Sequence[SumQuery], window: Window) -> Iterator[tuple[int, Columns]]:
         """Run queries in sequence; use stored results of unchanged spans."""
         with self.moment():
-            assert self._moment is not None  # noqa: S101 - in the block
+            assert self._moment is not None  # noqa: S101 - called within `moment`
             spans, edges = _split_window(window, self._moment.states)
             for number, query in enumerate(queries):
                 if spans:

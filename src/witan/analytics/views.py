@@ -346,7 +346,7 @@ class Engine(Protocol):
     def sums(self, queries: Sequence[SumQuery], window: Window) -> Iterator[tuple[int, Columns]]:
         """Run queries over a window's sessions, in parallel if faster.
 
-        Yield the number of a query and columns of its result. If a query yields several times, its
+        Yield the number of a query and columns of its result. If a query yields repeatedly, its
         results add up.
         """
 

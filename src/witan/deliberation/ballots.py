@@ -60,13 +60,13 @@ _PLACE = re.compile(r"#?(\d{1,4})(?:st|nd|rd|th)?\.?", re.IGNORECASE)
 
 
 def is_remark(key: str) -> bool:
-    """Return true if a key names a reviewer's remark beside its ballot."""
+    """Return true if a key names a remark of the reviewer."""
     return _fold_key(key) in _NOTES
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedReview:
-    """Ranking and grades read off one piece of a reply, by candidate.
+    """Ranking and grades read from one piece of a reply, by candidate.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ class ReviewForm:
     def _by_label(self, data: object) -> Iterator[tuple[object, object]]:
         """Pair labels with their grades.
 
-        The grades stand in a map, a list of objects, or a map per criterion.
+        The grades are in a map, a list of objects, or a map per criterion.
         """
         if isinstance(data, list):
             for item in data:
@@ -298,7 +298,7 @@ class _Oversights:
         kind.update(dict.fromkeys(_quote_value(each) for each in details))
 
     def of(self, sentence: str, candidate: str) -> None:
-        """Note dropped parts of a candidate, in a sentence with its name."""
+        """Note a candidate's dropped parts, in a sentence with its name."""
         self.kinds.setdefault(sentence, {})[candidate] = None
 
     def notes(self) -> tuple[str, ...]:
@@ -326,7 +326,7 @@ def _replace_surrogates(text: str) -> str:
 
 def _fold_key(key: str) -> str:
     if key.isascii() and key.isalpha() and key.islower():
-        return key  # as nearly all are written
+        return key  # nearly every key
     return _GAPS.sub("_", key.strip().casefold())
 
 
@@ -351,7 +351,7 @@ def _read_scalar(raw: object, oversights: _Oversights) -> Grade | None:
         isinstance(raw, str)
         and len(raw) <= _LONGEST_GRADE
         and raw.strip().casefold()
-        not in PASSED | FAILED  # a reviewer asked for 1-10 writes no word
+        not in PASSED | FAILED  # not for a reviewer that was asked for 1-10
     ):
         return _replace_surrogates(raw)
     if isinstance(raw, int | float) and not isinstance(raw, bool):
@@ -701,7 +701,7 @@ def as_comparison(ballot: Ballot) -> Ballot:
 
 
 def rank_comparisons(comparisons: Sequence[Ballot], roster: Iterable[str]) -> MergedBallot:
-    """Rank a reviewer's candidates by the share of rivals preferred to.
+    """Rank a reviewer's candidates by the share of rivals that they beat.
 
     Both orders of a pair are one opinion; a pair that is not judged alike in both counts as a
     tie, and as flipped.

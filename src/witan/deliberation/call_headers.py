@@ -128,7 +128,7 @@ def server_name() -> str:
 
 
 def read_hops(text: str) -> tuple[str, ...]:
-    """Read the servers in a header or variable.
+    """Read the chain of servers from a header or variable.
 
     Invalid names are dropped: clients pass ``${WITAN_VIA}`` on literally if it is not set.
     """
@@ -144,7 +144,7 @@ def hops() -> tuple[str, ...]:
 
 @contextmanager
 def within_session(trace: TraceContext | None) -> Iterator[None]:
-    """Assign this task to a trace as `within_trace` does, and find the servers above it once."""
+    """Find the servers above this task once, then act like `within_trace`."""
     token = _ABOVE.set(_find_above())
     try:
         with within_trace(trace):
@@ -189,7 +189,7 @@ def _ancestor_variables() -> Iterator[dict[str, str]]:
             folder = Path(f"/proc/{process}")
             variables = (folder / "environ").read_bytes().decode(errors="replace").split("\0")
             yield dict(line.partition("=")[::2] for line in variables if "=" in line)
-            # The name of the program precedes it in brackets, and may contain anything.
+            # The program's name precedes it in brackets, and may contain any characters.
             process = int(
                 (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()[1]
             )

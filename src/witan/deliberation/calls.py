@@ -86,7 +86,7 @@ class PendingCall:
     write
         Writes the call once it has a slot: calls that wait hold no texts.
     seconds, used_seconds
-        Time that attempts and the waits between them may take, and took, in seconds; waiting for a
+        Time for attempts and the waits between them: allowed, and used so far; waiting for a
         slot does not count.
     reservations
         One for every request sent.
@@ -102,7 +102,7 @@ class PendingCall:
     closed_alone
         True if a lone closing tag arrived in this call.
     failure
-        Why the last attempt failed; None: none has.
+        Why the last attempt failed, if it did.
     """
 
     member: Member
@@ -172,7 +172,7 @@ class Attempt:
         self._pending = pending
         self._hedge_seconds = hedge_seconds
         self._notify = tell
-        if hedge_seconds is not None:  # only a hedge waits for a first word
+        if hedge_seconds is not None:  # otherwise no hedge waits for a first word
             self._activity = anyio.Event()
             self._wait_for_turn = anyio.CancelScope()
         # Weak, since a listener refers to its attempt: the call's texts are freed when it ends.
@@ -225,8 +225,8 @@ class Attempt:
     async def _race(self) -> CallResult:
         """Return the first reply; if all fail, raise the first failure.
 
-        A request runs in its own task, so that a model that cancels itself ends alone; but for
-        models that never do, unless it is hedged.
+        A request runs in its own task, so that a model that cancels itself does not end others.
+        Models that never do need one only for a hedged request.
         """
         pending, hedge_seconds = self._pending, self._hedge_seconds
         if hedge_seconds is None and getattr(pending.member.model, "never_cancels", False):
@@ -273,7 +273,7 @@ class Attempt:
                 await throttle.until_deadline()
             if self._activity.is_set():
                 return
-            with suppress(WitanError):  # the first decides
+            with suppress(WitanError):  # the first failure is raised
                 self._results.append(await self._request(lambda: self._notify(reason, 0.0)))
                 group.cancel_scope.cancel()
 
@@ -414,12 +414,12 @@ def _is_refusal(error: WitanError) -> bool:
 async def _translate_errors(
     name: str, listener: FailureNote, call: Callable[[], Awaitable[object]]
 ) -> object:
-    """Call a model; translate its exceptions, but let those of its listener pass."""
+    """Call a model; translate its exceptions, but not those of its listener."""
     try:
         return await call()
     except WitanError:
         raise
-    except Exception as error:  # a model may be anybody's code, and raise anything
+    except Exception as error:  # foreign code may raise any exception
         if any(error is each for each in listener.errors):
             raise
         raise _wrap_foreign_error(name, error) from error
@@ -467,7 +467,7 @@ class Caller:
     Parameters
     ----------
     seed
-        Seed of the waits between attempts: each depends on seat, stage and attempt only, not on
+        Seed of the waits between attempts: each depends only on seat, stage and attempt, not on
         the order in which calls fail.
     on_withdraw
         Called with seat and stage when its text so far turns out to be reasoning.
@@ -500,7 +500,7 @@ class Caller:
     def call(
         self, member: Member, call: Call, hear: Hear = ignore_text
     ) -> Awaitable[CallResult | CallFailure]:
-        """Make a call that is written already."""
+        """Make a call that is already written."""
         return self.write_and_call(member, call.stage, lambda: call, hear)
 
     async def write_and_call(
@@ -535,7 +535,7 @@ class Caller:
             return CallFailure(error)
         if pending.closed_alone:
             self._throttles.closes_alone[model] = True
-        elif pending.call.schema is None:  # no model reasons within the schema of a ballot
+        elif pending.call.schema is None:  # a reply by schema contains no reasoning
             self._throttles.closes_alone.setdefault(model, False)
         return result
 
@@ -617,7 +617,7 @@ class SessionContext:
     deadline
         End of the session's time, in the clock's seconds.
     end_calls
-        Leaves the slot once nobody is called any more.
+        Called after the last call, to leave the slot.
     reserve
         Events of the parent, restored if every retried seat fails again.
     final
@@ -657,7 +657,7 @@ class SessionContext:
 
     @property
     def retries(self) -> bool:
-        """True if this session retries another, so that every seat is awaited."""
+        """True if this session retries another, so it waits for every seat."""
         return self.opening.relation == "retried"
 
     def seconds_left(self) -> float:
@@ -709,6 +709,6 @@ class Preparation:
 
 
 async def _prepare(model: Preparable) -> None:
-    # The call itself fails by the same error and reports it.
+    # The call itself fails with the same error and reports it.
     with suppress(WitanError):
         await _translate_errors("a model", FailureNote(), model.prepare)

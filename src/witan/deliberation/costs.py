@@ -20,11 +20,11 @@ class Cost:
     Parameters
     ----------
     total_usd
-        Cost of all calls; None: that of some call is unknown.
+        Cost of all calls; None if some call's cost is unknown.
     known_usd
-        Cost of the calls with a known one.
+        Cost of the calls whose cost is known.
     committed_usd
-        Most that all calls may cost, unknown ones at their highest.
+        The most that all calls may cost, with unknown costs at their highest.
     calls
         Calls begun, repeated and unfinished ones included.
     """
@@ -133,7 +133,7 @@ class CostTally:
 
 
 def _ask_chairman(tally: CostTally, event: e.SynthesisStarted) -> None:
-    if event.chairman is not None:  # otherwise the best answer is taken, which calls nobody
+    if event.chairman is not None:  # otherwise the best answer is used, without a call
         tally.ask("synthesis", event.chairman, event.worst_usd)
 
 

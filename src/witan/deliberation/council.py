@@ -1,6 +1,6 @@
 """A council: members with seats to answer, review and decide.
 
-Nothing that it starts outlives its block.
+Everything that it starts ends with its block.
 """
 
 from collections.abc import (
@@ -138,7 +138,7 @@ class BaseCouncil:
     NoCouncil
         With fewer than two members, or one juror.
     InvalidParameter
-        If two seats share a name, the procedure needs what the rule does not offer, or jurors
+        If two seats share a name, the rule does not suit the procedure, or jurors
         would review their own answers.
     """
 
@@ -225,7 +225,7 @@ class BaseCouncil:
         return self
 
     async def __aexit__(self, *failure: object) -> None:
-        assert self._open is not None  # noqa: S101 - entered before it is left
+        assert self._open is not None  # noqa: S101 - set on entering the block
         stack, self._open = self._open, None
         self._group.cancel_scope.cancel()
         # An exception of the caller's block would otherwise be wrapped in an exception group.

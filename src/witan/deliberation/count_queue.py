@@ -1,4 +1,4 @@
-"""Count sessions, those that end together in one block."""
+"""Count sessions, in one block if they end together."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -32,8 +32,8 @@ class _Count:
 class CountQueue:
     """Counter of a council's sessions.
 
-    A session of one candidate may wait a moment for others: its outcome is the same to the last
-    digit, alone or in a block. With several candidates it is not.
+    A session with one candidate may wait a moment for others: its outcome is the same to the last
+    digit, alone or in a block. With several candidates it may differ.
     """
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class CountQueue:
         else:
             try:
                 await anyio.sleep(GATHER_SECONDS)
-            finally:  # the others are counted even if this session is cancelled
+            finally:  # others are counted even if this session is cancelled
                 queue, self._queue = self._queue, []
                 try:
                     _count_together(queue)

@@ -1,4 +1,4 @@
-"""Events that no council records, though every field of them may be read."""
+"""Detection of readable events that no council would record."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
@@ -19,7 +19,7 @@ def restore_session(events: Iterable[e.Event]) -> Session:
     Raises
     ------
     NothingToCount
-        If they are no session, or one of them is none that a council records; it names that one.
+        If they are not a session, or no council would record one of them; the error names it.
     """
     session = Session.of(events)
     check = _EventCheck(session.opening)

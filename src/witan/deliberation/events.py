@@ -629,7 +629,7 @@ def name_candidates(notes: str, sheet: Sheet) -> str:
 
 @lru_cache(maxsize=64)
 def _label_patterns(labels: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return the patterns of a label, and of what certainly mentions one."""
+    """Return the patterns of a label, and of certain mentions of one."""
     label = "|".join(map(re.escape, labels))
     bracketed = rf"\[((?:{label})(?: ?[,;&/] ?(?:{label}))*)\](?!\()"
     named_labels = (
@@ -675,7 +675,7 @@ def _name_omissions(note: str, ballot: Ballot) -> str:
         words, n_judged_names = _left_out(left_out[1], ballot)
         missing = [name for name in ballot.positions or () if name not in n_judged_names]
         n_missing = left_out[2].count(",") + 1
-        # A ballot merged from two sheets may contain what each of them left out.
+        # A ballot merged from two sheets may contain candidates that one of them left out.
         many = "an answer" if n_missing == 1 else f"{n_missing} answers"
         return f"{words}: {', '.join(missing) if len(missing) == n_missing else many}"
     if repeated := _REPETITION_NOTE.fullmatch(note):
@@ -696,8 +696,8 @@ Listener = Callable[[Event], None]
 def skip_past_events(listener: Listener, since: datetime) -> Listener:
     """Forward the opening and later events, skipping those of the past.
 
-    A resumed session or a retry begins with earlier events, whose calls have been counted and timed
-    already.
+    A resumed session or a retry begins with earlier events, whose calls have already been counted
+    and timed.
     """
     stands = 0
 

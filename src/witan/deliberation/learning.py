@@ -56,8 +56,8 @@ class CachedLessons:
 class LessonCache:
     """Lessons that a council uses again until its history has grown.
 
-    Lessons without a prior of the unit that is counted are used again only if nothing else is asked
-    for, until enough sessions have ended to complete one.
+    Lessons without a prior for the counted unit are used again only if nothing else is requested
+    until enough sessions have ended to complete one.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class LessonCache:
         return lessons if holds else None
 
     def put(self, key: Key, lessons: Lessons, n_ended: int) -> None:
-        """Add lessons just learned, of sessions of which `n_ended` had ended."""
+        """Store lessons learned when `n_ended` sessions had ended."""
         self._entries[key] = CachedLessons(lessons, self._clock.seconds(), n_ended)
 
 
@@ -116,7 +116,7 @@ async def learn_lessons(
         return await anyio.to_thread.run_sync(learn)
     key = (tuple(models), tuple(seats) if judging else ())
     if (lessons := cache.get(key, _unit(procedure))) is None:
-        n_ended = cache.n_ended  # of those that end meanwhile, the lessons may know nothing
+        n_ended = cache.n_ended  # the lessons may lack sessions that end meanwhile
         lessons = await anyio.to_thread.run_sync(learn)
         cache.put(key, lessons, n_ended)
     return lessons
@@ -127,7 +127,7 @@ async def apply_history(
 ) -> SessionOpened:
     """Store learned values in the opening, for identical recounts.
 
-    Nothing is learned from this session's parent, nor from others that judge the same answers.
+    Neither this session's parent nor others that judge the same answers are included.
     """
     if teacher is None:
         return opening
@@ -187,7 +187,7 @@ def apply_lessons(settings: Settings, lessons: Lessons, unit: Unit) -> Settings:
 
 
 def describe_unlearned(prior: object, rho: object) -> Iterator[str]:
-    """Yield a sentence on each value that could not be learned."""
+    """Yield a sentence for each value that could not be learned."""
     if prior == "learn":
         yield (
             f"using the public prior: fewer than {MIN_HISTORY} other "
@@ -212,7 +212,7 @@ def _unit(procedure: Procedure) -> Unit:
 
 
 def _asks_for_reliability(procedure: Procedure) -> bool:
-    """Return true if count or order of reviewers rests on reliability."""
+    """Return true if count or order of reviewers depends on reliability."""
     settings = procedure.counting
     needs_weights = settings.rule == WEIGHTED or procedure.spend == "adaptive"
     return needs_weights and settings.reliability is None

@@ -54,7 +54,7 @@ class Purse:
     Parameters
     ----------
     max_usd
-        Never exceeded, provided that no call costs more than its worst case; None for no ceiling.
+        Never exceeded if no call costs more than its worst case; None for no ceiling.
     spent_usd
         Money spent before: a resumed session keeps its ceiling.
     max_calls
@@ -154,9 +154,9 @@ class Allowance:
     async def reserve(self, session: str, most: Amount, least_calls: int) -> float | None:
         """Wait until a session is affordable; return its calls.
 
-        None: it never is.
+        None if it never is.
 
-        The last session gets what is left of the calls, as long as they are `least_calls`.
+        The last session gets the remaining calls, if they are at least `least_calls`.
         """
         while True:
             reserved = [*self._reserved.values()]
@@ -173,7 +173,7 @@ class Allowance:
             await self._changed.wait()
 
     async def settle(self, session: str, cost: Amount) -> None:
-        """Replace a session's reserve by all that it cost so far.
+        """Replace a session's reserve by its cost so far.
 
         A session counts once, however often it is settled.
         """
@@ -215,7 +215,7 @@ class Reservation:
             self.forfeit()
 
     def expense(self, seconds: float = 0.0) -> Expense:
-        """Return the call's tokens and money, unknown until it ends, with its time."""
+        """Return the call's tokens and money, unknown until its end, and time."""
         return Expense(self._usage, self._cost_usd, seconds)
 
     def settle(self, reply: Reply) -> float | None:
@@ -270,8 +270,8 @@ def is_free(price: Price | None) -> bool:
 def worst_usd(member: Member, write: Callable[[], Call]) -> float | None:
     """Return the maximum cost of one attempt, if its price is known.
 
-    The call is written only if its length matters, and not kept: it may wait long for a slot. One
-    that cannot be written is not made.
+    The call is written only if its length matters, and then dropped, since it may wait long for a
+    slot. A call that cannot be written is not made.
     """
     if member.price is None:
         return None
@@ -279,7 +279,7 @@ def worst_usd(member: Member, write: Callable[[], Call]) -> float | None:
         return 0.0
     try:
         call = write()
-    except WitanError:  # its seat fails by the same error, with or without a price
+    except WitanError:  # the seat fails with the same error, with or without a price
         return 0.0
     return member.price.of(call.most_input_tokens(), call.max_tokens)
 
@@ -337,7 +337,7 @@ def check_bill(member: Member, call: Call, reply: Reply) -> Reply:
     """Mark impossible tokens and dollars of a reply as unknown."""
     usage, cost = reply.usage, reply.cost_usd
     if not cost and max(usage.input_tokens or 0, usage.output_tokens or 0) <= HIDDEN_TOKENS:
-        return reply  # as nearly always
+        return reply  # nearly always
     input_tokens, notes = _check_count(reply.usage.input_tokens, call.most_input_tokens, "read")
     output_tokens, more = _check_count(
         reply.usage.output_tokens,
@@ -373,7 +373,7 @@ def _most_usd(
 ) -> float:
     """Return a call's maximum cost, at the highest price if unknown.
 
-    A seat counts as free mostly by a guess from its address, so that bounds no bill.
+    A seat usually counts as free by its address, which does not limit the bill.
     """
     most_read = max(call.most_input_tokens(), input_tokens or 0)
     most_written = max(call.max_tokens, output_tokens or 0)

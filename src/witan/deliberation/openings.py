@@ -86,7 +86,7 @@ def check_stored_session(
     reviewers: Sequence[Member],
     chairmen: Sequence[Member],
 ) -> None:
-    """Refuse other seats than a session started with, and damaged sheets."""
+    """Refuse seats that differ from the session's, and damaged sheets."""
     opening = session.opening
     for role, names_here, names_in_session in (
         ("members", members, opening.members),
@@ -124,7 +124,7 @@ def check_seats(
     seats: dict[str, Member] = {}
     n_apart = len(members) + len(jury)
     for number, seat in enumerate((*members, *jury, *chairmen)):
-        # A chairman may have another seat; under the name of another model it would pass for it.
+        # A chairman may be another seat, but not share its name with another model.
         if seat.name in seats and (number < n_apart or seats[seat.name] != seat):
             expected = "a name that no other seat has"
             raise InvalidParameter("the name of a seat", seat.name, expected)
@@ -159,7 +159,7 @@ def open_rejudgment(
     Parameters
     ----------
     opening
-        The opening of the question, as the jury itself would be asked it.
+        The opening of the question as asked of the jury itself.
     jury, chairmen
         Members of this council; those that share the name of a seat are renamed.
     """

@@ -290,7 +290,7 @@ class _Synthesis:
                 next=None,
                 spent=self.context.caller.collect_spent(failed_chairman.name),
             )
-        if self.context.procedure.json_schema is None:  # a member's prose satisfies no schema
+        if self.context.procedure.json_schema is None:  # prose would not satisfy a schema
             self._take_best_answer()
 
     def _chain(self) -> list[Member]:
@@ -496,7 +496,7 @@ def _close_session(context: SessionContext, count: RunningCount, start_seconds: 
 
 
 def _list_missing(session: Session, count: RunningCount) -> Iterator[str]:
-    """List what the session lacks, in the order of the losses."""
+    """List what the session lacks, in the order of the stages."""
     for seat, reason in session.unanswered.items():
         yield f"{seat} did not answer: {reason}"
     for seat, final in session.answers.items():

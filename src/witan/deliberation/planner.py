@@ -112,7 +112,7 @@ def order_reviewers(reviewers: Sequence[AnySeat], settings: Settings) -> list[An
     """Order reviewers by how informative their ballots are likely to be.
 
     Models of one maker share errors, so makers take turns. Within a turn the more reliable reviewer
-    comes first if reliability is known, else the earlier seat.
+    comes first if reliability is known, otherwise the earlier seat.
     """
     reliability = settings.reliability or {}
     turns: Counter[str] = Counter()
@@ -145,7 +145,7 @@ class Look:
     p_settled
         Probability that the remaining ballots would settle it.
     leader
-        The candidate that is decided on, if any.
+        The decided candidate, if any.
     """
 
     is_settled: bool
@@ -338,7 +338,7 @@ def sum_lines(
 
 
 class _Unwritten(NamedTuple):
-    """Answers in a prompt: their number, and tokens of those not yet written.
+    """Answers in a prompt: number, and tokens of those not yet written.
 
     `most` is their bound for any reader, and `expected` what their authors usually write.
     """
@@ -360,7 +360,7 @@ class _Planner:
     authors
         Members whose answers are not yet written.
     jury
-        True if others than the authors review.
+        True if other models than the authors review.
     """
 
     def __init__(
@@ -455,7 +455,7 @@ class _Planner:
         return [other for other in self._authors if sees_all or other.name != seat.name]
 
     def _sheet(self, seat: SeatLike) -> _Unwritten:
-        """Measure the answers of a sheet; of pairs the two that may be longest."""
+        """Measure the answers on a sheet; for pairs, the two possibly longest."""
         authors = self.visible_authors(seat)
         if self._procedure.pairs is not None:
             authors = sorted(authors, key=self._max_tokens, reverse=True)[:2]
@@ -550,7 +550,7 @@ class _Planner:
     def _repeated_tokens(self, seat: SeatLike) -> int:
         """Maximum tokens of a seat's own review, repeated in its repair.
 
-        For its author a text has as many tokens as it was written in; each marker adds one.
+        For its author a text has as many tokens as were written; each marker adds one.
         """
         most = min(self._max_tokens(seat), CHARACTER_BYTES * REPLY_LENGTH)
         return most + min(most // 2, REPLY_LENGTH // MARKER_LENGTH)
@@ -561,7 +561,7 @@ class _Planner:
 
 
 def _system_tokens(seat: SeatLike) -> int:
-    """Return the most tokens that a seat's system text adds to a prompt."""
+    """Return the most tokens of a seat's system text in a prompt."""
     if seat.options.system is None:
         return 0
     return most_input_tokens([Message("system", seat.options.system)]) - most_input_tokens([])
@@ -592,7 +592,7 @@ class _BlankPrompts:
         conversation: Sequence[Message],
         files: Mapping[str, str],
     ) -> "_BlankPrompts":
-        """Make the prompts' parts, each made safe once for all prompts."""
+        """Make the prompts' parts, each neutralized once for all prompts."""
         safe_files = {name: neutralize(text) for name, text in files.items()}
         return cls(texts, procedure, neutralize(question), conversation, safe_files)
 
@@ -620,7 +620,7 @@ class _BlankPrompts:
         if len(candidates) < (1 if self.procedure.asks_grades else 2):
             return []
         if self.procedure.pairs is not None:
-            # At most: the two longest texts stand for every pair.
+            # An upper bound: every pair counts as the two longest texts.
             longest = sorted(candidates, key=lambda name: -len(self.texts[name].encode()))[:2]
             n_pairs = min(self.procedure.pairs, comb(len(candidates), 2))
             return [self._review(longest, 1)] * (2 * n_pairs)
@@ -705,7 +705,7 @@ def _schema_tokens(sheet: Sheet, rubric: Rubric | None, *, holistic: bool) -> in
 
 @cache
 def _repair_tokens() -> int:
-    """Return the most tokens that a repair adds to its review, without the failed reply."""
+    """Return the most tokens of a repair, without review and failed reply."""
     return most_input_tokens(repair_messages((), "", LONG_PROBLEM)) - most_input_tokens(())
 
 
@@ -722,7 +722,7 @@ def fit_pairs(
     Raises
     ------
     InvalidParameter
-        If they are too few to compare every text with another.
+        If there are too few to compare every text with another.
     """
     if procedure.pairs is None:
         return procedure

@@ -35,9 +35,9 @@ class Message:
     Parameters
     ----------
     role
-        Who said it.
+        The author.
     text
-        What was said.
+        The text.
     """
 
     role: Role
@@ -185,7 +185,7 @@ class Reply:
     Parameters
     ----------
     cost_usd
-        Cost as billed by the provider, if it says.
+        Cost as billed by the provider, if stated.
     bill_ignored
         True if the provider billed an impossible amount: the cost is unknown, whatever the price.
     cut
@@ -230,9 +230,9 @@ class BilledFailure(ModelError):
 
 
 class Model(Protocol):
-    """Anything able to answer a call, without state of a session.
+    """Anything that answers a call, without state of a session.
 
-    One with an attribute `never_cancels` that is true raises no cancellation of its own, so its
+    A model whose attribute `never_cancels` is true never raises a cancellation of its own, so its
     calls need no task of their own.
     """
 
@@ -266,7 +266,7 @@ class Teacher(Protocol):
     ) -> "Lessons":
         """Learn from all sessions without the answers of `exclude`.
 
-        `reviewers` are the models whose reliability is needed, `judges` those whose severity is.
+        Reliability is learned for the models in `reviewers`, severity for those in `judges`.
         The method may block for a moment, and is called in a thread.
         """
         ...
@@ -299,7 +299,7 @@ class Member:
     price
         Its price; None if unknown, which is not free.
     simulated
-        True if it plays a script and is no model.
+        True if it plays a script instead of a model.
     url, key_variable
         The server it calls, and the variable that holds its key, instead of its provider's own.
     may_reason
@@ -375,7 +375,7 @@ class Expense:
     Parameters
     ----------
     cost_usd
-        Cost; None if unknown, as then is every sum with it.
+        Cost; None if unknown, like every sum that includes it.
     seconds
         From the first attempt to the last word.
     calls
@@ -388,7 +388,7 @@ class Expense:
     calls: Count = 1
 
     def __add__(self, other: "Expense") -> "Expense":
-        """Add another expense; what either does not know is unknown."""
+        """Add another expense; a value unknown in either is unknown."""
         return Expense(
             Usage(
                 _sum(self.usage.input_tokens, other.usage.input_tokens),
@@ -413,7 +413,7 @@ class StoredAnswer:
     cut
         True if it ended at its token limit.
     spent
-        Tokens, money and time that it cost then; none is spent again.
+        Tokens, money and time of the earlier session; none is spent again.
     flags
         Flags of the safety gate then; None if it did not run.
     """

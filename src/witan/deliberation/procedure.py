@@ -139,7 +139,7 @@ class Procedure:
         Every reviewer is asked a second time, in reverse order.
     pairs
         Most pairs of answers that each reviewer compares, each in both orders and without grades;
-        None: all answers stand on one sheet. A ceiling of money lowers it.
+        None: all answers are on one sheet. A ceiling of money lowers it.
     review_rounds
         2: reviewers then see each other's grades, anonymous, and may revise.
     debate_rounds
@@ -286,7 +286,7 @@ def check_procedure(procedure: Procedure, n_members: int, n_jurors: int = 0) -> 
 
 
 def check_question_reviews(procedure: Procedure, n_members: int, n_jurors: int = 0) -> None:
-    """Refuse a question to two members that only rank each other.
+    """Refuse a question to two members that would only rank each other.
 
     Each would see one answer alone, or in pairs compare its own. Judged texts are all seen by every
     reviewer.
@@ -294,7 +294,7 @@ def check_question_reviews(procedure: Procedure, n_members: int, n_jurors: int =
     Raises
     ------
     InvalidParameter
-        If that is so.
+        If the question has such reviews.
     """
     if n_members > 2 or procedure.asks_grades or n_jurors:
         return
@@ -321,7 +321,7 @@ def _rehearse(procedure: Procedure) -> None:
         raise InvalidParameter("rule", settings.rule, "a rule that ranks a single session")
     by_pairs = procedure.pairs is not None
     rehearsed = (settings, procedure.rubric_scoring, procedure.holistic, by_pairs)
-    if rehearsed in tuple(_accepted_settings):  # another thread may be adding to it
+    if rehearsed in tuple(_accepted_settings):  # another thread may change it
         return
     seats = ("a", "b", "c")
     grades: dict[str, Any] = {}

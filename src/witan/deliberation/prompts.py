@@ -66,7 +66,7 @@ _LATIN = str.maketrans(
 
 
 def fence(label: str, text: str, nonce: str, kind: Kind = "answer") -> str:
-    """Fence a text under its label, or under its kind alone."""
+    """Fence a text under its label, or only under its kind."""
     name = f"{kind.upper()} {_clean_label(label)}".rstrip()
     return f"<<<{name} {nonce}>>>\n{neutralize(text)}\n<<<END {name} {nonce}>>>"
 
@@ -81,13 +81,13 @@ def read_fences(prompt_text: str, kind: Kind = "answer") -> dict[str, str]:
 
 
 class Neutral(str):
-    """A text without anything resembling our markers."""
+    """A text that contains nothing like our markers."""
 
     __slots__ = ()
 
 
 def neutralize(text: str) -> Neutral:
-    """Escape everything in a text resembling our markers, once."""
+    """Escape everything in a text that resembles our markers, once."""
     if isinstance(text, Neutral):
         return text
     if text.isascii() and "<" not in text:  # no other ASCII character looks like a bracket
@@ -397,7 +397,7 @@ def review_schema(sheet: Sheet, rubric: Rubric | None, *, holistic: bool) -> dic
 def repair_messages(
     messages: tuple[Message, ...], reply: str, problem: str, request: str = REPAIR_REVIEW
 ) -> tuple[Message, ...]:
-    """Ask again for a reply that cannot be used, with the reason."""
+    """Ask for another reply, with the reason why the first is unusable."""
     # Providers refuse an empty turn.
     answer = neutralize(reply[:REPLY_LENGTH]) if reply.strip() else "(nothing)"
     cause_bytes = " ".join(problem.split()).encode("utf-8", "ignore")[:PROBLEM_BYTES]
@@ -443,7 +443,7 @@ def _weighed_criteria(rubric: Rubric) -> str:
 
 @lru_cache(maxsize=16)
 def _reply_form(criteria: tuple[str, ...]) -> str:
-    """Describe the reply's form, with an example valid for no sheet."""
+    """Describe the reply's form, with an example that fits no sheet."""
     example: dict[str, Any] = {"notes": _EXAMPLE_NOTES}
     keys = [
         '"notes", why you judge as you do, in a sentence or two per answer, its label in brackets: '
@@ -470,7 +470,7 @@ def _peers(
     peers: Mapping[str, Ballot] | None,
     own_ballot: Ballot | None,
 ) -> Iterator[str]:
-    """List the others' grades, without any reconstructible ballot."""
+    """List the others' grades so that no ballot can be reconstructed."""
     if peers is None:
         return
     yield "\n".join((_PEERS, *_list_ballots(sheet, rubric, peers)))
@@ -508,7 +508,7 @@ def _grades(candidate: str, rubric: Rubric | None, peers: Mapping[str, Ballot]) 
     for criterion in _graded_criteria(rubric, holistic=True):
         grades = []
         for reviewer, ballot in peers.items():
-            if candidate == reviewer:  # recused from the count, and from what the others see
+            if candidate == reviewer:  # recused from the count, and hidden from the others
                 continue
             graded = ballot.grades.get(candidate, {})
             of_all = graded if isinstance(graded, Mapping) else {HOLISTIC: graded}
@@ -572,7 +572,7 @@ def synthesis_messages(  # noqa: PLR0913 — a final answer depends on all of th
     Parameters
     ----------
     sheet
-        The sheet whose labels the prompt uses throughout.
+        The sheet with the labels of the prompt.
     answers
         Candidate to text, masked already.
     outcome

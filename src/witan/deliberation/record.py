@@ -53,7 +53,7 @@ _INFINITE = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 
 
 class FieldMismatch(Exception):
-    """A plain value inadmissible for its type, located by `location`.
+    """A plain value that does not fit its type, at `location`.
 
     The caller that knows the source of the value turns it into an error for users.
     """
@@ -63,12 +63,12 @@ class FieldMismatch(Exception):
         super().__init__(location, problem)
 
     def within(self, location: str) -> "FieldMismatch":
-        """Return the same of a field of the value at this location."""
+        """Return the mismatch relative to the value that contains this field."""
         return type(self)(f"{location}.{self.location}", self.problem)
 
 
 class OutOfBounds(FieldMismatch):
-    """A value of the right type beyond its bound; no other type fits either."""
+    """A value beyond the bound of its type, so no other fits."""
 
 
 def to_plain(value: Any) -> Any:
@@ -350,7 +350,7 @@ def event_to_json(event: Event, *, is_simulated: bool = False) -> str:
         _shorten_fields(record, _fields_of(kind, _is_shortened))
         times = None if event.at.tzinfo is UTC else _OUR_TIMES
         json_text = orjson.dumps(record, _flatten, times).decode()
-        if "null" in json_text:  # which most events lack
+        if "null" in json_text:  # absent from most events
             _check_finite(event)
     except (TypeError, ValueError):  # an infinity, an integer beyond 64 bits, half a character
         return dump_record(_event(event, is_simulated=is_simulated))
@@ -368,7 +368,7 @@ def event_from_json(line: str, source: str = "the event") -> Event:
 def procedure_to_json(procedure: Procedure) -> str:
     """Write a procedure as JSON, every field in a stable order.
 
-    Two procedures that differ anywhere differ in it, in this process and in any other.
+    Different procedures have different JSON, in this process and in any other.
     """
     return dump_record(procedure)
 
@@ -386,7 +386,7 @@ def _event(event: Event, *, is_simulated: bool = False) -> dict[str, Any]:
 
 @cache
 def _event_fields(kind: Any) -> tuple[Sequence[str], Callable[[Event], tuple[Any, ...]]]:
-    """Return the names of the fields of an event's record, and a getter of their values."""
+    """Return the field names of an event's record, and their getter."""
     names = [field.name for field in fields(kind)]
     return ["event", *names], attrgetter("kind", *names)
 
@@ -402,7 +402,7 @@ def _read_event(record: object, location: str) -> Event:
     event_type: Any = EVENTS[kind]
     if kind == SessionOpened.kind:
         record = _name_spending(record)
-    # An event that was shown before it was durable still happened.
+    # Being shown before it was durable does not change an event.
     stored_fields = {name: value for name, value in record.items() if name != "provisional"}
     event: Event = make_reader(event_type)(stored_fields, location)
     return drop_sheet_labels(event)
@@ -432,7 +432,7 @@ def dump_record(record: object, indent: int | None = None) -> str:
     """Write the fields of a record as JSON."""
     try:
         json_text = _encoder(indent).encode(record)
-    except ValueError:  # an infinity, which JSON does not have, so every value is checked
+    except ValueError:  # an infinity, which JSON lacks, so every value is checked
         json_text = _encoder(indent).encode(to_plain(record))
     return escape_json(json_text)
 
@@ -498,7 +498,7 @@ def _may_be_float(declaration: Any) -> bool:
 
 @cache
 def _is_shortened(declaration: Any) -> bool:
-    """Return true if a record leaves out something of such a value."""
+    """Return true if a record omits fields of such a value."""
     has_derived = is_dataclass(declaration) and not all(f.init for f in fields(declaration))
     is_own = has_derived or declaration is Ballot
     inner = any(map(_is_shortened, get_args(declaration)))
@@ -506,7 +506,7 @@ def _is_shortened(declaration: Any) -> bool:
 
 
 def _shorten(value: Any) -> Any:
-    """Leave out of a value what a record leaves out; orjson writes the rest as it is."""
+    """Drop the fields that a record omits; orjson writes the rest unchanged."""
     kind: Any = type(value)
     return _shortener(kind)(value)
 
@@ -575,7 +575,7 @@ def _flattener(kind: Any) -> Callable[[Any], Any]:
 
 
 def _flatten_ballot(ballot: dict[str, Any]) -> dict[str, Any]:
-    """Drop the scale 1-10 from a ballot's fields, like `drop_native`, and write its time."""
+    """Drop the scale 1-10 from a ballot's fields, and write its time."""
     if ballot["scale"] is not None and ballot["scale"].is_native:
         ballot["scale"] = None
     if ballot["at"] is not None:
@@ -614,13 +614,13 @@ class SessionImport:
     session
         Its name; unique in a history.
     at
-        Time of the question; None: unknown, and the time of the import counts.
+        Time of the question; None if unknown, then the time of the import counts.
     answers, lengths
         Candidate to its text; candidate to its length if only that is known.
     session_record
         A whole council session with its events; ballots and answers then come from it.
     simulated
-        Some seat plays a script.
+        True if a seat plays a script.
     closing
         The final answer of the council.
     question, category
@@ -669,7 +669,7 @@ class ImportCounts:
     sessions
         New sessions.
     already
-        Sessions that were there before; votes on them may still be new.
+        Sessions that were already stored; votes on them may still be new.
     ballots, by_people
         New ballots, and how many of them people cast.
     """

@@ -1,4 +1,4 @@
-"""Number the events of a session, and show each once it is durable.
+"""Number the events of a session, and show each once durable.
 
 If a journal stores the session, each round of waiting covers all events since the last one and all
 calls about to be made. Events that do not become durable in time are shown as `provisional`.
@@ -28,7 +28,7 @@ UNSEEN_GATHER_SECONDS = 0.1
 
 
 class FailureNote:
-    """A record of exceptions that leave its blocks, uncaught."""
+    """A record of uncaught exceptions that leave its blocks."""
 
     __slots__ = ("errors",)
 
@@ -60,7 +60,7 @@ class Journal(Protocol):
     gather_seconds: float
 
     def keep(self, event: Event) -> None:
-        """Take an event as it happens, without waiting."""
+        """Accept an event as it happens, without waiting."""
         ...
 
     def flush(self) -> None:
@@ -73,8 +73,8 @@ class Journal(Protocol):
         Returns
         -------
         int or None
-            Number of the last durable event, 0 if there is none; None if nothing is stored, so that
-            nobody waits.
+            Number of the last durable event, 0 if there is none; None if events are not stored, so
+            nothing waits.
         """
         ...
 
@@ -87,7 +87,7 @@ class CallGuard(Protocol):
     """A listener awaited before every call."""
 
     def __call__(self, event: Event) -> None:
-        """Take an event in."""
+        """Accept an event."""
         ...
 
     async def before_call(self, *, is_recorded: bool) -> None:

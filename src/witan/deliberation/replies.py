@@ -115,7 +115,7 @@ class SplitReply:
     Parameters
     ----------
     closed_alone
-        True if only a closing tag tells them apart.
+        True if only a closing tag separates them.
     """
 
     text: str
@@ -205,8 +205,8 @@ class _Line:
 class ReasoningFilter:
     """Filter that splits reasoning from a text while it streams in.
 
-    A closing tag without an opening one shows only then that all text before it was reasoning. Text
-    already passed on no longer counts, and `withdrawals` grows by one.
+    Only when a closing tag without an opening one arrives is all text before it known as reasoning.
+    Text already passed on then no longer counts, and `withdrawals` grows by one.
     """
 
     def __init__(self) -> None:
@@ -231,7 +231,7 @@ class ReasoningFilter:
 
     @property
     def has_opened(self) -> bool:
-        """True once reasoning was opened, so that no closing tag comes alone."""
+        """True once reasoning was opened, so a closing tag is never alone."""
         return self._family is not None and self._family != _BARE
 
     @property
@@ -344,7 +344,7 @@ class ReasoningFilter:
         return True
 
     def _begin_with_tag(self, bare: str, *, is_end: bool) -> bool | None:
-        """Skip or open a tag; return False if one may follow, None if none does."""
+        """Skip or open a tag; return None without one, False if one may follow."""
         if (match := _OPENS_ANSWER.match(bare)) is not None:
             return self._skip_tag(match)
         if (match := _CLOSE.match(bare)) is not None:
@@ -372,7 +372,7 @@ class ReasoningFilter:
     def _skip_tag(self, match: re.Match[str]) -> bool:
         """Drop the tag at the beginning of the text."""
         self._channels |= "channel|" in match[0]
-        self._blocks.append("")  # a sign that the blanks around it belong to the template
+        self._blocks.append("")  # marks the blanks around it as the template's
         self._buffer = match.string[match.end() :]
         return True
 
@@ -543,7 +543,7 @@ _DECODER = json.JSONDecoder(
 
 
 def parse_json(text: str) -> object:
-    """Parse a text of exactly one JSON value; return None for others."""
+    """Parse a text that is exactly one JSON value; return None otherwise."""
     try:
         return _DECODER.decode(text)
     except (ValueError, RecursionError):
@@ -637,7 +637,7 @@ def check_schema(schema: str) -> None:
 
 @lru_cache(maxsize=16)
 def _validator(schema: str) -> "Validator":
-    # A client may have sent it, so nothing is fetched and no pattern backtracks for long.
+    # A client may have sent the schema, so nothing is fetched and no pattern backtracks for long.
     from jsonschema_rs import FancyRegexOptions, validator_for
 
     value = json.loads(schema)

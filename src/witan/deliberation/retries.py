@@ -51,14 +51,14 @@ class Retry:
     def opening(self) -> e.SessionOpened:
         """The opening."""
         opening = self.events[0]
-        assert isinstance(opening, e.SessionOpened)  # noqa: S101 - as it is made
+        assert isinstance(opening, e.SessionOpened)  # noqa: S101 - retries begin with one
         return opening
 
 
 def failed_seats(session: Session) -> tuple[str, ...]:
     """Name the retryable seats, chairmen last.
 
-    Those without an answer, a ballot or a text. A reviewer that was not awaited is among them; one
+    Seats without an answer, a ballot or a text. A reviewer that was not awaited is included; one
     with nothing to compare is not.
     """
     failed_names = {seat for _, seat in _failures(session)}
@@ -250,7 +250,7 @@ def _plan(
 
 
 def _place(event: e.Event) -> Place:
-    """Return stage and round of an event; `AFTER_END` if it never stays."""
+    """Return stage and round of an event; `AFTER_END` if never kept."""
     match event:
         case e.AnswerStarted() | e.AnswerDone() | e.AnswerFailed():
             return ANSWERS, event.round

@@ -82,13 +82,13 @@ class RunningCount:
     @cached_property
     def settings(self) -> Settings:
         """Settings of the count, the safety gate included."""
-        if len(self.roster) == 1:  # there is no lead to end
+        if len(self.roster) == 1:  # a single candidate has no lead to lose
             return self.settings_so_far
         return self._with_gate(self.context.procedure.counting)
 
     @cached_property
     def settings_so_far(self) -> Settings:
-        """The same before the last ballot, when nobody asks who could end the lead."""
+        """The settings before the last ballot, without the test of the lead."""
         return self._with_gate(replace(self.context.procedure.counting, flips=False))
 
     def _with_gate(self, settings: Settings) -> Settings:
@@ -422,7 +422,7 @@ class _Round:
         )
 
     def _is_over(self) -> bool:
-        """Return true if the interrupted session had gone beyond this round."""
+        """Return true if the interrupted session was beyond this round."""
         return any(
             isinstance(event, e.SynthesisStarted | e.Decided)
             or (isinstance(event, e.SheetDrawn) and event.round > self.number)
@@ -559,7 +559,7 @@ class _Round:
     async def _ask(
         self, member: Member, sheet: Sheet, write: Callable[[], Call], *, is_mirrored: bool
     ) -> _SheetResult:
-        """Request one review, and one repair if it lacks something."""
+        """Request one review, and one repair if it is incomplete."""
         result = await self.context.caller.write_and_call(member, "review", write)
         if not isinstance(result, CallResult):
             return _SheetResult(None, result.reason, (), result.over_budget)
@@ -704,7 +704,7 @@ class _Round:
             spent=self.context.caller.collect_spent(member.name),
         )
         event = self.context.recorder.events[-1]
-        assert isinstance(event, e.BallotCast)  # noqa: S101 - as it is made
+        assert isinstance(event, e.BallotCast)  # noqa: S101 - it was made as one
         self.ballot_events[member.name] = event
         return merged_ballot.ballot
 
@@ -766,7 +766,7 @@ class _Round:
 
     def _stop_waiting(self) -> None:
         """Cancel outstanding reviewers: the leader cannot change."""
-        assert self.count.leader is not None  # noqa: S101 - what being decided means
+        assert self.count.leader is not None  # noqa: S101 - a decision needs a leader
         self.context.recorder.emit(
             e.Decided, leader=self.count.leader, cancelled=self.count.outstanding_reviewers
         )

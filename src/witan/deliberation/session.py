@@ -47,7 +47,7 @@ def is_author(juror: Member | Seat, seat: Member | Seat) -> bool:
 
 
 def rename_clashes(council: Sequence[Member], seats: Sequence[Seat]) -> dict[str, Member]:
-    """Rename members sharing a seat's name without being its author.
+    """Rename members that share a seat's name without being its author.
 
     A juror may share the name of a seat whose answer it wrote; otherwise it would be taken for
     another model and recused in its place.
@@ -71,7 +71,7 @@ def double_roles(
     jury: Iterable[Member | Seat],
     chairmen: Iterable[Member | Seat],
 ) -> Iterator[str]:
-    """Name chairmen also sitting as members or jurors."""
+    """Name chairmen that are also members or jurors."""
     answer, judge = ({seat.name for seat in seats} for seats in (members, jury))
     for name in dict.fromkeys(chairman.name for chairman in chairmen):
         if name in answer | judge:
@@ -173,13 +173,13 @@ class Synthesis:
     chairman
         Its author; None: the text is the best-ranked answer, or the tied ones.
     labels
-        Label to seat: what [A] in the text stands for.
+        Label to seat: what [A] in the text means.
     approved
-        Whether it approves; None: not in the mode ``verdict``.
+        Whether it approves; None outside the mode ``verdict``.
     failed
         Chairman to reason, in the order of trying.
     unresolved
-        Cited labels that stand for no answer.
+        Cited labels without an answer.
     doubtful
         Letters in brackets that may not mean an answer.
     """
@@ -220,7 +220,7 @@ class Session(NotebookDisplay, FrameSource):
     failed
         Seat to flags of the safety gate.
     ballots
-        One per reviewer needed, in seat order, with abstentions; of the last round.
+        One per needed reviewer, in seat order, with abstentions; from the last round.
     outcome
         None if there are fewer ballots than the quorum.
     missing
@@ -323,7 +323,7 @@ class Session(NotebookDisplay, FrameSource):
 
     @property
     def consistency(self) -> Mapping[str, tuple[int, int]]:
-        """Pairs judged alike in both orders, of those compared, by reviewer."""
+        """Pairs judged alike in both orders and pairs compared, by reviewer."""
         ballot_by_seat = {
             event.seat: event for event in self.events if isinstance(event, e.BallotCast)
         }
@@ -353,7 +353,7 @@ class Session(NotebookDisplay, FrameSource):
 
     @property
     def progress(self) -> str:
-        """Numbers of answers and ballots, of those requested."""
+        """Numbers of answers and ballots, received and requested."""
         parts, members = [], self.opening.members
         if members:
             parts.append(_events_of(len(self.answers), len(members), "answer"))
@@ -465,7 +465,7 @@ class Session(NotebookDisplay, FrameSource):
     def conclude(self, outcome: Outcome, settings: Settings) -> Verdict | None:
         """Return the verdict by a count and its settings.
 
-        None: there are no judged texts.
+        None without judged texts.
         """
         judging = self.opening.judging
         if judging is None:
@@ -568,12 +568,12 @@ def _agree(opening: e.SessionOpened, answers: Mapping[str, Answer]) -> bool:
 
 
 def elapsed_seconds(events: Sequence[e.Event]) -> float:
-    """Return the seconds from the first event to the last; 0 if the clock was set back."""
+    """Return the seconds from first to last event, at least 0."""
     return max(0.0, (events[-1].at - events[0].at).total_seconds()) if events else 0.0
 
 
 class SessionFold:
-    """Fold of events into a session, of which there may be more."""
+    """Fold of events into a session, which may continue."""
 
     def __init__(self, opening: e.SessionOpened) -> None:
         self.opening = opening
@@ -602,7 +602,7 @@ class SessionFold:
 
     @classmethod
     def of(cls, events: Iterable[e.Event]) -> "SessionFold":
-        """Fold events; errors as of `Session.of`."""
+        """Fold events, with the errors of `Session.of`."""
         lasting = [x for x in events if not isinstance(x, e.DELTAS)]
         if not lasting or not isinstance(lasting[0], e.SessionOpened):
             raise NothingToCount("the events do not begin with the opening of a session")
@@ -626,14 +626,14 @@ class SessionFold:
             add(self, event)
 
     def session(self) -> Session:
-        """Return the session as it stands; of an open one, name what is stored."""
+        """Return the session so far; an open one lists its progress."""
         session = self.state()
         if self.closing_event is not None:
             return session
         return replace(session, missing=(f"{session.progress} kept",))
 
     def state(self) -> Session:
-        """Return the session as it stands, an open one without a list of gaps."""
+        """Return the session so far; an open one lists no gaps."""
         events = tuple(self.events)
         seats = [seat.name for seat in self.opening.seats]
         closing_event = self.closing_event
@@ -680,7 +680,7 @@ class SessionFold:
         )
 
     def _ballots(self) -> tuple[Ballot, ...]:
-        """Return the ballots of the reviewers called; whoever cast none abstains."""
+        """Return the ballots of the called reviewers; those without one abstain."""
         called = [s.name for s in self.opening.reviewers if s.name not in self.uncalled_seats]
         silent = [name for name in called if name not in self.ballots]
         roster = tuple(s.name for s in self.opening.seats if s.name in self.answers) or None
@@ -761,7 +761,7 @@ def _add_end(fold: SessionFold, event: e.SessionClosed) -> None:
 _ADDITIONS: Mapping[type[e.Event], Callable[[SessionFold, Any], None]] = {
     e.AnswerStarted: lambda fold, event: fold.requested_seats.add(event.seat),
     e.AnswerDone: _add_answer,
-    # A member that fails in a debate keeps the answer it had.
+    # A member that fails in a debate keeps its earlier answer.
     e.AnswerFailed: lambda fold, event: fold.failure_by_seat.update({event.seat: event.reason}),
     e.GateVerdict: _add_flags,
     e.SheetDrawn: lambda fold, event: fold.sheets.add(event.sheet.reviewer),

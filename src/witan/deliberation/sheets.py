@@ -1,4 +1,4 @@
-"""Recorded sheets of a session that continues: their check, and what completes them."""
+"""Recorded sheets of a continued session: their check and completion."""
 
 from collections.abc import Iterable, Iterator, Sequence, Set
 
@@ -11,14 +11,14 @@ from witan.errors import SessionFileError
 
 
 def check_sheets(session: Session) -> None:
-    """Refuse a session with a sheet that no council draws.
+    """Refuse a session with a sheet that no council would draw.
 
-    A sheet that another version may have drawn is none of them.
+    A sheet that another version may have drawn is accepted.
 
     Raises
     ------
     SessionFileError
-        If there is one; it names its event.
+        If there is one; the error names its event.
     """
     check = _SheetCheck(session)
     for event in drop_fruitless_resumes(session.events):
@@ -71,7 +71,7 @@ def complete_sheets(
     size: int,
     n_orders: int,
 ) -> tuple[Sheet, ...]:
-    """Put a reviewer's recorded sheets before drawn ones.
+    """Complete a reviewer's recorded sheets by newly drawn ones.
 
     Another version may have drawn them, so a second order mirrors its recorded first, and from the
     first that does not suit this version they are drawn anew.
@@ -79,9 +79,9 @@ def complete_sheets(
     Parameters
     ----------
     seed
-        Of second orders, each of which adds the number of its pair.
+        Seed of second orders, each of which adds the number of its pair.
     visible, size
-        The candidates that the reviewer may see, and how many of them stand on a sheet.
+        The candidates that the reviewer may see, and how many of them are on a sheet.
     n_orders
         2 if every other sheet is the one before it in opposite order.
     """
@@ -96,7 +96,7 @@ def complete_sheets(
     sheets = sheets or tuple(drawn)
     if len(sheets) % n_orders:
         pair = len(sheets) // 2
-        # Nothing is added for the first, as sessions have recorded it.
+        # Nothing is added for the first, so that recorded sessions stay valid.
         sheets = (*sheets, mirror(sheets[-1], (*seed, pair) if pair else seed))
     orders = {sheet.candidates for sheet in sheets}
     n_sheets = max(len(drawn), n_orders)

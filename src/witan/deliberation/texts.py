@@ -104,7 +104,7 @@ def _model_in(source: str) -> str:
 
 
 def mask(text: str, question: str, names: Sequence[str]) -> str:
-    """Mask everything in a text revealing its author.
+    """Mask everything in a text that reveals its author.
 
     `names` are those of the council's models. Masking a masked text changes nothing.
     """
@@ -118,7 +118,7 @@ def mask(text: str, question: str, names: Sequence[str]) -> str:
         if all(map(lower.__contains__, pieces)) and not _occurs_in((own_name,), question_words):
             text = pattern.sub(MODEL, text)
     if ambiguous.search(text) is None:
-        return text  # most answers name no model, and the search is the expensive part
+        return text  # most answers name no model, and the full search is slow
     words_here = [word for word in (*_MODEL_WORDS, *words, *_VENDOR_WORDS) if word in text]
     if all(_occurs_in((word,), question_words) for word in words_here):
         return text
@@ -178,7 +178,7 @@ def _parts(name: str) -> Iterator[str]:
 def _self_reference(
     models: tuple[str, ...], vendors: tuple[str, ...]
 ) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return patterns of a text naming its own model or vendor."""
+    """Return patterns of a text that names its own model or vendor."""
     model, vendor = _any_of(models), _any_of(vendors)
     subject = rf"(?:{vendor}(?:['’]s)? )?{model}(?: R\+?| \d(?:\.\d)?)?{_END}"
     by_name = (
@@ -205,7 +205,7 @@ def _any_of(words: Sequence[str]) -> str:
 
 
 def group_duplicates(texts: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
-    """Group candidates with one answer, ignoring trailing and outer white space.
+    """Group candidates with the same answer, ignoring trailing and outer white space.
 
     Indentation counts: it changes what a program does.
     """
@@ -249,7 +249,7 @@ class DuplicateGroups:
     def expand(self, ballot: Ballot, own_candidates: Collection[str]) -> Ballot:
         """Give every duplicate the place and grades of its representative.
 
-        A reviewer that wrote one answer of a group judged none of the group, and need not.
+        A reviewer that wrote one answer of a group judges none of the group.
         """
         if not self.groups:
             return ballot
@@ -356,7 +356,7 @@ class _Citation(NamedTuple):
     is_name
         True if the word before it usually takes a letter, such as "option".
     is_called
-        True if it is called an answer.
+        True if the text calls it an answer.
     names_answer
         True if at least one of its labels names an answer.
     unknown
@@ -507,5 +507,5 @@ def _read_brackets(
     names_answer = len(unknown) < len(parts)
     is_called = bare != bracket_text.strip()
     if len(parts) > 1 and not names_answer and not is_called:
-        return False, False, ()  # a list of other things, such as variables
+        return False, False, ()  # a list of something else, such as variables
     return is_called, names_answer, unknown

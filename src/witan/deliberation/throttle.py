@@ -41,7 +41,7 @@ LONGEST_HOLD = 16
 class AdaptiveLimit:
     """Number of concurrent calls that a provider handles, found by trial.
 
-    While calls wait for a slot, the limit grows as long as that brings more replies per second. The
+    While calls wait for a slot, the limit grows as long as replies per second grow with it. The
     time of a single reply depends on its length and tells nothing; the rate of many at a given
     limit does. A rate counts once a whole generation of calls has ended since the last change. A
     refusal lowers the limit to the other calls in flight, at most by half per generation.
@@ -127,7 +127,7 @@ Enough for a council that starts at once, too little for a minute's calls in a b
 
 
 class Tokens(Protocol):
-    """Token buckets that other processes take from as well."""
+    """Token buckets shared with other processes."""
 
     async def take(self, provider: str, interval: float, n: int, pause: float) -> float:
         """Take a provider's tokens; return the seconds until the first is due.
@@ -137,7 +137,7 @@ class Tokens(Protocol):
         interval
             Seconds between two calls; the other tokens are due at this interval.
         pause
-            Seconds for which nobody starts a call.
+            Seconds during which no call starts.
         """
         ...
 
@@ -185,7 +185,7 @@ class Throttle:
         return _Slot(self)
 
     def take_free_slot(self) -> bool:
-        """Take a slot, without a lock, if one is free and nobody waits; return whether taken."""
+        """Take a free slot unless calls wait for one; return whether taken."""
         if (
             self._n_waiting
             or self._in_flight >= self._limit.value
@@ -257,7 +257,7 @@ class Throttle:
     async def _until_shared_deadline(self, tokens: Tokens) -> None:
         """Wait for a token of the shared bucket.
 
-        One that a pause made stale is not used.
+        A token from before a pause is not used.
         """
         while True:
             due = await self._take_shared(tokens)
@@ -281,7 +281,7 @@ class Throttle:
             return self._due.popleft()
 
     def _take_token(self) -> float:
-        """Take a token if one is due; return the seconds until then, else 0."""
+        """Take a token if due; otherwise return the seconds until then."""
         now = self._clock.seconds()
         wait = max(self._next_time - self._burst_allowance, self._paused_until) - now
         if wait > 0:
@@ -301,7 +301,7 @@ class Throttle:
     def _note_failure(self, error: ModelError, number: int) -> None:
         if error.status in REFUSALS:
             self._limit.note_refusal(number, self._in_flight - 1)
-        elif error.status is None and not error.transient:  # a timeout, or a useless reply
+        elif error.status is None and not error.transient:  # a timeout or an unusable reply
             self._note_reply()
 
 

@@ -26,7 +26,7 @@ def merge_graded(ballots: Iterable[Ballot]) -> list[Ballot]:
     """Merge a reviewer's ballots of one candidate each.
 
     Only ballots with nothing but grades are merged, and only if they grade different candidates.
-    Grades of different scales are converted to 1-10; those of an undeclared one are not merged
+    Grades on different scales are converted to 1-10; those on an undeclared scale are not merged
     with others.
     """
     merged_ballots: list[Ballot] = []
@@ -59,7 +59,7 @@ def _merge(first: Ballot, second: Ballot) -> Ballot | None:
 
 
 def _convert(grades: Mapping[str, Grade | Mapping[str, Grade]], scale: Scale) -> dict[str, Any]:
-    """Convert grades to 1-10; what is no grade stays."""
+    """Convert grades to 1-10; other values stay unchanged."""
 
     def convert(value: Any, criterion: str) -> Grade:
         grade = read_grade(value, scale.of(criterion))
@@ -150,7 +150,7 @@ def _find_repeated_prompts(results: Sequence[Any]) -> set[str]:
     """Return the providers with several prompts in one test."""
     prompts: dict[str, set[str]] = {}
     for one in results:
-        with suppress(Unreadable):  # it is reported when it is read
+        with suppress(Unreadable):  # reading the result reports it
             if isinstance(one, dict):
                 prompts.setdefault(_provider(one.get("provider")), set()).add(_prompt(one))
     return {provider for provider, texts in prompts.items() if len(texts) > 1}

@@ -81,7 +81,7 @@ class ExportNames:
 
 
 def _models_by_seat(one: SessionImport) -> Mapping[str, str]:
-    """Map seats to models, for seats of another name."""
+    """Map seats to models, if their names differ."""
     models = one.models
     if one.session_record is not None:
         opening = one.session_record.opening
@@ -291,7 +291,7 @@ def dumps(value: object) -> str:
 
 
 def write_lines(lines: Iterable[str], path: str | Path) -> int:
-    """Replace a file by lines, packed by its ending; return their number."""
+    """Replace a file by lines, compressed by its suffix; return their number."""
     name, n_written = str(path), 0
     with whole_file(name) as raw, pack(raw, Path(name).suffix) as out:
         for line in lines:
@@ -333,7 +333,7 @@ def verdict_facts(session: Session, text: str | None = None) -> dict[str, Any]:
     Parameters
     ----------
     text
-        Whose grades; by default those of the best text.
+        The text whose grades are listed; by default the best.
     """
     facts = {"session": session.id, "status": session.status, "cost_usd": session.cost.total_usd}
     if session.is_simulated:
@@ -370,7 +370,7 @@ class _JudgedText:
     Parameters
     ----------
     value
-        Mean grades, 1 to 10, by name; of a text that was only ranked, `BEATEN`.
+        Mean grades, 1 to 10, by name; for a text that was only ranked, `BEATEN`.
     scores
         The same from 0 to 1.
     """
@@ -434,7 +434,7 @@ def write_inspect_logs(
     """Write judged sessions as logs of Inspect; return the number of samples.
 
     There is one log per name of a text, as Inspect has one per model, named by its first session's
-    time. A sample is a session; its score has the mean grades, 1 to 10, and each juror's own; of
+    time. A sample is a session; its score has the mean grades, 1 to 10, and each juror's own; for
     texts that were only ranked, the share of their rivals below them.
 
     Raises
@@ -521,7 +521,7 @@ def write_promptfoo_results(
     Returns the number of results.
 
     A session is a test, a text is the output of a provider of its name. Scores are from 0 to 1. A
-    cost that is unknown is left out, of a provider too.
+    cost that is unknown is left out, also for a provider.
 
     Raises
     ------

@@ -259,7 +259,7 @@ class SessionExtras:
                     report(line, flaw)
 
     def join_session(self, one: SessionImport) -> SessionImport:
-        """Add it to the session, unless the session already has a value."""
+        """Add the extras to a session, except values that it already has."""
         extra = self._extras.get(one.session)
         if extra is None:
             return one
@@ -328,7 +328,7 @@ def read_ballot_pieces(
     report: ProblemReport,
     scales: tuple[Scale | None, Scale | None],
 ) -> Iterator[SessionImport]:
-    """Yield one partial session per ballot, and others for further data."""
+    """Yield a partial session per ballot, and others for further data."""
     if content.format == "council-log":
         refuse_columns(content, columns)
         yield from _scale(_Log(content.source).pieces(report), report, scales)
@@ -673,7 +673,7 @@ def read_sessions(
     """
     if content.format == "sessions":
         refuse_columns(content, columns)
-        session_scales = scales[0], Scale()  # their writer named every scale except 1-10
+        session_scales = scales[0], Scale()  # written files name every scale except 1-10
         return _scale(read_session_lines(content.source, report), report, session_scales)
     if content.format == "conversations":
         refuse_columns(content, columns)
@@ -750,7 +750,7 @@ def rereadable_file(path: str | Path) -> Iterator[str | Path | IO[bytes]]:
 
 
 def digest_of(sources: Iterable[str | Path | IO[bytes]], **options: object) -> str:
-    """Return a digest of contents and of options affecting their meaning.
+    """Return a digest of contents and of options that affect their meaning.
 
     An option that is None, empty or False is ignored. A stream is rewound.
     """

@@ -113,7 +113,7 @@ class HumanVote:
     Parameters
     ----------
     by_name
-        True if the ranking names candidates instead of labels, so the vote is not blind.
+        True if the ranking has names instead of labels, so the vote is not blind.
     """
 
     groups: Groups
@@ -137,7 +137,7 @@ class RevealedAnswer:
     rank
         The person's rank; equal answers share the best.
     panel_rank
-        The panel's rank; None: none.
+        The panel's rank, if any.
     """
 
     label: str
@@ -159,7 +159,7 @@ class PanelResult:
     interpretation
         Its standings in one sentence.
     n_ballots
-        Ballots that it rests on.
+        Number of ballots behind it.
     """
 
     rule: str
@@ -180,9 +180,9 @@ class VoteResult:
     reviewer
         The voter's name.
     replaced
-        It replaced an earlier vote.
+        True if it replaced an earlier vote.
     is_open
-        The session is not closed; the vote counts when it is.
+        True if the session is not closed; the vote counts once it is.
     answers
         Best first.
     panel
@@ -219,9 +219,9 @@ def prepare_paper(history: "History", session: str, person: str) -> Paper:
     UnknownName
         If there is no such session.
     HistoryConflict
-        If its answers are not all there, or fewer than two are stored.
+        If its answers are not complete, or fewer than two are stored.
     InvalidBallot
-        If the name is already used for somebody else, a seat included, or for all people.
+        If the name is already that of another person, a seat, or all people together.
     """
     check_voter(person)
     about = history.summary(session)
@@ -306,7 +306,7 @@ def _too_few(session: "SessionImport", answers: int) -> tuple[str, Remedy]:
 
 
 def reserved_use(person: str) -> str | None:
-    """Describe for whom a name is reserved; None: for nobody."""
+    """Describe whom a name is reserved for, if reserved."""
     if is_unnamed(person):
         return "people without a name in files"
     return "all people together in audits" if person.casefold() == PEOPLE else None
@@ -372,7 +372,7 @@ def reveal(
 def panel_outcome(session: SessionImport) -> Outcome | None:
     """Return the outcome of the models' ballots.
 
-    None: there is none, or the session is open.
+    None if there is none, or the session is open.
     """
     record = session.session_record
     if record is not None:
@@ -418,7 +418,7 @@ def _seats(opening: Event) -> set[str]:
 def _add_votes(
     database: Database, session: str, votes: Sequence[Ballot], *, replace_earlier: bool = False
 ) -> None:
-    """Add ballots under names that files may use, too."""
+    """Add ballots, whose names the caller has checked or read."""
     with database.transaction():
         require_session(database, session)
         lock_session(database, session)
@@ -440,7 +440,7 @@ def _add_votes(
         if is_open:
             insert_waiting_votes(database, session, new)
             return
-        # Votes that still wait for a closed session cannot be counted.
+        # Votes that still wait although the session is closed cannot be counted.
         ballots, entries = _count(database, (session, at_us, category), [*counted_ballots, *new])
         for table in _RECOUNTED_TABLES:
             database.execute(
@@ -455,7 +455,7 @@ def _add_votes(
 
 
 def insert_waiting_votes(database: Database, session: str, votes: Sequence[Ballot]) -> None:
-    """Keep people's ballots on an open session until it is closed."""
+    """Store people's ballots on an open session until it is closed."""
     sql = (
         "SELECT COALESCE(MAX(number), 0) + 1 FROM waiting_votes"
         " WHERE session = :session AND reviewer = :reviewer"
@@ -495,7 +495,7 @@ def check_votes(
     ------
     InvalidBallot
         If one cannot be read back, is not a person's, belongs to another session, names an unknown
-        answer, is cast under the name of a candidate, or is its reviewer's second one.
+        answer, is cast under the name of a candidate, or is its reviewer's second ballot.
     """
     _check_readable(new)
     candidate_names = {
@@ -614,7 +614,7 @@ def _compare(
     check_names(database, block)
     placeholders, params = in_list(block)
     sql = f"SELECT session FROM sessions WHERE session IN {placeholders} ORDER BY session"  # noqa: S608
-    # The lock waits for a process that deletes one, and stops others from deleting one.
+    # The lock waits for processes that delete one, and prevents others from doing so.
     stored_sessions = {session for (session,) in database.rows(sql + database.locking, params)}
     rows = Rows()
     continued = []
@@ -625,7 +625,7 @@ def _compare(
         if record is None or not complete_record(database, record, rows):
             other = "another record"
             ways: list[Way | str] = ["forget that session first"]
-            if record is None:  # a record keeps its name, whatever the prefix
+            if record is None:  # the prefix does not apply to records
                 other = "other ballots"
                 ways.append(Way("import the file with ", {"prefix": "TEXT"}))
             problem = f"the session {session} is in the history {database.location} with {other}; "
@@ -734,7 +734,7 @@ def _session_rows(
 ) -> SessionRows:
     if one.session_record is not None:
         return _record_rows(one, source, at)
-    assert entries is not None  # noqa: S101 - counted above, or brought along
+    assert entries is not None  # noqa: S101 - counted above, or in the import
     row = SessionRow(
         session=one.session,
         at=at if one.at is None else one.at,
@@ -752,7 +752,7 @@ def _session_rows(
 
 def _record_rows(one: SessionImport, source: str, at: datetime) -> SessionRows:
     """Make the rows of a council session with people's votes."""
-    assert one.session_record is not None  # noqa: S101 - checked before
+    assert one.session_record is not None  # noqa: S101 - checked by the caller
     record = one.session_record
     votes = tuple(
         replace(ballot, session=ballot.session or record.id)

@@ -107,7 +107,7 @@ def session_ballots(
             seat.name: model_of(seat) for seat in (*session.opening.jury, *session.opening.seats)
         },
         answers=_answers(session),
-        # Comparisons say themselves what was judged in both orders.
+        # Comparisons state themselves which pairs were judged in both orders.
         order_consistency={} if session.opening.procedure.pairs else session.consistency,
         repaired_reviewers=_repaired_reviewers(session),
         outcome=session.outcome,
@@ -124,8 +124,8 @@ def _ends_with_outcome(session: Session) -> bool:
 def counted_ballots(session: Session) -> tuple[Ballot, ...]:
     """Return the ballots and abstentions of seats whose model was reached.
 
-    A seat none of whose calls reached a model provides no data about it, and a session without
-    answers provides none about any model. Nor does a session in which a model judges itself, for
+    A seat whose calls never reached a model provides no data about it, and a session without
+    answers provides none about any model. Neither does a session in which a model judges itself for
     comparison with a council.
     """
     opening = session.opening
@@ -234,9 +234,9 @@ def count_session(session: Session, votes: Sequence[Ballot] = ()) -> SessionRows
 def count_waiting_votes(database: Database, session: Session) -> SessionRows | None:
     """Count a session at its end, with the votes waiting for it.
 
-    None: none can be counted.
+    None if it cannot be counted.
 
-    Votes that cannot be counted stay where they are, with the reason, and the session is stored
+    Votes that cannot be counted stay in their table, with the reason, and the session is stored
     without them.
     """
     if session.status == "interrupted":
@@ -258,12 +258,12 @@ def count_waiting_votes(database: Database, session: Session) -> SessionRows | N
 def count_sessions(
     sessions: Sequence[Session], counts: Mapping[str, CountColumn] = NO_COUNTS
 ) -> list[SessionRows]:
-    """Count closed sessions together, as alone up to rounding; if one fails, each alone.
+    """Count closed sessions together; if one fails, count each alone.
 
     Parameters
     ----------
     counts
-        Session to the count behind its outcome, of the sessions for which it is at hand.
+        Session to the count behind its outcome, for sessions whose count is known.
     """
     cast = [session_ballots(session, count=counts.get(session.id)) for session in sessions]
     entries: Sequence[Entries | None]
@@ -295,7 +295,7 @@ def _entries(session: Session) -> Entries | None:
     try:
         return session_entries(session)
     except WitanError:
-        return None  # no answer or no ballot: it is stored without entries
+        return None  # without an answer or ballot it is stored without entries
 
 
 def _row(session: Session, entries: Entries | None) -> SessionRow:
@@ -341,7 +341,7 @@ class _UncountedSession:
     state: tuple[int, int]
 
     def weigh_ballots(self, weights: Mapping[str, float] | None) -> Settings:
-        """Return its settings, with learned reliability if they have none."""
+        """Return a session's settings, with learned reliability if they have none."""
         if self.settings.reliability is None and weights:
             return replace(self.settings, reliability=weights)
         return self.settings
@@ -437,7 +437,7 @@ def _add_standings(
                 continue  # deleted meanwhile
             if stored_revisions[session] != states[session]:
                 stale += 1
-            # If another process has counted it meanwhile, there is nothing to add.
+            # If another process has counted it meanwhile, nothing is added.
             elif database.execute(note, {"session": session, "rule": rule}) == 1:
                 rows.add_standings(session, [s for s in entries.standings if s.rule == rule])
                 database.execute(changed, {"session": session})

@@ -229,7 +229,7 @@ class Database(ABC):
         """
         return None
 
-    def end_beats(self) -> None:  # noqa: B027 - a file has none
+    def end_beats(self) -> None:  # noqa: B027 - a file has no heartbeat
         """Delete this process's heartbeat, unless it still records."""
 
     def find_process(self, holder: str) -> str | None:
@@ -259,7 +259,7 @@ class Database(ABC):
 
     @translating
     def _begin_block(self, *, write: bool, wait: float | None) -> bool:
-        """Begin a transaction unless one is open; return true if it was begun."""
+        """Begin a transaction unless one is open; return whether it was begun."""
         self._lock.acquire()
         is_begun = False
         try:
@@ -432,7 +432,7 @@ class LockWait:
         return max(0.0, self._remaining)
 
     def deduct(self, seconds: float) -> None:
-        """Subtract a wait, unless too short to be for a lock."""
+        """Subtract a wait, unless it was too short for a lock."""
         if seconds > QUIET_SECONDS:
             self._remaining -= seconds
 
@@ -538,7 +538,7 @@ def other_process(holder: str) -> int | None:
 
 def _is_alive(number: int) -> bool:
     if sys.platform == "win32":
-        return False  # there, a signal would end the process
+        return False  # on Windows the signal would end the process
     try:
         os.kill(number, 0)
     except PermissionError:
@@ -551,7 +551,7 @@ def _is_alive(number: int) -> bool:
 def _start_time(number: int) -> str:
     """Return a process's start time on Linux, ``over``, or an empty text."""
     try:
-        # The name of the program, in parentheses, may contain anything.
+        # The program's name, in parentheses, may contain any characters.
         status = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
         state, *rest = status.rpartition(")")[2].split()
         return "over" if state in "ZX" else rest[18]
@@ -581,7 +581,7 @@ def lock_cached_sums(database: Database) -> None:
     """Lock the cached sums until the caller's transaction ends.
 
     A transaction locks no session or name after it has locked the sums, which rules out a deadlock.
-    Later statements see every change that others have committed.
+    Later statements see every change that other connections have committed.
     """
     if database.dialect == "postgresql":
         database.rows("SELECT pg_advisory_xact_lock(:key)", {"key": _SUMS_KEY})

@@ -1,7 +1,7 @@
 """The engines of a history: a SQLite file, or PostgreSQL through psycopg.
 
-The journal of a file is a write-ahead log if the library is newer than 3.51.2: before, a rare race
-of two connections could damage it. Otherwise it is a rollback journal, truncated at every commit.
+The journal of a file is a write-ahead log if the library is newer than 3.51.2, because earlier ones
+may damage it in a rare race. Otherwise it is a rollback journal, truncated at every commit.
 """
 
 import os
@@ -271,7 +271,7 @@ class SqliteDatabase(Database):
             raise self._damage
         self._wait_seconds = self.lock_seconds if wait is None else wait
         start = time.monotonic()
-        on_wait = self.on_wait if wait is None else None  # who sets a limit reports it, too
+        on_wait = self.on_wait if wait is None else None  # callers with a limit report the wait
         try:
             self._set_timeout(0.0)
             while not self._try_begin():
@@ -290,7 +290,7 @@ class SqliteDatabase(Database):
         self._wait_seconds = self._busy_seconds
 
     def _has_log(self) -> bool:
-        """True if a transaction that has begun to write waits for nobody."""
+        """True if a write transaction, once begun, does not wait for others."""
         if self._is_wal is None:
             self._is_wal = self.journal == "wal"
         return self._is_wal
@@ -572,12 +572,12 @@ class PostgresDatabase(Database):
     def _disconnect(self) -> None:
         self._connection.close()
 
-    def reopen(self, wait: float) -> "PostgresDatabase":  # noqa: ARG002 - each transaction sets it
+    def reopen(self, wait: float) -> "PostgresDatabase":  # noqa: ARG002 - each transaction sets its own
         """Open another connection."""
         self._require_open()
         return PostgresDatabase(self.url)
 
-    def truncate_log(self, wait: float) -> bool:  # noqa: ARG002 - nobody blocks it
+    def truncate_log(self, wait: float) -> bool:  # noqa: ARG002 - readers do not block it
         """Leave deleted rows to the server's vacuum."""
         return True
 
@@ -639,7 +639,7 @@ class PostgresDatabase(Database):
     def find_process(self, holder: str) -> str | None:
         """Name the other process that records a holder's session, on any machine.
 
-        A process of this machine lives while it runs. One elsewhere counts as gone after
+        A process of this machine is checked directly. One elsewhere counts as gone after
         `GRACE_SECONDS` without a heartbeat, whatever becomes of its connections.
         """
         process = holder.partition("@")[2]

@@ -117,8 +117,8 @@ def _forget_older(database: Database, column: str, at: datetime) -> ForgetResult
 def _delete(database: Database, sessions: Sequence[str]) -> list[int]:
     """Delete sessions; return the day of each existing one.
 
-    Their rows are locked in the order of their names, as by every writer, and are deleted first, so
-    a waiting writer finds its session deleted and adds nothing.
+    Like every writer, it locks their rows in the order of their names. It deletes the rows first,
+    so a waiting writer finds its session deleted and adds nothing.
     """
     if not sessions:
         return []
@@ -337,7 +337,7 @@ class History:
     def recording(self) -> "Recording":
         """Make a listener that stores the events of successive sessions.
 
-        Any number may be open at once; they share one thread, which commits the events of all.
+        Any number may be open at once; they share one thread, which commits all events.
         Leaving its block waits until everything is durable.
         """
         from witan.history.writer import Recording, Writer
@@ -346,7 +346,7 @@ class History:
             if self._writer is None:
                 self._writer = Writer(self.database.reopen, self.database.location)
                 if self._is_closed:
-                    self._writer.close()  # nothing more is recorded
+                    self._writer.close()  # no more events will come
         return Recording(self._writer, self._pop_claim)
 
     def claim(
@@ -375,7 +375,7 @@ class History:
             If it was imported as ballots, or another process still records it.
         """
         new_token = new_holder()
-        self.database.beat()  # before its new holder can be seen
+        self.database.beat()  # before others can see its new holder
         with self.database.transaction():
             require_session(self.database, session)
             holder = lock_session(self.database, session) or NO_HOLDER
@@ -609,7 +609,7 @@ class History:
         reviewers
             Models whose reliability is learned, which takes longer.
         exclude
-            The session to be decided; it is excluded.
+            The session that will be counted; it is excluded.
         half
             Only sessions in even (0) or odd (1) buckets, to count the other half by the result.
         judges

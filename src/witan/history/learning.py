@@ -218,7 +218,7 @@ def _severity(
     session_filter: _Filter,
     aliases: Mapping[str, str],
 ) -> Severity | None:
-    """Return these models' severity beside all others, if known."""
+    """Return these models' severity relative to all others, if known."""
     sessions: dict[str, dict[tuple[int, int], dict[str, float]]] = {}
     for session, reviewer, *lists in session_filter.rows(
         database, _GRADES_SQL, MAX_SESSIONS_FOR_SEVERITY
@@ -226,7 +226,7 @@ def _severity(
         name = str(session_filter.current_codes.get(reviewer, reviewer))
         times: Counter[int] = Counter()
         for model, is_own, grade in zip(*map(json.loads, lists), strict=True):
-            times[model] += 1  # a model may hold several seats
+            times[model] += 1  # a model may have several seats
             if grade is not None and not is_own:
                 text = sessions.setdefault(session, {}).setdefault((model, times[model]), {})
                 text[name] = grade

@@ -76,12 +76,12 @@ def _normalize(path: Path) -> Path:
     normalized_path = Path(os.path.normpath(path))
     try:
         return normalized_path if path.parent.samefile(normalized_path.parent) else path
-    except (OSError, ValueError):  # one of them does not exist, or is not a valid name
+    except (OSError, ValueError):  # one does not exist, or is not a valid name
         return path
 
 
 def _require_path(location: str) -> str:
-    """Refuse text meant for another program."""
+    """Refuse text that is meant for another program."""
     if not location.strip():
         raise HistoryError(
             "the history", "has an empty location", "give a file, or a postgresql:// URL"

@@ -68,7 +68,7 @@ def require_session(database: Database, session: str) -> tuple[Any, ...]:
 
 
 def require_text(session: object) -> None:
-    """Refuse a session's name unless it is text."""
+    """Refuse a session's name that is not text."""
     if not isinstance(session, str):
         raise InvalidParameter("session", session, "the name of a session, as text")
 
@@ -145,7 +145,7 @@ class StoredVote:
     is_open
         True if the session is not closed, so that the ballot does not count yet.
     why
-        Why the ballot could not be counted at the end of its session; None: it could, or is open.
+        Why the ballot could not be counted at the end of its session; None otherwise.
     """
 
     session: str
@@ -323,7 +323,7 @@ def _answer(*row: Any) -> AnswerEntry:
 def _models(
     ballots: Sequence[Ballot], entries: Sequence[AnswerEntry], reviewers: Sequence[str]
 ) -> dict[str, str]:
-    """Map the names whose models the ballots do not tell to models."""
+    """Map names to models, unless the ballots state the model."""
     model_names = ModelNames(SessionBallots("", datetime(1970, 1, 1, tzinfo=UTC), tuple(ballots)))
     models = {
         answer.seat: answer.model
@@ -474,13 +474,13 @@ class SessionSummary:
     category
         The kind of question.
     simulated
-        Some seat plays a script.
+        True if a seat plays a script.
     question
-        What was asked; empty: unknown.
+        The question; empty if unknown.
     rule
-        Rule that counts its ballots; None: none does.
+        Rule that counts its ballots, if any.
     leader
-        Model with the highest score under that rule; None: none, or several.
+        Model with the highest score under that rule; None without a single leader.
     leader_seat
         Seat of the leader.
     cost_usd
@@ -490,9 +490,9 @@ class SessionSummary:
     parent, relation
         The session from which it derives, and how, such as ``rejudged``.
     has_events
-        It has a council's events, else only ballots.
+        True if it has a council's events, False if only ballots.
     imported
-        It came from a file.
+        True if it came from a file.
     p_best
         Probability that another draw of reviewers would place the leader best; unknown for imported
         ballots, which several rules may count.

@@ -399,7 +399,7 @@ class SessionRow:
 
     @property
     def is_rejudged(self) -> bool:
-        """True if its answers belong to, or are compared with, another session."""
+        """True if its answers come from, or are compared with, another session."""
         return self.judges_only or self.relation in ("rejudged", "compared")
 
     @property
@@ -538,7 +538,7 @@ class EventBatch:
     closing
         The whole session, if its last event is in the batch.
     is_continued
-        Its writer has stored everything before it, and nothing of it.
+        Its writer has stored everything before the batch, and nothing of it.
     """
 
     opening: "SessionOpened"
@@ -589,7 +589,7 @@ def admit_events(database: Database, batch: EventBatch) -> "tuple[Event, ...] | 
         problem = f"the session {batch.session} was deleted"
         return HistoryError(database.location, problem, "ask the question again")
     if batch.is_continued and holder == batch.holder:
-        return batch.events  # nobody else may have added any
+        return batch.events  # only this writer may have added any
     new = _new_events(database, batch)
     if new != () and holder != batch.holder:
         problem = "was resumed by another process, or is closed"

@@ -7,7 +7,7 @@
               ├─ matchups    a row per kind: wins, losses and ties between its models
               ├─ counted     rules it was counted under later, even without standings
               └─ waiting_votes  people's ballots on an open session, counted when it is closed
-    heartbeats               process that records → when it last said so, in PostgreSQL
+    heartbeats               process that records → time of its last heartbeat, in PostgreSQL
     names                    code → model, reviewer or criterion
     imports ─── imported     digests of imported files, and the sessions of each
     cached_sums              results of sums by span of days, see witan.analytics.sums
@@ -366,7 +366,7 @@ def read_version(database: Database) -> int:
     """Return the number of a history's migrations; 0 in an empty database."""
     tables = _tables(database)
     if "migrations" not in tables:
-        # A server's database may contain other tables; a file is a history or is not.
+        # A server's database may contain other tables; a file contains one history or none.
         if tables & {*_TABLES} or (tables and database.dialect == "sqlite"):
             raise _foreign_error(database)
         return 0
@@ -546,7 +546,7 @@ def _open_sqlite(path: Path, clock: Clock, lock_wait: LockWait, *, reading: bool
 
 
 def _require_file(path: Path) -> None:
-    """Refuse a folder, device or pipe before anything is written."""
+    """Refuse a folder, device or pipe before the first write."""
     if path.is_dir():
         raise HistoryError(str(path), "is a folder", "name a file in it")
     if path.exists() and not path.is_file():
@@ -640,7 +640,7 @@ def has_log(path: Path) -> bool:
 
 
 def has_no_log(path: Path) -> bool:
-    """True if no log or journal contains part of a file's data."""
+    """True if neither log nor journal contains part of a file's data."""
     return not any(
         side_file.exists() and side_file.stat().st_size
         for side_file in (Path(f"{path}{suffix}") for suffix in SIDE_FILES)

@@ -1,7 +1,7 @@
 """Limits that processes on many machines share through PostgreSQL.
 
     token_buckets            provider → when its next call may start, by the server's clock
-    ceilings ── reservations the money and calls of a batch, and what each session has of them
+    ceilings ── reservations the money and calls of a batch, and each session's share of them
 
 Only a batch on Spark needs these tables, so the first one creates them.
 """
@@ -113,7 +113,7 @@ def require_server(history: History) -> PostgresDatabase:
 class TokenBucket:
     """Calls per minute of each provider, for all processes together.
 
-    Calls get evenly spaced times to start, so that none is late on a full bucket.
+    Calls get evenly spaced start times, whichever process makes them.
     """
 
     def __init__(self, database: PostgresDatabase) -> None:
@@ -127,13 +127,13 @@ class TokenBucket:
         interval
             Seconds between two calls; the other tokens are due at this interval.
         pause
-            Seconds for which nobody starts a call, as the provider requests.
+            Seconds during which no call starts, as the provider requests.
         """
         values = {"provider": provider, "seconds": n * interval, "pause": pause}
         return await anyio.to_thread.run_sync(self._take, values)
 
     def _take(self, values: Mapping[str, Any]) -> float:
-        # A server that restarts delays the call.
+        # If the server restarts, the call waits for it.
         [(wait,)] = LockWait().run(
             self._database.location, lambda _: self._database.rows(_TAKE_SQL, values)
         )
@@ -143,8 +143,8 @@ class TokenBucket:
 class BatchCeiling:
     """Money and calls of a batch, for all its processes.
 
-    A reservation counts until its session is settled. One whose process is gone counts with what
-    the history says its session spent. A session's cost is the sum of all attempts at it.
+    A reservation counts until its session is settled. One whose process is gone counts as much as
+    its session spent according to the history. A session's cost is the sum of all attempts at it.
     """
 
     def __init__(self, history: History, batch: str) -> None:
@@ -153,7 +153,7 @@ class BatchCeiling:
         self._batch = batch
 
     def open(self, most: Amount, spent: Mapping[str, Amount]) -> None:
-        """Set the ceiling, and what sessions of earlier runs spent of it.
+        """Set the ceiling, and the spending of earlier runs' sessions.
 
         The history is read again for sessions that went on after `spent` was read.
         """
@@ -166,7 +166,7 @@ class BatchCeiling:
                 {**batch, **most._asdict()},
             )
             self._lock()
-            # Workers of a killed driver may still live for a moment.
+            # Workers of a killed driver may still run for a moment.
             alive = [session for session, is_alive in self._holders() if is_alive]
             sql = (
                 "DELETE FROM reservations WHERE batch = :batch AND session <> ALL(:alive)"
@@ -185,7 +185,7 @@ class BatchCeiling:
             self._database.execute(_SUM_SQL, batch)
 
     def close(self) -> None:
-        """Forget the ceiling: the batch has no row left to run."""
+        """Delete the ceiling: the batch has no rows left to run."""
         with self._database.transaction():
             for table in ("ceilings", "reservations"):
                 sql = f"DELETE FROM {table} WHERE batch = :batch"  # noqa: S608 - our own tables
@@ -197,15 +197,15 @@ class BatchCeiling:
         Returns
         -------
         tuple
-            The calls granted, or None; and whether another session may still leave some.
+            The calls granted, or None; and whether another session may still release some.
         """
-        self._database.beat()  # before its reservation can be seen
+        self._database.beat()  # before others can see its reservation
         with self._database.transaction():
             left = self._lock()
             process, reserved, spent = self._read(session)
             if reserved.calls:
                 if self._is_elsewhere(process):
-                    return None, True  # another attempt at it
+                    return None, True  # another attempt at this session
                 spent = self._free(session)
                 left = self._lock()
             if most.usd <= left.usd and most.calls <= left.calls:
@@ -221,10 +221,10 @@ class BatchCeiling:
         return None, bool(holders)
 
     def settle(self, session: str, cost: Amount) -> None:
-        """Replace a session's reservation by all that it cost.
+        """Replace a session's reservation by its whole cost.
 
-        It counts once, however often it is settled. The reservation of another process that lives
-        is left to it.
+        It counts once, however often it is settled. The reservation of another running process
+        stays unchanged.
         """
         with self._database.transaction():
             self._lock()
@@ -234,7 +234,7 @@ class BatchCeiling:
             self._write(session, process, reserved, spent.at_least(cost))
 
     def _free(self, session: str) -> Amount:
-        """Replace a session's reservation by what the history says."""
+        """Replace a session's reservation by its cost in the history."""
         process, _, spent = self._read(session)
         if self._history.has_record(session):
             spent = spent.at_least(self._history.session(session).cost.most)
@@ -242,7 +242,7 @@ class BatchCeiling:
         return spent
 
     def _is_elsewhere(self, process: str) -> bool:
-        """True if another process lives."""
+        """True if another process is running."""
         return self._database.find_process(f"@{process}") is not None
 
     def _lock(self) -> Amount:
@@ -257,7 +257,7 @@ class BatchCeiling:
         return Amount(*rows[0])
 
     def _read(self, session: str) -> tuple[str, Amount, Amount]:
-        """Return the process of a session, and what is reserved and spent."""
+        """Return a session's process, and the amounts reserved and spent."""
         sql = (
             f"SELECT process, {', '.join(_COLUMNS)} FROM reservations"  # noqa: S608 - our own
             " WHERE batch = :batch AND session = :session"
@@ -267,13 +267,13 @@ class BatchCeiling:
         return process, Amount(usd, calls), Amount(spent_usd, spent_calls)
 
     def _write(self, session: str, process: str, reservation: Amount, spent: Amount) -> None:
-        """Replace what a session reserved and spent, and count the difference."""
+        """Replace a session's amounts, and add the difference to the ceiling."""
         own = {"batch": self._batch, "session": session, "process": process}
         values = dict(zip(_COLUMNS, (*reservation, *spent), strict=True))
         self._database.execute(_RESERVE_SQL, {**own, **values})
 
     def _holders(self) -> Iterator[tuple[str, bool]]:
-        """Yield the sessions with a reservation, and whether their process lives."""
+        """Yield the sessions with a reservation, and whether their process is running."""
         living: dict[str, bool] = {own_process(): True}
         rows = self._database.rows(_HOLDERS_SQL, {"batch": self._batch})
         for process, name in rows:

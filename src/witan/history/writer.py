@@ -87,8 +87,8 @@ class SessionQueue:
     Attributes
     ----------
     is_certain
-        `n_written` events are stored, and no more: no commit has failed since, which may have
-        stored its events all the same.
+        Exactly `n_written` events are stored. False after a failed commit, which may have stored
+        its events nevertheless.
     """
 
     def __init__(self, opening: SessionOpened, holder: str, recorder: EventRecorder) -> None:
@@ -110,7 +110,7 @@ class SessionQueue:
 
     @property
     def is_pending(self) -> bool:
-        """True if some events are neither stored nor given up."""
+        """True if some events are neither stored nor failed."""
         return self.failure is None and self.n_written < len(self.events)
 
     def batch(self, n_queued: int) -> EventBatch:
@@ -118,7 +118,7 @@ class SessionQueue:
         events = tuple(self.events[self.n_written : n_queued])
         for event in events:
             if isinstance(event, OutcomeChanged):
-                self.count = find_count(event.outcome)  # which goes when it is stored
+                self.count = find_count(event.outcome)  # dropped once it is stored
         is_closing = isinstance(events[-1], SessionClosed)
         return EventBatch(
             self.opening,
@@ -341,10 +341,10 @@ class Writer:
         self._block_error: HistoryError | None = None
 
     def enqueue(self, queue: SessionQueue, notice: Notice | None = None) -> None:
-        """Queue the events of a session for the next commit; set a notice after it."""
+        """Queue a session's events for the next commit; then set a notice."""
         with self._starting:
             if self._is_closing and queue.n_queued == len(queue.events) and notice is not None:
-                notice.set()  # the thread writes what it has, and ends
+                notice.set()  # the thread writes its queue and ends
                 return
             if self._is_closing:
                 problem = "is closed and accepts no more events"
@@ -356,7 +356,7 @@ class Writer:
             self._queue.put((queue, queue.n_queued, notice))
 
     def begin_session(self, holder: str) -> None:
-        """Keep this process's heartbeat until the session ends or the writer closes."""
+        """Send this process's heartbeat until the session ends or the writer closes."""
         if holder in self._holders:
             return
         with self._starting:
@@ -365,7 +365,7 @@ class Writer:
                 mark_recording(holder)
 
     def end_session(self, holder: str) -> None:
-        """Stop this process's heartbeat if it was for this session alone."""
+        """Stop this process's heartbeat if it was for this session only."""
         self._holders.discard(holder)
         unmark_recording(holder)
 
@@ -401,7 +401,7 @@ class Writer:
         """Queue a signal or its item; return the signal to wait for."""
         with self._starting:
             if self._is_closing:
-                # Nothing is queued after the end, so wait for the end.
+                # Nothing is queued after the end, so wait for it.
                 return self._end
             self._queue.put(signal if item is None else item)
             return signal
@@ -453,12 +453,12 @@ class Writer:
             else:
                 dismissals.append(item)
             wait, is_idle = 0, False
-            if self._queue.empty():  # which is seen sooner than an exception
+            if self._queue.empty():  # faster than catching an exception
                 break
         return dismissals
 
     def _gather(self, queue: SessionQueue) -> None:
-        """Wait a moment for events of other running sessions, if there are any."""
+        """Wait a moment for events of other running sessions, if any."""
         latest, self._latest = self._latest, queue
         if latest not in (None, queue) and self._holders.difference((queue.holder,)):
             time.sleep(GATHER_SECONDS)
@@ -657,7 +657,7 @@ class Recording:
             return
         lock_wait = LockWait() if lock_wait is None else lock_wait
         self._queue()
-        self._end_session()  # it is closed, or interrupted
+        self._end_session()  # it is closed or interrupted
         try:
             lock_wait.run(self._writer.location, self._writer.drain)
         except HistoryError as error:

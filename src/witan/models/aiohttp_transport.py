@@ -51,7 +51,7 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
     connect_seconds
         The only timeout: for making a connection, including name resolution and TLS.
     idle_connections, idle_seconds
-        Most connections kept for later calls, and for how long.
+        The most idle connections kept open for later calls, and for how long.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
         )
 
     def post(self, post: "Post") -> "Awaitable[_Body]":
-        """Make a call whose headers are complete; return after those of its reply."""
+        """Make a call with complete headers; return after its reply's headers."""
         url, headers = _prepare(post.target)
         if post.headers:
             headers = headers.copy()
@@ -117,7 +117,7 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
             raise
         except (aiohttp.ClientError, ValueError) as error:
             raise _word_failure(error) from _system_error(error)
-        assert isinstance(response, _Response)  # noqa: S101 - of no other class
+        assert isinstance(response, _Response)  # noqa: S101 - the only class returned
         reply = _Body(response, self._connector)
         if response.status < 200:
             await reply.aclose()
@@ -163,7 +163,7 @@ class _Body(httpx2.AsyncByteStream):
         try:
             piece = await self._response.content.readany()
         except (aiohttp.ClientError, HttpProcessingError) as error:
-            raise _broken_off(error, self._response) from None
+            raise _interrupted_error(error, self._response) from None
         if not piece:
             self._is_over = True
             raise StopAsyncIteration
@@ -177,7 +177,7 @@ class _Body(httpx2.AsyncByteStream):
 
 
 class _Protocol(ResponseHandler):
-    """A connection whose end also ends its body.
+    """A connection that also ends its body when it ends.
 
     `aiohttp` leaves a reader waiting forever if its body is malformed after the beginning, or its
     connection is closed with all others.
@@ -229,11 +229,11 @@ class _Connector(aiohttp.TCPConnector):
         self,
         req: aiohttp.ClientRequest,
         traces: "list[Trace]",
-        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - by its parameter
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - named as in the base class
     ) -> "Connection":
         connection = await super().connect(req, traces, timeout)
         protocol = connection.protocol
-        assert protocol is not None  # noqa: S101 - it is None only after its release
+        assert protocol is not None  # noqa: S101 - None only after its release
         self._idle.discard(protocol)
         connection.add_callback(lambda: self._take_back(protocol))
         return connection
@@ -288,7 +288,7 @@ def _word_failure(error: Exception) -> httpx2.TransportError:
     return httpx2.LocalProtocolError("the address or a header is not accepted")
 
 
-def _broken_off(error: Exception, response: aiohttp.ClientResponse) -> Exception:
+def _interrupted_error(error: Exception, response: aiohttp.ClientResponse) -> Exception:
     if isinstance(error, HttpProcessingError):
         return _not_http(error.message)
     if not isinstance(error, aiohttp.ClientPayloadError):

@@ -70,7 +70,7 @@ class Post:
     Parameters
     ----------
     headers
-        Headers of this call besides those of its target.
+        Headers of this call, in addition to those of its target.
     """
 
     target: Target
@@ -78,10 +78,10 @@ class Post:
     headers: Mapping[str, str]
 
     def request(self) -> httpx2.Request:
-        """Make a request of `httpx2`."""
+        """Return the call as a request of `httpx2`."""
         length = ("Content-Length", str(len(self.body)))
         headers = [*self.target.headers, *self.headers.items(), length]
-        stream = httpx2.ByteStream(self.body)  # as `content` it would be inspected to set headers
+        stream = httpx2.ByteStream(self.body)  # `content` would be inspected to set headers
         extensions = {"target": self.target.path}
         return httpx2.Request(
             "POST", self.target.url, headers=headers, stream=stream, extensions=extensions
@@ -163,7 +163,7 @@ class Connections:
             await server.give_back(client)
 
     def post(self, url: str, post: Post) -> Awaitable[HttpReply]:
-        """Call a URL's server; return the reply, to be closed by the caller."""
+        """Call a URL's server; return the reply, which the caller closes."""
         return self._server(url).post(post)
 
     async def prepare(self, url: str) -> None:
@@ -294,7 +294,7 @@ def _client(trust: ssl.SSLContext) -> httpx2.AsyncClient:
 
 def _load(scheme: str) -> None:
     """Load the slow modules in a thread, without blocking other calls."""
-    with suppress(ConfigError):  # of certificates: the call reports it
+    with suppress(ConfigError):  # about certificates: the call reports it
         if scheme == "https":
             _system_certificates()
     if not _has_proxy(scheme):
@@ -352,7 +352,7 @@ class ListedModel:
     created
         Time of its release in seconds since 1970, if listed.
     chats
-        True if it answers text with text, as far as the list tells.
+        True if it answers text with text, according to the list.
     price
         Price by the list, if it states one.
     """
@@ -507,7 +507,7 @@ class LocalServer:
 
 
 async def find_local_servers(places: Mapping[str, str] = LOCAL_SERVERS) -> list[LocalServer]:
-    """Ask all ports for their models at once, within 0.3 s."""
+    """List the models at all ports concurrently, within 0.3 s."""
     servers: dict[str, LocalServer] = {}
 
     async def ask(client: httpx2.AsyncClient, kind: str, url: str) -> None:

@@ -99,7 +99,7 @@ class Failure:
     Parameters
     ----------
     transient
-        True if it may pass.
+        True if a later call may succeed.
     was_sent
         True if the request left this machine; otherwise it is not billed.
     """
@@ -149,7 +149,7 @@ def _reason(error: BaseException) -> tuple[str, bool]:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield the error and its causes; of several attempts the last."""
+    """Yield the error and its causes; with several attempts, the last one's."""
     while error is not None:
         yield error
         if isinstance(error, BaseExceptionGroup):
@@ -351,7 +351,7 @@ class Dialect:
         )
 
     def _fields(self, call: Call) -> dict[Field, tuple[str, Any]]:
-        """Return the entries of a body that a server may refuse, by feature."""
+        """Return a body's entries that servers may refuse, by feature."""
         limit: Field = self.limit
         if limit in self.refused_fields:
             limit = "max_completion_tokens" if limit == "max_tokens" else "max_tokens"

@@ -125,7 +125,7 @@ def is_transient(status: int) -> bool:
 
 
 def words_of(error: object, depth: int = 4) -> str:
-    """Return the message of an error, in any of the known places."""
+    """Return the message of an error from any of its known places."""
     if isinstance(error, str):
         return error
     if depth == 0:
@@ -216,7 +216,7 @@ class CompletionReader:
         return _reply(text, self._usage, cut=self._finish == "length")
 
     def _recognise(self) -> None:
-        """Distinguish a complete body from a stream, given enough of it."""
+        """Distinguish a complete body from a stream by its beginning."""
         start = bytes(self._body.lstrip(_BLANK)[:6])
         if start[:1] in (b"{", b"["):
             self._is_complete = True

@@ -63,7 +63,7 @@ class Program:
         return f"Program({self.name!r})"
 
     async def complete(self, call: Call, hear: Hear, /) -> Reply:
-        """Run the program on this call; cancelling kills its process group."""
+        """Run the program for this call; cancelling kills its process group."""
         if (circle := self.circle()) is not None:
             raise ModelError(self.name, circle)
         tail = bytearray()
@@ -85,7 +85,7 @@ class Program:
         return Reply(text)
 
     def circle(self) -> str | None:
-        """Explain why a program that runs this process is refused, if so."""
+        """Explain why a program is refused because it runs this process."""
         council_hops = [each for each in hops() if each.startswith(MARK)]
         if self._mark in council_hops:
             return (
@@ -151,7 +151,7 @@ def render_messages(messages: tuple[Message, ...]) -> str:
 
 
 def _pipe(stream: _Stream | None) -> _Stream:
-    assert stream is not None  # noqa: S101 - it was opened as one
+    assert stream is not None  # noqa: S101 - it was opened as a pipe
     return stream
 
 

@@ -71,7 +71,7 @@ class Provider:
         Variables searched for another address, in this order: those of its official library, of
         pydantic-ai and of LiteLLM.
     path
-        Appended to an address from such a variable that lacks a version, as its library does.
+        Appended to an address from these variables without a version, as its library does.
     home
         Default address of its client library, if known.
     key_header
@@ -79,7 +79,7 @@ class Provider:
     max_tokens_field
         Its name for the limit on a reply's tokens.
     local
-        It runs on a machine of one's own; on this one it costs nothing.
+        It runs on the user's machines; on this one it costs nothing.
     """
 
     name: str
@@ -240,7 +240,7 @@ def list_price(provider: str, model: str, now: datetime | None = None) -> Price 
     from genai_prices import (
         Usage,
         calc_price,
-    )  # takes 80 to 200 ms, useless if prices are configured
+    )  # takes 80 to 200 ms, not needed if prices are configured
 
     start = datetime.now(UTC) if now is None else now
     input_rates, output_rates = [], []

@@ -1,6 +1,6 @@
 """Providers without OpenAI's protocol, called through pydantic-ai.
 
-The library is imported before the first call and not sooner: that takes seconds, which a council
+The library is imported just before the first call, because that takes seconds, which a council
 without such members saves.
 """
 
@@ -308,7 +308,7 @@ class PydanticAIModel:
 
     async def _model(self) -> "Model":
         try:
-            if not self._is_loaded:  # so that the others' replies do not wait for a second
+            if not self._is_loaded:  # so that the replies of others do not wait for it
                 await to_thread.run_sync(_load, self.provider, abandon_on_cancel=True)
                 self._is_loaded = True
         except (ImportError, ValueError) as error:
@@ -355,7 +355,7 @@ class PydanticAIModel:
     ) -> "m.ModelResponse":
         """Request schema-conforming output by the model's best method.
 
-        A method that it refused once is not tried again.
+        A method that the model refused once is not tried again.
         """
         from pydantic_ai.direct import model_request
         from pydantic_ai.exceptions import ModelHTTPError, UserError
@@ -386,7 +386,7 @@ class PydanticAIModel:
         output_tokens, others = read_tokens(response.usage.output_tokens, "written")
         reply = Reply(
             text,
-            Usage(input_tokens or None, output_tokens or None),  # the library has 0 for unknown
+            Usage(input_tokens or None, output_tokens or None),  # the library writes 0 for unknown
             cost_usd=cost,
             cut=response.finish_reason == "length",
             notes=(*problems, *more, *others),
@@ -414,7 +414,7 @@ def _require_package(name: str, provider: str) -> None:
 
 def _load(provider: str) -> None:
     with _IMPORTING:
-        from pydantic_ai import direct, output, tools  # noqa: F401 - for its users
+        from pydantic_ai import direct, output, tools  # noqa: F401 - imported for later use
         from pydantic_ai.providers import infer_provider_class
 
         infer_provider_class(provider)

@@ -1,6 +1,6 @@
 """A scripted model for demonstrations and tests, ours and users'.
 
-Its replies come from no model. Without chance and clock, the same call always gets the same
+Its replies do not come from a model. Without chance and clock, the same call always gets the same
 reply. ``docs/members.md`` describes scripts as TOML. `demonstration` seats those of the package.
 """
 
@@ -81,7 +81,7 @@ class Line:
     grades
         Phrase to one grade, or to grades by criterion.
     gullible
-        True if an answer that orders to be ranked first is ranked first.
+        True if the reviewer obeys an answer that orders to be ranked first.
     """
 
     text: str | None = None
@@ -293,7 +293,7 @@ class ScriptedModel:
     """A scripted model, usable by concurrent sessions.
 
     Each sequence contains the entries of that stage; the first one that matches a call is played.
-    An entry with `times` serves only so many attempts at one call; attempts share the same `Call`
+    An entry with `times` serves only that many attempts at one call; attempts share the same `Call`
     object. The number of attempts is the only state, and lasts as long as the call, so sessions do
     not affect each other.
     """

@@ -63,8 +63,8 @@ class SeatSpec:
     source
         The seat without its name: enough to seat it again.
     provider
-        A name in `PROVIDERS`, ``script``, ``cmd``, or scheme, host and port of a server, which look
-        like no name: naming a host decides neither whose key it gets nor what runs.
+        A name in `PROVIDERS`, ``script``, ``cmd``, or scheme, host and port of a server, which does
+        not look like a name: naming a host decides neither whose key it gets nor what runs.
     model
         The model's id there; the path of a script; the words of a command.
     name
@@ -389,7 +389,7 @@ def _model(
 
         program = Program(spec.name, spec.model)
         if (circle := program.circle()) is not None:
-            # Before any call, since the others would be paid for a council within itself.
+            # Before any call, since other members would cost money in a council within itself.
             raise NoCouncil(
                 f"{spec.name} cannot be seated: {circle}", "it must not ask this council"
             )

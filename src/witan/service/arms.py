@@ -84,13 +84,13 @@ class ArmOptions:
     Parameters
     ----------
     arms
-        Which are compared; the council always is.
+        Arms to compare; the council is always one of them.
     best
         The best member; None: chosen by earlier sessions, or by half of the questions.
     margin
-        Arms within it do not differ; None: the default.
+        Smaller differences do not count; None: the default.
     measure
-        What they are measured by: a jury, the rows' references, or the rows' votes on arms.
+        The measure: a jury, the rows' references, or the rows' votes on arms.
     """
 
     arms: tuple[Arm, ...] = ARMS
@@ -110,7 +110,7 @@ class ArmRowResult(RowResult):
     judgment
         The session that judged the arms; None: not judged, or all texts are the same.
     chooses
-        Whether it chose the best member, so it does not measure.
+        Whether the row chose the best member, so it is not measured.
     """
 
     arms: Mapping[Arm, ArmAnswer] = field(default_factory=dict)
@@ -184,7 +184,7 @@ class _Row:
 
     @property
     def same(self) -> frozenset[tuple[Arm, Arm]]:
-        """The pairs of arms with one text."""
+        """Pairs of arms with the same text."""
         texts = self.answer_texts
         return frozenset(
             pair
@@ -194,7 +194,7 @@ class _Row:
 
     @property
     def is_alike(self) -> bool:
-        """True if there is nothing to judge: one text, however often."""
+        """True if all arms have one text, so a judgment is unnecessary."""
         return len(self.answer_texts) < 2 or are_identical(dict(self.answer_texts.items()))
 
     @property
@@ -236,7 +236,7 @@ class ArmBatch:
     sessions
         Names of the council's sessions; None: the batch's own.
     make_batch
-        Makes each of its batches; ``partial(SparkBatch, master="yarn")`` runs them on Spark.
+        Makes each batch; ``partial(SparkBatch, master="yarn")`` runs them on Spark.
 
     Raises
     ------
@@ -270,7 +270,7 @@ class ArmBatch:
         plain = self._make_batch(council, history, self.tasks, options)
         if jury is not None:
             self._controls["jury"] = None
-            # Refuse before the first call what the jury cannot run.
+            # Refuse a batch that the jury cannot run, before the first call.
             self._make_batch(jury, history, (), options)
         self.names = plain.names if sessions is None else [*sessions]
         self._choice: Choice = "name"
@@ -601,9 +601,9 @@ class ArmBatch:
         return choosing
 
     def _choose_by(self, rows: Sequence[_Row], everything: Sequence[_Row]) -> str:
-        """Choose by what these rows said before anything was compared.
+        """Choose by these rows, as they were before the first comparison.
 
-        So a continued batch keeps the member whose controls are paid.
+        So a resumed batch keeps the member whose controls are already paid for.
         """
         first = min((each.opening.at for each in self._list_earlier(everything)), default=None)
         before = [row for row in rows if first is None or row.end <= first]
@@ -649,7 +649,7 @@ class ArmBatch:
     def _control(self, name: str) -> Council:
         """Seat one member to match the council's calls.
 
-        Its answers and reviews together number as many.
+        Its answers and reviews together are as many calls.
         """
         [member] = [each for each in self.council.members if each.name == name]
         n_calls = self.council.plan("?").calls
@@ -737,7 +737,7 @@ def _is_open(session: Session | None) -> bool:
 
 
 def _read_row(task: BatchRow, session: Session) -> _Row:
-    """Read what a council's session says of its members."""
+    """Read the members' answers and shares from a council's session."""
     members = {
         event.seat: ArmAnswer(
             session.id, event.seat, event.text, event.spent.calls, event.spent.cost_usd
@@ -760,14 +760,14 @@ def _count_calls(session: Session) -> int:
 
 
 def _take_best_text(session: Session) -> str | None:
-    """The best-ranked answer, of several the first; without an outcome the first."""
+    """Return the best-ranked answer; of several, or without an outcome, the first."""
     leaders = () if session.outcome is None else session.outcome.leaders
     names = [name for name in session.answers if name in leaders] or [*session.answers]
     return session.answers[names[0]].text if names else None
 
 
 def _best_before(history: History, members: Sequence[Member], until: datetime | None) -> str | None:
-    """Return the leader of all earlier sessions; None: they rank none."""
+    """Return the leader of all earlier sessions, if they rank one."""
     try:
         board = leaderboard(history, Terms(window=Window(until=until)))
     except NothingToCount:
@@ -783,7 +783,7 @@ def _extend(result: RowResult, **more: Any) -> ArmRowResult:
 
 
 def _join(row: _Row, status: Status = "complete", *missing: str) -> ArmRowResult:
-    """Join one row's results: the council's, at the worst status of all."""
+    """Merge one row's results into the council's, with the worst status."""
     council, *others = row.results
     return _extend(
         council,

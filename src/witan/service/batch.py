@@ -156,7 +156,7 @@ class BatchBill(NotebookDisplay, HasSpending):
 
     @property
     def fits_no_session(self) -> bool:
-        """True if the ceiling leaves too little money for any session to run."""
+        """True if the ceiling leaves too little money for any session."""
         if self.max_cost_usd is None or self.cheapest_usd is None:
             return False
         return self.spent_usd + self.cheapest_usd > self.max_cost_usd
@@ -179,7 +179,7 @@ class Progress:
     seconds_left, rows_per_minute
         At the rate of this run; None: no row is done yet.
     stage
-        The current one of several batches; empty if there is one.
+        The current one of several batches; empty for a single batch.
     is_exact
         False if some cost is unknown.
     """
@@ -196,7 +196,7 @@ class Progress:
 
 
 def progress_listener(council: Council) -> Callable[[Progress], None]:
-    """Return the progress display of a batch, in notebooks alone."""
+    """Return the progress display of a batch, in notebooks only."""
     view = open_live_view("batch") if council.progress else None
     return (lambda _: None) if view is None else view.show
 
@@ -357,10 +357,10 @@ class Batch:
                     self._n_earlier += 1
                     self._finish(result_of(task, stored), on_result)
 
-        def tell() -> None:
+        def report_progress() -> None:
             on_progress(self._progress(began, len(waiting)))
 
-        tell()
+        report_progress()
         if self._lessons is None:
             # Learned once, so that no row's count depends on the rows that ended before it.
             procedure = self.council.procedure
@@ -368,14 +368,14 @@ class Batch:
             self._lessons = await learn_lessons(
                 self.history, procedure, self.council.reviewers, judges=judges
             )
-        await self._run_rows(waiting, on_result, tell)
+        await self._run_rows(waiting, on_result, report_progress)
         if self._failure is not None:
             raise self._failure
         people = await anyio.to_thread.run_sync(self._count_votes)
         return replace(self._report(anyio.current_time() - began), people=people)
 
     async def _settle(self, session: Session) -> None:
-        """Count all that a session cost so far."""
+        """Count the cost of a session so far."""
         self.spendings[session.id] = Spending.of(session)
         await self._allowance.settle(session.id, session.cost.most)
 
@@ -393,7 +393,7 @@ class Batch:
         self,
         waiting: Sequence[tuple[BatchRow, str, bool]],
         on_result: Callable[[RowResult], None],
-        tell: Callable[[], None],
+        report_progress: Callable[[], None],
     ) -> None:
         """Run the rows that are not done.
 
@@ -409,7 +409,7 @@ class Batch:
         ):
             # Twice the slots: while models reply, other sessions open and close.
             for _ in range(min(2 * self.options.concurrency, max(1, len(waiting)))):
-                work = partial(self._work, council, rows, on_result, tell)
+                work = partial(self._work, council, rows, on_result, report_progress)
                 group.start_soon(work, group.cancel_scope)
 
     def _record(self, procedure: Procedure) -> Council:
@@ -429,10 +429,10 @@ class Batch:
         council: Council,
         rows: Iterator[tuple[BatchRow, str, bool]],
         on_result: Callable[[RowResult], None],
-        tell: Callable[[], None],
+        report_progress: Callable[[], None],
         scope: anyio.CancelScope,
     ) -> None:
-        """Run the next row until none is left, or history or reader fail."""
+        """Run rows until none is left, or history or reader fails."""
         for task, name, is_new in rows:  # shared by all workers
             try:
                 result = await self._run_row(council, task, name, is_new=is_new)
@@ -440,7 +440,7 @@ class Batch:
                     self._n_unaffordable += 1
                 else:
                     self._finish(result, on_result)
-                tell()
+                report_progress()
                 if result is None or result.status == "error":
                     await anyio.lowlevel.checkpoint()  # let others run: nothing else waits here
             except (HistoryError, OSError) as error:
@@ -533,7 +533,7 @@ class Batch:
         worst: float | None,
         calls: float,
     ) -> Session:
-        """Run a session that is only opened or stored.
+        """Run an opened or stored session.
 
         It costs at most `worst`, and makes at most `calls` under a ceiling of calls.
         """

@@ -194,7 +194,7 @@ def read_batch_rows(
             raise BallotFileError(path, "has no text to judge, or only some rows have one", line)
         more = {key: _text(row, of[key], path, line) for key in (ID, CATEGORY, RIGHT)}
         task = BatchRow(line, more[ID], question, judged, more[RIGHT], more[CATEGORY])
-        if len(judged) > 1:  # of one text, it is the right answer
+        if len(judged) > 1:  # for a single text it is the right answer
             task = replace(task, expected=_text(row, of[EXPECTED], path, line))
         if not _is_empty(people := row.get(of[VOTES])):
             votes = read_votes(people, judged, (path, of[VOTES], line))
@@ -210,7 +210,7 @@ def read_batch_rows(
 def _texts(
     row: Mapping[str, Any], of: Mapping[str, str], texts: Sequence[str], path: str, line: int
 ) -> dict[str, str]:
-    """Read a row's texts; an empty cell is an empty text, which nobody judges."""
+    """Read a row's texts; an empty cell is an empty text."""
     if texts:
         return {name: _text(row, name, path, line) or "" for name in texts if name in row}
     several = row.get(of["texts"])
@@ -238,7 +238,7 @@ def _text(row: Mapping[str, Any], column: str, path: str, line: int) -> str | No
 
 
 def _is_empty(cell: object) -> bool:
-    """True for nothing, an empty text, and NaN, which data frames have in empty cells."""
+    """True for None, empty text, and NaN, an empty cell of data frames."""
     if isinstance(cell, float):
         return isnan(cell)
     return cell is None or (isinstance(cell, str) and not cell)
@@ -267,7 +267,7 @@ def result_of(task: BatchRow, session: Session) -> RowResult:
 
 
 def _reasons(session: Session) -> Iterator[str]:
-    """Explain why seats of an open session gave nothing.
+    """Explain why seats of an open session have no result.
 
     In a closed session, `missing` has them.
     """

@@ -108,7 +108,7 @@ def _name_problem(person: str) -> str | None:
 
 
 def _split(value: object) -> Iterable[tuple[str, object]]:
-    """Take the votes of a row apart, each with its person."""
+    """Split the votes of a row, each with its person."""
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         try:
             value = json.loads(value, object_pairs_hook=_Pairs)
@@ -277,12 +277,12 @@ def _ballot(
 
 
 def _is_same(earlier: Ballot | None, vote: Ballot) -> bool:
-    """True if a person said the same before."""
+    """True if a person has already cast the same vote."""
     return earlier is not None and (earlier.groups, earlier.grades) == (vote.groups, vote.grades)
 
 
 def _is_own(earlier: Ballot | None) -> bool:
-    """True if a person voted apart from the data set."""
+    """True if a person's vote does not come from the data set."""
     return earlier is not None and earlier.notes != NOTE
 
 

@@ -41,8 +41,8 @@ class CatalogueRow:
     label
         Text of its link or button on the page; empty: its name.
     tool
-        Whether agents have a tool for it. What an operator reads once has none, because every
-        conversation would pay for its arguments.
+        Whether agents have a tool for it. Operations for operators have none, because every
+        conversation would pay for their arguments.
     """
 
     name: str
@@ -147,7 +147,7 @@ class Operation(Generic[P, R]):
     pool
         Queue of a server's threads in which it waits; None if it is too quick for one.
     method, path
-        The HTTP route; ``{session}`` in the path stands for the parameter of that name.
+        The HTTP route; ``{session}`` in the path is the parameter of that name.
     changes, destroys
         Whether it changes what is stored, and whether it may delete something.
     """

@@ -366,12 +366,12 @@ class Council(BaseCouncil):
         return super().plan(question, conversation=conversation, files=files, lengths=lengths)
 
     def plan_retry(self, session: Session, seats: Sequence[str] | None = None) -> Plan:
-        """Plan the calls and highest cost of `retry`; errors as there."""
+        """Plan the calls and highest cost of `retry`, with its errors."""
         self._check_stored_session(session)
         return plan_retry(session, seats, self.procedure.limits)
 
     def plan_rejudge(self, session: Session) -> Plan:
-        """Plan the calls and highest cost of `rejudge`; errors as there."""
+        """Plan the calls and highest cost of `rejudge`, with its errors."""
         return plan_rejudgment(session, self.reviewers, self.chairmen, self.procedure)
 
     async def __aenter__(self) -> Self:
@@ -410,7 +410,7 @@ class Council(BaseCouncil):
 
         A closed session is returned unchanged.
 
-        As in the base class, with further events of the session from the history. Without a new
+        Like the base class, but with later events of the session from the history. Without a new
         answer, ballot or final answer, it stays interrupted in the history.
         """
         if self._recorder is not None and session.status == "interrupted":
@@ -566,7 +566,7 @@ def seat_council(
 def _reprice(
     seats: Sequence[Seatable] | None, unpriced: Sequence[SeatSpec], priced: Sequence[SeatSpec]
 ) -> Sequence[Seatable]:
-    """Return the seats with the prices of the lists."""
+    """Return the seats with prices from providers' lists."""
     if seats is None:
         return priced
     prices = dict(zip(unpriced, priced, strict=True))
@@ -574,7 +574,7 @@ def _reprice(
 
 
 def with_list_prices(config: "Config", environment: Mapping[str, str]) -> "Config":
-    """Do as `price_config`; a running event loop is no bar."""
+    """Add list prices as `price_config` does, even inside a running event loop."""
     from witan.service.council_discovery import price_config
 
     return _run(partial(price_config, config, environment))
@@ -649,7 +649,7 @@ def ask(  # noqa: PLR0913 - all but three by name
     deliberates in another thread. Without `members` the configured council answers; for the rest
     see `Council.ask`.
     """
-    values: dict[str, Any] = {**options}  # a profile is refused beside members, by its name
+    values: dict[str, Any] = {**options}  # a profile beside members is refused by name
     with _suggest_options_of(ask):
         if members is None:
             council = Council.from_config(jury=jury, chairman=chairman, **values)
@@ -690,7 +690,7 @@ def judge(  # noqa: PLR0913 - all but two by name
     """Have a jury judge given texts, and wait for its verdict.
 
     The verdict is the `verdict` of the session. Without `jury` the configured reviewers judge.
-    Works where `ask` does.
+    Works in scripts and notebooks, like `ask`.
 
     Parameters
     ----------

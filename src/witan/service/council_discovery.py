@@ -221,8 +221,8 @@ async def find_council(
 
     Sources are the providers whose key is in the environment, each with its chat models in the
     order of `choose`, without those of unknown price or above `MAX_DISCOVERED_PRICE`; then the
-    servers on this machine, with their models as listed. Every source gets a seat, five at most;
-    while there are fewer than four seats, each adds its next model. A single model gets four. A
+    servers on this machine, with their models as listed. Every source gets a seat, at most five;
+    while there are fewer than four seats, each adds its next model. A single model gets all four. A
     provider with another address in `reaches` is called there, with that address's key. An error
     names `jury_origin`, the source of a jury without members.
     """
@@ -322,7 +322,7 @@ def lacks_price(spec: SeatSpec, environment: Mapping[str, str]) -> bool:
     try:
         return price_of_seat(spec, environment) is None
     except ConfigError:
-        return False  # seating it refuses the address
+        return False  # an invalid address: seating it raises the error
 
 
 def _endpoint(spec: SeatSpec) -> tuple[str, str | None, str | None]:
@@ -399,7 +399,7 @@ async def _ask(
     silent: list[str],
     skips: list[str],
 ) -> None:
-    """Store a provider's chat models, best first, or the reason without any."""
+    """Store a provider's chat models, best first, or why there are none."""
     name = lookup.provider.name
     lists[name] = f"{name} did not list its models within {LOOK_SECONDS:g} s"
     with anyio.move_on_after(LOOK_SECONDS):

@@ -126,7 +126,7 @@ async def dispatch(
     parameters: Parameters,
     render: Callable[[Any], T],
 ) -> T:
-    """Do an operation for a client; redact its result, then render it.
+    """Run an operation for a client; redact its result, then render it.
 
     A synchronous handler and `render` run in a thread, so as not to block the event loop. Clients
     that wait for the same result share one count.

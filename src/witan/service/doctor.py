@@ -81,7 +81,7 @@ class SeatFinding:
     variable, has_key
         Where its key is or should be, and whether it is set; None if it needs none.
     finding
-        What was found out about its endpoint, script or program.
+        The result of a check of its endpoint, script or program.
     url, url_from
         Its address, and the seat, setting or variable with it, or ``default``; None: none, or the
         client library decides.
@@ -101,12 +101,12 @@ class SeatFinding:
 
 @dataclass(frozen=True, slots=True)
 class HistoryFinding:
-    """The history, as far as it could be looked into.
+    """The result of a check of the history.
 
     Parameters
     ----------
     found
-        What was found; None: it does not exist yet, was not checked, or cannot be opened.
+        A summary; None: it does not exist yet, was not checked, or cannot be opened.
     problem
         Why it cannot be opened or written.
     note
@@ -141,7 +141,7 @@ class ServeFinding:
 
 @dataclass(frozen=True, slots=True)
 class ProfileFinding:
-    """A profile: names of its seats, or why it cannot be taken."""
+    """A profile: names of its seats, or why it is unavailable."""
 
     name: str
     about: str
@@ -152,7 +152,7 @@ class ProfileFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """Everything found out.
+    """All findings about a configuration.
 
     Parameters
     ----------
@@ -311,7 +311,7 @@ def _refusals(
 
 
 def _absences(members: Sequence[SeatFinding], others: Sequence[SeatFinding]) -> list[str]:
-    """Describe why the seats are no council."""
+    """Describe why the seats do not form a council."""
     seats = {finding.name: finding for finding in (*members, *others)}
     keyless = [
         f"{s.name} needs a key: set {s.variable}" for s in seats.values() if s.has_key is False
@@ -405,7 +405,7 @@ class _Listing:
 
 
 class _Seats:
-    """Looks at seats, each endpoint asked once however many seats it has."""
+    """Examines seats, with one call per endpoint."""
 
     def __init__(
         self,

@@ -40,19 +40,21 @@ def delete_rescued(sessions: Iterable[str]) -> int:
     for session in sessions:
         stem = _stem(session)
         for path in sorted(_folder().glob(f"{escape(stem)}*.json")):
-            if re.fullmatch(r"(-\d+)?", path.stem.removeprefix(stem)) and _is_of(path, session):
+            if re.fullmatch(r"(-\d+)?", path.stem.removeprefix(stem)) and _has_record_of(
+                path, session
+            ):
                 path.unlink(missing_ok=True)
                 n_deleted += 1
     return n_deleted
 
 
 def is_rescued(path: Path) -> bool:
-    """Check for a rescue file, as opposed to a user's own."""
+    """True for a rescue file, False for a user's own file."""
     return path.absolute().parent == _folder().absolute()
 
 
-def _is_of(path: Path, session: str) -> bool:
-    """Check for this session's record: others may share the file name."""
+def _has_record_of(path: Path, session: str) -> bool:
+    """True if the file, whose name others may share, has this session."""
     from witan.files.session_files import read_session
 
     try:
@@ -118,7 +120,7 @@ def history_place(config: "Config") -> str:
 
 
 def history_exists(place: str) -> bool:
-    """Check for an existing history file; servers are assumed to exist.
+    """Check whether a history file exists; servers are assumed to exist.
 
     Raises
     ------
@@ -198,7 +200,7 @@ def open_recording(
     Parameters
     ----------
     file
-        The configuration file that was named, if one was.
+        The named configuration file, if any.
     say
         Called with a sentence about waiting.
     """

@@ -44,7 +44,7 @@ _HEADING = re.compile(r"\n\n?([A-Z][a-z]+)\n-{3,}\n")
 
 
 def field_docs(text: str) -> tuple[str, dict[str, str]]:
-    """Split a docstring into its summary, and what it says of fields.
+    """Split a docstring into its summary and its descriptions of fields.
 
     A key is a name, or several comma-separated ones.
     """
@@ -62,7 +62,7 @@ def field_docs(text: str) -> tuple[str, dict[str, str]]:
 
 
 def inherit_field_docs(kind: type[T]) -> type[T]:
-    """Add to a class's docstring what its bases say of fields."""
+    """Add the bases' descriptions of fields to a class's docstring."""
     docs: dict[str, str] = {}
     for each in reversed(kind.__mro__[:-1]):
         docs |= field_docs(each.__doc__ or "")[1]
@@ -286,7 +286,7 @@ def to_json(value: object) -> str:
     kind: Any = type(value)
     if _writes_json(kind):
         return value.to_json()  # type: ignore[attr-defined, no-any-return]
-    # Only outcomes have other fields in JSON, and they never contain an outcome.
+    # Only outcomes have other fields in JSON, and no outcome contains another.
     fields = outcome_fields(value) if isinstance(value, Outcome) else None
     return _encode(value, orjson.OPT_PASSTHROUGH_DATACLASS) if fields is None else _encode(fields)
 
@@ -299,7 +299,7 @@ def _dump(value: object, option: int = 0) -> bytes:
     try:
         return orjson.dumps(value, _known_to_json, option)
     except TypeError:
-        # An integer beyond 64 bits, a key that is no text, or half of a surrogate pair.
+        # An integer beyond 64 bits, a key that is not text, or half of a surrogate pair.
         text = json.dumps(_to_plain(value), ensure_ascii=False, separators=_COMPACT)
         return text.encode(errors="surrogatepass")
 
@@ -307,7 +307,7 @@ def _dump(value: object, option: int = 0) -> bytes:
 def _escape(encoded: bytes) -> str:
     """Decode JSON for standard output."""
     text = encoded.decode(errors="surrogatepass")
-    if not text.isascii() and "utf" not in (sys.stdout.encoding or "ascii").lower():  # noqa: TID251 - asked, not written to
+    if not text.isascii() and "utf" not in (sys.stdout.encoding or "ascii").lower():  # noqa: TID251 - only its encoding is read
         text = json.dumps(json.loads(text), separators=_COMPACT)
     return escape_json(text)
 
@@ -325,7 +325,7 @@ def sessions_json(
 ) -> Iterator[str]:
     """Yield the JSON of ``tally --json`` line by line.
 
-    The whole is never in memory.
+    The complete text is never in memory.
 
     `problems`, the other fields of a `Tally`, are read at the end.
     """

@@ -229,7 +229,7 @@ class OneOrSeveral:
     """A list, or its only entry."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Take a text for a list of one."""
+        """Accept a text as a list of one."""
         from pydantic_core import core_schema
 
         return core_schema.no_info_before_validator_function(
@@ -262,7 +262,7 @@ class Parameter:
     bounds
         The limits of its `Constraint` by name.
     default_text
-        Value that None stands for, for help.
+        The value that None means, for help.
     group
         The field of the nested dataclass that has it, if any.
     """
@@ -361,7 +361,7 @@ def validate_parameters(declaration: type[T], values: object) -> T:
 
 
 def refusal_in(faults: Iterable[Mapping[str, Any]]) -> WitanError | None:
-    """Find our own error inside pydantic's; None for its own."""
+    """Return our own error inside pydantic's, if any."""
     errors = (fault.get("ctx", {}).get("error") for fault in faults)
     return next((each for each in errors if isinstance(each, WitanError)), None)
 
@@ -527,7 +527,7 @@ def fault_words(kind: str, message: str, context: Mapping[str, Any] | None = Non
 def fault_place(place: Sequence[str | int]) -> str:
     """Write the place of a fault, such as ``messages.0.role``.
 
-    ``files..[key]`` as a library has it is ``files (a name in it)``.
+    pydantic's ``files..[key]`` becomes ``files (a name in it)``.
     """
     if len(place) > 2 and place[-1] == "[key]":
         return f"{'.'.join(map(str, place[:-2]))} (a name in it)"
@@ -539,7 +539,7 @@ def read_texts(
     texts: Mapping[str, Sequence[str]],
     values: Mapping[str, Any] | None = None,
 ) -> P:
-    """Read parameters from texts; an empty text gives nothing.
+    """Read parameters from texts; an empty text sets nothing.
 
     Parameters
     ----------

@@ -226,7 +226,7 @@ def _seats(seats: Iterable[Seat], models: Mapping[str, str]) -> tuple[Seat, ...]
         replace(
             seat,
             source=models.get(seat.source, seat.source),
-            # A server without a name has its address for one.
+            # A server without a name is named by its address.
             provider=seat.provider.partition("://")[0],
             options=seat.options
             if seat.options.system is None
@@ -248,7 +248,7 @@ def _hide(seat: Seat) -> Iterator[str]:
 
 
 def _parts(source: str) -> Iterator[str]:
-    """List a seat's words to hide even alone."""
+    """List a seat's words to hide even on their own."""
     kind, _, rest = source.partition(":")
     if kind in ("cmd", "script"):
         yield rest
@@ -265,7 +265,7 @@ def redact_session(session: Session) -> Session:
     if all(shown is event for shown, event in zip(events, session.events[1:], strict=True)):
         if opening is session.opening:
             return session
-        assert isinstance(opening, e.SessionOpened)  # noqa: S101 - a session begins so
+        assert isinstance(opening, e.SessionOpened)  # noqa: S101 - every session's first event
         # Seats keep their names, and the other events refer to seats by name only.
         return replace(session, opening=opening, events=(opening, *events))
     return Session.of((opening, *events))
@@ -299,7 +299,7 @@ def _redact_model(models: Mapping[str, str], model: str | None) -> str | None:
 
 
 def public_error(error: BaseException) -> str:
-    """Describe an error for clients, without places of the server."""
+    """Describe an error for clients, without paths or addresses of the server."""
     match error:
         case HistoryConflict():
             return redact_words(f"{error.problem}; {error.remedy}")
@@ -359,7 +359,7 @@ def redact_import(session_import: SessionImport) -> tuple[SessionImport, Mapping
 
 
 def _names(session_import: SessionImport) -> Iterator[str]:
-    """Yield every name in it, of seats and of models."""
+    """Yield every name of a seat or model in an import."""
     for ballot in session_import.ballots:
         yield ballot.reviewer
         yield from ballot.candidate_names()

@@ -88,7 +88,7 @@ class ResumedSession:
     def leave_open(self) -> tuple[Session, Sequence[Event]] | None:
         """Return the session without fruitless events, and its events to keep.
 
-        The session as it was, plus what the calls may have cost; None after progress.
+        The session before the resume, plus the highest cost of its calls; None after progress.
         """
         if self._has_progress:
             return None
@@ -103,7 +103,7 @@ class ResumedSession:
         return session, earlier_events[self._n_released :]
 
     def _ends(self, event: Event) -> bool:
-        """Check for an event of the end of a session."""
+        """True if an event belongs to the end of the session."""
         by_nobody = isinstance(event, SynthesisStarted) and event.chairman is None
         return event.seq > self.last_seq and (by_nobody or isinstance(event, SessionClosed))
 
@@ -117,7 +117,7 @@ class ResumedSession:
 
 
 def first_difference(one: Session, other: Session) -> int | None:
-    """Return the number of the first event that two records tell differently.
+    """Return the number of the first event that differs in two records.
 
     None if one is the beginning of the other.
     """
@@ -129,7 +129,7 @@ def first_difference(one: Session, other: Session) -> int | None:
 
 
 def _require_continuation(location: str, session: Session, stored: Session) -> None:
-    """Refuse to resume a session that has gone on in the history."""
+    """Refuse to resume a session that has continued in the history."""
     if stored.status != "interrupted":
         problem = "has ended in the history"
     elif first_difference(stored, session) is not None:
@@ -143,7 +143,7 @@ def _require_continuation(location: str, session: Session, stored: Session) -> N
 
 
 def _is_further(before: Session, after: Session) -> bool:
-    """Check for more answers, ballots or a final answer than before."""
+    """True if there are more answers, ballots or final answers than before."""
     had, has = (
         (len(s.answers), sum(not ballot.abstained for ballot in s.ballots), _has_ended(s))
         for s in (before, after)
@@ -152,7 +152,7 @@ def _is_further(before: Session, after: Session) -> bool:
 
 
 def _has_ended(session: Session) -> bool:
-    """Check for a final answer or an outcome."""
+    """True with a final answer or an outcome."""
     procedure = session.opening.procedure
     if procedure.mode == "best" or not procedure.synthesis:
         return session.outcome is not None
@@ -288,7 +288,7 @@ class SessionRecorder:
         judges: Collection[str] = (),
     ) -> Lessons:
         """Return the history's lessons for the council."""
-        assert self._history is not None  # noqa: S101 - a council asks only when it is open
+        assert self._history is not None  # noqa: S101 - a council learns only while it is open
         return self._history.learn(reviewers, exclude=exclude, judges=judges)
 
     def lengths(self) -> Lengths:
@@ -487,7 +487,7 @@ class _Journal:
         self.events: list[Event] = []
 
     def keep(self, event: Event) -> None:
-        """Take an event in."""
+        """Accept an event as it happens."""
         if self._is_stopped:
             return
         if isinstance(event, SessionOpened) and self._recorder is not None:

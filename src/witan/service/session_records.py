@@ -73,7 +73,7 @@ class ImportedSession:
     about
         Its line in a list of sessions.
     session_import
-        What came in, and people's votes since.
+        The imported ballots and texts, and people's later votes.
     outcome
         Outcome of its ballots, or None.
     not_counted
@@ -303,7 +303,7 @@ class CouncilSession:
         return adapter_of(SessionRecord).core_schema
 
     def to_json(self) -> str:
-        """Write the record as files have it, with facts beside it."""
+        """Write the record as in files, with further facts."""
         session, outcome = self.session, self.session.outcome
         record = record_fields(session)
         record["outcome"] = None if outcome is None else outcome_fields(outcome)

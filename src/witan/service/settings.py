@@ -161,7 +161,7 @@ RubricSetting = Annotated[
 class CountingSettings(Parameters):
     """Weights and ties of a count.
 
-    None stands for the default, or the configured value.
+    None means the default, or the configured value.
     """
 
     recusal: Annotated[

@@ -1,6 +1,6 @@
 """Run a batch as a Spark job, with results in PostgreSQL.
 
-Its rows run on many machines; PostgreSQL also has the limits.
+Its rows run on many machines; PostgreSQL also stores the shared limits.
 
 Every task of the job runs an ordinary batch over its rows. A repeated task finds finished rows in
 the history, and waits for sessions of live processes.
@@ -125,10 +125,10 @@ class SparkBatch(Batch):
     Parameters
     ----------
     council, history, tasks, options
-        As of `Batch`; the history is in PostgreSQL, and seats are written, not objects.
-        ``concurrency`` is of each task.
+        As of `Batch`; the history is in PostgreSQL, and seats are texts, not objects.
+        ``concurrency`` applies to each task.
     allowance
-        Counts what it and other batches spend; the workers enforce the ceiling of its name.
+        Counts the spending of this and other batches; workers enforce the ceiling of its name.
     master
         As Spark writes it, such as ``local[4]`` or ``spark://host:7077``; None leaves it to Spark's
         own configuration.
@@ -184,9 +184,9 @@ class SparkBatch(Batch):
         self,
         waiting: Sequence[tuple[BatchRow, str, bool]],
         on_result: Callable[[RowResult], None],
-        tell: Callable[[], None],
+        report_progress: Callable[[], None],
     ) -> None:
-        """Run open rows as Spark jobs, while each job ends some."""
+        """Run open rows as Spark jobs until a job ends none."""
         if not waiting:
             return
         # Workers do not need people's votes, which are counted here.
@@ -203,7 +203,9 @@ class SparkBatch(Batch):
             while rows and len(rows) < n_before:
                 n_before = len(rows)
                 try:
-                    results = await self._run_job(cluster, assignment, rows, on_result, tell)
+                    results = await self._run_job(
+                        cluster, assignment, rows, on_result, report_progress
+                    )
                 except HistoryError:
                     if len(rows) == n_before:
                         raise
@@ -216,7 +218,7 @@ class SparkBatch(Batch):
         if ceiling is not None:
             await anyio.to_thread.run_sync(ceiling.close)
         self._n_unaffordable = len(rows)
-        tell()
+        report_progress()
 
     async def _run_job(
         self,
@@ -224,7 +226,7 @@ class SparkBatch(Batch):
         assignment: Assignment,
         rows: dict[str, BatchRow],
         on_result: Callable[[RowResult], None],
-        tell: Callable[[], None],
+        report_progress: Callable[[], None],
     ) -> dict[str, RowResult]:
         """Run rows as one job; yield ended ones, return open ones."""
         job = cluster.submit(assignment, [*rows.items()])
@@ -233,13 +235,13 @@ class SparkBatch(Batch):
             while not job.done():
                 await anyio.sleep(POLL_SECONDS / 10)
                 if (now := anyio.current_time()) >= next_look:
-                    await self._take_closed(rows, on_result, tell)
+                    await self._take_closed(rows, on_result, report_progress)
                     took = anyio.current_time() - now
                     next_look = now + took + max(POLL_SECONDS, 5 * took)
         finally:
             if not job.cancel():
                 cluster.cancel(job)
-        await self._take_closed(rows, on_result, tell)
+        await self._take_closed(rows, on_result, report_progress)
         results: dict[str, RowResult] = {}
         for each in job.result():
             if isinstance(each, WitanError):
@@ -251,9 +253,9 @@ class SparkBatch(Batch):
         self,
         rows: dict[str, BatchRow],
         on_result: Callable[[RowResult], None],
-        tell: Callable[[], None],
+        report_progress: Callable[[], None],
     ) -> None:
-        """Take rows whose sessions are closed, and hand over their results."""
+        """Remove rows with closed sessions, and pass on their results."""
         statuses = await anyio.to_thread.run_sync(self.history.statuses, [*rows])
         closed = [name for name, status in statuses.items() if status != "interrupted"]
         self._n_running = len(statuses) - len(closed)
@@ -264,10 +266,10 @@ class SparkBatch(Batch):
                     await self._settle(session)
                     del rows[name]
                     self._finish(result_of(task, session), on_result)
-            tell()
+            report_progress()
 
     async def _count(self, rows: Sequence[tuple[BatchRow, str]]) -> None:
-        """Count what rows cost whose sessions stay open."""
+        """Count the cost of rows whose sessions stay open."""
         for block in blocks(rows, AT_ONCE):
             for *_, session in await anyio.to_thread.run_sync(self._find_all, block):
                 if session is not None:
@@ -412,7 +414,7 @@ class _TaskBatch(Batch):
         while True:
             try:
                 return await super()._hold_session(council, opening, stored, worst, calls)
-            except HistoryConflict:  # a repeated task, or a killed driver's, has it
+            except HistoryConflict:  # a repeated task, or a killed driver's, has the session
                 await anyio.sleep(RETRY_SECONDS)
                 await anyio.to_thread.run_sync(self.history.database.beat)
                 stored = await anyio.to_thread.run_sync(self._find, opening.session)
@@ -441,7 +443,7 @@ class _SharedAllowance(Allowance):
 
 
 def _require_reachable(database: PostgresDatabase, master: str) -> None:
-    """Refuse an address that is each host's own, if the master is on another host."""
+    """Refuse a local address if the master is on another host."""
     is_own = database.host.startswith(("/", "@", "127.")) or database.host in ("localhost", "::1")
     if is_own and not _is_on_this_host(master):
         problem = f"is at {database.host}, which to the workers of {master} is their own host"
@@ -451,8 +453,8 @@ def _require_reachable(database: PostgresDatabase, master: str) -> None:
 
 def _is_on_this_host(master: str) -> bool:
     """True if a master is, or may be, on this host."""
-    found = re.fullmatch(r"(?:spark|k8s|mesos)://(?:https?://)?(.+)", master)
-    hosts = [] if found is None else [each.rpartition(":")[0] for each in found[1].split(",")]
+    match = re.fullmatch(r"(?:spark|k8s|mesos)://(?:https?://)?(.+)", master)
+    hosts = [] if match is None else [each.rpartition(":")[0] for each in match[1].split(",")]
     return not hosts or any(_is_own_address(host.strip("[]")) for host in hosts)
 
 

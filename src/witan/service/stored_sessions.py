@@ -112,7 +112,7 @@ class SessionStore(Protocol):
 
     @property
     def show_import(self) -> "ImportRedactor":
-        """Calls seats of an imported session as the client knows them."""
+        """The redaction of imported sessions for the client."""
         ...
 
     def record(self, session: str) -> "Session | None":
@@ -132,7 +132,7 @@ class SessionStore(Protocol):
         ...
 
     def delete(self, sessions: Sequence[str]) -> str | None:
-        """Delete sessions; return remains and their expiry."""
+        """Delete sessions; return where their text remains, and how long."""
         ...
 
 

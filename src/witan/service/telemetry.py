@@ -44,7 +44,7 @@ class SpanExport:
         logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)
 
     def close(self, seconds: float = 2.0) -> None:
-        """Send the last spans, waiting at most so long for the receiver."""
+        """Send the last spans; wait at most `seconds` for the receiver."""
         flushing = Thread(target=self.provider.force_flush, daemon=True)
         flushing.start()
         flushing.join(seconds)

@@ -185,12 +185,12 @@ def _fitting_prefix(text: str, width: int) -> str:
 
 
 def uncapitalize(text: str) -> str:
-    """Begin a text with a small letter."""
+    """Begin a text with a lower-case letter."""
     return text[:1].lower() + text[1:]
 
 
 def interval_text(interval: "Interval | None", digits: int = 2) -> str:
-    """``0.12 to 0.75``; `UNKNOWN` where there is none."""
+    """``0.12 to 0.75``, or `UNKNOWN` without an interval."""
     if interval is None:
         return UNKNOWN
     return f"{number(interval.low, digits)} to {number(interval.high, digits)}"

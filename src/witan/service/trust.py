@@ -122,7 +122,7 @@ def _tie_text(outcome: Outcome) -> str:
 
 
 def ignores_chance(outcome: Outcome) -> bool:
-    """Check whether the rule ignores chance."""
+    """True if the rule ignores chance."""
     return outcome.rule in RULES and RULES[outcome.rule].needs == "history"
 
 
@@ -263,7 +263,7 @@ def verdict_sentence(verdict: "Verdict") -> str:
 
 
 def rankings_text(session: "Session") -> Iterator[str]:
-    """Show the earlier ranking beside this jury's own."""
+    """Describe the earlier ranking beside this jury's."""
     orders = {
         moment: " > ".join(list_text(group) for group in ranking)
         for moment, ranking in session.rankings.items()

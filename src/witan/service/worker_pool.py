@@ -34,7 +34,7 @@ async def run_counting(work: Callable[[], T], pool: Pool = "history") -> T:
     Raises
     ------
     Busy
-        If all counting is interrupted.
+        If all counting was cancelled.
     """
     under_way = _get_pool(_under_way, _Activity)
     stopping = Busy("the server is about to stop", "ask again when it is back", 5)
@@ -69,7 +69,7 @@ async def cancel_counting(lock_wait: float) -> None:
     for scope in under_way.scopes:
         scope.cancel()
     with anyio.move_on_after(lock_wait):
-        while under_way.scopes:  # noqa: ASYNC110 - threads end it, which set no event
+        while under_way.scopes:  # noqa: ASYNC110 - threads end it without setting an event
             await anyio.sleep(0.01)
 
 

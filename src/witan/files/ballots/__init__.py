@@ -85,7 +85,7 @@ def read_parts(
     scales: tuple[Scale | None, Scale | None],
     bounds: Bounds | None = None,
 ) -> Iterator[Ballot | BallotTable]:
-    """Stream ballots as `read_ballots`, or one table if a file only grades.
+    """Stream ballots like `read_ballots`, or one table if a file only grades.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ def pack(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
 def whole_file(name: str) -> Iterator[IO[bytes]]:
     """Yield a stream to a file, replaced when the block ends."""
     if name == "-":
-        stdout = sys.stdout  # noqa: TID251 - it stands for a file
+        stdout = sys.stdout  # noqa: TID251 - the output is a file
         yield cast("IO[bytes]", getattr(stdout, "buffer", stdout))
         stdout.flush()
         return
@@ -238,7 +238,7 @@ def whole_file(name: str) -> Iterator[IO[bytes]]:
             _finish(out, part, target)
         except OSError as error:
             if error.errno not in _NO_ROOM:
-                raise  # it comes from the source of the ballots, not from this file
+                raise  # the error is from the source of the ballots, not from this file
             raise unreadable_file("be written", name, error) from error
         finally:
             part.unlink(missing_ok=True)

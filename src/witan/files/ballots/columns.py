@@ -95,7 +95,7 @@ Cell = Callable[[Sequence[str]], str]
 
 
 def check_columns(columns: Mapping[str, str]) -> None:
-    """Refuse fields unknown to every format."""
+    """Refuse fields that no format has."""
     field_names = (*ALIASES, *_RECORD_FIELDS, "criteria")
     for field, column in columns.items():
         if field not in field_names:
@@ -105,7 +105,7 @@ def check_columns(columns: Mapping[str, str]) -> None:
 
 
 def join_columns(parts: Iterable[object]) -> str:
-    """Join the non-empty cells of several columns to one name."""
+    """Join the non-empty cells of several columns into one name."""
     return "@".join(text for part in parts if (text := "" if part is None else str(part).strip()))
 
 
@@ -343,7 +343,7 @@ class CellDialect:
             lines_with_ends, delimiter=self.delimiter, skipinitialspace=self.skips_blanks
         )
         cells: list[list[str]] = []
-        with suppress(csv.Error):  # it is reported when it is read
+        with suppress(csv.Error):  # reading the line reports it
             cells.extend([c.strip() for c in row[:width]] for row in reader if len(row) >= width)
         return cells
 
@@ -473,7 +473,7 @@ def text_of(value: Any) -> str:
 
 
 def check_headings(names: Iterable[str], path: str) -> None:
-    """Refuse two columns of the same heading."""
+    """Refuse two columns with the same heading."""
     places: dict[str, list[str]] = {}
     for place, heading in enumerate(names, start=1):
         places.setdefault(heading.strip(), []).append(str(place))

@@ -237,7 +237,7 @@ def _object(line: str) -> Mapping[str, Any]:
 
 
 def _record_format(record: Mapping[str, Any]) -> str | None:
-    """Return the format of a file of such objects; None for ballots."""
+    """Detect a file's format by an object in it; None for ballots."""
     compared = record.keys() >= _PAIR_FIELDS and ("outcome" in record or "score" in record)
     about = record.get("eval")
     marks = {
@@ -378,7 +378,7 @@ def _table_format(table: Any, columns: Mapping[str, str], path: str) -> str | No
 def _cells(records: Records, report: ProblemReport) -> Rows:
     """Yield objects as rows of a table, with the first one's columns.
 
-    A note names the first field that only later objects have.
+    A note names the first field that occurs only in later objects.
     """
     first = list(islice(records, SAMPLE))
     names = list(dict.fromkeys(name for _, record in first for name in record))
@@ -436,7 +436,7 @@ def scaled_ballots(
     *,
     by_session: bool = False,
 ) -> Iterator[Ballot | BallotTable]:
-    """Read `plain_ballots` on their scale, or a table if all only grade."""
+    """Read `plain_ballots` on their scale, or a table of grades only."""
     table = read_table(content.source) if content.format == "jsonl" and not columns else None
     if table is None:
         ballots = plain_ballots(content, columns, report, by_session=by_session)
@@ -628,7 +628,7 @@ NO_ROWS = "has no rows; expected JSON Lines, a JSON list, CSV or Parquet"
 
 
 def read_rows(path: str | Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield each row with its line number; an empty cell is None or an empty text.
+    """Yield rows with line numbers; empty cells are None or empty text.
 
     Raises
     ------

@@ -393,7 +393,7 @@ def is_array(source: OpenedFile) -> bool:
 
 
 def is_spread(first: str, source: OpenedFile) -> bool:
-    """Distinguish an object spread over lines from a damaged line.
+    """True for an object spread over lines, False for a damaged line.
 
     The next line decides: a complete object, or the beginning of one in an invalid place, is the
     next line of JSON Lines, unless the line before opened an array.
@@ -569,7 +569,7 @@ def _member(archive: zipfile.ZipFile, name: str, path: str) -> bytes:
     member, file = archive.getinfo(name), archive.fp
     if member.compress_type != _ZSTANDARD or file is None:
         return archive.read(name)
-    file.seek(member.header_offset + 26)  # to the lengths of its copy of name and extra field
+    file.seek(member.header_offset + 26)  # the lengths of its copies of name and extra field
     file.seek(sum(struct.unpack("<HH", file.read(4))), io.SEEK_CUR)
     packed = io.BytesIO(file.read(member.compress_size))
     content = bytearray()

@@ -47,7 +47,7 @@ class LineProblem:
 
 
 class ProblemReport:
-    """Reports problems to a callback; without one, raises the first.
+    """Reporter of problems to a callback; without one, raises the first.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def off_scale(ballot: Ballot) -> Unreadable | None:
 
 
 class RepeatDetector:
-    """Detects repeated comparisons by a reviewer in one order; the last counts.
+    """Detector of a reviewer's repeated comparisons in one order; the last counts.
 
     Only in named sessions: comparisons without a session all count.
     """
@@ -134,7 +134,7 @@ class RepeatDetector:
         self._keys, self._lines, self._results = array("q"), array("q"), array("b")
 
     def see(self, line: int, ballot: Ballot) -> None:
-        """Add one comparison; an unknown order is never a repeat."""
+        """Add one comparison; one in unknown order is never a repeat."""
         order = sorted(ballot.positions or {}, key=(ballot.positions or {}).__getitem__)
         if len(order) != 2 or not ballot.session:
             return

@@ -66,8 +66,8 @@ _FIELDS = itemgetter("session", "reviewer", "grades")
 def read_table(source: OpenedFile) -> BallotTable | None:
     """Read JSON Lines as one table, or return None and read nothing.
 
-    A table needs in every line a ballot with only session, reviewer and grades, where grades are
-    plain numbers and names have no surrounding white space.
+    For a table, every line must be a ballot with only session, reviewer and grades; its grades must
+    be plain numbers, and its names must have no surrounding white space.
     """
     # Other files are streamed, so that a pipe yields its first ballot before it ends.
     first = source.peek_lines(1)
@@ -167,7 +167,7 @@ def write_jsonl(ballots: Iterable[Ballot], out: IO[bytes]) -> int:
     n_written = 0
     for ballot in ballots:
         line = encode(to_record(ballot, declares=True))
-        line.encode()  # refuses anything that is not text
+        line.encode()  # raises for anything that is not text
         out.write(escape_json(line).encode() + b"\n")
         n_written += 1
     return n_written
@@ -353,7 +353,7 @@ def _to_record(row: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, 
         record["scale"] = json.loads(scale)
     weight = record.get("weight")
     if isinstance(weight, float) and isnan(weight):
-        record["weight"] = None  # an empty list in a table means that it is missing
+        record["weight"] = None  # an empty list in a table is a missing value
     return record
 
 

@@ -1,4 +1,4 @@
-"""The configuration: files, variables and overrides, the stronger over the weaker.
+"""The configuration: files, variables and overrides, in order of precedence.
 
 From weak to strong: the user's file, the project's file, variables that begin with ``WITAN_``, the
 chosen profile, and overrides. A project's file is ``witan.toml`` in the directory or the nearest
@@ -94,7 +94,7 @@ def read_seats(
     Raises
     ------
     ConfigError
-        If one is not written like a seat, two have one name, or a juror is a member's name.
+        If one is not written like a seat, two share a name, or a juror has a member's name.
     """
     members = name_seats(list(_read_specs(settings, ("members",))))
     _check_apart(settings, members, "members")
@@ -243,7 +243,7 @@ _SECRETS: Mapping[str, str] = MappingProxyType({"key": "sha256", "sha256": "key"
 
 
 def merge(layers: Iterable[Sequence[Setting]]) -> dict[Key, Setting]:
-    """Return each key with its strongest value; the weaker layers come first."""
+    """Return each key with its strongest value; pass the weakest layer first."""
     settings: dict[Key, Setting] = {}
     for layer in layers:
         for setting in layer:
@@ -455,9 +455,9 @@ class Config:
     members, jury, chairmen
         The seats, named; a chairman that is also a member or juror is the same seat.
     settings
-        Every value that some source gave.
+        Every value that a source sets.
     files
-        The files read, the weaker first.
+        The files read, weakest first.
     profile
         The active profile; empty for none.
     standing, overrides
@@ -548,7 +548,7 @@ class Config:
 
         An override wins over a seat's own price.
 
-        With `is_found`, what they hold is the provider's list price, which comes last.
+        With `is_found`, seats have the provider's list price, which has the lowest precedence.
         """
         by_hand = {s.key[1]: s.value for s in self.overrides if s.key[0] == "price"}
         price_by_seat = {s.key[1]: s.value for s in self.settings if s.key[0] == "price"}
@@ -584,7 +584,7 @@ class Config:
         return self.origins["jury"] if self.jury else None
 
     def without_answers(self) -> "Config":
-        """Seat a jury without members in their place: judging asks nobody else."""
+        """Seat a jury without members as the members: judging calls nobody else."""
         if self.members or len(self.jury) < 2:
             return self
         return replace(self, members=self.jury, jury=())
@@ -612,7 +612,7 @@ def load_config(
     path
         A file to read instead of the project's; a named file is trusted.
     overrides
-        Key to value, stronger than everything else; None is not given.
+        Key to value, stronger than everything else; None sets nothing.
     origin
         Who overrides, for origins and errors.
     profile

@@ -68,7 +68,7 @@ class Setting:
     is_trusted
         Whether the user named the source; False for a discovered file.
     above
-        Its table, if that is a profile's.
+        Its table, if it is a profile's.
     """
 
     key: Key

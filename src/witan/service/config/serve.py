@@ -123,7 +123,7 @@ class ServeSettings:
 
     @property
     def loopback(self) -> bool:
-        """Check for an address reachable only from this machine."""
+        """True if the address is reachable only from this machine."""
         return is_loopback(self.url)
 
     @property
@@ -220,12 +220,12 @@ class HistorySettings:
 
     @property
     def by_option(self) -> bool:
-        """Check for a place from the command line."""
+        """True if the command line names the place."""
         return self.source == COMMAND_LINE
 
     @property
     def is_own(self) -> bool:
-        """Check for a private file, in which only the user stores sessions."""
+        """True if it is a private file with only the user's sessions."""
         return not self.is_found and (self.url is None or not on_server(self.url))
 
 
@@ -248,7 +248,7 @@ def history_settings(settings: Iterable[Setting]) -> HistorySettings:
 
 
 def on_server(url: str) -> bool:
-    """Check for a place on a database server."""
+    """True if the place is on a database server."""
     return "://" in url and not url.casefold().startswith(FILE_SCHEME)
 
 

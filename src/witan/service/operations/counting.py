@@ -97,7 +97,7 @@ def count_sessions(
 
     All ballots are read before the first count.
     """
-    # Loads numpy: the command's help does without.
+    # Imports numpy, which the command's help does not need.
     from witan.core.rules import RULES
     from witan.core.tally import tally_columns
 
@@ -153,7 +153,7 @@ def explain(_: object, parameters: ExplainParameters) -> OutcomeExplanation:
     Shows the ballots as cast, the changes by recusal, rubric and safety gate, the numbers that the
     rule reads, its arithmetic for the first two, and whether their difference is more than noise.
     """
-    # Loads numpy: the command's help does without.
+    # Imports numpy, which the command's help does not need.
     from witan.core.explanation import explain as explain_ballots
 
     settings, ballots = parameters.settings(parameters.rule), parameters.ballots
@@ -263,7 +263,7 @@ class RuleComparison:
 
     @property
     def comparison(self) -> "Comparison":
-        """The same as `compare_rules` returns it."""
+        """The comparison as `compare_rules` returns it."""
         from witan.core.comparison import Comparison
 
         return reduce_to(
@@ -281,7 +281,7 @@ def compare(_: object, parameters: CompareParameters) -> RuleComparison:
     Shows who leads under each rule, how alike the rankings are, in how many sessions the leader
     differs, how often it survives the loss of one ballot, and which rules cannot count these.
     """
-    # Loads numpy: the command's help does without.
+    # Imports numpy, which the command's help does not need.
     from witan.core.comparison import compare_rules
     from witan.core.rules import RULES
 

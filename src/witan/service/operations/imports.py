@@ -63,7 +63,7 @@ class FileImport:
 
 
 def join_logs(paths: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield logs of Inspect together, as each has one model; others alone."""
+    """Yield Inspect logs together, since each has one model; other files alone."""
     logs = [path for path in paths if len(paths) > 1 and _is_log(path)]
     if logs:
         yield tuple(logs)
@@ -172,14 +172,14 @@ class _LineProblems:
     """Collects unreadable lines of a file, or refuses the file."""
 
     def __init__(self, strict: bool, on_problem: Callable[[LineProblem], None] | None) -> None:
-        self._strict, self._tell = strict, on_problem
+        self._strict, self._on_problem = strict, on_problem
         self.problems: list[LineProblem] = []
         self.scales: dict[Scale, None] = {}
 
     def note(self, problem: LineProblem) -> None:
         self.problems.append(problem)
-        if self._tell is not None:
-            self._tell(problem)
+        if self._on_problem is not None:
+            self._on_problem(problem)
 
     def watch_sessions(
         self, first: SessionImport, others: Iterator[SessionImport]

@@ -15,7 +15,7 @@ class ProfileService(Protocol):
 
     @property
     def profiles(self) -> Mapping[str, CouncilProfile]:
-        """Councils by name; the empty name is the one outside any profile."""
+        """Councils by name; the empty name is the council outside any profile."""
         ...
 
 

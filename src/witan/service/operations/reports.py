@@ -47,7 +47,7 @@ class ReportService(Protocol):
 
 
 def no_history() -> HistoryConflict:
-    """Return the refusal of a server that keeps no history."""
+    """Return the refusal of a server without a history."""
     problem = "this server keeps no history"
     return HistoryConflict(
         "the server", problem, "ask its operator to start it without --no-history"
@@ -92,7 +92,7 @@ class HistoryReports:
         return {**self.config.aliases, **visible_names}
 
     def note(self, text: str) -> None:
-        """Log what a result required, for the operator."""
+        """Log a note on a result for the operator."""
         _log.info(text)
 
 
@@ -104,7 +104,7 @@ DEFAULTS = Terms()
 
 @dataclass(frozen=True, slots=True)
 class LeaderboardParameters(WindowParameters):
-    """Sessions, scores and order of a leaderboard; fields that `Terms` has are its terms."""
+    """Sessions, scores and order of a leaderboard, including its `Terms`."""
 
     rule: Annotated[
         str,

@@ -137,7 +137,7 @@ class VotingPaper:
 
 @redacts(VoteResult)
 def redact_vote(result: VoteResult) -> VoteResult:
-    """Call models as clients see them."""
+    """Rename models as clients see them."""
     models = public_names(answer.model for answer in result.answers)
     answers = (replace(one, model=models.get(one.model, one.model)) for one in result.answers)
     return replace(result, answers=tuple(answers))
@@ -255,7 +255,7 @@ def _compare(history: History, vote: StoredVote) -> ComparedVote | None:
 
 
 def _ranking(vote: Ballot) -> Groups:
-    """Return a vote's ranking, or that of its grades; none if they are incomplete."""
+    """Return a vote's ranking, or that of its grades, if complete."""
     if vote.groups or vote.abstained:
         return vote.groups
     alone = tally_sessions([vote], Settings(flips=False))

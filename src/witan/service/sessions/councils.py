@@ -450,7 +450,7 @@ def _match_members(
 ) -> tuple[Member, ...] | None:
     """Return the members in these seats, by name and source, or source.
 
-    None: not all of them are here.
+    None if some are missing.
     """
     seats_by_profile = {
         (member.name if by_name else "", member.source): member for member in reversed(members)
@@ -621,7 +621,7 @@ class LocalCouncils:
         )
 
     def _seat_demo(self) -> Council:
-        assert self._demo is not None  # noqa: S101 - asked before
+        assert self._demo is not None  # noqa: S101 - checked by the caller
         if self._recorder is not None:
             self._recorder.teaches = False  # the demonstration must not depend on the history
         return Council(self._demo.members, [self._demo.chairman], history=self._recorder)

@@ -100,7 +100,7 @@ class SessionJob:
     answers_written: WrittenAnswers = "some"
 
     def least_usd(self, council: "Council", plan: Plan, most: float | None) -> float | None:
-        """Return the least dollars it needs; None if unknown or excessive.
+        """Return the smallest sum that it needs; None if unknown or excessive.
 
         This is the most that a stage reserves at once, or the cost of its cheapest call.
 
@@ -182,7 +182,7 @@ def resume_job(
 
 
 def retry_job(councils: Seating, session: Session, request: RetryRequest) -> SessionJob:
-    """Ask failed seats once more; none named: all of them."""
+    """Retry failed seats, by default all of them."""
     seats = request.seats or None
 
     async def run(council: "Council", listener: Listener, _: SessionReservation) -> Session:
@@ -473,7 +473,7 @@ class Service:
         return await self._registry.resolve_session(name)
 
     async def forget(self, session: str) -> str | None:
-        """Delete a session completely; return remains and their expiry."""
+        """Delete a session completely; return where its text remains, and how long."""
         whole = await self.resolve_session(session)
         with self._registry.claim_session(whole):
             note = None
@@ -512,7 +512,7 @@ class Service:
         return await self._registry.session(whole)
 
     async def _take_over(self, session: Session) -> Session:
-        """Return a session as left by its former process, which stopped writing."""
+        """Return a session as its former process, now stopped, left it."""
         if self.history is None:
             return session
         take_up = partial(self.history.claim, session.id, force=True)

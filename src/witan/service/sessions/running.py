@@ -140,7 +140,7 @@ class TextRun(StreamMessage):
     Attributes
     ----------
     seqs, ends
-        The number of each piece, and where it ended, for readers that had only some of them.
+        The number of each piece, and where it ended, for readers that received only some.
     """
 
     __slots__ = ("_piece", "ends", "seqs")
@@ -244,14 +244,14 @@ class Stream:
     def take(self, event: e.Event) -> None:
         """Publish an event; buffer pieces of texts briefly."""
         if isinstance(event, Piece):
-            self._gather(event)
+            self._buffer_piece(event)
             return
         if isinstance(event, e.SessionOpened):
             self._is_simulated, self._veil = event.is_simulated, SessionRedactor(event)
         self._kept_events.append(event)
         self.flush()
         self._forget_pieces(event)
-        self._tell(event)
+        self._publish(event)
 
     def end(self, failure: str | None = None) -> None:
         """End the stream of a closed, interrupted or failed session."""
@@ -260,7 +260,7 @@ class Stream:
         self.flush()
         self.has_ended, self.failure = True, failure
         self._gather_event.set()
-        self._rouse()
+        self._wake_readers()
 
     @property
     def is_closed(self) -> bool:
@@ -335,10 +335,10 @@ class Stream:
         now = self._seconds()
         pending = [(text.pending, text) for text in self._texts.values() if text.pending]
         for piece, text in sorted(pending, key=lambda pair: pair[0].seq):
-            self._tell_piece(text, piece)
+            self._publish_piece(text, piece)
             text.told_at, text.pending = now, None
 
-    def _gather(self, piece: Piece) -> None:
+    def _buffer_piece(self, piece: Piece) -> None:
         text = _text_of(piece)
         gathering = self._texts.get(text)
         if gathering is None or (
@@ -349,7 +349,7 @@ class Stream:
             if gathering is None:
                 gathering = self._texts[text] = _PendingText()
             gathering.told_at = self._seconds()
-            self._tell_piece(gathering, piece)
+            self._publish_piece(gathering, piece)
             return
         pending_piece = gathering.pending
         gathering.pending = (
@@ -359,20 +359,20 @@ class Stream:
             self._is_waiting = True
             self._gather_event.set()
 
-    def _tell_piece(self, text_state: _PendingText, piece: Piece) -> None:
+    def _publish_piece(self, text_state: _PendingText, piece: Piece) -> None:
         """Publish a piece; merge old pieces of long texts."""
-        self._tell(piece)
+        self._publish(piece)
         text_state.n_single += 1
         if text_state.n_single < 2 * MAX_RECENT_PIECES:
             return
         text = _text_of(piece)
-        own = [each for each in self._log if _is_of(each.event, text)]
+        own = [each for each in self._log if _belongs_to(each.event, text)]
         passage = TextRun(own[:-MAX_RECENT_PIECES], is_simulated=self._is_simulated)
         last, recent = own[-MAX_RECENT_PIECES - 1], {id(each) for each in own[-MAX_RECENT_PIECES:]}
         self._log = [
             passage if each is last else each
             for each in self._log
-            if each is last or id(each) in recent or not _is_of(each.event, text)
+            if each is last or id(each) in recent or not _belongs_to(each.event, text)
         ]
         text_state.n_single = MAX_RECENT_PIECES
 
@@ -390,18 +390,18 @@ class Stream:
             if not isinstance(entry.event, Piece) or _text_of(entry.event)[:2] != ended_part
         ]
 
-    def _tell(self, event: e.Event) -> None:
+    def _publish(self, event: e.Event) -> None:
         event = event if self._veil is None else self._veil(event)
         mark = self.mark if isinstance(event, Piece) else None
         self._log.append(StreamMessage(event, is_simulated=self._is_simulated, mark=mark))
-        self._rouse()
+        self._wake_readers()
 
-    def _rouse(self) -> None:
+    def _wake_readers(self) -> None:
         waking, self._wake = self._wake, anyio.Event()
         waking.set()
 
 
-def _is_of(event: e.Event, text: _Text) -> bool:
+def _belongs_to(event: e.Event, text: _Text) -> bool:
     return isinstance(event, Piece) and _text_of(event) == text
 
 
@@ -459,7 +459,7 @@ class RunningSession:
 
     @property
     def has_name(self) -> bool:
-        """True once it was opened."""
+        """True once it is opened."""
         return self._id is not None
 
     @property
@@ -470,7 +470,7 @@ class RunningSession:
     @property
     def id(self) -> str:
         """The name of the session."""
-        assert self._id is not None  # noqa: S101 - handed out once it is opened
+        assert self._id is not None  # noqa: S101 - callers get it after its opening
         return self._id
 
     @property
@@ -554,17 +554,17 @@ _log = logging.getLogger("witan.service")
 
 def watch_session(observer: Observer, running_session: RunningSession) -> Listener:
     """Create an observer's listener; after a failure the session continues without it."""
-    hearing: list[Listener] = []
+    listeners: list[Listener] = []
     with _contain(observer):
-        hearing.append(observer.watch(running_session))
+        listeners.append(observer.watch(running_session))
 
     def hear(event: Event) -> None:
-        if not hearing:
+        if not listeners:
             return
-        listener = hearing.pop()
+        listener = listeners.pop()
         with _contain(observer):
             listener(event)
-            hearing.append(listener)
+            listeners.append(listener)
 
     return hear
 
@@ -684,7 +684,7 @@ class SessionRegistry:
             return running_session.record
         if session_name in self._of_files:
             return self._of_files[session_name]
-        assert self._history is not None  # noqa: S101 - what is not at hand is in it
+        assert self._history is not None  # noqa: S101 - a session not in memory is stored
         try:
             record = await anyio.to_thread.run_sync(self._history.session, session_name)
         except HistoryError:

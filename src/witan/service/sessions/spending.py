@@ -159,8 +159,8 @@ class Ledger:
     async def flush(self, reservation: ReservedAmount | None = None) -> None:
         """Wait until all lines, or those of a reservation, are on disk.
 
-        Concurrent callers share one write. A caller neither waits for lines of others alone nor
-        gets their errors.
+        Concurrent callers share one write. A caller without unwritten lines neither waits nor
+        gets an error.
         """
         if self._path is None or not self._waits(reservation):
             return
@@ -463,7 +463,7 @@ class ClientLimits:
         Raises
         ------
         Busy
-            If that is more.
+            If this exceeds the remaining budget.
         """
         if client.daily_usd is None:
             return

@@ -91,7 +91,7 @@ class _Spare:
     file: Any = None
 
     def acquire(self) -> None:
-        """Open it, if that is possible now."""
+        """Open the file, if possible now."""
         if self.file is None:
             try:
                 self.file = self.open()
@@ -99,7 +99,7 @@ class _Spare:
                 self.file = None
 
     def release(self) -> bool:
-        """Close it; False: it was not open."""
+        """Close the file; return False if it was not open."""
         if self.file is None:
             return False
         self.file.close()
@@ -142,7 +142,7 @@ class ServerConnections:
         return len(self._open)
 
     def add(self, connection: "Connection") -> bool:
-        """Take a new connection in; False: it is surplus."""
+        """Register a new connection; return False if it is surplus."""
         self._open[connection] = None
         self._silent[connection] = None
         if len(self._open) - len(self._surplus) <= self.most and self._spare.file is not None:
@@ -171,14 +171,14 @@ class ServerConnections:
         self._silent.pop(connection, None)
 
     def mark_behind(self, connection: "Connection", behind: bool) -> None:
-        """Note whether this client takes less than the least rate."""
+        """Note whether this client reads below the least rate."""
         if not behind:
             self._behind.pop(connection, None)
         elif connection in self._open:
             self._behind.setdefault(connection)
 
     def make_room(self, but: "Connection | None" = None) -> bool:
-        """Drop a slow client, else the longest silent; False: there is none."""
+        """Drop a slow client, else the longest silent; return whether one was dropped."""
         for slowest in self._behind:
             self.close(slowest, "dropped")
             return True
@@ -222,7 +222,7 @@ class ServerConnections:
             self._spare.release()
 
     def _report(self, now: float) -> None:
-        """Log together why connections were closed since the last time."""
+        """Log why connections were closed since the last report."""
         if not self._closed or now - self._report_time < REPORT_SECONDS:
             return
         fields: dict[str, object] = dict(sorted(self._closed.items()))
@@ -287,12 +287,12 @@ class Connection(HttpToolsProtocol):
         self._deadline = self.loop.time() + seconds
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget it."""
+        """Forget a closed connection."""
         self._all.remove(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read on; what follows a refusal is read past."""
+        """Read on; discard everything after a refusal."""
         if self._has_refused:
             return
         self._heard_at = self.loop.time()
@@ -303,7 +303,7 @@ class Connection(HttpToolsProtocol):
         if self._reading == "header":
             self._header_bytes += len(data)
         elif self._reading == "body":
-            self._trailer_bytes += len(data)  # `on_body` corrects this if it is body
+            self._trailer_bytes += len(data)  # `on_body` corrects this if it is part of the body
         super().data_received(data)
         if self._reading == "header" and self._header_bytes > MOST_HEADER_BYTES:
             self._refuse(431, "header_size", f"headers are longer than {MOST_HEADER_BYTES:,} bytes")
@@ -312,7 +312,7 @@ class Connection(HttpToolsProtocol):
             self._refuse(431, "header_size", detail)
 
     def on_message_begin(self) -> None:
-        """Begin with a request."""
+        """Begin a request."""
         super().on_message_begin()
         if self._reading is None:
             self._await("header", self._limits.header_seconds)
@@ -323,7 +323,7 @@ class Connection(HttpToolsProtocol):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Go on with the body."""
+        """Continue with the body."""
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         if size > MOST_HEADER_BYTES:
             self._refuse(431, "header_size", f"headers are longer than {MOST_HEADER_BYTES:,} bytes")
@@ -334,12 +334,12 @@ class Connection(HttpToolsProtocol):
         self._await("body", self._limits.body_seconds)
 
     def on_body(self, body: bytes) -> None:
-        """Add a piece of the body, which is no trailer."""
+        """Add a piece of the body, which is not a trailer."""
         self._trailer_bytes = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Wait for the client no longer: it is the server's turn."""
+        """Stop the client's deadline: it is the server's turn."""
         super().on_message_complete()
         self._reading, self._deadline = None, inf
         self._header_bytes = self._trailer_bytes = 0
@@ -358,11 +358,11 @@ class Connection(HttpToolsProtocol):
             self._all.await_client(self)
 
     def send_400_response(self, msg: str) -> None:
-        """Answer that this is no request."""
+        """Reply that this is not a request."""
         self._refuse(400, "invalid", msg)
 
     def abort(self) -> None:
-        """Close it at once, whatever is under way."""
+        """Close it at once, whatever is in progress."""
         self._leave()
         self.transport.abort()
 

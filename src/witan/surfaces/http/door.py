@@ -131,7 +131,7 @@ class Clients:
         return len(guesses) > FAILURES_PER_MINUTE and guesses[0] > now - MINUTE_SECONDS
 
     def by_cookie(self, cookie: str) -> Client | None:
-        """Return the client that signed in with a cookie; None: nobody."""
+        """Return the client that signed in with a cookie, if any."""
         name = self._signed_in.get(sha256(cookie.encode()).digest())
         return None if name is None else self._clients[name]
 
@@ -268,7 +268,7 @@ class Door:
 
         async def forward(message: Message) -> None:
             nonlocal started_body
-            if started_body or not exceeded:  # else the response reports the body that was cut here
+            if started_body or not exceeded:  # otherwise the response reports the truncated body
                 started_body = True
                 await send(message)
 
@@ -303,7 +303,7 @@ class Door:
         )
 
     def _strange_host(self, scope: Scope, headers: Headers) -> Response | None:
-        """Refuse strange names: a page elsewhere could point its name here."""
+        """Refuse unknown host names, which a foreign page could point here."""
         hosts = headers.getlist("host")
         if len(hosts) != 1 and (hosts or scope["http_version"] == "1.1"):
             return refusal(scope, 400, f"a request has one Host header; this one has {len(hosts)}")
@@ -405,14 +405,14 @@ class Door:
 
 
 def _wants_sign_in(scope: Scope, headers: Headers) -> bool:
-    """Return true if a browser loads a page, and no stream."""
+    """Return true if a browser loads a page, not a stream."""
     accept = headers.get("accept", "")
     page = "text/html" in accept and "text/event-stream" not in accept
     return page and scope["method"] in SAFE
 
 
 def _headers_alone(send: Send) -> Send:
-    """Send an answer without its body."""
+    """Send a response without its body."""
     answered = False
 
     async def forward(message: Message) -> None:

@@ -89,7 +89,7 @@ def reply(value: object, headers: Mapping[str, str] | None = None) -> Response:
 
 
 async def run_while_connected(request: Request, work: Callable[[], Awaitable[T]]) -> T:
-    """Do some work for a client; cancel it if the client disconnects.
+    """Run some work for a client; cancel it if the client disconnects.
 
     Read the body of the request first.
     """
@@ -116,7 +116,7 @@ def add_value_route(router: APIRouter, operation: Operation[Any, Any]) -> None:
     """Add the route of an operation that returns a value.
 
     Parameters named in the path are taken from it; a POST takes the others as a JSON body, any
-    other method as a query. A POST that can bring a file takes that as its body, too.
+    other method as a query. A POST that accepts a file also takes the file as its body.
     """
 
     async def endpoint(
@@ -228,7 +228,7 @@ FILES = {
 
 
 def _file_document(declaration: type[Parameters]) -> dict[str, Any]:
-    """Document a body that is a file, with a query.
+    """Document a file as body, with its query parameters.
 
     Defaults are left out, because clients would also send them with a JSON body.
     """
@@ -358,7 +358,7 @@ def stream_admitted(request: Request, pieces: AsyncGenerator[bytes, None]) -> Re
 
 
 def check_room(request: Request) -> None:
-    """Refuse one stream more than the server bears."""
+    """Refuse a stream beyond the server's limit."""
     gauge, most = request.app.state.streams, request.app.state.settings.max_streams
     if gauge.open >= most:
         problem = f"the limit of {most:,} open streams is reached"
@@ -392,7 +392,7 @@ async def frames(
     frame: Callable[[StreamMessage], bytes] = event_frame,
     make_ending: Callable[[RunningSession], bytes] = lambda _: b"",
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the messages since `after`, those that follow, and the ending.
+    """Yield the messages after `after`, later ones, and the ending.
 
     Simultaneous messages are sent together, in pieces that each wait for a slow reader. After a
     silence a comment shows both sides that the other is alive; a frame may be empty.
@@ -419,7 +419,7 @@ async def frames(
 
 
 def _join(frames: Iterable[bytes]) -> Iterator[bytes]:
-    """Join frames to pieces of about `PIECE_BYTES`."""
+    """Join frames into pieces of about `PIECE_BYTES`."""
     gathered: list[bytes] = []
     size = 0
     for frame in frames:

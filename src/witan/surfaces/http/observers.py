@@ -31,12 +31,12 @@ def log_to_stderr(kind: Literal["text", "json"]) -> None:
 
 
 def log_message(text: str) -> None:
-    """Log a message to whoever started the server."""
+    """Log a message for the operator of the server."""
     _log.info("%s", text.strip())
 
 
 def log_request(request: FinishedRequest) -> None:
-    """Log a request, without its content and the response's."""
+    """Log a request, without its content or the response's."""
     if request.status < 400 and request.path.startswith(QUIET):
         return
     fields = {
@@ -51,7 +51,7 @@ def log_request(request: FinishedRequest) -> None:
 
 
 def _level(request: FinishedRequest) -> int:
-    """Choose the level of a request: refusals on purpose are no errors."""
+    """Choose the level of a request: intended refusals are not errors."""
     if request.status < 500 or request.path == "/healthz":
         return logging.INFO
     return logging.WARNING if request.status in (503, 508) else logging.ERROR

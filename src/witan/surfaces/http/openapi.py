@@ -116,13 +116,13 @@ def event_stream(*data: str, example: Mapping[str, str]) -> dict[str, Any]:
 
 
 def text_response(description: str, media_type: str, example: str) -> dict[str, Any]:
-    """Describe an answer that is text."""
+    """Describe a response that is text."""
     content = {media_type: {"schema": {"type": "string"}, "example": example}}
     return {"description": description, "content": content}
 
 
 def problem_responses(*statuses: int) -> Responses:
-    """Describe answers that are problems, by their statuses."""
+    """Describe responses that are problems, by status."""
     return {
         status: {
             "description": TITLES[status],
@@ -142,7 +142,7 @@ def problem_responses(*statuses: int) -> Responses:
 
 
 def openai_error_responses(*statuses: int) -> Responses:
-    """Describe answers that are errors of OpenAI's protocol, by their statuses."""
+    """Describe responses that are errors of OpenAI's protocol, by status."""
     return {
         status: {
             "description": TITLES[status],
@@ -198,7 +198,7 @@ _, _OF_EVENTS = field_docs(SeatEvent.__doc__ or "")
 
 
 def _simplify(schema: Any) -> None:
-    """Simplify what generators of clients misread.
+    """Simplify schemas that client generators misread.
 
     Fields of any name are numbers of rules. Patterns of names are separated from the types of
     values. A field that also takes text has no empty list as its default.

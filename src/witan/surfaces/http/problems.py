@@ -136,7 +136,7 @@ def refusal(
     faults: list[Fault] | None = None,
     site: Callable[[], Site] = Site,
 ) -> Response:
-    """Make a refusal in the form that clients of this path read."""
+    """Make a refusal in the form that clients of this path expect."""
     if speaks_openai(scope["path"]):
         return openai_problem(status, words, headers)
     if wants_page(scope):
@@ -236,7 +236,7 @@ def _is_allowed(request: Request, method: str) -> bool:
 
 
 def first_fault(error: RequestValidationError) -> str:
-    """Say in a sentence what is wrong first with a request."""
+    """Describe the first fault of a request in a sentence."""
     [first, *others] = error.errors()
     where, words = fault_of(first)
     more = f" (and {len(others)} more)" if others else ""
@@ -274,7 +274,7 @@ class OpenAIError(TypedDict):
 
 
 def speaks_openai(path: str) -> bool:
-    """Return true if clients of this path read errors in this shape."""
+    """Return true if clients of this path expect OpenAI's errors."""
     return path == "/v1" or path.startswith("/v1/")
 
 

@@ -53,7 +53,7 @@ NOTHING: Mapping[str, str] = {}
 
 
 class Application(FastAPI):
-    """The application of FastAPI, with a document whose every field is typed."""
+    """The FastAPI application, whose document has a type for every field."""
 
     def openapi(self) -> dict[str, Any]:
         """Return the OpenAPI document."""
@@ -176,7 +176,7 @@ FILES_BESIDE = 64
 
 
 class Server(uvicorn.Server):
-    """A server whose connections have deadlines, and whose end the caller decides.
+    """A server with deadlines for connections, stopped by its caller.
 
     Parameters
     ----------
@@ -344,7 +344,9 @@ async def serve(
 
     async def stop() -> None:
         under_way = await _serve_until_signal(service, settings.grace_seconds, say, announce)
-        for line in _broken_off(under_way, option if service.history is not None else None):
+        for line in _describe_interrupted(
+            under_way, option if service.history is not None else None
+        ):
             say(line)
         await cancel_counting(COUNTING_SECONDS)
         server.should_exit = True
@@ -365,7 +367,7 @@ def _limit_arenas() -> None:
 
 
 def _say_room(server: Server, settings: ServeSettings, say: Say) -> None:
-    """Explain why fewer connections are accepted than configured."""
+    """Log why fewer connections are accepted than configured."""
     most = server.open_connections.most
     if most < settings.max_connections:
         say(
@@ -402,8 +404,8 @@ async def _serve_until_signal(
         return under_way
 
 
-def _broken_off(under_way: Sequence[RunningSession], option: str | None) -> Iterator[str]:
-    """Describe what became of sessions that did not end."""
+def _describe_interrupted(under_way: Sequence[RunningSession], option: str | None) -> Iterator[str]:
+    """Describe interrupted sessions and how to resume them."""
     lost_sessions = [
         running_session.id for running_session in under_way if running_session.stream.is_interrupted
     ]

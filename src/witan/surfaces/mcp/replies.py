@@ -38,7 +38,7 @@ def report_text(result: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SessionBrief:
-    """A session: how it stands, who leads, and its final answer."""
+    """A session: its status, its leaders and its final answer."""
 
     session: str
     status: str
@@ -49,7 +49,7 @@ class SessionBrief:
 
 
 def brief_session(result: Found) -> SessionBrief:
-    """Reduce a session; one under way has the status running."""
+    """Reduce a session; one in progress has the status running."""
     if isinstance(result, ImportedSession):
         name, outcome, trust = result.about.session, result.outcome, result.trust
         status, simulated, text = (
@@ -98,7 +98,7 @@ def _final_answer(result: CouncilSession) -> Iterator[str]:
         yield report_markdown(judgment_report(session))
     else:
         yield "There is no final answer."
-        if session.status == "interrupted":  # otherwise `missing` has it
+        if session.status == "interrupted":  # otherwise `missing` has the reason
             yield from (clean(f"{seat}: {why}") for seat, why in session.unanswered.items())
         if session.outcome is not None:
             report = outcome_report(session.outcome, is_simulated=session.is_simulated)
@@ -150,7 +150,7 @@ def _next_step(session: Session) -> str:
 
 
 def whole_text(result: Found) -> str:
-    """Write everything of a session."""
+    """Write all parts of a session."""
     return _imported_text(result) if isinstance(result, ImportedSession) else report_text(result)
 
 
@@ -231,7 +231,7 @@ def brief_leaderboard(board: Leaderboard) -> LeaderboardBrief:
 
 @dataclass(frozen=True, slots=True)
 class AuditBrief:
-    """Reviewers, and what stands out about them."""
+    """Reviewers, and their notable findings."""
 
     sessions: int
     reviewers: tuple[str, ...]

@@ -375,7 +375,7 @@ class _Handlers:
         return await dispatch(operation, self._service, LOCAL, parameters, write), kind
 
     def _call(self, context: Context) -> ToolCall:
-        # Over HTTP the door put the client into the scope; else it is our parent process.
+        # Over HTTP the client is in the scope; otherwise it is our parent process.
         request = context.request
         scope = {} if request is None else request.scope
         TRACE.set(scope.get("witan.trace", TRACE.get()))  # the task is shared by many requests
@@ -395,7 +395,7 @@ def _result(reply: ToolReply) -> types.CallToolResult:
 
 
 def _refusal(error: WitanError) -> str:
-    """Describe an error for the client; log what that leaves out."""
+    """Describe an error for the client; log the omitted details."""
     words = public_error(error)
     if words != str(error):
         _log.info("refused", extra={"fields": {"problem": str(error)}})
@@ -486,7 +486,7 @@ async def _wait_for_signal(scope: anyio.CancelScope) -> None:
 def _protocol_streams() -> Generator[tuple[int, int], None, None]:
     """Reserve standard input and output for the protocol.
 
-    Other readers find an empty input, and other output goes to standard error.
+    Other readers get an empty input, and other output goes to standard error.
     """
     flush_output()
     reading, writing = os.dup(0), os.dup(1)

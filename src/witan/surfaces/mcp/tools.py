@@ -81,7 +81,7 @@ def _dataclass(name: str, members: list[Any]) -> Any:
 
 
 def _settings(declaration: Any) -> tuple[str, ...]:
-    """Names of the parameters that stand in `options`."""
+    """Names of the parameters in `options`."""
     names = [each.name for each in fields(declaration)]
     counts = issubclass(declaration, BallotSettings | BallotFormat)
     return tuple(name for name in names if counts and name in SETTINGS)
@@ -121,7 +121,7 @@ def _parse(value: Any, schema: Mapping[str, Any]) -> Any:
 
 
 def describe_faults(tool: str, arguments: Any, error: ValidationError) -> str:
-    """Explain in a sentence why arguments are refused."""
+    """Explain in one sentence why arguments are refused."""
     faults = [
         f"{fault_place(each['loc']) or 'arguments'}: {_describe_fault(each, arguments)}"
         for each in error.errors(include_url=False, include_input=False)
@@ -211,7 +211,7 @@ def _descriptions(arguments: Any) -> Iterator[tuple[str, str]]:
 def result_schema(*results: type) -> dict[str, Any]:
     """Write the schema of a result: names and types alone.
 
-    Of several results, it has the members of all.
+    With several result types, it has the fields of all.
     """
     properties: dict[str, Any] = {}
     for each in results:
@@ -259,7 +259,7 @@ WAIT_SECONDS = 45
 
 
 class ProgressReport(Protocol):
-    """Tells a client how far its call has come."""
+    """Reports a call's progress to its client."""
 
     async def __call__(self, n_done: float, total: float, message: str, /) -> None:
         """Report progress; `n_done` grows from one report to the next."""
@@ -308,7 +308,7 @@ class Tool:
     returns
         The types of its results.
     other_operations
-        Operations that an argument makes it do instead.
+        Operations that an argument selects instead.
     """
 
     operation: Operation[Any, Any]
@@ -332,7 +332,7 @@ def list_tools() -> tuple[types.Tool, ...]:
 
 
 def _describe(tool: Tool, arguments: dict[str, Any]) -> types.Tool:
-    """Describe a tool; hints are those that an agent acts on."""
+    """Describe a tool, with the hints that agents use."""
     operation = tool.operation
     reads = not operation.changes
     return types.Tool(
@@ -382,7 +382,7 @@ def session_tool(
     plan_operation
         The operation that plans it.
     wait_seconds
-        How long it waits for the end of the session by default; None: as long as it lasts.
+        How long it waits for the end of the session by default; None: without a limit.
     """
 
     async def work(call: ToolCall, arguments: Any) -> ToolReply:
@@ -471,7 +471,7 @@ class Steps:
 async def _report_progress(running_session: RunningSession, report: ProgressReport) -> None:
     """Report what happens in a session until it ends.
 
-    The number grows with each report: by 1 for a completed step, otherwise by less.
+    The number grows with each report: by 1 for a completed step, otherwise less.
     """
     steps, board, done = Steps(), Board(), 0.0
     async with aclosing(running_session.stream.follow()) as stream:

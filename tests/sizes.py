@@ -40,7 +40,7 @@ def ways_to_tell(prior: Prior) -> dict[str, Callable[[Profile], Told]]:
     """What may tell two lines apart, by its name in the table."""
     return {
         "overlap of intervals (ADR-010)": _by_overlap,
-        "contrast on grades, nothing borrowed": lambda profile: first_is_told_apart(
+        "contrast on grades, without a prior": lambda profile: first_is_told_apart(
             profile, "grades", prior=None, rho=0.0
         ),
         "contrast on grades (default)": lambda profile: first_is_told_apart(profile, "grades"),

@@ -1,6 +1,6 @@
 """SQL sums of standings, votes and grades, equal on every engine.
 
-One query per table of `witan.core.stats.sums`; ``{window}`` stands for the conditions on sessions.
+One query per table of `witan.core.stats.sums`; conditions on sessions replace ``{window}``.
 Sums of integers are cast, because without a cast they are decimals on one engine and integers of
 128 bits on another. A quotient contains a float, because on some engines two integers divide to an
 integer. If a variance is the difference of two sums, equal values are detected by comparing minimum

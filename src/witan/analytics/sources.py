@@ -335,7 +335,7 @@ def _pyspark() -> Any:
 
 def _start(pyspark: Any, conf: Any) -> None:
     """Start Java and pass on its errors, unless already running."""
-    # There is no public way to check whether one is running, and a second one would be useless.
+    # There is no public check for a running one, and a second one would be useless.
     if pyspark.SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:  # noqa: SLF001
         return
     from pyspark.java_gateway import launch_gateway
@@ -591,7 +591,7 @@ class HistorySource(Source):
     @classmethod
     @contextmanager
     def on_own_connection(cls, history: History) -> Iterator[Self]:
-        """Open the history on another connection, so long sums delay no writer."""
+        """Open the history on another connection, so long sums delay nobody."""
         with history.database.reopen(WAIT_SECONDS) as database:
             copy = History(database, SystemClock())
             copy.aliases = history.aliases

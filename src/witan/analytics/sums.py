@@ -4,7 +4,7 @@ A history caches sums: the result of a query over the sessions of a span of days
 state of these sessions: how many are closed, their revisions, when they were added, and which are
 superseded. A reader uses a result if it sees the same state. In a changed span it uses the rows of
 the unchanged buckets, and sums the sessions of the other buckets, and of the partial spans at the
-ends of its window. Writers have nothing to do, only the queries define the sums, and a read-only or
+ends of its window. Writers need not update sums, only the queries define them, and a read-only or
 locked history gives the same numbers.
 """
 
@@ -460,7 +460,7 @@ class CachedEngine(SqlEngine):
                 part = self._update(query, category, span, part)
                 moment.new_results.append((span, digest, part))
             parts.append(part)
-        # In a fixed order, so that sums are the same to the last bit whatever was cached.
+        # In a fixed order, so that sums are identical with any cache.
         return _join([part.columns for part in parts])
 
     def _update(

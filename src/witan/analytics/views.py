@@ -322,7 +322,7 @@ class SumQuery(NamedTuple):
     Parameters
     ----------
     sql
-        ``{window}`` stands for the conditions on the sessions.
+        ``{window}`` is replaced by the conditions on the sessions.
     by_span
         Whether it needs so much memory that a lake is summed span by span.
     """

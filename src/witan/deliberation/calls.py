@@ -258,7 +258,7 @@ class Attempt:
     async def _send_first(self, group: TaskGroup) -> None:
         try:
             self._results.append(await self._request())
-            if self._hedge_seconds is not None:  # otherwise there is nothing to stop
+            if self._hedge_seconds is not None:  # otherwise no other request is running
                 group.cancel_scope.cancel()
         except WitanError as error:
             self._failures.append(error)

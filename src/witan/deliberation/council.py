@@ -119,7 +119,7 @@ class BaseCouncil:
         Writers of the final answer, in the order in which they are tried; None for the best-ranked
         member.
     jury
-        Reviewers in place of the members; they answer nothing; None if members review each other.
+        Reviewers in place of the members; they do not answer; None if members review each other.
     clock
         Source of recorded times.
     check

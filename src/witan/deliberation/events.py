@@ -486,7 +486,7 @@ class SynthesisDone(Event):
     text
         The final answer.
     notes
-        Sentences on what is notable about it.
+        Notes, a sentence each.
     chairman
         Its author; None if it is the best-ranked answer, or the tied ones.
     labels
@@ -540,9 +540,9 @@ class TextWithdrawn(SeatEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FruitlessResume(Event):
-    """A resume brought nothing but its cost.
+    """A resume without progress, which may have a cost.
 
-    The session can be resumed again where it stood before, after the event `since`.
+    The session can be resumed again from its earlier state, after the event `since`.
 
     Parameters
     ----------

@@ -325,7 +325,7 @@ def plan_judgment(
     question: str,
     files: Mapping[str, str],
 ) -> Plan:
-    """Plan a jury's reviews of texts, none of which a juror wrote."""
+    """Plan a jury's reviews of texts that no juror wrote."""
     names = masked_names(jury)
     return plan_reviews(
         jury,

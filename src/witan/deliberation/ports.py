@@ -35,7 +35,7 @@ class Message:
     Parameters
     ----------
     role
-        The author.
+        Who speaks: the user, the assistant or the system.
     text
         The text.
     """

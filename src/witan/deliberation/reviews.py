@@ -100,7 +100,7 @@ class RunningCount:
     def await_ballots(self, reviewers: Sequence[str], *, is_last_round: bool) -> None:
         """Expect a ballot or abstention from each; only the last round decides.
 
-        There is no known bound for the ballot of a reviewer recused from several candidates.
+        The ballot of a reviewer recused from several candidates has no known bound.
         """
         candidates_by_author = self.context.authorship.candidates_by_author
         own_candidates = {

@@ -42,7 +42,7 @@ class AdaptiveLimit:
     """Number of concurrent calls that a provider handles, found by trial.
 
     While calls wait for a slot, the limit grows as long as replies per second grow with it. The
-    time of a single reply depends on its length and tells nothing; the rate of many at a given
+    time of a single reply depends on its length, so it says little; the rate of many at a given
     limit does. A rate counts once a whole generation of calls has ended since the last change. A
     refusal lowers the limit to the other calls in flight, at most by half per generation.
 

@@ -25,7 +25,7 @@ from witan.files.ballots.records import objects
 def merge_graded(ballots: Iterable[Ballot]) -> list[Ballot]:
     """Merge a reviewer's ballots of one candidate each.
 
-    Only ballots with nothing but grades are merged, and only if they grade different candidates.
+    Only ballots with grades alone are merged, and only if they grade different candidates.
     Grades on different scales are converted to 1-10; those on an undeclared scale are not merged
     with others.
     """

@@ -186,7 +186,7 @@ class VoteResult:
     answers
         Best first.
     panel
-        The panel's outcome; None: none of its ballots can be counted, or not yet.
+        The panel's outcome; None if none of its ballots can be counted yet.
     match
         Match of the two rankings; None: the panel has none.
     """

@@ -136,7 +136,7 @@ def counted_ballots(session: Session) -> tuple[Ballot, ...]:
 
 
 def _unreached_seats(session: Session) -> frozenset[str]:
-    """Return the seats none of whose calls reached a model."""
+    """Return the seats whose calls never reached a model."""
     unreached_seats = {
         x.seat for x in session.events if isinstance(x, _FAILURES) and x.misconfigured
     }

@@ -215,7 +215,7 @@ class Database(ABC):
         Parameters
         ----------
         wait
-            Seconds to wait for locks, and nothing is said; None: `lock_seconds`.
+            Seconds to wait for locks, without a message; None: `lock_seconds`.
         """
         return _Transaction(partial(self._begin_block, write=True, wait=wait), self._end_block)
 

@@ -397,7 +397,7 @@ _SIGNS = {
 
 
 def is_disk_full_error(error: BaseException | None, path: Path) -> bool:
-    """True if SQLite failed for lack of space, whatever its code."""
+    """True if SQLite failed for lack of space, with any code."""
     code, words = getattr(error, "sqlite_errorname", ""), str(error)
     error_codes = ("SQLITE_IOERR", "SQLITE_CANTOPEN")
     if not code.startswith(error_codes) and not any(
@@ -529,7 +529,7 @@ WHERE process = :process OR at_us < {_NOW_US} - {FORGOTTEN_SECONDS * 1e6:.0f}
 
 @dataclass(slots=True)
 class _Pulse:
-    """Heartbeat of this process in one database, whatever its connections."""
+    """Heartbeat of this process in one database, shared by its connections."""
 
     lock: Lock = field(default_factory=Lock)
     due_at: float = 0.0
@@ -640,7 +640,7 @@ class PostgresDatabase(Database):
         """Name the other process that records a holder's session, on any machine.
 
         A process of this machine is checked directly. One elsewhere counts as gone after
-        `GRACE_SECONDS` without a heartbeat, whatever becomes of its connections.
+        `GRACE_SECONDS` without a heartbeat, even if its connections are still open.
         """
         process = holder.partition("@")[2]
         machine, _, rest = process.partition("/")

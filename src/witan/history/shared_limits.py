@@ -155,7 +155,7 @@ class BatchCeiling:
     def open(self, most: Amount, spent: Mapping[str, Amount]) -> None:
         """Set the ceiling, and the spending of earlier runs' sessions.
 
-        The history is read again for sessions that went on after `spent` was read.
+        The history is read again for sessions that continued after `spent` was read.
         """
         batch = {"batch": self._batch}
         with self._database.transaction():
@@ -246,7 +246,7 @@ class BatchCeiling:
         return self._database.find_process(f"@{process}") is not None
 
     def _lock(self) -> Amount:
-        """Lock the ceiling for the transaction; return what is left."""
+        """Lock the ceiling for the transaction; return the remaining amount."""
         sql = (
             "SELECT max_usd - usd, max_calls - calls FROM ceilings WHERE batch = :batch FOR UPDATE"
         )

@@ -41,7 +41,7 @@ _TARGET = re.compile(r"[!-~]+")
 class AiohttpTransport(httpx2.AsyncBaseTransport):
     """Connections of one event loop, over HTTP/1.1 and without a proxy.
 
-    Nothing is added to a request and nothing stored from a response: no credentials of a
+    Requests are sent without additions and responses leave no state: no credentials of a
     ``.netrc``, no cookies. Redirects are responses; bodies arrive as sent.
 
     Parameters

@@ -515,7 +515,7 @@ async def find_local_servers(places: Mapping[str, str] = LOCAL_SERVERS) -> list[
             status, body = await _get(client, f"{url}/models", {})
             models = [one.id for one in _parse_list(body)]
         except (httpx2.HTTPError, httpx2.InvalidURL, *_NO_LIST):
-            return  # whatever listens there is not a model server
+            return  # the port belongs to another kind of server
         if status == 200 and body.lstrip().startswith(b"{"):
             servers[kind] = LocalServer(kind, url, tuple(models))
 

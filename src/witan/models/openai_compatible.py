@@ -423,7 +423,7 @@ class Endpoint:
         path = parts.path.rstrip("/").removesuffix("/chat/completions")
         self.url = f"{parts.scheme}://{host}{path}"
         shown_url = httpx2.URL(f"{self.url}/chat/completions")
-        # The query is kept out of the request's URL, which is written to logs.
+        # The request's URL omits the query, because the URL is logged.
         query = f"?{parts.query}" if parts.query else ""
         authorization = _authorization(parts, key)
         headers = {"Host": shown_url.netloc.decode(), **HEADERS, **authorization}

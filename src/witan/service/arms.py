@@ -243,7 +243,7 @@ class ArmBatch:
     NoCouncil
         If a judge has a seat in the council.
     InvalidParameter, UnknownName
-        If fewer than two arms are compared, a row has texts, or there is no such member.
+        If fewer than two arms are compared, a row has texts, or the member is unknown.
     """
 
     def __init__(
@@ -411,7 +411,7 @@ class ArmBatch:
 
     def _plan_judgment(self, task: BatchRow) -> Plan:
         """Plan one row's judgment, before its texts are written."""
-        assert self.jury is not None  # noqa: S101 - else nothing waits for it
+        assert self.jury is not None  # noqa: S101 - rows wait only for a jury
         authors = [replace(self.council.members[0], name=arm) for arm in self.arms.arms]
         whole = make_plan(
             authors,
@@ -568,7 +568,7 @@ class ArmBatch:
         return [*zip(rows, controls, map(self._find, names), strict=True)]
 
     def _find_open(self, rows: Sequence[_Row]) -> Iterator[tuple[_Row, dict[str, Session | None]]]:
-        """Yield each row's open stages, with what was interrupted."""
+        """Yield each row's open stages, with any interrupted session."""
         measured = [row for row in rows if not row.chooses]
         yield from ((row, {}) for row in rows if row.chooses)
         for row, control, judgment in self._find_stored(measured):
@@ -677,7 +677,7 @@ class ArmBatch:
         finish: Callable[[ArmRowResult], None],
         on_progress: Callable[[Progress], None],
     ) -> int:
-        """Have the jury judge the rows; return how many need nothing more."""
+        """Have the jury judge the rows; return the number of finished ones."""
         rows_to_judge = [] if self.jury is None else rows
         waiting = {row.task.number: row for row in rows_to_judge if not row.is_alike}
 

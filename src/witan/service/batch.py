@@ -281,7 +281,7 @@ class Batch:
         seated = (*council.members, *council.jury, *council.chairmen)
         check_votes(self.tasks, council.members, seated, options.pass_mark)
         seats = [(seat.name, seat.source, seat.url, seat.options) for seat in seated]
-        # Limits do not change what is asked.
+        # Limits do not change the prompts.
         how = replace(council.procedure, limits=type(council.procedure.limits)())
         described = dump_record([how, seats, options.pass_mark, options.expected])
         self.names = session_names(tasks, described)
@@ -547,7 +547,7 @@ class Batch:
             if ceiling is not None:
                 opening = replace(opening, procedure=with_ceiling(opening.procedure, ceiling))
             try:
-                # The name is taken before any call, so only one of two processes goes on.
+                # The name is taken before any call, so only one of two processes continues.
                 stored = await council.begin(opening)
             except HistoryError:
                 stored = await anyio.to_thread.run_sync(self._find, opening.session)

@@ -238,7 +238,7 @@ def _text(row: Mapping[str, Any], column: str, path: str, line: int) -> str | No
 
 
 def _is_empty(cell: object) -> bool:
-    """True for None, empty text, and NaN, an empty cell of data frames."""
+    """True for None, empty text, and NaN, data frames' empty cell."""
     if isinstance(cell, float):
         return isnan(cell)
     return cell is None or (isinstance(cell, str) and not cell)
@@ -282,7 +282,7 @@ def _reasons(session: Session) -> Iterator[str]:
 
 
 def count_missing(results: Iterable[RowResult]) -> dict[str, int]:
-    """Count rows by what they lack, or by why they have no session; most frequent first."""
+    """Count rows by missing part or error, most frequent first."""
     reasons = (
         dict.fromkeys(
             reason.replace(f"the session {each.session} ", "its session ")

@@ -152,7 +152,7 @@ class Parser:
         return self.parse(text)
 
     def _validate(self, value: Any) -> Any:
-        """Parse text or data; report to pydantic what was expected."""
+        """Parse text or data; report the expected form to pydantic."""
         from pydantic_core import PydanticCustomError
 
         if value is None or (self.content and isinstance(value, self.content)):

@@ -74,7 +74,7 @@ class HistoryReports:
 
     @contextmanager
     def source(self) -> Iterator[Source]:
-        """Open the history on its own connection: long sums block nobody."""
+        """Open the history on its own connection, so long sums block nobody."""
         if self.history is None:
             raise no_history()
         with HistorySource.on_own_connection(self.history) as source:

@@ -235,7 +235,7 @@ class Councils:
         self.profiles = profiles
 
     async def _seat_jury(self, name: str, stack: AsyncExitStack) -> tuple[Seat, ...]:
-        """Seat a jury without members, if any, which can judge and answers nothing."""
+        """Seat a jury without members, which can judge but not answer."""
         config = self._configure(name, {})
         if (only_judges := config.without_answers()) is config:
             return ()

@@ -367,8 +367,8 @@ class Service:
         return self._registry.get(session)
 
     async def plan(self, request: NewSessionRequest) -> tuple[Plan, Limits]:
-        """Plan the calls of a request and their limits, calling nothing."""
-        if isinstance(request, RetryRequest):  # the record is enough, whatever councils exist here
+        """Plan the calls of a request and their limits, without a call."""
+        if isinstance(request, RetryRequest):  # the record suffices, without a council here
             record = await self.record_at_rest(request.session)
             procedure = with_ceiling(
                 record.opening.procedure, request.max_cost_usd, request.max_calls

@@ -515,7 +515,7 @@ class RunningSession:
         return self.session
 
     async def wait_for_end(self) -> None:
-        """Wait until nothing follows, however it ended."""
+        """Wait until the session has ended in any way."""
         await self._end_event.wait()
 
     def take(self, event: Event) -> None:

@@ -178,7 +178,7 @@ class ServerConnections:
             self._behind.setdefault(connection)
 
     def make_room(self, but: "Connection | None" = None) -> bool:
-        """Drop a slow client, else the longest silent; return whether one was dropped."""
+        """Drop a slow client, else the longest silent; return success."""
         for slowest in self._behind:
             self.close(slowest, "dropped")
             return True
@@ -318,7 +318,7 @@ class Connection(HttpToolsProtocol):
             self._await("header", self._limits.header_seconds)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Add a header; drop a trailer, which nothing reads."""
+        """Add a header; drop a trailer, because nothing reads it."""
         if self._reading != "body":
             super().on_header(name, value)
 

@@ -220,7 +220,7 @@ class Server(uvicorn.Server):
         self.started = True
 
     async def main_loop(self) -> None:
-        """Accept connections until the server is to stop."""
+        """Accept connections until the server should stop."""
         async with anyio.create_task_group() as group:
             group.start_soon(self.open_connections.watch)
             for listening in self._sockets:
@@ -361,7 +361,7 @@ async def serve(
 
 
 def _limit_arenas() -> None:
-    """Limit the arenas of glibc, each of which keeps freed memory."""
+    """Limit the arenas of glibc, because each keeps freed memory."""
     if sys.platform == "linux" and hasattr(allocator := ctypes.CDLL(None), "mallopt"):
         allocator.mallopt(M_ARENA_MAX, MOST_ARENAS)
 

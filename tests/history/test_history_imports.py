@@ -8,7 +8,7 @@ import pytest
 
 from elections import ballot, ballots
 from histories import ASKED, told
-from witan.core.ballot import Ballot
+from witan.core.ballot import Ballot, to_record
 from witan.core.session_ballots import Entries, MatchupEntry, SessionEntry
 from witan.deliberation.session import Session
 from witan.errors import HistoryError
@@ -64,6 +64,20 @@ class TestAdding:
 
         assert history.add([session("s1"), session("s2")], "new.csv", "d2") == ImportCounts(1, 1, 3)
         assert len(history.ballots("s1")) == 3
+
+    def test_ballots_as_earlier_versions_wrote_them_are_known(self, history):
+        """Earlier versions put spaces between the fields, and escaped letters beyond ASCII."""
+        one = session("s1", "é: b > c", "b: c > b")
+        history.add([one], "votes.csv", "d1")
+        for number, cast in enumerate(one.ballots, start=1):
+            history.database.execute(
+                "UPDATE ballots SET body = :body WHERE ballot = :number",
+                {"body": json.dumps(to_record(cast)), "number": number},
+            )
+        before = everything(history)["ballots"]
+
+        assert history.add([one], "other.csv", "d2") == ImportCounts(0, 1, 0)
+        assert everything(history)["ballots"] == before
 
     def test_other_ballots_for_a_stored_session_are_refused(self, history):
         """The error names the session, and nothing of the file is stored."""

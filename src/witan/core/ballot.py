@@ -683,49 +683,6 @@ def to_record(ballot: Ballot, *, declares: bool = False) -> dict[str, Any]:
     return {field: value for field, value in plain.items() if value is not None}
 
 
-def to_json(ballot: Ballot) -> str:
-    """Write a ballot's record as JSON.
-
-    A ballot with nothing but grades takes half the time.
-    """
-    grades, scale = ballot.grades, ballot.scale
-    if ballot.groups or _OTHER_FIELDS(ballot) != _DEFAULTS:
-        return json.dumps(to_record(ballot))
-    whole = {int} == set(map(type, grades.values())) and {str} == set(map(type, grades))
-    if not (whole and (scale is None or scale.is_plain)):
-        return json.dumps(to_record(ballot))
-    return _graded_json(ballot.session, ballot.reviewer, grades)
-
-
-def bodies(ballots: Sequence[Ballot]) -> Iterator[str]:
-    """`to_json` of each ballot; those of a table without making them."""
-    if isinstance(ballots, BallotTable) and (ballots.scale is None or ballots.scale.is_plain):
-        return map(_graded_json, ballots.sessions, ballots.reviewers, ballots.grades)
-    return map(to_json, ballots)
-
-
-def _graded_json(session: str, reviewer: str, grades: Mapping[str, Any]) -> str:
-    start = f'"session": {_quote(session)}, ' if session else ""
-    cells = _cell_template(tuple(grades)) % tuple(grades.values())
-    return f'{{{start}"reviewer": {_quote(reviewer)}, "grades": {{{cells}}}}}'
-
-
-@lru_cache(maxsize=4096)
-def _cell_template(candidates: tuple[str, ...]) -> str:
-    """Make a format for the grades of these candidates.
-
-    Python's repr of a finite number is JSON.
-    """
-    return ", ".join(
-        [f"{_quote(candidate)}: ".replace("%", "%%") + "%r" for candidate in candidates]
-    )
-
-
-@lru_cache(maxsize=4096)
-def _quote(text: str) -> str:
-    return json.dumps(text)
-
-
 _OTHER_FIELDS = attrgetter(
     *("abstained", "reason", "candidates", "authors", "positions", "weight", "category", "at"),
     *("kind", "question", "notes", "paired"),

@@ -10,7 +10,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from witan.core.ballot import PEOPLE, Ballot, BallotTable, Groups, Unreadable, bodies, is_unnamed
+from witan.core.ballot import PEOPLE, Ballot, BallotTable, Groups, Unreadable, is_unnamed
 from witan.core.blind_vote import (
     PanelMatch,
     check_voter_apart,
@@ -58,12 +58,14 @@ from witan.history.rows import (
     NO_HOLDER,
     Rows,
     SessionRow,
+    ballot_bodies,
     check_names,
     close_session,
     insert_events,
     insert_sessions,
     lock_session,
     make_storable,
+    normalize_body,
     read_events,
     to_microseconds,
     update_count,
@@ -460,7 +462,7 @@ def insert_waiting_votes(database: Database, session: str, votes: Sequence[Ballo
         "SELECT COALESCE(MAX(number), 0) + 1 FROM waiting_votes"
         " WHERE session = :session AND reviewer = :reviewer"
     )
-    for vote, body in zip(votes, bodies(votes), strict=True):
+    for vote, body in zip(votes, ballot_bodies(votes), strict=True):
         reviewer, number = make_storable(vote.reviewer), 0
         if vote.paired:
             [(number,)] = database.rows(sql, {"session": session, "reviewer": reviewer})
@@ -524,7 +526,7 @@ def check_votes(
 
 def _check_readable(votes: Sequence[Ballot]) -> None:
     """Refuse ballots that cannot be read back as they are."""
-    for ballot, body in zip(votes, bodies(votes), strict=True):
+    for ballot, body in zip(votes, ballot_bodies(votes), strict=True):
         try:
             reviewer = parse_ballot(body).reviewer
         except Unreadable as error:
@@ -641,7 +643,7 @@ def _is_stored(database: Database, one: SessionImport) -> bool:
         events = list(one.session_record.events)
         # An earlier state of the session adds no events.
         return read_events(database, one.session)[: len(events)] == events
-    return Counter(bodies(one.ballots)) <= _stored_bodies(database, one.session)
+    return Counter(ballot_bodies(one.ballots)) <= _stored_bodies(database, one.session)
 
 
 def _stored_bodies(database: Database, session: str) -> Counter[str]:
@@ -649,7 +651,7 @@ def _stored_bodies(database: Database, session: str) -> Counter[str]:
         "SELECT body FROM ballots WHERE session = :session"
         " UNION ALL SELECT body FROM waiting_votes WHERE session = :session"
     )
-    return Counter(body for (body,) in database.rows(sql, {"session": session}))
+    return Counter(normalize_body(body) for (body,) in database.rows(sql, {"session": session}))
 
 
 def _vote(
@@ -667,7 +669,7 @@ def _vote(
         stored_bodies = _stored_bodies(database, session)
         missing = [
             ballot
-            for body, ballot in zip(bodies(votes), votes, strict=True)
+            for body, ballot in zip(ballot_bodies(votes), votes, strict=True)
             if body not in stored_bodies
         ]
         if missing:

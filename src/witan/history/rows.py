@@ -3,6 +3,7 @@
 Events are written once, in order, by one holder.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -15,7 +16,7 @@ import orjson
 from numpy.typing import NDArray
 
 from witan.core.attributes import set_by_slots
-from witan.core.ballot import Ballot, bodies
+from witan.core.ballot import Ballot, BallotTable, to_record
 from witan.core.session_ballots import (
     AnswerEntry,
     BallotEntry,
@@ -191,9 +192,9 @@ class Rows:
     ) -> None:
         """Collect the rows of one session."""
         if isinstance(entries.ballots, GradedEntries):
-            self._ballots += self._graded_ballots(session, entries.ballots, bodies(ballots))
+            self._ballots += self._graded_ballots(session, entries.ballots, ballot_bodies(ballots))
         else:
-            numbered_ballots = zip(entries.ballots, bodies(ballots), strict=True)
+            numbered_ballots = zip(entries.ballots, ballot_bodies(ballots), strict=True)
             for number, (entry, body) in enumerate(numbered_ballots, start=1):
                 self._ballots.append(self._ballot(session, number, entry, body))
         seats = {entry.seat for entry in entries.answers}
@@ -566,6 +567,29 @@ def _parse(database: Database, session: str, seq: int, body: str) -> "Event":
         return event_from_json(body, name)
     except SessionFileError as error:
         raise damaged_history(database, str(error)) from error
+
+
+def ballot_bodies(ballots: Sequence[Ballot]) -> Iterator[str]:
+    """Write the records of ballots as JSON; those of a table without making its ballots."""
+    if isinstance(ballots, BallotTable) and (ballots.scale is None or ballots.scale.is_plain):
+        columns = ballots.sessions, ballots.reviewers, ballots.grades
+        for session, reviewer, grades in zip(*columns, strict=True):
+            start = {"session": session} if session else {}
+            yield _dump({**start, "reviewer": reviewer, "grades": grades})
+    else:
+        yield from (_dump(to_record(ballot)) for ballot in ballots)
+
+
+def normalize_body(body: str) -> str:
+    """Write a stored body as `ballot_bodies` does; earlier versions wrote it with spaces."""
+    return _dump(json.loads(body))
+
+
+def _dump(record: Mapping[str, Any]) -> str:
+    try:
+        return orjson.dumps(record).decode()
+    except TypeError:  # an integer beyond 64 bits, or half a character
+        return json.dumps(record, separators=(",", ":"))
 
 
 def damaged_history(database: Database, problem: str) -> HistoryError:

@@ -5,5 +5,5 @@ import pytest
 
 @pytest.fixture
 def anyio_backend() -> object:
-    """Run on asyncio; what waits, cancels or throttles says that it runs on trio, too."""
+    """Run on asyncio; tests that wait, cancel or throttle say that they run on trio too."""
     return "asyncio"

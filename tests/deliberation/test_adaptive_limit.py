@@ -1,4 +1,4 @@
-"""Calls in flight: as many as a provider takes, found by trying."""
+"""The limit on calls in flight adapts to what a provider can take."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Gateway:
-    """An HTTP server of chat completions that works on so many calls at a time.
+    """An HTTP server of chat completions that works on a limited number of calls at a time.
 
     What is above is refused, or waits without being told so.
     """
@@ -80,8 +80,8 @@ def _text(body: dict) -> str:
     return json.dumps({"notes": "", "ranking": [[label] for label in labels]})
 
 
-async def ask_at_once(gateway: Gateway, councils: int, **limits: object) -> list[str]:
-    """How so many sessions at once end that ask one gateway."""
+async def run_sessions_at_once(gateway: Gateway, councils: int, **limits: object) -> list[str]:
+    """Run this many sessions against one gateway at once; return how each ended."""
     ends: list[str] = []
     procedure = Procedure(synthesis=False, rubric_scoring=False, limits=Limits(**limits))
     async with gateway.serve() as url:
@@ -101,13 +101,13 @@ async def ask_at_once(gateway: Gateway, councils: int, **limits: object) -> list
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 class TestGateways:
-    """Sessions at once share what a gateway takes."""
+    """Concurrent sessions share the capacity of a gateway."""
 
-    async def test_it_settles_below_what_is_refused(self):
+    async def test_the_limit_settles_below_the_number_refused(self):
         """Above 20 calls a gateway refuses: few calls are refused, and all complete."""
         gateway = Gateway(seconds=0.2, refuses_above=20)
 
-        ends = await ask_at_once(gateway, 40, attempts=6)
+        ends = await run_sessions_at_once(gateway, 40, attempts=6)
 
         assert ends == ["complete"] * 40
         assert gateway.refused < 0.25 * 400
@@ -115,25 +115,25 @@ class TestGateways:
         # A busy machine sends fewer at once; that places are used is for `TestTime` to say.
         assert 5 <= np.mean(later) <= 24
 
-    async def test_it_grows_with_a_gateway_that_takes_more(self):
+    async def test_the_limit_grows_with_a_faster_gateway(self):
         """A gateway that answers hundreds at once as fast as one gets hundreds at once."""
         gateway = Gateway(seconds=0.3)
 
-        ends = await ask_at_once(gateway, 50)
+        ends = await run_sessions_at_once(gateway, 50)
 
         assert ends == ["complete"] * 50
         assert max(gateway.seen) > START
 
-    async def test_it_settles_where_more_calls_only_wait(self):
-        """A gateway with 70 workers is not called by hundreds at once."""
+    async def test_the_limit_settles_where_more_calls_only_wait(self):
+        """A gateway with 70 workers does not get hundreds of calls at once."""
         gateway = Gateway(seconds=0.2, workers=70)
 
-        ends = await ask_at_once(gateway, 60)
+        ends = await run_sessions_at_once(gateway, 60)
 
         assert ends == ["complete"] * 60
         assert max(gateway.seen) <= 3 * START
 
-    async def test_what_is_configured_is_never_exceeded(self):
+    async def test_a_configured_limit_is_never_exceeded(self):
         """A provider of eight gets eight calls at once, however fast it is."""
         gateway = Gateway(seconds=0.05)
         async with gateway.serve() as url:
@@ -186,18 +186,18 @@ async def load(
 
 @pytest.mark.parametrize("anyio_backend", [jumping_loop()])
 class TestTime:
-    """What replies take says how many calls a provider takes, on a loop that waits for nothing."""
+    """Durations of replies set the limit, on an event loop with a simulated clock."""
 
-    async def test_it_grows_while_replies_take_as_long(self):
-        """Replies of very different lengths do not hide that more calls bring more of them."""
+    async def test_the_limit_grows_while_replies_stay_as_fast(self):
+        """Replies of very different lengths do not hide that more calls bring more replies."""
         rng = np.random.default_rng(1)
 
         seen, _ = await load(lambda _: float(rng.lognormal(2.0, 1.0)), 4_000)
 
         assert max(seen) == MOST
 
-    async def test_it_stays_where_more_calls_bring_no_more_replies(self):
-        """A provider that works on 100 at a time is called by about as many."""
+    async def test_the_limit_stays_where_more_calls_bring_no_more_replies(self):
+        """A provider that works on 100 at a time gets about 100 calls."""
         rng = np.random.default_rng(2)
 
         def take(in_flight: int) -> float:
@@ -208,8 +208,8 @@ class TestTime:
         assert max(seen) <= 260
         assert 64 <= np.mean(seen[1_000:-300]) <= 200
 
-    async def test_it_shrinks_with_a_provider_that_grows_slow(self):
-        """From 400 at a time to 50: so many calls are no longer begun."""
+    async def test_the_limit_shrinks_when_a_provider_slows_down(self):
+        """From 400 at a time to 50."""
         rng = np.random.default_rng(3)
         begun = 0
 

@@ -30,8 +30,8 @@ def read(
     return read_review(reply, sheet, rubric=rubric, holistic=holistic, session="q1", roster=ROSTER)
 
 
-def said(ranking: object = (("A",), ("B", "C")), **more: object) -> str:
-    """Write a review as its schema asks for it."""
+def review_text(ranking: object = (("A",), ("B", "C")), **more: object) -> str:
+    """Write a review that follows the schema."""
     return json.dumps({"notes": "A cites its source.", "ranking": ranking, **more})
 
 
@@ -39,12 +39,12 @@ def grade(accuracy: object, clear: object) -> dict[str, object]:
     return {"accuracy": accuracy, "clear prose": clear}
 
 
-class TestAsAsked:
-    """The first rung: the whole reply is what the schema describes."""
+class TestSchema:
+    """The whole reply follows the schema."""
 
-    def test_a_ranking(self):
-        """Labels become candidates, and the ballot carries sheet, roster and notes."""
-        review = read(said())
+    def test_a_ranking_becomes_a_ballot(self):
+        """Labels become candidates; the ballot has sheet, roster and notes."""
+        review = read(review_text())
 
         assert review == Review(
             Ballot(
@@ -58,11 +58,11 @@ class TestAsAsked:
             "schema",
         )
 
-    def test_grades_by_criterion(self):
-        """Grades arrive as given, by candidate and criterion."""
+    def test_grades_by_criterion_are_read(self):
+        """They are kept as given, by candidate and criterion."""
         grades = {"A": grade(9, 8), "B": grade(5, 6.5), "C": grade(2, 3)}
 
-        review = read(said(grades=grades), rubric=RUBRIC)
+        review = read(review_text(grades=grades), rubric=RUBRIC)
 
         assert review.read_by == "schema"
         assert review.ballot.grades == {
@@ -71,38 +71,38 @@ class TestAsAsked:
             "gemini": {"accuracy": 2, "clear prose": 3},
         }
 
-    def test_a_holistic_grade_beside_criteria(self):
-        """The reviewer's own grade stands beside the criteria, under the name overall."""
+    def test_a_holistic_grade_is_read_with_the_criteria(self):
+        """It is stored under the name overall."""
         grades = {label: {**grade(9, 8), "overall": 7} for label in "ABC"}
 
-        review = read(said(grades=grades), rubric=RUBRIC, holistic=True)
+        review = read(review_text(grades=grades), rubric=RUBRIC, holistic=True)
 
         assert review.read_by == "schema"
         assert review.ballot.grades["grok"] == {"accuracy": 9, "clear prose": 8, "overall": 7}
 
-    def test_another_key_beside_those_of_the_schema_changes_nothing(self):
-        """A ballot with one and a ballot without are the same, grades in their order included."""
+    def test_an_additional_key_changes_nothing(self):
+        """A ballot with it and a ballot without are the same, including the order of grades."""
         grades = {label: grade(9, 6.5) for label in "CAB"}
 
-        with_more = read(said(grades=grades, confidence="high"), rubric=RUBRIC)
+        with_more = read(review_text(grades=grades, confidence="high"), rubric=RUBRIC)
 
-        assert with_more == read(said(grades=grades), rubric=RUBRIC)
+        assert with_more == read(review_text(grades=grades), rubric=RUBRIC)
         assert list(with_more.ballot.grades) == ["gemini", "claude", "grok"]
 
     @pytest.mark.parametrize("answer", [True, False])
-    def test_true_and_false_are_no_grades(self, answer):
-        """Beside grades as the schema asks, neither counts as the best or the worst one."""
-        review = read(said(grades={"A": answer, "B": 5, "C": 8}), holistic=True)
+    def test_booleans_are_not_grades(self, answer):
+        """Neither counts as the best or the worst grade."""
+        review = read(review_text(grades={"A": answer, "B": 5, "C": 8}), holistic=True)
 
         assert review.ballot.grades == {"grok": 5, "gemini": 8}
         assert f"no grade: {json.dumps(answer)}; dropped" in review.notes
 
     @pytest.mark.parametrize("shape", [lambda g: g, lambda g: {"overall": g}], ids=["bare", "map"])
-    def test_one_grade_for_each(self, shape):
+    def test_a_single_grade_per_candidate_is_read(self, shape):
         """Without a rubric a holistic grade is one number, however it is wrapped."""
         grades = {"A": shape(9), "B": shape(7), "C": shape(4)}
 
-        review = read(said(grades=grades), holistic=True)
+        review = read(review_text(grades=grades), holistic=True)
 
         assert review.read_by == "schema"
         assert review.ballot.grades == {"claude": 9, "grok": 7, "gemini": 4}
@@ -118,9 +118,9 @@ class TestAsAsked:
         ],
         ids=["missing label", "text", "out of range", "missing criterion", "no criteria"],
     )
-    def test_what_is_nearly_as_asked_is_read_tolerantly(self, grades):
-        """Grades that bend the schema are kept as given, and the review is marked."""
-        review = read(said(grades=grades), rubric=RUBRIC)
+    def test_small_deviations_from_the_schema_are_read(self, grades):
+        """The grades are kept as given, and the review is marked."""
+        review = read(review_text(grades=grades), rubric=RUBRIC)
 
         assert review.read_by == "tolerant"
         assert review.ballot.groups == ORDER
@@ -152,20 +152,20 @@ RANKINGS = {
 
 
 class TestForms:
-    """The second rung: rankings and grades in the forms in which models write them."""
+    """Rankings and grades in the other forms in which models write them."""
 
     @pytest.mark.parametrize(("ranking", "groups"), RANKINGS.values(), ids=RANKINGS)
-    def test_a_ranking_in_any_form(self, ranking, groups):
-        """What is meant is read, and nothing had to be overlooked."""
-        review = read(said(ranking))
+    def test_a_ranking_is_read_in_any_form(self, ranking, groups):
+        """Nothing is ignored."""
+        review = read(review_text(ranking))
 
         assert review.ballot.groups == groups
         assert review.read_by == "tolerant"
         assert review.notes == ()
 
     @pytest.mark.parametrize("key", ["Ranking", "final_ranking", "Final Ranking", "ranks"])
-    def test_a_ranking_under_another_name(self, key):
-        """The key of the ranking may be written in other ways."""
+    def test_a_ranking_is_read_under_other_keys(self, key):
+        """Its key has several spellings."""
         assert read(json.dumps({key: ["A", "B", "C"]})).ballot.groups == CHAIN
 
     @pytest.mark.parametrize(
@@ -181,16 +181,16 @@ class TestForms:
         ],
         ids=["names", "labels", "reasons", "objects", "flat objects", "two grades", "by criterion"],
     )
-    def test_grades_in_any_form(self, grades):
-        """Labels and criteria are found in any case, and grades are kept as given."""
-        review = read(said(["A", "B", "C"], grades=grades), rubric=RUBRIC)
+    def test_grades_are_read_in_any_form(self, grades):
+        """Labels and criteria match in any case, and grades are kept as given."""
+        review = read(review_text(["A", "B", "C"], grades=grades), rubric=RUBRIC)
 
         assert review.ballot.grades == {"claude": {"accuracy": 9, "clear prose": "8/10"}}
         [note] = review.notes
         assert "grade: grok, gemini" in note
 
-    def test_one_list_about_everything(self):
-        """A list of objects that each hold place and grades is a whole ballot."""
+    def test_a_list_of_places_and_grades_is_read(self):
+        """A list of objects with place and grades is a whole ballot."""
         items = [
             {"label": label, "rank": rank, "accuracy": 10 - rank, "clear prose": 5}
             for rank, label in enumerate("BAC", start=1)
@@ -210,14 +210,14 @@ class TestForms:
         ],
         ids=["map", "wrapped", "objects"],
     )
-    def test_holistic_grades_in_any_form(self, grades):
-        """One grade for each is found in a map or in objects."""
-        review = read(said(["A", "B", "C"], grades=grades), holistic=True)
+    def test_holistic_grades_are_read_in_any_form(self, grades):
+        """They may be a map or objects."""
+        review = read(review_text(["A", "B", "C"], grades=grades), holistic=True)
 
         assert review.ballot.grades == {"claude": "8/10", "grok": 5}
 
-    def test_grades_alone_under_their_labels(self):
-        """An object that only grades every label by criterion is a ballot without a ranking."""
+    def test_an_object_of_grades_is_a_ballot(self):
+        """It grades every label by criterion and has no ranking."""
         reply = json.dumps({"A": grade(9, 8), "B": grade(5, 6), "C": grade(2, 3)})
 
         review = read(reply, rubric=RUBRIC)
@@ -225,15 +225,15 @@ class TestForms:
         assert review.ballot.groups == ()
         assert list(review.ballot.grades) == ["claude", "grok", "gemini"]
 
-    def test_numbers_under_bare_labels_are_no_ballot(self):
-        """Nobody can say whether {"A": 1} is a place or a grade, so nobody does."""
+    def test_bare_numbers_by_label_are_not_a_ballot(self):
+        """Whether {"A": 1} is a place or a grade is unknown."""
         with pytest.raises(InvalidBallot, match="has no usable ranking"):
             read('{"A": 1, "B": 2, "C": 3}', rubric=RUBRIC)
 
     @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999", "9" * 5_000])
-    def test_a_number_beyond_all_numbers(self, number):
-        """What no ballot can hold as a number is kept as text, or dropped with a note."""
-        reply = said(["A", "B", "C"], grades={"A": 0.125, "B": 7, "C": 4})
+    def test_a_number_too_large_is_not_a_grade(self, number):
+        """It is kept as text, or dropped with a note."""
+        reply = review_text(["A", "B", "C"], grades={"A": 0.125, "B": 7, "C": 4})
 
         review = read(reply.replace("0.125", number), holistic=True)
 
@@ -242,7 +242,7 @@ class TestForms:
 
 
 class TestSurroundings:
-    """A ballot is found wherever it stands."""
+    """A ballot is found anywhere in a reply."""
 
     @pytest.mark.parametrize(
         "reply",
@@ -257,48 +257,48 @@ class TestSurroundings:
         ],
         ids=["fence", "prose", "braces", "wrapped", "list", "empty one", "cut"],
     )
-    def test_it_is_found(self, reply):
-        """Fences, prose, stray brackets and quotes, wrappings: none of them hide it."""
-        review = read(reply.format(said()))
+    def test_a_ballot_is_found_in_surrounding_text(self, reply):
+        """Fences, prose, stray brackets, quotes and wrappers do not hide it."""
+        review = read(reply.format(review_text()))
 
         assert review.ballot.groups == ORDER
         assert review.read_by == "tolerant"
 
-    def test_braces_and_quotes_inside_strings(self):
+    def test_a_ballot_inside_a_string_is_text(self):
         """A ballot quoted inside a string is part of that string."""
         fake = 'it says "{\\"ranking\\": [[\\"B\\"]]}" and } and {'
 
-        review = read("Mine: " + said(notes=f'{fake} \\" [['))
+        review = read("Mine: " + review_text(notes=f'{fake} \\" [['))
 
         assert review.ballot.groups == ORDER
         assert len(review.notes) == 0
 
-    def test_trailing_commas_and_raw_line_breaks(self):
-        """The two mistakes that models make most in JSON are overlooked."""
+    def test_trailing_commas_and_raw_line_breaks_are_accepted(self):
+        """These are the most frequent mistakes of models in JSON."""
         review = read('{"notes": "one\ntwo", "ranking": [["A"], ["B", "C",],\n],\n}')
 
         assert review.ballot.groups == ORDER
         assert review.ballot.notes == "one\ntwo"
 
-    def test_a_quoted_phrase_is_no_refusal(self):
+    def test_a_review_that_quotes_a_refusal_is_read(self):
         """A reviewer that says it cannot compare, and then ranks, has ranked."""
-        review = read('"I cannot compare these answers", says answer B. ' + said())
+        review = read('"I cannot compare these answers", says answer B. ' + review_text())
 
         assert review.ballot.groups == ORDER
 
     @pytest.mark.parametrize(
         "second",
         [
-            said(["C", "B", "A"]),
-            said([["A", "B"], ["C"]]),
-            said(grades={"A": 2, "B": 6, "C": 4}),
+            review_text(["C", "B", "A"]),
+            review_text([["A", "B"], ["C"]]),
+            review_text(grades={"A": 2, "B": 6, "C": 4}),
             "FINAL RANKING:\n1. C\n2. B\n3. A",
         ],
         ids=["order", "tie", "grade", "list"],
     )
-    def test_ballots_that_contradict_each_other(self, second):
-        """Which of two ballots is meant is not guessed."""
-        first = said(grades={"A": 8, "B": 6, "C": 4})
+    def test_contradictory_ballots_are_refused(self, second):
+        """Which of the two is meant is not guessed."""
+        first = review_text(grades={"A": 8, "B": 6, "C": 4})
 
         with pytest.raises(InvalidBallot, match="contradict each other"):
             read(f"{first}\nOn reflection:\n{second}", holistic=True)
@@ -314,54 +314,54 @@ class TestSurroundings:
         ids=["ranking", "case", "grade", "inside"],
     )
     @pytest.mark.parametrize("around", ["{}", "So:\n```json\n{}\n```"], ids=["whole", "in prose"])
-    def test_a_key_with_two_values(self, review, around):
-        """A ballot that gives one key two values contradicts itself, and neither counts."""
+    def test_a_key_with_two_values_is_refused(self, review, around):
+        """The ballot contradicts itself, so neither value counts."""
         with pytest.raises(InvalidBallot, match="one of its keys has two"):
             read(around.replace("{}", review), holistic=True)
 
-    def test_a_key_repeated_alike(self):
-        """A key repeated with the same value, or beside the ballot, contradicts nothing."""
+    def test_a_key_repeated_with_the_same_value_is_read(self):
+        """Two different notes are no contradiction either."""
         ranking = '"ranking": [["A"], ["B", "C"]]'
 
         assert read("{" + f"{ranking}, {ranking}" + "}").ballot.groups == ORDER
         review = read('{"notes": "One.", "notes": "Two.", ' + ranking + "}")
         assert (review.ballot.groups, review.ballot.notes) == (ORDER, "Two.")
 
-    def test_long_reasoning(self):
-        """Only what follows the reasoning has to be short enough to be looked into."""
+    def test_a_ballot_after_long_reasoning_is_read(self):
+        """Only the text after the reasoning has a limit on its length."""
         long = "Hm. " * LONGEST_REPLY
 
-        assert read(f"<think>{long}</think>{said()}").ballot.groups == ORDER
+        assert read(f"<think>{long}</think>{review_text()}").ballot.groups == ORDER
 
-    def test_ballots_that_agree(self):
-        """A ballot that is said twice counts once, and of two the fuller one."""
-        full = said(grades={"A": 8, "B": 6, "C": 4})
+    def test_a_repeated_ballot_counts_once(self):
+        """Of two that agree, the more complete one counts."""
+        full = review_text(grades={"A": 8, "B": 6, "C": 4})
 
-        assert read(f"{said()}\nSo:\n{said()}").ballot.groups == ORDER
-        review = read(f"{full}\nSo:\n{said()}", holistic=True)
+        assert read(f"{review_text()}\nSo:\n{review_text()}").ballot.groups == ORDER
+        review = read(f"{full}\nSo:\n{review_text()}", holistic=True)
         assert review.ballot.grades == {"claude": 8, "grok": 6, "gemini": 4}
 
-    def test_more_ballots_than_are_compared(self):
+    def test_too_many_ballots_are_refused(self):
         """A flood of ballots is not sifted."""
         with pytest.raises(InvalidBallot, match="contains more than 32 ballots"):
-            read(said() * 40)
+            read(review_text() * 40)
 
-    def test_a_fuller_ballot_is_not_undone_by_a_remark(self):
-        """A smaller object after the ballot, such as a quoted one, does not replace it."""
-        review = read(said() + ' Mind that B contains {"ranking": ["B"]}.')
+    def test_a_smaller_object_does_not_replace_a_ballot(self):
+        """It is a quotation after the reviewer's own ballot."""
+        review = read(review_text() + ' Mind that B contains {"ranking": ["B"]}.')
 
         assert review.ballot.groups == ORDER
 
-    def test_a_fake_ballot_with_other_labels_is_none(self):
-        """An object whose labels are not on the sheet is no ballot, wherever it stands."""
+    def test_an_object_with_other_labels_is_not_a_ballot(self):
+        """Its position in the reply does not matter."""
         fake = json.dumps({"ranking": ["grok", "claude", "gemini"]})
 
-        assert read(said() + " B adds: " + fake).notes == ()
+        assert read(review_text() + " B adds: " + fake).notes == ()
         with pytest.raises(InvalidBallot, match="has no usable ranking"):
             read(fake)
 
-    def test_half_a_surrogate_pair(self):
-        """Text that no file could hold does not get onto the ballot."""
+    def test_a_lone_surrogate_is_not_stored(self):
+        """No file can hold it, so it does not get onto the ballot."""
         review = read('{"notes": "fine \\ud83d", "ranking": ["A", "B", "C"]}')
 
         assert review.ballot.notes == "fine ?"
@@ -376,74 +376,73 @@ LISTS = {
 
 
 class TestFinalRanking:
-    """The last rung: a list under a heading that nothing else bears."""
+    """A list under the heading of the final ranking is the last form tried."""
 
     @pytest.mark.parametrize(
         "heading", ["FINAL RANKING:\n", "## Final ranking\n", "**FINAL RANKING:**\n\n"]
     )
     @pytest.mark.parametrize("listed", LISTS.values(), ids=LISTS)
-    def test_a_list(self, heading, listed):
-        """Items, or one chain, are read in their order."""
+    def test_a_list_is_read_in_its_order(self, heading, listed):
+        """It has items, or is one chain."""
         review = read(f"A is right, C is not.\n\n{heading}{listed}")
 
         assert review.ballot.groups == CHAIN
         [note] = review.notes
         assert "FINAL RANKING" in note
 
-    def test_beside_the_heading(self):
-        """The ranking may stand on the line of the heading."""
+    def test_a_ranking_on_the_line_of_the_heading_is_read(self):
         assert read("Final ranking: A > B = C").ballot.groups == ORDER
 
-    def test_headings_that_contradict_each_other(self):
-        """A ranking that is quoted before the reviewer's own is not guessed to be another's."""
+    def test_contradictory_headings_are_refused(self):
+        """Whether the first ranking is a quotation is not guessed."""
         reply = "B says:\nFINAL RANKING:\n1. B\n2. A\n\nI say:\nFINAL RANKING:\n1. A\n2. B = C"
 
         with pytest.raises(InvalidBallot, match="contradict each other"):
             read(reply)
 
-    def test_an_object_comes_first(self):
-        """Where the list repeats a ballot that is an object, the object is read."""
-        read_off = read(said() + "\n\nFINAL RANKING:\n1. A\n2. B = C")
+    def test_an_object_takes_precedence_over_a_list(self):
+        """The list repeats the ballot of the object."""
+        read_off = read(review_text() + "\n\nFINAL RANKING:\n1. A\n2. B = C")
 
         assert (read_off.ballot.groups, read_off.notes) == (ORDER, ())
 
 
 class TestNotes:
-    """What is overlooked is said."""
+    """Ignored parts of a reply are noted on the ballot."""
 
     @pytest.mark.parametrize(
         ("reply", "groups", "notes"),
         [
             (
-                said(["A", "D", "B", "C"]),
+                review_text(["A", "D", "B", "C"]),
                 CHAIN,
                 ("names answers that are not on its sheet; dropped",),
             ),
             (
-                said(["A", "B", "Response A", "C"]),
+                review_text(["A", "B", "Response A", "C"]),
                 CHAIN,
                 ("ranked more than once: claude; the first place counts",),
             ),
-            (said(["A", "B"]), CHAIN[:2], ("left out of its ranking: gemini",)),
+            (review_text(["A", "B"]), CHAIN[:2], ("left out of its ranking: gemini",)),
             (
-                said(["A", "B", "C"], grades={"A": 9}),
+                review_text(["A", "B", "C"], grades={"A": 9}),
                 CHAIN,
                 ("grades were not requested; dropped",),
             ),
         ],
         ids=["unknown", "repeated", "left out", "grades"],
     )
-    def test_of_a_ranking(self, reply, groups, notes):
-        """Labels that are unknown, repeated or left out, and what was not asked for."""
+    def test_ignored_labels_are_noted(self, reply, groups, notes):
+        """They are unknown, repeated, missing or not asked for."""
         review = read(reply)
 
         assert (review.ballot.groups, review.ballot.grades, review.notes) == (groups, {}, notes)
 
-    def test_of_grades(self):
-        """Criteria that the rubric does not have, and grades that are none."""
+    def test_ignored_grades_are_noted(self):
+        """Their criterion is not in the rubric, or they are not grades."""
         grades = {"A": {**grade(True, 8), "style": 9}, "B": grade(None, []), "D": grade(1, 1)}
 
-        review = read(said(grades=grades), rubric=RUBRIC)
+        review = read(review_text(grades=grades), rubric=RUBRIC)
 
         assert review.ballot.grades == {"claude": {"clear prose": 8}}
         assert review.notes == (
@@ -453,17 +452,16 @@ class TestNotes:
             "left without a grade: grok, gemini",
         )
 
-    def test_a_ranking_without_the_grades_that_were_asked_for(self):
-        """A complete ranking is a ballot, and the missing grades are noted."""
-        review = read(said(), rubric=RUBRIC)
+    def test_missing_grades_are_noted(self):
+        """A complete ranking is a ballot all the same."""
+        review = read(review_text(), rubric=RUBRIC)
 
         assert review.ballot.groups == ORDER
         [note] = review.notes
         assert "grade: claude, grok, gemini" in note
 
-    def test_a_flood_stays_a_sentence(self):
-        """A thousand unknown labels make one note, not a thousand."""
-        [note] = read(said(["A", "B", "C", *(f"X{i}" for i in range(1000))])).notes
+    def test_a_thousand_unknown_labels_make_one_note(self):
+        [note] = read(review_text(["A", "B", "C", *(f"X{i}" for i in range(1000))])).notes
 
         assert "not on its sheet" in note
 
@@ -479,37 +477,36 @@ NOTHING = {
     "another schema": ('{"best": "A"}', "has no usable ranking"),
     "cut short": ('{"notes": "x", "ranking": [["A"], ["B"', "has no usable ranking"),
     "cut in a string": ('{"notes": "A is the best', "has no usable ranking"),
-    "one of three": (said(["A"]), "judges only 1 of the 3 answers on its sheet"),
-    "unknown labels": (said(["X", "Y"]), "has no usable ranking"),
+    "one of three": (review_text(["A"]), "judges only 1 of the 3 answers on its sheet"),
+    "unknown labels": (review_text(["X", "Y"]), "has no usable ranking"),
     "depth": ("[" * 100_000, "has no usable ranking"),
     "deep objects": ('{"a":' * 20_000, "has no usable ranking"),
-    "oversize": (said() + " " * LONGEST_REPLY, "has 200,"),
+    "oversize": (review_text() + " " * LONGEST_REPLY, "has 200,"),
 }
 
 
 class TestNoBallot:
-    """What cannot be read is said in a sentence."""
+    """An unreadable reply is reported in a sentence."""
 
     @pytest.mark.parametrize(("reply", "problem"), NOTHING.values(), ids=NOTHING)
-    def test_what_is_wrong(self, reply, problem):
-        """The problem names what was found."""
+    def test_the_error_names_the_problem(self, reply, problem):
+        """It states what was found."""
         with pytest.raises(InvalidBallot) as caught:
             read(reply)
 
         assert caught.value.reviewer == "rev"
         assert caught.value.problem.startswith(problem)
 
-    def test_a_ranking_of_one_may_be_all_there_is(self):
-        """With one candidate on the sheet, one place is a whole ballot."""
+    def test_a_sheet_of_one_candidate_has_a_ranking_of_one(self):
         sheet = Sheet("rev", ("claude",), ("A",), "5d41")
 
         assert read('{"ranking": [["A"]]}', sheet=sheet).ballot.groups == (("claude",),)
 
-    def test_grades_of_half_the_sheet_are_a_ballot(self):
+    def test_grades_of_most_of_the_sheet_are_a_ballot(self):
         """A ballot that grades two of three counts, whatever it ranks."""
         grades = {"A": grade(9, 8), "B": grade(5, 6)}
 
-        review = read(said(["A"], grades=grades), rubric=RUBRIC)
+        review = read(review_text(["A"], grades=grades), rubric=RUBRIC)
 
         assert review.notes == (
             "left out of its ranking: grok, gemini",
@@ -520,20 +517,20 @@ class TestNoBallot:
 BITS = st.sampled_from(
     ['{"ranking":', '"grades":', "[", "]", "{", "}", '"A"', '"b"', "1", ",", ":", '"', "\\", ">",
      "FINAL RANKING:\n", "1. ", "A", " B = C ", "null", "true", "1e400", "\n", '{"label":"A"}',
-     '"rank":', "\\ud800", said()]
+     '"rank":', "\\ud800", review_text()]
 )  # fmt: skip
 
 
 class TestAnyText:
-    """Whatever a model writes, the reader answers with a ballot or with its one error."""
+    """Any text gives a ballot or InvalidBallot."""
 
     @given(
         reply=st.text(max_size=60) | st.lists(BITS, max_size=30).map("".join),
         graded=st.booleans(),
         holistic=st.booleans(),
     )
-    def test_nothing_else_is_raised(self, reply, graded, holistic):
-        """Random text and random pieces of ballots are read or refused, and nothing else."""
+    def test_random_text_raises_no_other_error(self, reply, graded, holistic):
+        """The text is random, or random pieces of ballots."""
         try:
             review = read(reply, rubric=RUBRIC if graded else None, holistic=holistic)
         except InvalidBallot:
@@ -554,9 +551,9 @@ class TestAnyText:
         ),
         max_leaves=20,
     ))  # fmt: skip
-    def test_any_json_under_the_right_keys(self, value):
-        """Values of the wrong kind under the keys of a review are dropped, not tripped over."""
-        for reply in (json.dumps(value), said(value, grades=value)):
+    def test_values_of_the_wrong_type_are_dropped(self, value):
+        """They stand under the right keys of a review."""
+        for reply in (json.dumps(value), review_text(value, grades=value)):
             try:
                 read(reply, rubric=RUBRIC, holistic=True)
             except InvalidBallot as refused:
@@ -567,8 +564,8 @@ class TestAnyText:
         ["[", '{"a":', '{"', '{"a":[1,', "[1,]", '"', "\\", "{}", '{"ranking":["A","D"]}',
          '{"a":1,}', "FINAL RANKING:\n", "A > ", "1. A\n"],
     )  # fmt: skip
-    def test_the_longest_reply_is_quick(self, unit):
-        """The worst text of the greatest length takes a second at most."""
+    def test_the_longest_reply_is_read_within_a_second(self, unit):
+        """The text is the worst case of the greatest length."""
         seconds = []
         while not seconds or (seconds[-1] >= 1.0 and len(seconds) < 5):  # the machine is shared
             began = time.process_time()

@@ -1,4 +1,4 @@
-"""What members are told gives nothing away: neither whose an answer is, nor what is to be drawn."""
+"""Prompts reveal neither the author of an answer nor the seed of the sheets."""
 
 from dataclasses import replace
 
@@ -14,8 +14,8 @@ from witan.models.scripted import Line
 pytestmark = pytest.mark.anyio
 
 
-class Overheard:
-    """A model, and everything that it was asked."""
+class RecordingModel:
+    """A model that records its prompts."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -30,14 +30,14 @@ class Overheard:
         return [text for said, text in self.prompts if said == stage]
 
 
-def overheard(seated):
-    """The members, each with an ear at its door."""
-    return [replace(seat, model=Overheard(seat.model)) for seat in seated]
+def record_prompts(seated):
+    """Members whose prompts are recorded."""
+    return [replace(seat, model=RecordingModel(seat.model)) for seat in seated]
 
 
-async def test_no_prompt_holds_the_seed():
-    """Whoever could read it would foretell every sheet of the session."""
-    seated = overheard(members("abc"))
+async def test_the_seed_is_in_no_prompt():
+    """It would predict every sheet of the session."""
+    seated = record_prompts(members("abc"))
     seed = 0x1234567890AB
     async with council(seated, debate_rounds=1) as opened:
         await opened.ask(QUESTION, seed=seed, files={"a.txt": "salt"})
@@ -51,11 +51,11 @@ async def test_no_prompt_holds_the_seed():
     "source",
     ["http://localhost:11434/v1#mistermodel:8b", "ollama:mistermodel:8b", "openai:mistermodel-8b"],
 )
-async def test_the_models_own_name_is_masked_on_sheets(source):
-    """A seat of another name does not give its model away, tag or no tag."""
+async def test_the_name_of_the_model_is_masked_on_sheets(source):
+    """Its seat has another name; a tag makes no difference."""
     model = source.rpartition("#")[2].removeprefix("ollama:").removeprefix("openai:")
     author = member("critic", answers=[f"I am {model}. It is sea 3."])
-    seated = overheard([replace(author, source=source, simulated=False), *members("abc")])
+    seated = record_prompts([replace(author, source=source, simulated=False), *members("abc")])
 
     async with council(seated) as opened:
         session = await opened.ask(QUESTION)
@@ -66,13 +66,13 @@ async def test_the_models_own_name_is_masked_on_sheets(source):
     assert not any("mistermodel" in text for text in shown)
 
 
-async def test_what_a_reviewer_says_of_itself_is_not_told_in_the_second_round():
-    """With self-review the peers' places and grades of an answer leave its author's out."""
+async def test_grades_of_its_own_answer_are_not_shown_in_the_second_round():
+    """With self-review an author sees only the grades of the others."""
     vain = [
         member(x, reviews=[Line(prefers=(f"says {x},",), grades={f"says {x},": 10, "says": 3})])
         for x in "abc"
     ]
-    seated = overheard(vain)
+    seated = record_prompts(vain)
 
     async with council(seated, self_review=True, review_rounds=2) as opened:
         await opened.ask(QUESTION)
@@ -86,8 +86,8 @@ async def test_what_a_reviewer_says_of_itself_is_not_told_in_the_second_round():
 
 
 @pytest.mark.parametrize("anyio_backend", [jumping_loop()], ids=["trio"])
-async def test_only_the_last_round_can_decide():
-    """In the first of two rounds nobody is cut off, so that all have their say in the second."""
+async def test_only_the_last_round_stops_early():
+    """In the first of two rounds nobody is cut off, as all vote in the second."""
     slow = Line(seconds=0.3, prefers=("says a,",))
     seated = [*members("abcde", "abcdef"), member("f", answers=[says("f")], reviews=[slow])]
 

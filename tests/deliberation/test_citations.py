@@ -1,4 +1,4 @@
-"""Citations of the final answer: those that name no answer are told from ordinary brackets."""
+"""Citations in the final answer that no answer has, as opposed to ordinary brackets."""
 
 import json
 from time import process_time
@@ -22,7 +22,7 @@ LABELS = ("A", "B", "C")
 
 
 class TestReading:
-    """What is a citation, and what is not."""
+    """Which brackets are citations."""
 
     @pytest.mark.parametrize(
         ("text", "unresolved"),
@@ -49,8 +49,7 @@ class TestReading:
             ("Answer Z errs [Z], and [A] does not.", ("Z",)),
         ],
     )
-    def test_a_label_of_nobody(self, text, unresolved):
-        """A label in brackets that no answer has is found."""
+    def test_a_label_without_an_answer_is_found(self, text, unresolved):
         assert check_citations(text, LABELS) == CitationProblems(unresolved)
 
     @pytest.mark.parametrize(
@@ -68,8 +67,8 @@ class TestReading:
             ("K lies, as [K] says; so [A].", "K says that M lies. Who lies?", "K"),
         ],
     )
-    def test_what_may_be_something_else(self, text, known, doubtful):
-        """A letter that names something else in the text or the question is in doubt."""
+    def test_an_ambiguous_letter_is_doubtful(self, text, known, doubtful):
+        """It names something else in the text or the question."""
         assert check_citations(text, LABELS, [known]) == CitationProblems((), tuple(doubtful))
 
     @pytest.mark.parametrize(
@@ -98,20 +97,19 @@ class TestReading:
             r"$$[Z]$$, \[Z\] and \(x [Z]\)",
         ],
     )
-    def test_other_brackets(self, text):
-        """Footnotes, tasks, links, code, indices, classes and formulas are no citations."""
+    def test_ordinary_brackets_are_not_citations(self, text):
+        """Examples are footnotes, tasks, links, code, indices, classes and formulas."""
         assert check_citations(text, LABELS) == CitationProblems()
 
-    def test_brackets_of_the_question(self):
-        """What stands in the question in brackets is no label that somebody made up."""
+    def test_brackets_from_the_question_are_not_citations(self):
         known = ["What does [Q] do?"]
         assert check_citations(
             "Press [Q]. It ends [Z], says [A].", LABELS, known
         ) == CitationProblems(("Z",))
         assert check_citations("Press [Q] or [Z], says [A].", LABELS, known) == CitationProblems()
 
-    def test_labels_of_two_letters(self):
-        """Where there are more answers than letters, labels have two."""
+    def test_labels_of_two_letters_are_found(self):
+        """They occur with more answers than letters."""
         assert check_citations("[AB], [AZ].", [*LABELS, "AA", "AB"]) == CitationProblems(("AZ",))
 
     @pytest.mark.parametrize(
@@ -121,16 +119,16 @@ class TestReading:
             *(pytest.param(text, marks=pytest.mark.slow) for text in ("[Z] ", "\\[")),
         ],
     )
-    def test_it_takes_time_by_its_length(self, text):
-        """No text is read so slowly that it would hold up a server."""
+    def test_time_is_linear_in_the_length_of_the_text(self, text):
+        """No text holds up a server."""
         started = process_time()
 
         check_citations(text * 100_000, LABELS)
 
         assert process_time() - started < 5
 
-    def test_many_labels_take_time_by_their_number(self):
-        """Eight times as many different labels, and as long a question, take about eight times."""
+    def test_time_is_linear_in_the_number_of_labels(self):
+        """Eight times as many labels, and as long a question, take about eight times as long."""
 
         def seconds(n_labels: int) -> float:
             names = [f"{letter}{number}" for number in range(1000) for letter in "QXYZ"]
@@ -143,21 +141,21 @@ class TestReading:
         assert min(seconds(4000) for _ in range(2)) < 30 * min(seconds(500) for _ in range(5))
 
 
-async def closed(text: str) -> Session:
-    """A session of three that a chairman of this text closes."""
+async def close_with(text: str) -> Session:
+    """A session of three whose chairman writes this text."""
     chair = member("z", synthesis=[text])
     async with council([member(name) for name in "abc"], [chair]) as held:
         return await held.ask("Which?", seed=7)
 
 
 class TestSessions:
-    """What resolves to nothing is named on every surface."""
+    """Unresolved citations are reported on every surface."""
 
     SAID = "the final answer cites [Z] and [Q9], which name no answer"
 
-    async def test_it_is_missing(self):
-        """The session is not complete, and says by what, in its status, its trust and its JSON."""
-        session = await closed("It is so [Z], as [A] says, and [Q9].")
+    async def test_an_unresolved_citation_makes_the_session_incomplete(self):
+        """Status, trust line and JSON state which one."""
+        session = await close_with("It is so [Z], as [A] says, and [Q9].")
 
         assert (session.status, session.missing) == ("degraded", (self.SAID,))
         assert session.synthesis.unresolved == ("Z", "Q9")
@@ -168,18 +166,18 @@ class TestSessions:
         assert record["missing"] == [self.SAID]
         assert record["synthesis"]["unresolved"] == ["Z", "Q9"]
 
-    async def test_it_is_marked(self):
-        """The legend lists it, and the page marks it where it stands."""
-        session = await closed("It is so [Z], as [A] says.")
+    async def test_an_unresolved_citation_is_marked(self):
+        """It is in the legend, and marked in the text of the page."""
+        session = await close_with("It is so [Z], as [A] says.")
 
         assert legend_text(session).endswith(", [Z] no answer")
         marks = parsed(render_session(session)).all("mark")
         assert [mark.text for mark in marks] == ["[Z]", "[Z]"]
         assert 'title="names no answer">[Z]' in render_session(session)
 
-    async def test_a_doubtful_one_is_noted(self):
-        """A letter that may name something else leaves the session complete, with a note."""
-        session = await closed("Choose option [D], as [A] says.")
+    async def test_a_doubtful_citation_is_noted(self):
+        """The session stays complete."""
+        session = await close_with("Choose option [D], as [A] says.")
 
         note = "the final answer contains [D], which names no answer and may mean something else"
         assert (session.status, session.missing) == ("complete", ())
@@ -190,14 +188,13 @@ class TestSessions:
         assert note in record["notes"]
         assert record["synthesis"]["doubtful"] == ["D"]
 
-    async def test_sound_citations_are_complete(self):
-        """A text that cites answers alone lacks nothing."""
-        session = await closed("It is so [A], [B, C]. See [1] and `x[Z]`.")
+    async def test_a_text_that_cites_only_answers_is_complete(self):
+        session = await close_with("It is so [A], [B, C]. See [1] and `x[Z]`.")
 
         assert (session.status, session.synthesis.unresolved) == ("complete", ())
 
-    async def test_an_answer_that_is_taken_as_it_is(self):
-        """Without a chairman the text is an answer's, whose brackets are its own."""
+    async def test_brackets_of_an_unchanged_answer_are_its_own(self):
+        """Without a chairman the final text is an answer."""
         writer = member("a", answers=["It is [Z]."])
         async with council([writer, member("b")], mode="best") as held:
             session = await held.ask("Which?")

@@ -1,4 +1,4 @@
-"""Cost over resumes: nothing of what a broken-off session cost is forgotten."""
+"""The cost of an interrupted session includes its unfinished calls."""
 
 from dataclasses import replace
 from functools import partial
@@ -18,12 +18,12 @@ PRICE = Price(10.0, 30.0)
 
 
 def priced(names: str) -> list[Member]:
-    """Members who cost something."""
+    """Members with prices."""
     return [replace(seat, price=PRICE) for seat in members(names)]
 
 
 async def cut_off(opened, until: type[e.Event], session: Session | None = None) -> list[e.Event]:
-    """What was told of a session until an event of this kind, and until all its calls hang."""
+    """The events of a session before an event of this kind, once all its calls hang."""
     heard: list[e.Event] = []
     seen = anyio.Event()
 
@@ -47,11 +47,11 @@ async def cut_off(opened, until: type[e.Event], session: Session | None = None) 
 
 
 class TestCutOff:
-    """A call that a broken sitting had begun may have been billed, whoever is asked again."""
+    """A call that was interrupted may have been billed, even if its seat is called again."""
 
     @pytest.mark.parametrize("stage", ["answer", "review", "synthesis"])
-    async def test_its_cost_stays_unknown_when_its_seat_answers_later(self, stage):
-        """The total is None, and the bound holds the call that nobody heard of again."""
+    async def test_its_cost_stays_unknown_after_its_seat_answers(self, stage):
+        """The total is None, and the bound includes the interrupted call."""
         hanging = {f"{stage}s" if stage != "synthesis" else stage: [Line(hang=True)]}
         stuck = replace(member("c", "cab", **hanging), price=PRICE)
         began = {"answer": e.AnswerDone, "review": e.BallotCast, "synthesis": e.SynthesisStarted}
@@ -78,8 +78,7 @@ class TestCutOff:
         assert whole.cost.committed_usd == pytest.approx(whole.cost.known_usd + worst)
         assert whole.events[-1].cost_usd is None
 
-    async def test_a_free_one_leaves_the_total_known(self):
-        """Where the price is nothing, a call that was cut off cost nothing."""
+    async def test_an_interrupted_free_call_leaves_the_total_known(self):
         stuck = member("c", answers=[Line(hang=True)])
         async with council([*members("ab"), stuck]) as opened:
             heard = await cut_off(opened, e.AnswerDone)
@@ -89,8 +88,8 @@ class TestCutOff:
         assert whole.cost.total_usd == 0.0
 
 
-class Slow:
-    """A journal whose commits end once they are let."""
+class SlowJournal:
+    """A journal whose commits wait for the test."""
 
     gather_seconds = 0.01
 
@@ -116,8 +115,8 @@ class Slow:
         self.shown.append(event)
 
 
-class Mute:
-    """A model that never replies, and counts how often it was called."""
+class SilentModel:
+    """A model that never replies, and counts its calls."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -127,13 +126,13 @@ class Mute:
         await anyio.sleep_forever()
 
 
-class TestBegun:
-    """A request is made, and an event shown, once the journal has it."""
+class TestJournal:
+    """Calls and events wait for the journal."""
 
     @pytest.mark.parametrize("ceiling", [None, 1.0])
-    async def test_no_call_is_made_before(self, ceiling):
-        """With a ceiling on cost or without, it waits; then all are made."""
-        mute, slow = Mute(), Slow()
+    async def test_no_call_precedes_its_commit(self, ceiling):
+        """With or without a ceiling on cost, calls wait; then all are made."""
+        mute, slow = SilentModel(), SlowJournal()
         seated = [replace(seat, model=mute) for seat in priced("ab")]
         async with (
             council(seated, max_cost_usd=ceiling) as opened,
@@ -149,9 +148,9 @@ class TestBegun:
             assert slow.shown == slow.taken
             group.cancel_scope.cancel()
 
-    async def test_whoever_waits_too_long_cost_nothing(self):
-        """A call that was not made is not billed: its seat is out of time, and that is all."""
-        slow = Slow()
+    async def test_a_call_that_waits_past_its_deadline_costs_nothing(self):
+        """Its seat is reported as out of time."""
+        slow = SlowJournal()
         seated = council(priced("ab"), max_cost_usd=1.0, stage_seconds=0.05)
         async with seated as opened, anyio.create_task_group() as group:
 
@@ -164,9 +163,9 @@ class TestBegun:
 
         assert (session.status, session.cost.total_usd) == ("failed", 0.0)
 
-    async def test_what_the_journal_has_not_is_shown_as_provisional(self):
-        """Its commits end in vain after the second event: all that follows says so, and goes on."""
-        slow = Slow()
+    async def test_uncommitted_events_are_shown_as_provisional(self):
+        """Commits fail after the second event: later ones say so, and the session continues."""
+        slow = SlowJournal()
         slow.let.set()
         slow.durable = 2
         async with council(priced("abc")) as opened:
@@ -179,10 +178,10 @@ class TestBegun:
         assert not any(event.provisional for event in session.events)
         assert shown == list(session.events)
 
-    async def test_what_a_journal_raises_ends_the_session_as_it_is(self):
-        """It comes out by itself, in no group of tasks."""
+    async def test_an_error_of_the_journal_ends_the_session(self):
+        """It is raised alone, not in an exception group."""
 
-        class Broken(Slow):
+        class Broken(SlowJournal):
             async def commit(self) -> int:
                 raise OSError("the disk is gone")
 
@@ -191,8 +190,8 @@ class TestBegun:
                 await opened.ask(QUESTION, listener=Broken())
 
     async def test_every_event_is_shown_once_and_in_order(self):
-        """Pieces of texts stand between the events where they came."""
-        slow = Slow()
+        """Deltas of texts keep their place between the events."""
+        slow = SlowJournal()
         slow.let.set()
         slow.durable = 10**9
         async with council(priced("abc")) as opened:

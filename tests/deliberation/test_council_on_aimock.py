@@ -1,4 +1,4 @@
-"""Whole councils, over HTTP, against a server that no one here wrote."""
+"""Whole councils over HTTP, against the third-party server aimock."""
 
 import json
 from collections.abc import Mapping
@@ -42,13 +42,13 @@ BRIEF = {"call_seconds": 0.9}
 
 
 def says(content: str, chaos: Mapping[str, float] | None = None, **match: Any) -> dict[str, Any]:
-    """A fixture: what a request that matches is answered with, and how that goes wrong."""
+    """A fixture: the response to matching requests, and how it fails."""
     made = {"match": match, "response": {"content": content}}
     return made if chaos is None else {**made, "chaos": chaos}
 
 
 def text(seat: str) -> str:
-    """What a member answers."""
+    """The answer of a member."""
     return f"The lake is seven metres deep: {seat.upper()} sounded it with a line in March."
 
 
@@ -60,7 +60,7 @@ def review(sheet: Sheet | None = None) -> str:
 
 
 def play(server: Any, *first: Mapping[str, Any], sheets: Mapping[str, Sheet] | None = None):
-    """Have the server play a council, and before all else what is given."""
+    """Load a council into the server, preceded by these fixtures."""
     reviews = [says(review(), **REVIEWS)]
     if sheets is not None:
         reviews = [says(review(sheets[seat]), model=seat, **REVIEWS) for seat in SEATS]
@@ -68,8 +68,8 @@ def play(server: Any, *first: Mapping[str, Any], sheets: Mapping[str, Sheet] | N
     server.load(*first, *reviews, says(CLOSING, **CHAIRS), *answers)
 
 
-async def asked(server: Any, **options: Any) -> Session:
-    """A session of the four."""
+async def ask_council(server: Any, **options: Any) -> Session:
+    """Ask the four members; return the session."""
     options = {"call_seconds": 20.0, "attempts": 2, "rule": "borda", **options}
     members = [f"{seat}={server.url}#{seat}" for seat in SEATS]
     async with Council(members, f"{server.url}#chair", environment={}, **options) as council:
@@ -87,14 +87,14 @@ def cast(session: Session) -> list[e.BallotCast]:
     return [event for event in session.events if isinstance(event, e.BallotCast)]
 
 
-async def test_a_whole_council(aimock):
-    """Nine calls: four answers, four reviews as the schema says, and the final answer."""
+async def test_a_council_makes_nine_calls(aimock):
+    """They are four answers, four reviews by the schema, and the final answer."""
     play(aimock)
-    drawn = sheets(await asked(aimock))
+    drawn = sheets(await ask_council(aimock))
     aimock.reset()
     play(aimock, sheets=drawn)
 
-    session = await asked(aimock)
+    session = await ask_council(aimock)
 
     assert (session.status, session.missing) == ("complete", ())
     assert {seat: said.text for seat, said in session.answers.items()} == {
@@ -110,11 +110,11 @@ async def test_a_whole_council(aimock):
     assert all(event.spent.usage.output_tokens for event in cast(session))
 
 
-async def test_reviewers_who_go_by_place_alone_tell_nobody_apart(aimock):
-    """Who ranks by label ranks by place; over four sheets all places are shared out evenly."""
+async def test_reviewers_that_rank_by_place_tie_all_candidates(aimock):
+    """Over four sheets every candidate is at every place."""
     play(aimock)
 
-    session = await asked(aimock)
+    session = await ask_council(aimock)
 
     for event in cast(session):
         candidates = sheets(session)[event.seat].candidates
@@ -124,11 +124,11 @@ async def test_reviewers_who_go_by_place_alone_tell_nobody_apart(aimock):
 
 
 @TABLE
-async def test_chaos_at_an_answer(aimock, rate, reason, more):
-    """The member has no answer and no ballot, and says why; three hold the session."""
+async def test_a_failed_answer_leaves_three_members(aimock, rate, reason, more):
+    """The member has no answer and no ballot, with the reason."""
     play(aimock, says("x", {rate: 1.0}, model="cyd"))
 
-    session = await asked(aimock, **BRIEF)
+    session = await ask_council(aimock, **BRIEF)
 
     [(seat, why)] = session.unanswered.items()
     assert (seat, reason in why, more in why) == ("cyd", True, True)
@@ -139,11 +139,11 @@ async def test_chaos_at_an_answer(aimock, rate, reason, more):
 
 
 @TABLE
-async def test_chaos_at_a_review(aimock, rate, reason, more):
-    """The reviewer abstains and says why; its answer stands."""
+async def test_a_failed_review_is_an_abstention(aimock, rate, reason, more):
+    """It has a reason, and the reviewer's answer stays."""
     play(aimock, says("x", {rate: 1.0}, model="cyd", **REVIEWS))
 
-    session = await asked(aimock, **BRIEF)
+    session = await ask_council(aimock, **BRIEF)
 
     [lost] = [event for event in session.events if isinstance(event, e.BallotAbstained)]
     assert (lost.seat, reason in lost.reason, more in lost.reason) == ("cyd", True, True)
@@ -154,11 +154,10 @@ async def test_chaos_at_a_review(aimock, rate, reason, more):
 
 
 @TABLE
-async def test_chaos_at_the_synthesis(aimock, rate, reason, more):
-    """The next in the chain writes the final answer."""
+async def test_a_failed_chairman_is_replaced_by_the_next(aimock, rate, reason, more):
     play(aimock, says("x", {rate: 1.0}, model="chair"))
 
-    session = await asked(aimock, **BRIEF)
+    session = await ask_council(aimock, **BRIEF)
 
     [(chairman, why)] = session.synthesis.failed.items()
     assert (chairman, reason in why, more in why) == ("chair", True, True)
@@ -168,12 +167,12 @@ async def test_chaos_at_the_synthesis(aimock, rate, reason, more):
 
 
 @TABLE
-async def test_chaos_everywhere(aimock, rate, reason, more):
-    """Nobody answers: the session failed, and says why for every seat."""
+async def test_a_session_without_answers_has_failed(aimock, rate, reason, more):
+    """Every seat has its reason."""
     play(aimock)
     aimock.chaos(**{rate: 1.0})
 
-    session = await asked(aimock, **BRIEF)
+    session = await ask_council(aimock, **BRIEF)
 
     assert (session.status, session.text, session.outcome) == ("failed", None, None)
     assert list(session.unanswered) == list(SEATS)
@@ -181,12 +180,12 @@ async def test_chaos_everywhere(aimock, rate, reason, more):
     assert len(session.missing) == 4
 
 
-async def test_a_wait_that_the_server_asks_for(aimock):
-    """After its second the call is made again, and nothing is missing."""
+async def test_a_call_is_repeated_after_the_wait_of_the_server(aimock):
+    """It waits a second, and nothing is missing."""
     error = {"error": {"message": "slow down", "type": "rate_limit_error"}, "status": 429}
     play(aimock, {"match": {"model": "cyd", "sequenceIndex": 0}, "response": error})
 
-    session = await asked(aimock)
+    session = await ask_council(aimock)
 
     [retried] = [event for event in session.events if isinstance(event, e.CallRetried)]
     assert (retried.seat, retried.stage, retried.wait_seconds) == ("cyd", "answer", 1.0)
@@ -195,13 +194,13 @@ async def test_a_wait_that_the_server_asks_for(aimock):
     assert len(aimock.requests()) == 10
 
 
-async def test_chaos_now_and_then(aimock):
-    """Whatever goes wrong where, every seat is accounted for, and the status is what it is."""
+async def test_every_seat_is_accounted_for_under_random_faults(aimock):
+    """The status of the session follows from them."""
     play(aimock)
     aimock.chaos(disconnectRate=0.25, malformedRate=0.25)
 
     for _ in range(8):
-        session = await asked(aimock, attempts=1)
+        session = await ask_council(aimock, attempts=1)
 
         assert [ballot.reviewer for ballot in session.ballots] == list(SEATS)
         assert {*session.answers, *session.unanswered} == set(SEATS)

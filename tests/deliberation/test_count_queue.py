@@ -18,7 +18,7 @@ SETTINGS = Settings(flips=False)
 
 
 def cast(session, *grades):
-    """Ballots of one session that grade its one text."""
+    """Ballots of one session that grade its only text."""
     return [
         declare_native(
             Ballot(f"r{n}", (("text",),), {"text": grade}, session=session, candidates=("text",))
@@ -36,31 +36,31 @@ SESSIONS = {
 }
 
 
-def alone(session):
-    """The outcome of a session that is counted by itself."""
+def count_alone(session):
+    """The outcome of a session counted by itself."""
     [outcome] = tally_sessions(*SESSIONS[session])
     return outcome
 
 
-async def counted(queue, results, session):
+async def count_queued(queue, results, session):
     """Count a session through the queue."""
     with queue.running():
         await anyio.lowlevel.checkpoint()
         results[session] = await queue.count(*SESSIONS[session], wait=True)
 
 
-async def test_each_outcome_is_that_of_the_session_alone():
-    """To the last digit, under other levels and gates beside it, too."""
+async def test_each_outcome_equals_that_of_the_session_alone():
+    """It does to the last digit, next to sessions with other levels and gates too."""
     queue, results = CountQueue(), {}
     async with anyio.create_task_group() as group:
         for session in SESSIONS:
-            group.start_soon(counted, queue, results, session)
+            group.start_soon(count_queued, queue, results, session)
 
-    assert results == {session: alone(session) for session in SESSIONS}
+    assert results == {session: count_alone(session) for session in SESSIONS}
 
 
-async def test_who_is_cancelled_leaves_the_others_counted():
-    """Though it was the first, which counts for all."""
+async def test_a_cancelled_session_leaves_the_others_counted():
+    """It was the first, which counts for all."""
     queue, results = CountQueue(), {}
     first = anyio.CancelScope()
 
@@ -72,8 +72,8 @@ async def test_who_is_cancelled_leaves_the_others_counted():
         async with anyio.create_task_group() as group:
             group.start_soon(leave)
             await anyio.lowlevel.checkpoint()
-            group.start_soon(counted, queue, results, "b")
+            group.start_soon(count_queued, queue, results, "b")
             await anyio.lowlevel.checkpoint()
             first.cancel()
 
-    assert results == {"b": alone("b")}
+    assert results == {"b": count_alone("b")}

@@ -35,7 +35,7 @@ ORDERS = ('{"ranking": [["A"], ["B"]]}', '{"ranking": [["B"], ["A"]]}')
 
 
 class Billed:
-    """A model that says a text, and bills what it is told to."""
+    """A model with a fixed text and a fixed bill."""
 
     def __init__(self, answer: str = "So.", reviews: str = ORDERS[0], **bill) -> None:
         self.answer, self.reviews, self.bill = answer, reviews, bill
@@ -55,11 +55,11 @@ async def deliberate(model: Billed, price: Price | None = None, **options) -> Se
 
 
 class TestInvisibleText:
-    """What shows nothing says nothing."""
+    """Invisible text counts as empty."""
 
     @pytest.mark.parametrize("text", INVISIBLE.values(), ids=INVISIBLE)
-    async def test_it_is_no_answer(self, text):
-        """A text of characters without a shape is none, and no question either."""
+    async def test_invisible_text_is_not_an_answer(self, text):
+        """Nor is it a question."""
         session = await deliberate(Billed(text))
 
         assert session.unanswered == {"odd": "said nothing"}
@@ -67,16 +67,15 @@ class TestInvisibleText:
             council([member("a"), member("b")]).plan(text)
 
     @pytest.mark.parametrize("text", ["4", ".", "\u200b🙂", "e\u0301", "\ue000", "안"])
-    def test_a_single_sign_is_seen(self, text):
-        """One character with a shape is a text."""
+    def test_one_visible_character_is_a_text(self, text):
         assert not is_blank(text)
 
 
 class TestContradictoryBallots:
-    """Which of two ballots is meant, the reviewer is asked."""
+    """A reviewer with two different ballots is asked which one it means."""
 
-    async def test_the_reviewer_is_asked_again(self):
-        """Two ballots that differ earn a repair, and then an abstention."""
+    async def test_two_different_ballots_are_repaired(self):
+        """If the repair fails too, the reviewer abstains."""
         session = await deliberate(Billed(reviews="\n".join(ORDERS)))
 
         [repaired] = [x for x in session.events if isinstance(x, e.BallotRepaired)]
@@ -84,8 +83,8 @@ class TestContradictoryBallots:
         [ballot] = [b for b in session.ballots if b.reviewer == "odd"]
         assert ballot.abstained
 
-    async def test_the_same_ballot_twice_is_fine(self):
-        """Two ballots that say the same count once, without a repair."""
+    async def test_the_same_ballot_twice_counts_once(self):
+        """It needs no repair."""
         session = await deliberate(Billed(reviews=f"{ORDERS[0]} {ORDERS[0]}"))
 
         assert not [x for x in session.events if isinstance(x, e.BallotRepaired)]
@@ -93,7 +92,7 @@ class TestContradictoryBallots:
 
 
 class TestBills:
-    """A bill that is impossible is not believed."""
+    """An impossible bill is not believed."""
 
     @pytest.mark.parametrize(
         ("bill", "price", "note"),
@@ -105,8 +104,8 @@ class TestBills:
             ({"usage": Usage(5, 10**30)}, Price(1, 1), "10**15 or more tokens written"),
         ],
     )
-    async def test_it_is_unknown(self, bill, price, note):
-        """The cost is unknown, and everybody who looks at the session is told why."""
+    async def test_an_impossible_bill_makes_the_cost_unknown(self, bill, price, note):
+        """The session states why."""
         session = await deliberate(Billed(**bill), price)
 
         assert session.cost.total_usd is None
@@ -116,8 +115,8 @@ class TestBills:
         assert f"note: {said}" in "\n".join(report_text(Page(), session_report(session)))
         assert note in session_to_json(session)
 
-    async def test_a_billed_seat_is_not_free_again(self):
-        """A retry under a ceiling calls nobody who billed calls that were to cost nothing."""
+    async def test_a_seat_that_billed_is_not_assumed_free_in_a_retry(self):
+        """Under a ceiling no seat is called that billed although its price is zero."""
         odd = Member("odd", Billed(reviews="?", cost_usd=1.2), "test:odd", price=Price(0, 0))
         seats = [odd, *(replace(member(n), price=Price(0, 0)) for n in "ab")]
         async with council(seats, rubric_scoring=False, attempts=1) as held:
@@ -128,8 +127,8 @@ class TestBills:
         [ballot] = [b for b in again.ballots if b.reviewer == "odd"]
         assert "contradict its price" in ballot.reason
 
-    async def test_a_dear_call_is_believed(self):
-        """What hidden instructions, reasoning and fees can cost is no reason for doubt."""
+    async def test_an_expensive_bill_is_believed(self):
+        """Hidden instructions, reasoning and fees may explain it."""
         usage = Usage(20_000, 60_000)
         session = await deliberate(Billed(usage=usage, cost_usd=2.5), Price(10, 60))
 

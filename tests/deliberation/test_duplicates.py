@@ -26,24 +26,24 @@ TEXTS = {"ann": "It is four.", "bob": "It is four. \n", "cyd": "It is five.", "d
 
 
 def seated(texts: dict[str, str] = TEXTS, prefers: tuple[str, ...] = ("five", "four", "six")):
-    """Members with these answers, of one mind on them, who are overheard."""
+    """Members with these answers, who agree on them and whose prompts are recorded."""
     line = Line(prefers=prefers)
     return overheard([member(n, answers=[t], reviews=[line]) for n, t in texts.items()])
 
 
-async def held(council_of=None, **options) -> tuple[Session, list]:
-    """A session of these members, and the members."""
+async def ask_members(council_of=None, **options) -> tuple[Session, list]:
+    """Ask these members; return the session and the members."""
     members = seated() if council_of is None else council_of
     async with council(members, [member("z", synthesis=["All told [A]."])], **options) as opened:
         return await opened.ask("How many?", seed=4), members
 
 
-class TestSomeAreTheSame:
-    """Two of four answers differ in white space at the end alone."""
+class TestTwoOfFour:
+    """Two of four answers differ only in trailing white space."""
 
-    async def test_a_sheet_holds_one_of_them(self):
-        """Reviewers see the answer once, and its authors not at all."""
-        session, members = await held()
+    async def test_a_sheet_has_one_of_the_copies(self):
+        """Its authors do not see it."""
+        session, members = await ask_members()
 
         drawn = {x.sheet.reviewer: {*x.sheet.candidates}
                  for x in session.events if isinstance(x, e.SheetDrawn)}  # fmt: skip
@@ -57,9 +57,9 @@ class TestSomeAreTheSame:
             assert prompt.count("four") <= 1
 
     @pytest.mark.parametrize("rule", [n for n, rule in RULES.items() if rule.needs != "history"])
-    async def test_they_are_tied(self, rule):
+    async def test_copies_are_tied(self, rule):
         """Under every rule both have the same rank and score."""
-        session, _ = await held(rule=rule)
+        session, _ = await ask_members(rule=rule)
 
         lines = {line.candidate: line for line in session.outcome.standings}
         assert lines["ann"].rank == lines["bob"].rank
@@ -70,8 +70,8 @@ class TestSomeAreTheSame:
     @pytest.mark.parametrize("options", [{"mirrored": True}, {"review_rounds": 2},
                                          {"rubric_scoring": False}])  # fmt: skip
     async def test_ballots_tie_the_copies(self, options):
-        """In both orders, in second rounds and without grades, a ballot places them equal."""
-        session, _ = await held(**options)
+        """A ballot ranks them equal in both orders, in second rounds and without grades."""
+        session, _ = await ask_members(**options)
 
         [ballot] = [ballot for ballot in session.ballots if ballot.reviewer == "dan"]
         assert ballot.groups == (("cyd",), ("ann", "bob"))
@@ -80,7 +80,7 @@ class TestSomeAreTheSame:
         assert session.recount().leaders == session.outcome.leaders
 
     async def test_a_copy_adds_no_certainty(self):
-        """Errors and freedom are those of the answers that were judged, copies aside."""
+        """Standard errors and degrees of freedom are those of the distinct answers."""
         plain = {name: text for name, text in TEXTS.items() if name != "bob"}
         grading = [member(f"r{n}", reviews=[Line(prefers=("five", "four", "six"))]) for n in "123"]
 
@@ -108,48 +108,48 @@ class TestSomeAreTheSame:
         )
 
     @pytest.mark.parametrize("rule", ["calibrated", "borda"])
-    async def test_copies_in_the_lead_share_their_chances(self, rule):
-        """Their contrast has no variance; the chances of all add up to 1."""
-        session, _ = await held(seated(prefers=("four", "five", "six")), rule=rule)
+    async def test_leading_copies_share_their_probability(self, rule):
+        """Their contrast has no variance; the probabilities sum to 1."""
+        session, _ = await ask_members(seated(prefers=("four", "five", "six")), rule=rule)
 
         chances = {line.candidate: line.p_best for line in session.outcome.standings}
         assert session.outcome.leaders == ("ann", "bob")
         assert chances["ann"] == pytest.approx(chances["bob"], abs=0.01)
         assert sum(chances.values()) == pytest.approx(1)
 
-    async def test_indentation_makes_another_answer(self):
+    async def test_answers_with_different_indentation_are_different(self):
         """Indentation changes the meaning of a program."""
         inside, after = "for x in y:\n    a(x)\n    b(x)", "for x in y:\n    a(x)\nb(x)"
 
-        session, _ = await held(seated({"ann": inside, "bob": after, "cyd": "It is five."}))
+        session, _ = await ask_members(seated({"ann": inside, "bob": after, "cyd": "It is five."}))
 
         drawn = [x.sheet for x in session.events if isinstance(x, e.SheetDrawn)]
         assert all(len(sheet.candidates) == 2 for sheet in drawn)
 
     async def test_copies_are_reported(self):
-        """The trust line names who gave the same answer; a blind page does not."""
-        session, _ = await held()
+        """The trust line names their authors; a blind page does not."""
+        session, _ = await ask_members()
 
         assert all(fact in session_trust(session) for fact in ("ann and bob", "the same answer"))
         assert "gave the same answer" in render_session(session)
         assert not re.search(r"\bann\b", render_session(session))
 
-    async def test_who_measures_self_preference_judges_all(self):
-        """With self_review every answer stands for itself."""
-        session, _ = await held(self_review=True)
+    async def test_self_review_joins_no_copies(self):
+        """With self_review every answer is judged separately."""
+        session, _ = await ask_members(self_review=True)
 
         [drawn] = [x for x in session.events if isinstance(x, e.SheetDrawn)
                    if x.sheet.reviewer == "dan"]  # fmt: skip
         assert {*drawn.sheet.candidates} == {*TEXTS}
 
 
-class TestAllAreTheSame:
-    """Nothing is left to review, or to sum up."""
+class TestAllAlike:
+    """All answers are the same, so there is nothing to review or sum up."""
 
     SAME = dict.fromkeys(("ann", "bob", "cyd"), "It is four.")
 
-    async def test_a_verdict_is_still_given(self):
-        """In the mode verdict a chairman approves or rejects what all say."""
+    async def test_a_chairman_still_gives_a_verdict(self):
+        """In verdict mode it approves or rejects the common answer."""
         text = "It is safe.\n\nVERDICT: APPROVE"
         chair = member("z", synthesis=["Safe.\n\nVERDICT: APPROVE"])
         seats = seated(dict.fromkeys(("ann", "bob", "cyd"), text))
@@ -159,9 +159,9 @@ class TestAllAreTheSame:
         assert session.synthesis.approved is True
         assert session.status == "complete"
 
-    async def test_no_review_is_paid_for(self):
-        """No member is called again; the answer itself is the final one, and nothing is missing."""
-        session, members = await held(seated(self.SAME))
+    async def test_no_review_is_requested(self):
+        """The answer is the final answer, and nothing is missing."""
+        session, members = await ask_members(seated(self.SAME))
 
         assert asked(members, "review") == asked(members, "synthesis") == []
         assert (session.status, session.missing, session.outcome) == ("complete", (), None)
@@ -172,8 +172,8 @@ class TestAllAreTheSame:
         assert session_status(session, require_winner=True) == Status.TIED
 
     async def test_missing_reviews_are_explained(self):
-        """The trust line and the ballots say why there are none."""
-        session, _ = await held(seated(self.SAME))
+        """The trust line and the list of ballots give the reason."""
+        session, _ = await ask_members(seated(self.SAME))
 
         said = "all 3 answers are the same, so none was reviewed"
         assert said in session_trust(session)
@@ -181,9 +181,9 @@ class TestAllAreTheSame:
         reasons = {ballot.reason for ballot in session.ballots}
         assert reasons == {"had nothing to review: all answers are the same"}
 
-    async def test_reviews_that_were_asked_for_are_not_denied(self):
-        """Where reviewers judged answers that are the same, nothing says that none was reviewed."""
-        session, _ = await held(seated(self.SAME), self_review=True)
+    async def test_reviews_that_took_place_are_reported(self):
+        """Where reviewers judged equal answers, nothing says that none was reviewed."""
+        session, _ = await ask_members(seated(self.SAME), self_review=True)
         reviewed = replace(session.opening.procedure, self_review=False)
         opened, *later = session.events
 
@@ -197,7 +197,7 @@ NARROW = ("hybrid", "range", "kemeny", "irv")
 
 
 class TestStoppingWhenDecided:
-    """Identical answers, or a jury, where nobody waits for ballots that change nothing."""
+    """Early stopping with equal answers, or before a jury."""
 
     TEXTS: ClassVar = dict(
         zip("abcdefg", ["four", "four", "five", "six", "seven", "eight", "nine"], strict=True)
@@ -206,11 +206,11 @@ class TestStoppingWhenDecided:
 
     @pytest.fixture
     def anyio_backend(self):
-        """Slow reviews take no time on a clock that jumps."""
+        """Slow reviews take no time on a simulated clock."""
         return jumping_loop()
 
     def seats(self, slow: str, prefers: tuple[str, ...], *, answers: bool = True) -> list:
-        """Members or jurors of one mind; the slow one takes seconds for its review."""
+        """Members or jurors who agree; the slow one takes seconds for its review."""
         return [
             member(
                 name,
@@ -222,7 +222,7 @@ class TestStoppingWhenDecided:
 
     @pytest.mark.parametrize("rule", OFFERED)
     @pytest.mark.parametrize("slow", ["g"])
-    async def test_leader_is_that_of_all_ballots(self, rule, slow):
+    async def test_the_leader_is_that_of_all_ballots(self, rule, slow):
         """The copies stay tied, whichever reviewers are skipped."""
         options = {"rule": rule, "synthesis": False}
         async with council(self.seats(slow, self.FIVE), spend="until_decided", **options) as opened:
@@ -238,8 +238,8 @@ class TestStoppingWhenDecided:
             assert lines["a"].rank == lines["b"].rank
             assert lines["a"].score == pytest.approx(lines["b"].score)
 
-    async def test_copies_in_the_lead_are_never_decided_between(self):
-        """All ballots are waited for, and both lead."""
+    async def test_tied_copies_in_the_lead_are_never_decided(self):
+        """All ballots are awaited, and both lead."""
         four = ("four", "five", "six", "seven", "eight", "nine")
         seats = self.seats("", four)
         async with council(seats, spend="until_decided", synthesis=False) as opened:
@@ -250,8 +250,8 @@ class TestStoppingWhenDecided:
         assert session.outcome.leaders == ("a", "b")
 
     @pytest.mark.parametrize("rule", OFFERED)
-    async def test_a_jury_stops_as_members_do(self, rule):
-        """A slow juror is not waited for; jurors see both copies as one answer."""
+    async def test_a_jury_stops_early_like_members(self, rule):
+        """A slow juror is not awaited; jurors see both copies as one answer."""
         jurors = [replace(each, name=f"j{each.name}", source=f"test:j{each.name}")
                   for each in self.seats("g", self.FIVE, answers=False)]  # fmt: skip
         async with council(

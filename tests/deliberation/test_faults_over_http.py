@@ -1,4 +1,4 @@
-"""Each fault of a server, at each stage, and what becomes of the session: over real HTTP."""
+"""Each fault of a server, at each stage, and its effect on the session, over real HTTP."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -30,10 +30,10 @@ def server() -> Iterator[MisbehavingServer]:
         assert running.open_connections() == 0
 
 
-async def asked(
+async def ask_council(
     server: MisbehavingServer, seats: str = "ada bob cyd dan eve", **options
 ) -> Session:
-    """A session of these seats, and of a chairman that is no member."""
+    """Ask these members and a separate chairman; return the session."""
     members = [f"{name}={server.url}#{name}" for name in seats.split()]
     options = {"call_seconds": 20.0, "attempts": 2, **options}
     async with Council(members, f"chair={server.url}#chair", environment={}, **options) as council:
@@ -45,14 +45,14 @@ def stages(server: MisbehavingServer, model: str | None = None) -> Counter[str]:
     return Counter(call.stage for call in server.calls(model))
 
 
-def told(session: Session, kind: type[e.Event]) -> list[Any]:
+def events_of(session: Session, kind: type[e.Event]) -> list[Any]:
     """The events of a kind."""
     return [event for event in session.events if isinstance(event, kind)]
 
 
 @dataclass(frozen=True)
 class Row:
-    """A fault and what it comes to.
+    """A fault and its effect.
 
     Parameters
     ----------
@@ -115,15 +115,15 @@ LATER = {
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio", pytest.param("trio", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
-async def test_at_the_answer(server, row):
-    """Who cannot answer has no ballot either; the other four hold the session."""
+async def test_a_fault_at_an_answer_leaves_four_members(server, row):
+    """A member without an answer has no ballot either."""
     server.fault("cyd", row.fault, stage="answer", times=row.times, **row.given)
 
-    session = await asked(server, **row.limits)
+    session = await ask_council(server, **row.limits)
 
     lost = ["cyd"] if row.reason else []
     assert stages(server, "cyd")["answer"] == row.calls
-    assert len(told(session, e.CallRetried)) == row.calls - 1
+    assert len(events_of(session, e.CallRetried)) == row.calls - 1
     assert list(session.unanswered) == lost
     assert row.reason in session.unanswered.get("cyd", "")
     assert [ballot.reviewer for ballot in session.ballots if ballot.abstained] == lost
@@ -136,17 +136,17 @@ async def test_at_the_answer(server, row):
 
 
 @pytest.mark.parametrize("row", LATER.values(), ids=LATER)
-async def test_at_the_review(server, row):
-    """Who cannot review abstains and says why; its own answer still stands."""
+async def test_a_fault_at_a_review_is_an_abstention(server, row):
+    """It has a reason, and the reviewer's answer stays."""
     server.fault("cyd", row.fault, stage="review", times=row.times, **row.given)
 
-    session = await asked(server, **row.limits)
+    session = await ask_council(server, **row.limits)
 
     lost = ["cyd"] if row.reason else []
     assert stages(server, "cyd") == {"answer": 1, "review": row.calls}
     assert list(session.answers) == list(WORTH)
-    assert [event.seat for event in told(session, e.BallotAbstained)] == lost
-    assert {event.read_by for event in told(session, e.BallotCast)} == {"schema"}
+    assert [event.seat for event in events_of(session, e.BallotAbstained)] == lost
+    assert {event.read_by for event in events_of(session, e.BallotCast)} == {"schema"}
     assert len(session.missing) == len(lost)
     for missing in session.missing:
         assert missing.startswith("cyd cast no ballot: ")
@@ -158,11 +158,11 @@ async def test_at_the_review(server, row):
 
 
 @pytest.mark.parametrize("row", LATER.values(), ids=LATER)
-async def test_at_the_synthesis(server, row):
-    """A chairman that fails is replaced by the member ranked best, and both are named."""
+async def test_a_fault_at_the_synthesis_replaces_the_chairman(server, row):
+    """The best-ranked member writes, and both are named."""
     server.fault("chair", row.fault, stage="synthesis", times=row.times, **row.given)
 
-    session = await asked(server, **row.limits)
+    session = await ask_council(server, **row.limits)
 
     lost = bool(row.reason)
     assert stages(server, "chair") == {"synthesis": row.calls}
@@ -188,13 +188,13 @@ READ = {
 
 
 @pytest.mark.parametrize(("fault", "groups", "note"), READ.values(), ids=READ)
-async def test_what_is_read_all_the_same(server, fault, groups, note):
-    """A review in another form is a ballot, read without asking again, with what was overlooked."""
+async def test_a_review_in_another_form_is_read(server, fault, groups, note):
+    """No repair is requested, and ignored parts are noted."""
     server.fault("cyd", fault)
 
-    session = await asked(server)
+    session = await ask_council(server)
 
-    [cast] = [event for event in told(session, e.BallotCast) if event.seat == "cyd"]
+    [cast] = [event for event in events_of(session, e.BallotCast) if event.seat == "cyd"]
     assert stages(server, "cyd") == {"answer": 1, "review": 1}
     assert (cast.read_by, cast.ballot.groups) == ("tolerant", groups)
     assert any(note in said for said in cast.notes) if note else cast.notes == ()
@@ -202,14 +202,14 @@ async def test_what_is_read_all_the_same(server, fault, groups, note):
     assert session.outcome.n_ballots == 5
 
 
-async def test_a_review_that_grades_part_of_its_sheet_is_asked_for_again(server):
-    """A label of no answer leaves one without a grade; if it stays so, the ballot counts."""
+async def test_a_review_that_grades_part_of_its_sheet_is_repaired(server):
+    """An unknown label leaves one answer without a grade; after the repair the ballot counts."""
     server.fault("cyd", "unknown labels")
 
-    session = await asked(server)
+    session = await ask_council(server)
 
-    [repaired] = told(session, e.BallotRepaired)
-    [cast] = [event for event in told(session, e.BallotCast) if event.seat == "cyd"]
+    [repaired] = events_of(session, e.BallotRepaired)
+    [cast] = [event for event in events_of(session, e.BallotCast) if event.seat == "cyd"]
     assert "3 of the 4 answers" in repaired.problem
     assert stages(server, "cyd") == {"answer": 1, "review": 1, "repair": 1}
     assert cast.ballot.groups == FULL[:3]
@@ -233,65 +233,65 @@ UNREAD = {
 
 @pytest.mark.parametrize(("fault", "given", "problem"), UNREAD.values(), ids=UNREAD)
 @pytest.mark.parametrize("mended", [True, False], ids=["mended", "not mended"])
-async def test_what_cannot_be_read_is_asked_for_once_more(server, fault, given, problem, mended):
-    """One request for repair, and then a ballot as the schema says, or an abstention."""
+async def test_an_unreadable_review_is_repaired_once(server, fault, given, problem, mended):
+    """The result is a ballot by the schema, or an abstention."""
     for stage in ("review",) if mended else ("review", "repair"):
         server.fault("cyd", fault, stage=stage, **given)
 
-    session = await asked(server)
+    session = await ask_council(server)
 
-    [repaired] = told(session, e.BallotRepaired)
+    [repaired] = events_of(session, e.BallotRepaired)
     assert (repaired.seat, problem in repaired.problem) == ("cyd", True)
     assert stages(server, "cyd") == {"answer": 1, "review": 1, "repair": 1}
     [request] = [call for call in server.calls("cyd") if call.stage == "repair"]
     assert problem in request.prompt
     if mended:
-        [cast] = [event for event in told(session, e.BallotCast) if event.seat == "cyd"]
+        [cast] = [event for event in events_of(session, e.BallotCast) if event.seat == "cyd"]
         assert (cast.read_by, cast.ballot.groups) == ("schema", FULL)
         assert session.status == "complete"
     else:
-        [abstained] = told(session, e.BallotAbstained)
+        [abstained] = events_of(session, e.BallotAbstained)
         assert abstained.reason.startswith(f"its review {repaired.problem}, ")
         assert len(abstained.replies) == 2
         assert session.missing == (f"cyd cast no ballot: {abstained.reason}",)
 
 
-async def test_a_repair_that_fails_keeps_what_it_was_for(server):
-    """Both reasons are told: what could not be read, and how the repair failed."""
+async def test_a_failed_repair_reports_both_reasons(server):
+    """They are what was unreadable, and how the repair failed."""
     server.fault("cyd", "prose", stage="review")
     server.fault("cyd", "500", stage="repair")
 
-    session = await asked(server)
+    session = await ask_council(server)
 
-    [abstained] = told(session, e.BallotAbstained)
+    [abstained] = events_of(session, e.BallotAbstained)
     assert all(
         fact in abstained.reason
         for fact in (f"its review {NO_BALLOT}", "the repair failed", "(500)")
     )
 
 
-async def test_a_server_without_json_schema(server):
-    """A review is asked for again in a weaker form, and the schema's ballot comes of it."""
+async def test_a_server_without_json_schema_gets_a_weaker_request(server):
+    """It still returns a ballot by the schema."""
     server.fault("cyd", "refuses", field="response_format", value="json_schema")
     server.fault("dan", "refuses", field="response_format")
 
-    session = await asked(server)
+    session = await ask_council(server)
 
     assert stages(server, "cyd") == {"answer": 1, "review": 2}
     assert stages(server, "dan") == {"answer": 1, "review": 3}
-    assert {event.read_by for event in told(session, e.BallotCast)} == {"schema"}
+    assert {event.read_by for event in events_of(session, e.BallotCast)} == {"schema"}
     assert session.status == "complete"
 
 
 class TestTooFew:
-    """When a fault takes more than one seat."""
+    """A fault in more than one seat."""
 
-    async def test_without_a_quorum_of_ballots(self, server):
-        """One ballot of the two that a quorum needs: no outcome, and the chairman still writes."""
+    async def test_without_a_quorum_there_is_no_outcome(self, server):
+        """One ballot of the two needed; the chairman still writes."""
         for name in ("bob", "cyd", "dan", "eve"):
             server.fault(name, "500", stage="review")
 
-        session = await asked(server)
+        session = await ask_council(server)
 
         cast = [ballot for ballot in session.ballots if not ballot.abstained]
         assert [ballot.reviewer for ballot in cast] == ["ada"]
@@ -300,63 +300,63 @@ class TestTooFew:
         assert "1 of the 2 ballots" in session.missing[-1]
         assert session.synthesis.chairman == "chair"
 
-    async def test_with_one_answer(self, server):
-        """The only answer is the text, and nothing is ranked."""
+    async def test_a_single_answer_is_the_final_answer(self, server):
+        """Nothing is ranked."""
         for name in ("bob", "cyd", "dan", "eve"):
             server.fault(name, "401")
 
-        session = await asked(server)
+        session = await ask_council(server)
 
         assert (session.status, session.outcome, session.synthesis) == ("degraded", None, None)
         assert "answer worth 9 of 10" in session.text
         assert "one member answered" in session.missing[-1]
         assert stages(server) == {"answer": 5}
 
-    async def test_without_an_answer(self, server):
-        """The session failed, and says why seat by seat."""
+    async def test_without_answers_the_session_has_failed(self, server):
+        """It has a reason for every seat."""
         server.fault(None, "drop")
 
-        session = await asked(server, attempts=1)
+        session = await ask_council(server, attempts=1)
 
         assert (session.status, session.text) == ("failed", None)
         assert len(session.missing) == 5
 
-    async def test_when_nobody_can_write_the_closing_text(self, server):
-        """The best-ranked answer stands for it, and both who failed are named."""
+    async def test_without_a_chairman_the_best_answer_is_final(self, server):
+        """Both who failed to write are named."""
         server.fault(None, "503", stage="synthesis")
 
-        session = await asked(server, prior="none", rho="none")
+        session = await ask_council(server, prior="none", rho="none")
 
         assert session.synthesis.chairman is None
         assert "answer worth 9 of 10" in session.text
         assert list(session.synthesis.failed) == ["chair", "ada"]
         assert session.status == "degraded"
 
-    async def test_a_straggler_is_not_waited_for(self, server):
-        """With enough answers, whoever hangs gets the grace period and no more."""
+    async def test_a_straggler_gets_only_the_grace_period(self, server):
+        """It starts once there are enough answers."""
         server.fault("eve", "hang")
 
-        session = await asked(server, enough=4, grace_seconds=0.1)
+        session = await ask_council(server, enough=4, grace_seconds=0.1)
 
         assert session.unanswered == {"eve": "did not finish within 0.1 s of the first 4 answers"}
         assert session.outcome.n_ballots == 4
 
 
 class TestHedging:
-    """A call that is silent is made a second time."""
+    """A stalled call is made a second time."""
 
     @pytest.mark.parametrize(
         ("seat", "stage"), [("cyd", "answer"), ("cyd", "review"), ("chair", "synthesis")]
     )
-    async def test_the_second_call_answers(self, server, seat, stage):
-        """The first hangs for ever and is given up; nothing is missing."""
+    async def test_the_second_call_wins(self, server, seat, stage):
+        """The first hangs and is cancelled; nothing is missing."""
         server.fault(seat, "hang", stage=stage, times=1)
 
-        session = await asked(server, hedge_seconds=0.4)
+        session = await ask_council(server, hedge_seconds=0.4)
 
         retried = [
             event
-            for event in told(session, e.CallRetried)
+            for event in events_of(session, e.CallRetried)
             if (event.seat, event.stage) == (seat, stage)
         ]
         assert [event.reason for event in retried] == ["said nothing for 0.4 s"]
@@ -367,22 +367,22 @@ class TestHedging:
 class TestThrottling:
     """A provider's limits, as its server sees them."""
 
-    async def test_no_more_calls_at_once_than_allowed(self, server):
-        """Eleven calls of one council pass over two connections."""
+    async def test_concurrency_is_limited(self, server):
+        """Eleven calls of one council use two connections."""
         server.seconds = 0.03
         provider = f"http://127.0.0.1:{server.port}"
 
-        session = await asked(server, providers={provider: ThrottlePolicy(concurrency=2)})
+        session = await ask_council(server, providers={provider: ThrottlePolicy(concurrency=2)})
 
         assert session.status == "complete"
         assert len(server.calls()) == 11
         assert server.accepted == 2
 
-    async def test_no_more_calls_in_a_while_than_allowed(self, server):
-        """At 300 in a minute, five calls begin at once and the others 0.2 s apart."""
+    async def test_the_rate_is_limited(self, server):
+        """At 300 a minute, five calls begin at once and the others 0.2 s apart."""
         provider = f"http://127.0.0.1:{server.port}"
 
-        session = await asked(server, providers={provider: ThrottlePolicy(per_minute=300)})
+        session = await ask_council(server, providers={provider: ThrottlePolicy(per_minute=300)})
 
         at = [request.at for request in server.received]
         assert session.status == "complete"
@@ -393,12 +393,11 @@ class TestThrottling:
                 assert at[later] - at[first] > due - 0.3  # the first may have been late
         assert at[4] - at[0] < 0.6
 
-    async def test_a_provider_that_asks_to_wait_is_left_alone(self, server):
-        """After a 429 with Retry-After none of the members there is called until then."""
+    async def test_retry_after_pauses_every_member_of_the_provider(self, server):
         server.fault(None, "429", times=1, retry_after=0.4)
         provider = f"http://127.0.0.1:{server.port}"
 
-        session = await asked(server, providers={provider: ThrottlePolicy(concurrency=1)})
+        session = await ask_council(server, providers={provider: ThrottlePolicy(concurrency=1)})
 
         first, second, *_ = (request.at for request in server.received)
         assert second - first > 0.39
@@ -406,12 +405,12 @@ class TestThrottling:
 
 
 @pytest.mark.parametrize("stage", ["answer", "synthesis"])
-async def test_reasoning_in_the_text(server, stage):
-    """A server that leaves the reasoning in the text has it set apart, at each stage."""
+async def test_reasoning_in_the_text_is_separated(server, stage):
+    """It is at each stage."""
     text = "<think>\nHm, which?\n</think>\n\nThis one."
     server.fault("cyd" if stage == "answer" else "chair", "says", stage=stage, text=text)
 
-    session = await asked(server)
+    session = await ask_council(server)
 
     said = session.answers["cyd"].text if stage == "answer" else session.text
     assert said == "This one."

@@ -1,4 +1,4 @@
-"""Texts judged by a jury: sheets, verdicts, records, and refusals."""
+"""A jury judges texts: sheets, verdicts, records and refusals."""
 
 import json
 from contextlib import asynccontextmanager
@@ -28,7 +28,7 @@ TEXTS = {"new.md": "The newer text says moraine.", "old.md": "The older text say
 
 
 def grades(**words):
-    """A review that grades what holds a word, every criterion alike."""
+    """A review that grades texts by the words in them, alike on every criterion."""
     return Line(grades={word: dict.fromkeys(CRITERIA, grade) for word, grade in words.items()})
 
 
@@ -38,7 +38,7 @@ def jury(names="xyz", **words):
 
 
 async def judged(texts, seated=None, question=None, options=None, **what) -> Session:
-    """What a jury, which finds the newer text good and the older one bad, says of texts."""
+    """Have a jury judge texts; it finds the newer good and the older bad."""
     seated = jury(moraine=9, glacier=3) if seated is None else seated
     with anyio.fail_after(60):
         async with council(seated, **(options or {})) as opened:
@@ -46,7 +46,7 @@ async def judged(texts, seated=None, question=None, options=None, **what) -> Ses
 
 
 async def test_the_slot_is_free_before_ballots_are_counted():
-    """Whoever waits for it calls meanwhile."""
+    """A waiting session can make calls meanwhile."""
     order = []
 
     @asynccontextmanager
@@ -76,7 +76,7 @@ class TestVerdict:
         assert not any(isinstance(event, e.AnswerStarted) for event in session.events)
 
     async def test_without_a_question_criteria_concern_the_subject_of_the_text(self):
-        """The prompt says so only without a question."""
+        """Only then does the prompt say so."""
         seated = overheard(jury(moraine=9))
         await judged("So says the moraine.", seated)
         await judged("So says the moraine.", seated, "What says so?")
@@ -87,7 +87,7 @@ class TestVerdict:
         ]
         assert sum("take the text's own subject" in shown for shown in sheets_shown) == 3
 
-    async def test_better_of_two_texts_leads(self):
+    async def test_the_better_of_two_texts_leads(self):
         """Texts have the caller's names."""
         session = await judged(TEXTS, expected="new.md")
 
@@ -101,14 +101,14 @@ class TestVerdict:
         assert [*session.answers] == ["text 1", "text 2"]
 
     async def test_equal_texts_are_judged_once(self):
-        """Both have the grades of the one."""
+        """Both have the same grades."""
         session = await judged({"a": "moraine", "b": "moraine"}, pass_mark=6)
 
         assert [len(shown) for shown in sheets(session).values()] == [1, 1, 1]
         first, second = session.verdict.texts
         assert first.overall == second.overall
 
-    async def test_too_few_ballots_are_no_verdict(self):
+    async def test_too_few_ballots_give_no_verdict(self):
         """The session says what is missing."""
         silent = [member(name, reviews=["no"], repairs=["no"]) for name in "yz"]
         session = await judged("moraine", [*jury("x", moraine=9), *silent], pass_mark=6)
@@ -117,7 +117,7 @@ class TestVerdict:
         assert session.status == "degraded"
 
     async def test_a_lost_ballot_degrades_the_session(self):
-        """The verdict rests on the others."""
+        """The verdict uses the others."""
         silent = member("z", reviews=["no"], repairs=["no"])
         session = await judged("moraine", [*jury("wxy", moraine=9), silent], pass_mark=6)
 
@@ -126,10 +126,10 @@ class TestVerdict:
 
 
 class TestSheets:
-    """Jurors see labels, and what belongs to the question."""
+    """Jurors see labels and the material of the question."""
 
-    async def test_no_name_of_a_text_is_shown(self):
-        """Not even where it says which is new."""
+    async def test_names_of_texts_are_not_shown(self):
+        """A name may say which text is new."""
         heard = overheard(jury(moraine=9, glacier=3))
         await judged(TEXTS, heard, "Which do you prefer?")
 
@@ -138,15 +138,15 @@ class TestSheets:
         assert all("Which do you prefer?" in prompt for prompt in prompts)
         assert not any(".md" in prompt for prompt in prompts)
 
-    async def test_common_word_as_a_name_is_not_masked(self):
+    async def test_a_common_word_as_a_name_is_not_masked(self):
         """A text called ``the`` may contain the word."""
         heard = overheard(jury(moraine=9))
         await judged({"the": "the moraine"}, heard)
 
         assert all("the moraine" in prompt for prompt in asked(heard, "review"))
 
-    async def test_a_reference_is_shown_as_one(self):
-        """And reviewers are told to hold the texts to it."""
+    async def test_a_reference_is_shown_as_the_right_answer(self):
+        """Reviewers compare the texts with it."""
         heard = overheard(jury(moraine=9))
         await judged("moraine", heard, files={REFERENCE: "It is a moraine."})
 
@@ -154,8 +154,8 @@ class TestSheets:
             assert "It is a moraine." in prompt
             assert "an answer that is right" in prompt
 
-    async def test_a_juror_of_the_name_of_a_text_judges_it(self):
-        """It is another, and gets another name."""
+    async def test_a_juror_named_like_a_text_judges_it(self):
+        """It gets another name."""
         session = await judged({"x": "moraine"}, pass_mark=6)
 
         assert [seat.name for seat in session.opening.jury] == ["x (2)", "y", "z"]
@@ -163,10 +163,10 @@ class TestSheets:
 
 
 class TestRecord:
-    """The session is kept, resumed and judged again as every other."""
+    """The session is stored, resumed and judged again like any other."""
 
-    async def test_its_record_has_the_verdict(self):
-        """And is read as the same session."""
+    async def test_the_record_has_the_verdict(self):
+        """It round-trips."""
         session = await judged("moraine", pass_mark=6)
         record = session_to_json(session)
 
@@ -175,7 +175,7 @@ class TestRecord:
         assert session_from_json(record).verdict == session.verdict
 
     async def test_judging_is_resumed(self):
-        """Stored ballots stay; only the others are requested."""
+        """Stored ballots are kept; only the others are requested."""
         whole = await judged("moraine", pass_mark=6)
         until = [event.kind for event in whole.events].index("ballot_cast") + 1
         heard = overheard(jury(moraine=9))
@@ -186,7 +186,7 @@ class TestRecord:
         assert len(asked(heard, "review")) == 2
 
     async def test_another_jury_judges_the_same_texts(self):
-        """By the same pass mark, without a final answer."""
+        """It uses the same pass mark and writes no final answer."""
         first = await judged("moraine", pass_mark=6)
         async with council(jury("uvw", moraine=2)) as opened:
             again = await opened.rejudge(first)
@@ -195,8 +195,8 @@ class TestRecord:
         assert again.verdict.decision == "failed"
         assert again.opening.parent == first.id
 
-    async def test_a_lost_juror_is_asked_again(self):
-        """In a session that keeps the other ballots."""
+    async def test_a_failed_juror_is_retried(self):
+        """The other ballots are kept."""
         silent = member("z", reviews=["no"], repairs=["no"])
         first = await judged("moraine", [*jury("xy", moraine=9), silent], pass_mark=6)
         async with council(jury("xyz", moraine=9)) as opened:
@@ -205,8 +205,8 @@ class TestRecord:
         assert again.status == "complete"
         assert again.verdict.texts[0].overall.n_ballots == 3
 
-    async def test_its_texts_stand_on_leaderboards(self, tmp_path):
-        """Under their names, as systems that were compared."""
+    async def test_texts_are_on_leaderboards(self, tmp_path):
+        """They are listed by name, as compared systems."""
         seated = [replace(seat, simulated=False) for seat in jury(moraine=9, glacier=3)]
         session = await judged(TEXTS, seated)
         with History.open(tmp_path / "history.sqlite") as history:
@@ -220,8 +220,8 @@ class TestRecord:
 class TestMoney:
     """The plan knows the prompts, and the ceiling holds."""
 
-    async def test_the_plan_is_that_of_the_session(self):
-        """Nobody is asked for it."""
+    async def test_the_plan_equals_that_of_the_session(self):
+        """Planning makes no call."""
         session = await judged(TEXTS, question="Which?")
         async with council(jury()) as opened:
             plan = opened.plan_judge(TEXTS, "Which?")
@@ -230,15 +230,15 @@ class TestMoney:
             replace(line, seat="") for line in session.opening.plan.lines
         ]
 
-    async def test_what_the_ceiling_cannot_hold_is_refused(self):
-        """Before anybody is called."""
+    async def test_a_cost_above_the_ceiling_is_refused(self):
+        """No call is made."""
         dear = [replace(seat, price=Price(1e6, 1e6)) for seat in jury(moraine=9)]
         with pytest.raises(OverBudget):
             await judged("moraine", dear, options={"max_cost_usd": 0.01})
 
 
 class TestRefusals:
-    """What cannot be judged is named."""
+    """Texts that cannot be judged are named in an error."""
 
     @pytest.mark.parametrize(
         ("texts", "said"),
@@ -252,14 +252,14 @@ class TestRefusals:
             ({" ": "moraine"}, "the name of a text"),
         ],
     )
-    async def test_no_text_and_too_many_are_refused(self, texts, said):
-        """With which one, and what is expected."""
+    async def test_no_text_and_too_many_texts_are_refused(self, texts, said):
+        """The error says what is expected."""
         with pytest.raises(InvalidParameter, match=said):
             await judged(texts)
 
     @pytest.mark.parametrize("options", [{"rubric_scoring": False}, {"pairs": 1}])
-    async def test_two_reviewers_that_only_rank_judge_texts_and_no_question(self, options):
-        """Both see all texts, while each would see one answer alone."""
+    async def test_two_reviewers_that_only_rank_judge_texts_but_no_answers(self, options):
+        """Both see all texts, while each would see only one answer."""
         session = await judged(TEXTS, jury("xy", moraine=9, glacier=3), options=options)
         async with council(jury("xy"), **options) as opened:
             with pytest.raises(InvalidParameter, match=r"two members.* one answer alone"):
@@ -269,18 +269,18 @@ class TestRefusals:
 
         assert session.outcome.n_ballots == 2
 
-    async def test_a_pair_of_a_single_text_is_refused(self):
-        """There is none, with a mark or without."""
+    async def test_pairs_of_a_single_text_are_refused(self):
+        """It has none, with or without a pass mark."""
         for mark in (None, 6):
             with pytest.raises(InvalidParameter, match="a single text, which makes no pair"):
                 await judged("moraine", options={"pairs": 1}, pass_mark=mark)
 
-    async def test_a_mark_without_grades_is_refused(self):
+    async def test_a_pass_mark_without_grades_is_refused(self):
         """Reviewers who only rank cannot say that a text is good."""
         with pytest.raises(InvalidParameter, match="without grades no text can pass"):
             await judged("moraine", options={"rubric_scoring": False}, pass_mark=6)
 
     async def test_an_unknown_expected_text_is_named(self):
-        """Before anybody is called."""
+        """No call is made."""
         with pytest.raises(UnknownName, match="newer"):
             await judged(TEXTS, expected="newer.md")

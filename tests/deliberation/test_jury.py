@@ -1,4 +1,4 @@
-"""A council with a jury of its own: members only answer, jurors only review."""
+"""A council with a separate jury: members only answer, jurors only review."""
 
 from dataclasses import replace
 
@@ -22,23 +22,23 @@ FAILS = Line(error="unavailable")
 
 
 async def held(names="abc", jury=None, chairmen=(), **options) -> Session:
-    """A session of these members before a jury of three, who find the answer of b the best."""
+    """A session of these members with a jury of three, who rank the answer of b first."""
     jury = members("xyz", "bac") if jury is None else jury
     async with council(members(names, "cab"), chairmen, jury=jury, **options) as opened:
         return await opened.ask(QUESTION, seed=5)
 
 
-def ending(session: Session, kind: type[e.Event]) -> Session:
-    """The session as it was when the last event of this kind had happened."""
+def until_last(session: Session, kind: type[e.Event]) -> Session:
+    """The session up to the last event of this kind."""
     last = max(n for n, event in enumerate(session.events) if isinstance(event, kind))
     return Session.of(session.events[: last + 1])
 
 
 class TestRoles:
-    """Who is asked for what."""
+    """Who is called at which stage."""
 
     async def test_members_answer_and_jurors_review(self):
-        """Nobody does both; the outcome is the jury's, on the answers of the members."""
+        """Nobody does both; the outcome is the jury's, on the members' answers."""
         seated, jury = overheard(members("abc", "cab")), overheard(members("xyz", "bac"))
         async with council(seated, jury=jury) as opened:
             session = await opened.ask(QUESTION, seed=5)
@@ -52,8 +52,8 @@ class TestRoles:
         assert [ballot.reviewer for ballot in session.ballots] == list("xyz")
         assert [line.candidate for line in session.outcome.standings] == list("bac")
 
-    async def test_jurors_see_every_answer_but_what_their_own_model_wrote(self):
-        """A juror of a member's model is recused from that member's answer alone."""
+    async def test_jurors_see_every_answer_but_that_of_their_own_model(self):
+        """Such a juror is recused only from that member's answer."""
         twin = replace(member("z", "bac"), source="script:c")
         session = await held(jury=[*members("xy", "bac"), twin])
 
@@ -62,14 +62,14 @@ class TestRoles:
         assert votes == {"a": 3, "b": 3, "c": 2}
 
     async def test_the_best_member_stands_in_for_the_chairman(self):
-        """Without one it writes the final answer; a juror never does."""
+        """Without a chairman it writes the final answer; a juror never does."""
         assert (await held()).synthesis.chairman == "b"
         broken = member("q", synthesis=[FAILS])
         session = await held(chairmen=[broken], attempts=1)
         assert (session.synthesis.chairman, list(session.synthesis.failed)) == ("b", ["q"])
 
     async def test_the_trust_line_counts_jurors(self):
-        """A member is no reviewer that is missing."""
+        """A member is not a missing reviewer."""
         seated = members("ab", "ba")
         async with council(seated, jury=members("xyz", "ba")) as opened:
             assert "3 of 3 reviewers" in session_trust(await opened.ask(QUESTION))
@@ -80,8 +80,8 @@ class TestRoles:
         assert session.progress == "3 of 3 answers, 2 of 3 ballots"
         assert [each.split(" ballot")[0] for each in session.missing] == ["z cast no"]
 
-    async def test_a_member_that_fails_leaves_the_jury_whole(self):
-        """Its answer is missing, and no ballot."""
+    async def test_a_member_that_fails_costs_no_ballot(self):
+        """Only its answer is missing."""
         seated = [*members("ab", "ba"), member("c", answers=[FAILS])]
         async with council(seated, jury=members("xyz", "bac"), attempts=1) as opened:
             session = await opened.ask(QUESTION)
@@ -90,7 +90,7 @@ class TestRoles:
         assert [each[:16] for each in session.missing] == ["c did not answer"]
 
     async def test_a_debate_is_among_members(self):
-        """Jurors judge what came of it."""
+        """Jurors judge the revised answers."""
         jury = overheard(members("xyz", "bac"))
         session = await held(jury=jury, debate_rounds=1)
 
@@ -98,7 +98,7 @@ class TestRoles:
         assert asked(jury, "answer") == []
 
     async def test_two_members_who_only_rank_need_a_jury(self):
-        """Each of them would have one answer to rank; a juror has both."""
+        """Each member would have one answer to rank; a juror has both."""
         ranking = {"rubric_scoring": False, "holistic": False}
         async with council(members("ab"), **ranking) as opened:
             with pytest.raises(InvalidParameter, match="rank one answer alone"):
@@ -108,31 +108,30 @@ class TestRoles:
 
 
 class TestRefusals:
-    """What no council can be."""
+    """Invalid juries."""
 
     def test_a_jury_of_one_is_refused(self):
-        """The message says what to do."""
+        """The message has a remedy."""
         with pytest.raises(NoCouncil, match="at least two jurors"):
             council(members("abc"), jury=members("x"))
 
     @pytest.mark.parametrize("names", ["cx", "xx"])
-    def test_no_juror_has_the_name_of_another_seat(self, names):
-        """Nor of a member: its ballot would pass for the member's."""
+    def test_a_juror_with_the_name_of_another_seat_is_refused(self, names):
+        """Its ballot would be taken for a member's."""
         with pytest.raises(InvalidParameter, match="no other seat has"):
             council(members("abc"), jury=members(names))
 
-    def test_the_quorum_is_of_jurors(self):
-        """More ballots than jurors could never come."""
+    def test_a_quorum_above_the_number_of_jurors_is_refused(self):
         with pytest.raises(InvalidParameter, match="at most the 2 jurors"):
             council(members("abc"), jury=members("xy"), quorum=3)
         council(members("ab"), jury=members("xyz"), quorum=3)
 
 
 class TestPlan:
-    """What it costs is known before."""
+    """The cost is known in advance."""
 
-    def test_members_answer_and_jurors_review_in_the_plan(self):
-        """The lines have no review by a member, and the separation is that of a jury."""
+    def test_the_plan_has_reviews_only_by_jurors(self):
+        """The separation is that of a jury."""
         opened = council(members("abcd"), jury=members("xyz"))
         plan = opened.plan("Why?")
 
@@ -147,7 +146,7 @@ class TestPlan:
         assert plan.separation.grades != alone.grades
 
     async def test_no_session_costs_more_than_planned(self):
-        """Nor does what is left of it, once its answers are there."""
+        """Nor does the rest of one that has its answers."""
         priced = [replace(each, price=Price(1, 2)) for each in members("abc", "cab")]
         jury = [replace(each, price=Price(3, 4)) for each in members("xyz", "bac")]
         async with council(priced, jury=jury) as opened:
@@ -157,18 +156,17 @@ class TestPlan:
         assert 0 < session.cost.total_usd <= plan.worst_usd
         assert 0 < plan.expected_usd <= plan.worst_usd
 
-    async def test_a_ceiling_below_the_least_cost_is_refused_beforehand(self):
-        """The jury's reviews are in that cost."""
+    async def test_a_ceiling_below_the_minimum_cost_is_refused(self):
+        """The minimum includes the jury's reviews."""
         jury = [replace(each, price=Price(300, 400)) for each in members("xyz", "bac")]
         with pytest.raises(WitanError, match="ceiling"):
             await held(jury=jury, max_cost_usd=0.01)
 
 
-class TestAfterwards:
-    """A session with a jury is stored, taken up, retried and judged again like any other."""
+class TestLater:
+    """A session with a jury is stored, resumed, retried and judged again like any other."""
 
-    async def test_the_record_says_all_of_it(self):
-        """Read back it is the same session."""
+    async def test_the_record_round_trips(self):
         session = await held()
 
         assert session_from_json(session_to_json(session)) == session
@@ -179,9 +177,9 @@ class TestAfterwards:
 
     @pytest.mark.parametrize("kind", [e.AnswerStarted, e.AnswerDone, e.BallotCast])
     async def test_an_interrupted_session_is_resumed(self, kind):
-        """Nobody is asked twice, and the outcome is what it would have been."""
+        """No call is repeated, and the outcome is the same."""
         whole = await held()
-        broken = ending(whole, kind)
+        broken = until_last(whole, kind)
         seated, jury = overheard(members("abc", "cab")), overheard(members("xyz", "bac"))
         async with council(seated, jury=jury) as opened:
             taken_up = await opened.resume(broken)
@@ -191,16 +189,16 @@ class TestAfterwards:
         assert len(asked(seated, "answer")) == (3 if kind is e.AnswerStarted else 0)
         assert asked(seated, "review") == asked(jury, "answer") == []
 
-    async def test_only_the_same_jury_takes_it_up(self):
-        """Others, or none, are refused."""
-        broken = ending(await held(), e.AnswerDone)
+    async def test_only_the_same_jury_resumes_it(self):
+        """Another one, or none, is refused."""
+        broken = until_last(await held(), e.AnswerDone)
         for jury in ((), members("xy", "bac")):
             async with council(members("abc", "cab"), jury=jury) as opened:
                 with pytest.raises(NoCouncil, match="was started with other jurors"):
                     await opened.resume(broken)
 
-    async def test_a_failed_juror_is_asked_again(self):
-        """The answers stand, and so do the other ballots."""
+    async def test_a_failed_juror_is_retried(self):
+        """Answers and other ballots are kept."""
         dumb = member("z", reviews=[FAILS])
         first = await held(jury=[*members("xy", "bac"), dumb], attempts=1)
         seated, jury = overheard(members("abc", "cab")), overheard(members("xyz", "bac"))
@@ -212,7 +210,7 @@ class TestAfterwards:
         assert asked(seated, "answer") == []
 
     async def test_a_failed_member_answers_again(self):
-        """The whole jury judges anew, as there is another answer."""
+        """The whole jury reviews again, as there is another answer."""
         seated = [*members("ab", "ba"), member("c", answers=[FAILS])]
         async with council(seated, jury=members("xyz", "bac"), attempts=1) as opened:
             first = await opened.ask(QUESTION)
@@ -225,7 +223,7 @@ class TestAfterwards:
         assert len(asked(jury, "review")) == 3
 
     async def test_another_jury_judges_the_same_answers(self):
-        """The first jury's names are free for it, as its ballots are not there."""
+        """It may reuse the names of the first jury, whose ballots are not included."""
         again = await judged(await held(), members("xuv", "cab"))
 
         assert again.opening.members == ()
@@ -233,7 +231,7 @@ class TestAfterwards:
         assert again.outcome.ranking[0] == ("c",)
 
     async def test_a_council_judges_again_with_its_jury(self):
-        """Its members have nothing to do where the answers are there."""
+        """Its members make no call, as there are answers."""
         first = await held()
         seated = overheard(members("def", "abc"))
         async with council(seated, jury=members("uvw", "cab")) as opened:
@@ -243,7 +241,7 @@ class TestAfterwards:
         assert asked(seated, "review") == []
 
     async def test_jurors_are_left_out_of_a_recount_like_any_reviewer(self):
-        """By their names; a member's name is no reviewer's."""
+        """They are named; a member's name is not a reviewer's."""
         session = await held()
 
         assert session.recount(without=["x"]).n_ballots == 2
@@ -256,8 +254,8 @@ class TestAfterwards:
 
         assert {each.model for each in entries.answers} == {f"script:{n}" for n in "abc"}
 
-    async def test_the_board_has_a_line_for_everyone(self):
-        """Answers are counted of members, reviews of jurors."""
+    async def test_the_live_view_has_a_line_per_seat(self):
+        """Members are counted by answers, jurors by reviews."""
         board = Board()
         session = await held(jury=[*members("xy", "bac"), member("z", reviews=[FAILS])])
         for event in session.events:

@@ -1,4 +1,4 @@
-"""A thousand sessions, cancelled at every moment of their lives, leave nothing behind."""
+"""A thousand sessions, cancelled at every stage, leave nothing behind."""
 
 import gc
 import os
@@ -43,21 +43,21 @@ GROWTH_OBJECTS = 6_000
 
 @pytest.fixture
 def server() -> Iterator[MisbehavingServer]:
-    """A server each of whose calls takes 20 ms."""
+    """A server whose calls take 20 ms each."""
     with MisbehavingServer(seconds=0.02) as running:
         yield running
 
 
 @dataclass(frozen=True)
-class Held:
-    """What this process holds."""
+class Resources:
+    """Resources that this process uses."""
 
     objects: int
     bytes: int
 
     @classmethod
-    def now(cls, server: MisbehavingServer) -> "Held":
-        """Measured without what the server keeps of the requests."""
+    def now(cls, server: MisbehavingServer) -> "Resources":
+        """Measure, without what the server stores of the requests."""
         server.received.clear()
         gc.collect()
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
@@ -65,20 +65,20 @@ class Held:
 
 
 def open_files() -> int:
-    """How many file descriptors are open."""
+    """The number of open file descriptors."""
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
 async def files_left(at_most: int) -> int:
-    """How many are open as soon as they are few, or after a while: sockets close a turn later."""
+    """The number open once there are few, or after a while: sockets close a turn later."""
     with anyio.move_on_after(2):
         while open_files() > at_most:  # noqa: ASYNC110 - nobody tells when the system is done
             await anyio.sleep(0.01)
     return open_files()
 
 
-async def cancelled(council: Council, server: MisbehavingServer, count: int) -> Counter[str]:
-    """Hold so many sessions and cancel each at another moment; the stages they were at."""
+async def cancel_sessions(council: Council, server: MisbehavingServer, count: int) -> Counter[str]:
+    """Run this many sessions and cancel each at another moment; return their stages."""
     slots = anyio.CapacityLimiter(AT_ONCE)
     reached: Counter[str] = Counter()
 
@@ -105,17 +105,17 @@ async def cancelled(council: Council, server: MisbehavingServer, count: int) -> 
     return reached
 
 
-async def test_nothing_is_left_of_cancelled_sessions(server):
-    """No connection, task, file or memory, though they were cancelled at all of their stages."""
+async def test_cancelled_sessions_leave_nothing(server):
+    """They leave no connection, task, file or memory, whatever their stage."""
     files, tasks = open_files(), len(anyio.get_running_tasks())
     members = [f"{name}={server.url}#{name}" for name in SEATS]
 
     async with Council(members, environment={}) as council:
         around = len(anyio.get_running_tasks())
-        reached = await cancelled(council, server, FIRST)
-        before = Held.now(server)
-        reached += await cancelled(council, server, SESSIONS - FIRST)
-        after = Held.now(server)
+        reached = await cancel_sessions(council, server, FIRST)
+        before = Resources.now(server)
+        reached += await cancel_sessions(council, server, SESSIONS - FIRST)
+        after = Resources.now(server)
 
         assert len(anyio.get_running_tasks()) == around
         idle = AT_ONCE * len(SEATS)

@@ -1,4 +1,4 @@
-"""Learning: lessons of earlier sessions enter the record and every count of it."""
+"""Learned priors and weights enter the record and every count of it."""
 
 from dataclasses import replace
 from functools import partial
@@ -27,8 +27,8 @@ SHARE = Measure(0.78, Interval(0.70, 0.85, 0.95), 120, "pairs", 20, "share")
 KNOWN = Calibration(400, (), (BandBlock(0.5, 1.0, 120, SHARE),))
 
 
-class Taught:
-    """A teacher that always says the same, and remembers what it was asked."""
+class FixedTeacher:
+    """A teacher with a fixed lesson, which records its requests."""
 
     def __init__(self, learned):
         self.said = learned
@@ -41,7 +41,7 @@ class Taught:
         return self.said
 
 
-class Growing(Taught):
+class GrowingTeacher(FixedTeacher):
     """A teacher whose prior rests on one more session each time."""
 
     def __init__(self, prior):
@@ -54,7 +54,7 @@ class Growing(Taught):
         return Lessons((replace(self.prior, n_sessions=n_sessions),))
 
 
-class Interrupted(Taught):
+class InterruptedTeacher(FixedTeacher):
     """A teacher during whose first lesson a session of the council ends."""
 
     def __init__(self, learned, cache):
@@ -68,13 +68,13 @@ class Interrupted(Taught):
 
 
 async def ask_all(open_council, n_sessions):
-    """Ask the same question again and again."""
+    """Ask the same question several times."""
     async with open_council:
         return [await open_council.ask(QUESTION, seed=3) for _ in range(n_sessions)]
 
 
 def council(teacher=None, procedure=None, names="abc"):
-    """Members of one mind but for the last, who grades all alike."""
+    """Members who agree, except the last, who grades all alike."""
     seats = [member(name, "abc") for name in names[:-1]]
     seats.append(member(names[-1], reviews=[Line(prefers=("says b,", "says a,"))]))
     chairs = (member("chair"),)
@@ -87,19 +87,21 @@ async def asked(held):
 
 
 class TestOpening:
-    """All that was learned stands in the opening, and nothing has to be learned again."""
+    """The opening event has everything learned, so that nothing is learned again."""
 
     def test_prior_and_rho_are_in_record_and_outcome(self):
-        """The outcome names the prior and ρ that the procedure holds."""
-        session = anyio.run(asked, council(Taught(Lessons((PRIOR,), rho=0.3))))
+        """The outcome names the prior and ρ of the procedure."""
+        session = anyio.run(asked, council(FixedTeacher(Lessons((PRIOR,), rho=0.3))))
 
         counting = session.opening.procedure.counting
         assert (counting.prior, counting.rho) == (PRIOR, 0.3)
         assert (session.outcome.prior, session.outcome.rho) == (PRIOR, 0.3)
 
     def test_a_recount_of_the_record_gives_the_same_numbers(self):
-        """Written, read and counted again, without any teacher, the outcome is the same."""
-        session = anyio.run(asked, council(Taught(Lessons((PRIOR,), rho=0.3, calibration=KNOWN))))
+        """It needs no teacher."""
+        session = anyio.run(
+            asked, council(FixedTeacher(Lessons((PRIOR,), rho=0.3, calibration=KNOWN)))
+        )
 
         again = session_from_json(session_to_json(session))
 
@@ -108,18 +110,18 @@ class TestOpening:
         assert again.recount("borda").prior == PRIOR
 
     def test_without_a_teacher_nothing_is_learned(self):
-        """No history: the procedure is as it was given, and the public prior stands in."""
+        """The procedure is unchanged, and the public prior is used."""
         session = anyio.run(asked, council())
 
         assert session.opening.procedure == Procedure()
         assert session.opening.calibration is None
         assert session.outcome.prior.source == "public"
 
-    def test_what_is_set_is_not_learned(self):
-        """A prior, ρ or reliability of one's own stays, and so does none at all."""
+    def test_explicit_settings_are_not_learned(self):
+        """A given prior, ρ or reliability is used, including none at all."""
         mine = replace(PRIOR, n_sessions=7)
         settings = Settings.of("weighted_borda", prior=mine, rho=None, reliability={"a": 2.0})
-        teacher = Taught(Lessons((PRIOR,), rho=0.3, reliability={"script:a": 9.0}))
+        teacher = FixedTeacher(Lessons((PRIOR,), rho=0.3, reliability={"script:a": 9.0}))
 
         session = anyio.run(asked, council(teacher, Procedure(counting=settings)))
 
@@ -127,22 +129,22 @@ class TestOpening:
         assert (counting.prior, counting.rho, counting.reliability) == (mine, None, {"a": 2.0})
         assert teacher.asked == [([], None)]
 
-    def test_the_unit_is_what_reviewers_are_asked_for(self):
-        """Reviewers who only rank borrow from ranks."""
+    def test_the_unit_of_the_prior_is_that_of_the_ballots(self):
+        """Reviewers who only rank use a prior of ranks."""
         ranks = replace(PRIOR, unit="ranks")
         procedure = Procedure(rubric_scoring=False)
 
-        session = anyio.run(asked, council(Taught(Lessons((PRIOR, ranks))), procedure))
+        session = anyio.run(asked, council(FixedTeacher(Lessons((PRIOR, ranks))), procedure))
 
         assert session.opening.procedure.counting.prior == ranks
 
 
 class TestReliability:
-    """Weights of reviewers: known by model, given to seats."""
+    """Weights of reviewers: learned by model, applied to seats."""
 
-    def test_seats_weigh_as_their_models_do(self):
-        """The history knows models; the record names seats, and who is unknown weighs 1."""
-        teacher = Taught(Lessons(reliability={"script:a": 1.5, "script:b": 0.5}))
+    def test_seats_have_the_weights_of_their_models(self):
+        """The history knows models; the record names seats; unknown ones weigh 1."""
+        teacher = FixedTeacher(Lessons(reliability={"script:a": 1.5, "script:b": 0.5}))
         counting = Settings.of("weighted_borda", prior="learn")
 
         session = anyio.run(asked, council(teacher, Procedure(counting=counting)))
@@ -153,18 +155,18 @@ class TestReliability:
         assert weighed.standings == session.outcome.standings
         assert weighed.standings != session.recount(reliability={}).standings
 
-    def test_only_the_rule_that_weighs_asks_for_it(self):
-        """Under any other rule no weights are asked for, nor recorded."""
-        teacher = Taught(Lessons(reliability={"script:a": 1.5}))
+    def test_only_a_rule_with_weights_learns_them(self):
+        """Under other rules no weights are requested or recorded."""
+        teacher = FixedTeacher(Lessons(reliability={"script:a": 1.5}))
 
         session = anyio.run(asked, council(teacher))
 
         assert teacher.asked == [([], None)]
         assert session.opening.procedure.counting.reliability is None
 
-    def test_adaptive_spending_asks_the_more_reliable_first(self):
-        """By earlier sessions, under any rule; the order of the seats is another."""
-        teacher = Taught(Lessons(reliability={"script:e": 1.5, "script:a": 0.5}))
+    def test_adaptive_spending_calls_the_more_reliable_first(self):
+        """Reliability comes from earlier sessions, under any rule, whatever the order of seats."""
+        teacher = FixedTeacher(Lessons(reliability={"script:e": 1.5, "script:a": 0.5}))
 
         session = anyio.run(asked, council(teacher, Procedure(spend="adaptive"), "abcdef"))
 
@@ -172,10 +174,10 @@ class TestReliability:
         assert called[:5] == ["e", "b", "c", "d", "f"]
         assert session.opening.procedure.counting.rule == "auto"
 
-    def test_answers_judged_again_do_not_teach(self):
-        """A jury learns from all sessions but the one whose answers it judges."""
+    def test_a_jury_does_not_learn_from_the_answers_it_judges(self):
+        """It learns from all other sessions."""
         first = anyio.run(asked, council())
-        teacher = Taught(Lessons((PRIOR,)))
+        teacher = FixedTeacher(Lessons((PRIOR,)))
 
         async def rejudged():
             async with council(teacher, names="xyz") as jury:
@@ -188,7 +190,7 @@ class TestReliability:
 
 
 class TestSeverity:
-    """How severe jurors are: known by model, taken off the grades of a verdict."""
+    """Severity of jurors: learned by model, subtracted from the grades of a verdict."""
 
     def judged(self, teacher, **options):
         """Three jurors' grades of a text, nine each."""
@@ -205,12 +207,12 @@ class TestSeverity:
 
         return anyio.run(judge)
 
-    def test_it_is_recorded_by_seat_and_named_in_the_verdict(self):
-        """It counts the same from the record; without a prior the grades stand as given."""
+    def test_severity_is_recorded_by_seat_and_named_in_the_verdict(self):
+        """The record gives the same count; without a prior grades are unchanged."""
         models = tuple(f"script:{name}" for name in "xyw")
         covariance = tuple(tuple(0.1 * (a == b) for b in "xyw") for a in "xyw")
         severity = Severity(models, (1.0, 2.0, 9.0), covariance, 0.5, 60)
-        teacher = Taught(Lessons(severity=severity))
+        teacher = FixedTeacher(Lessons(severity=severity))
         session = self.judged(teacher)
         back = session_from_json(session_to_json(session))
         [text] = session.verdict.texts
@@ -226,9 +228,9 @@ class TestSeverity:
         assert given.texts[0].overall.mean == 9
         assert given.severity is None
 
-    def test_only_a_judgment_with_a_learned_prior_asks_for_it(self):
-        """Not a question, and not a judgment by the public prior."""
-        teacher = Taught(Lessons())
+    def test_only_a_judgment_with_a_learned_prior_uses_severity(self):
+        """A question does not, nor does a judgment with the public prior."""
+        teacher = FixedTeacher(Lessons())
         anyio.run(asked, council(teacher))
         self.judged(teacher, prior="public")
 
@@ -236,25 +238,25 @@ class TestSeverity:
 
 
 class TestTrust:
-    """Two numbers: what the ballots say of themselves, and how often people agreed."""
+    """Agreement of the ballots, and reliability by people's votes."""
 
-    def test_reliability_is_that_of_the_time(self):
-        """It is read off the calibration in the record."""
-        taught = council(Taught(Lessons((PRIOR,), calibration=KNOWN)))
+    def test_reliability_is_that_at_the_time_of_the_session(self):
+        """It follows from the calibration in the record."""
+        taught = council(FixedTeacher(Lessons((PRIOR,), calibration=KNOWN)))
         taught.members = tuple(replace(each, simulated=False) for each in taught.members)
         taught.chairmen = tuple(replace(each, simulated=False) for each in taught.chairmen)
         session = anyio.run(asked, taught)
 
         assert session.reliability == SHARE
 
-    def test_it_is_unknown_of_scripts(self):
-        """How often models matched people says nothing of them."""
-        session = anyio.run(asked, council(Taught(Lessons((PRIOR,), calibration=KNOWN))))
+    def test_the_reliability_of_scripts_is_unknown(self):
+        """Matches of models with people say nothing about them."""
+        session = anyio.run(asked, council(FixedTeacher(Lessons((PRIOR,), calibration=KNOWN))))
 
         assert session.reliability.value is None
 
-    @pytest.mark.parametrize("teacher", [None, Taught(Lessons())])
-    def test_it_is_unknown_until_people_vote(self, teacher):
+    @pytest.mark.parametrize("teacher", [None, FixedTeacher(Lessons())])
+    def test_reliability_is_unknown_until_people_vote(self, teacher):
         """Without a calibration there is a reason in place of a number."""
         session = anyio.run(asked, council(teacher))
 
@@ -262,8 +264,8 @@ class TestTrust:
         assert all(fact in session.reliability.why for fact in ("0 pairs", "50 needed"))
 
 
-class Standing(SystemClock):
-    """A clock whose seconds go on only when told to."""
+class ManualClock(SystemClock):
+    """A clock that the test advances."""
 
     def __init__(self):
         self.passed = 0.0
@@ -276,9 +278,9 @@ class TestReuse:
     """A council learns again once its history has grown, or some time has passed."""
 
     @pytest.mark.parametrize(("n_sessions", "times"), [(5, 1), (6, 2)])
-    def test_lessons_hold_for_a_tenth_more_sessions(self, n_sessions, times):
-        """Lessons of 50 sessions count five, and those learned next count the sixth."""
-        teacher = Growing(replace(PRIOR, n_sessions=50))
+    def test_lessons_are_reused_for_a_tenth_more_sessions(self, n_sessions, times):
+        """Lessons of 50 sessions serve five more; the next lesson includes the sixth."""
+        teacher = GrowingTeacher(replace(PRIOR, n_sessions=50))
 
         sessions = anyio.run(ask_all, council(teacher), n_sessions)
 
@@ -291,35 +293,35 @@ class TestReuse:
         [Lessons(), Lessons((replace(PRIOR, unit="ranks", n_sessions=500),))],
         ids=["no prior", "one of ranks"],
     )
-    def test_without_a_prior_for_its_count_each_session_learns_anew(self, lessons):
+    def test_without_a_prior_every_session_learns_again(self, lessons):
         """The next session may complete a prior of grades if nobody says how many are missing."""
-        teacher = Taught(lessons)
+        teacher = FixedTeacher(lessons)
 
         anyio.run(ask_all, council(teacher), 3)
 
         assert len(teacher.asked) == 3
 
-    def test_a_young_history_is_read_again_once_it_may_have_a_prior(self):
+    def test_a_short_history_is_read_again_once_it_may_have_a_prior(self):
         """With 47 sessions of grades, the third that ends may complete a prior."""
-        teacher = Taught(Lessons(n_sessions={"grades": 47, "ranks": 0}))
+        teacher = FixedTeacher(Lessons(n_sessions={"grades": 47, "ranks": 0}))
 
         anyio.run(ask_all, council(teacher), 4)
 
         assert len(teacher.asked) == 2
 
-    def test_a_session_that_ends_while_others_are_read_is_missing_in_the_lessons(self):
+    def test_a_session_that_ends_during_learning_counts_as_new(self):
         """With 49 sessions of grades, the one that ends meanwhile may complete a prior."""
         cache = LessonCache(SystemClock())
-        teacher = Interrupted(Lessons(n_sessions={"grades": 49}), cache)
+        teacher = InterruptedTeacher(Lessons(n_sessions={"grades": 49}), cache)
 
         for _ in range(3):
             anyio.run(partial(learn_lessons, teacher, Procedure(), [], cache=cache))
 
         assert len(teacher.asked) == 2
 
-    def test_lessons_hold_for_ten_seconds(self):
-        """What others add to the history is known after ten seconds."""
-        teacher, clock = Taught(Lessons((PRIOR,))), Standing()
+    def test_lessons_are_reused_for_ten_seconds(self):
+        """Additions of other processes to the history are seen after ten seconds."""
+        teacher, clock = FixedTeacher(Lessons((PRIOR,))), ManualClock()
         seats = [member("a", "abc"), member("b", "abc")]
 
         async def ask_later():

@@ -1,4 +1,4 @@
-"""Masking: names that give an author away are gone, and nothing else is."""
+"""Masking removes names that reveal an author, and nothing else."""
 
 import time
 
@@ -69,23 +69,22 @@ INNOCENT = [
 ]
 
 
-class TestGiveaways:
-    """What tells the author is masked."""
+class TestNames:
+    """Names that reveal the author are masked."""
 
     @pytest.mark.parametrize("text", GIVEAWAYS)
-    def test_a_giveaway_is_masked(self, text):
-        """A name that means a model or vendor, or a word by which an author names itself."""
+    def test_a_name_of_the_author_is_masked(self, text):
+        """It is a model, a vendor, or a word by which an author names itself."""
         assert mask(text, "What is best?", COUNCIL) == GIVEAWAYS[text]
 
-    def test_all_of_an_answer_is_searched(self):
-        """A name is masked in every place and line."""
+    def test_the_whole_answer_is_searched(self):
         text = "OpenAI\nmade GPT-4, and GPT-4 says:\n\nI am Claude."
 
         assert mask(text, "", ()) == "[vendor]\nmade [model], and [model] says:\n\nI am [model]."
 
 
-class TestInnocent:
-    """What an answer talks about stays."""
+class TestOtherMeanings:
+    """Words with other meanings stay."""
 
     @pytest.mark.parametrize("text", INNOCENT)
     def test_other_meanings_stay(self, text):
@@ -103,12 +102,12 @@ class TestInnocent:
             ("What is acme-7b?", "acme-7b is a model."),
         ],
     )
-    def test_what_the_question_names_stays(self, question, answer):
-        """An answer may speak of what it was asked about."""
+    def test_names_in_the_question_stay(self, question, answer):
+        """An answer may mention them."""
         assert mask(answer, question, COUNCIL) == answer
 
     @pytest.mark.parametrize("question", ["What is metadata?", "Is egpty a word?", ""])
-    def test_a_name_inside_a_word_is_not_named(self, question):
+    def test_a_part_of_a_word_is_not_a_name(self, question):
         """A question about metadata does not name Meta."""
         answer = "I was made by Meta; GPT-4 was not."
 
@@ -124,8 +123,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES, max_size=30), st.sampled_from([" ", "", ", "]))
-def test_masking_a_masked_text_changes_nothing(pieces, gap):
-    """What has been masked once is masked for good."""
+def test_masking_is_idempotent(pieces, gap):
     once = mask(gap.join(pieces), "What about llamas?", COUNCIL)
 
     assert mask(once, "What about llamas?", COUNCIL) == once
@@ -135,8 +133,8 @@ def test_masking_a_masked_text_changes_nothing(pieces, gap):
     "piece",
     ["I am a ", "as an AI ", "GPT-4-", "claude ", "I'm a a a model ", "gemini-2.", "my name is "],
 )
-def test_a_hostile_answer_takes_no_longer_than_its_length(piece):
-    """A hundred thousand characters of half a match are read in seconds, not in hours."""
+def test_time_is_linear_for_a_hostile_answer(piece):
+    """A hundred thousand characters of partial matches take seconds."""
     text = piece * (100_000 // len(piece)) + "Claude Monet, Google"
 
     began = time.process_time()

@@ -1,4 +1,4 @@
-"""The purse reserves the worst cost of a call, and keeps the ceiling."""
+"""The purse reserves the maximum cost of a call, and never exceeds the ceiling."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -37,35 +37,35 @@ def said(read: int | None = None, written: int | None = None, cost: float | None
 
 
 @pytest.mark.parametrize("usd", [-1.0, float("nan"), float("inf"), 1e301, True, "3", None])
-def test_a_price_that_no_record_can_hold_is_refused(usd):
-    """A session at such a price would be refused where it is read."""
+def test_a_price_too_large_for_a_record_is_refused(usd):
+    """The session could not be read again."""
     for prices in ((usd, 1.0), (1.0, usd)):
         with pytest.raises(InvalidParameter, match="expected dollars, 0 or more"):
             Price(*prices)
 
 
-def test_a_truth_is_no_number_of_tokens():
-    """A record holds whole numbers only."""
+def test_a_boolean_is_not_a_number_of_tokens():
+    """Records hold whole numbers only."""
     with pytest.raises(InvalidParameter, match="expected a whole number, 0 or more"):
         said(read=True)
 
 
 class TestBound:
-    """No tokenizer makes more tokens of a call than are set aside for it."""
+    """No tokenizer makes more tokens of a call than are reserved."""
 
     @given(st.text())
     def test_every_byte_may_be_a_token(self, text):
-        """A text takes at most as many tokens as it has bytes, and its template comes on top."""
+        """A text has at most as many tokens as bytes, plus its template."""
         bound = most_input_tokens([Message("user", text)])
 
         assert bound > len(text.encode("utf-8", "surrogatepass"))
 
-    def test_half_a_character_is_counted_too(self):
-        """A lone surrogate, as JSON can bring one, is counted and not refused."""
+    def test_a_lone_surrogate_is_counted(self):
+        """JSON can contain one."""
         assert most_input_tokens([Message("user", "\ud83d")]) > 3
 
-    def test_every_message_and_the_schema_add_to_it(self):
-        """Two messages take more than their texts in one, and a schema more than its bytes."""
+    def test_every_message_and_the_schema_are_counted(self):
+        """Two messages take more than their texts in one; a schema more than its bytes."""
         one = most_input_tokens([Message("user", "abcd")])
         two = most_input_tokens([Message("user", "ab"), Message("user", "cd")])
         formed = most_input_tokens([Message("user", "abcd")], {"type": "object"})
@@ -75,22 +75,20 @@ class TestBound:
 
 
 class TestSettling:
-    """What a call cost is what was billed, else what its tokens cost, else unknown."""
+    """The cost of a call is the bill, otherwise the price of its tokens, otherwise unknown."""
 
-    def test_billed_cost_counts_before_the_price(self):
-        """The cost stated in a reply is used."""
+    def test_the_bill_takes_precedence_over_the_price(self):
         purse = Purse(None)
 
         assert purse.reserve(member(), CALL).settle(said(10, 10, cost=0.5)) == 0.5
         assert purse.total().total_usd == 0.5
 
     def test_tokens_are_charged_at_the_members_price(self):
-        """A thousand tokens read and ten written cost what the price says."""
         assert Purse(None).reserve(member(), CALL).settle(said(1000, 10)) == pytest.approx(0.11)
 
     @pytest.mark.parametrize("reply", [said(), said(1000), said(written=10)])
     def test_without_all_tokens_the_cost_is_unknown(self, reply):
-        """Unknown is None, and makes the sum unknown, while what is known stays known."""
+        """It is None and makes the sum unknown; known costs stay known."""
         purse = Purse(None)
         purse.reserve(member(), CALL).settle(said(cost=0.25))
 
@@ -99,14 +97,14 @@ class TestSettling:
         assert (purse.total().known_usd, purse.total().unknown_calls) == (0.25, 1)
 
     def test_without_a_price_the_cost_is_unknown(self):
-        """Tokens alone say nothing about money; their number is kept."""
+        """The number of tokens is kept."""
         reservation = Purse(None).reserve(member(price=None), CALL)
 
         assert reservation.settle(said(1000, 10)) is None
         assert reservation.expense().usage == Usage(1000, 10)
 
     def test_a_refused_call_costs_nothing(self):
-        """What the provider refused is known to be free, also where its price is unknown."""
+        """The price may be unknown."""
         purse = Purse(None)
 
         with purse.reserve(member(price=None), CALL) as reservation:
@@ -115,8 +113,8 @@ class TestSettling:
         assert purse.total().total_usd == 0.0
         assert reservation.expense().usage == Usage(0, 0)
 
-    def test_unsettled_block_has_an_unknown_cost(self):
-        """However a call ends before its cost is known, its cost is unknown."""
+    def test_an_unsettled_call_has_an_unknown_cost(self):
+        """It does not matter how the call ends."""
         purse = Purse(None)
 
         with pytest.raises(ValueError, match="dropped"), purse.reserve(member(), CALL) as held:
@@ -125,8 +123,7 @@ class TestSettling:
         assert held.expense().cost_usd is None
         assert purse.total().unknown_calls == 1
 
-    def test_lost_free_call_costs_nothing(self):
-        """A member with free tokens costs nothing, whatever happened to the call."""
+    def test_a_lost_call_to_a_free_model_costs_nothing(self):
         purse = Purse(0.0)
 
         with purse.reserve(member(price=Price(0.0, 0.0)), CALL):
@@ -137,10 +134,10 @@ class TestSettling:
 
 
 class TestCeiling:
-    """A call that could cross the ceiling is not made."""
+    """A call that could exceed the ceiling is not made."""
 
-    def test_the_worst_case_of_calls_under_way_counts(self):
-        """Where two calls fit at their worst, a third is refused while they are under way."""
+    def test_the_maximum_cost_of_calls_in_flight_counts(self):
+        """Where two calls fit, a third is refused while they are in flight."""
         purse = Purse(2.5 * worst())
         first = purse.reserve(member(), CALL)
         purse.reserve(member(), CALL)
@@ -150,16 +147,16 @@ class TestCeiling:
         first.settle(said(1000, 10))
         purse.reserve(member(), CALL)
 
-    def test_what_was_spent_counts(self):
-        """After a call that cost its worst, another that could is refused."""
+    def test_spent_money_counts(self):
+        """After a call that cost its maximum, another one is refused."""
         purse = Purse(1.5 * worst())
         purse.reserve(member(), CALL).settle(said(cost=worst()))
 
         with pytest.raises(OverBudget):
             purse.reserve(member(), CALL)
 
-    def test_lost_call_stays_reserved(self):
-        """A possible bill is not spent again; a refused call is released."""
+    def test_a_lost_call_stays_reserved(self):
+        """It may be billed; a refused call is released."""
         purse = Purse(1.5 * worst())
         purse.reserve(member(), CALL).release()
         purse.reserve(member(), CALL).forfeit()
@@ -167,29 +164,29 @@ class TestCeiling:
         with pytest.raises(OverBudget):
             purse.reserve(member(), CALL)
 
-    def test_unknown_cost_stays_reserved(self):
-        """A reply of unknown cost counts at its worst."""
+    def test_an_unknown_cost_stays_reserved(self):
+        """A reply of unknown cost counts at its maximum."""
         purse = Purse(1.5 * worst())
         purse.reserve(member(), CALL).settle(said())
 
         with pytest.raises(OverBudget):
             purse.reserve(member(), CALL)
 
-    def test_unknown_price_is_refused_under_a_ceiling(self):
-        """A member of unknown price is not called under any ceiling, and the error says why."""
+    def test_an_unknown_price_is_refused_under_a_ceiling(self):
+        """The error gives the reason."""
         with pytest.raises(OverBudget, match=r"a is not called.*\$1000000"):
             Purse(1e6).reserve(member(price=None), CALL)
 
-    def test_the_error_says_what_the_call_could_cost(self):
-        """The sentence holds the call's worst case, what is committed, and the ceiling."""
+    def test_the_error_states_the_maximum_cost(self):
+        """It has the money committed and the ceiling, too."""
         with pytest.raises(OverBudget) as caught:
             Purse(0.5).reserve(member(), CALL)
 
         for fact in ("a is not called", f"${worst():.4f}", "$0.0000", "$0.5000"):
             assert fact in str(caught.value)
 
-    def test_a_ceiling_that_is_just_enough_is_enough(self):
-        """Three calls fit under three times the worst case, whatever floats make of the sum."""
+    def test_rounding_refuses_no_call_within_the_ceiling(self):
+        """Three calls fit under three times the maximum, whatever the floating-point sum."""
         for dollars in (0.1, 0.7, 1.1, 12.3):
             call = replace(CALL, max_tokens=1)
             price = Price(0.0, dollars * 1e6)
@@ -218,14 +215,14 @@ CALLS = st.lists(
 )
 
 
-class TestHolding:
-    """Whatever becomes of calls that run at once, what is billed keeps within the ceiling."""
+class TestConcurrentCalls:
+    """Bills of concurrent calls stay below the ceiling."""
 
     @given(calls=CALLS, ceiling=st.floats(0, 10))
     @example(calls=[("left", 900, 1.0, 0, 1)] * 6, ceiling=3.0)
     @example(calls=[("billed", 900, 1.0, late, 1) for late in range(0, 12, 2)], ceiling=3.0)
-    def test_the_ceiling_holds(self, calls, ceiling):
-        """If no call costs more than its worst case, the sum of all bills is within the ceiling."""
+    def test_the_sum_of_bills_is_below_the_ceiling(self, calls, ceiling):
+        """No call costs more than its maximum."""
         purse = Purse(ceiling)
         billed = []
 

@@ -1,4 +1,4 @@
-"""Comparisons in pairs: two texts a sheet, each pair in both orders, stored as they were made."""
+"""Comparisons of pairs: two texts a sheet, each pair in both orders, stored as made."""
 
 import json
 from collections import Counter
@@ -38,7 +38,7 @@ class Chooser:
 
 
 class Mute(Chooser):
-    """A model that takes the first by name, but does not review some texts."""
+    """A model that takes the first by name, but fails on some texts."""
 
     def __init__(self, avoided) -> None:
         super().__init__(by_name)
@@ -66,33 +66,33 @@ class Member(Chooser):
 
 
 def prompt(call):
-    """What a model was asked."""
+    """The prompt of a call."""
     return "\n".join(message.text for message in call.messages)
 
 
 def juror(name, choose, **changes):
-    """A juror who chooses so between any two."""
+    """A juror that chooses between two texts by a function."""
     return replace(member(name), model=Chooser(choose), **changes)
 
 
 def by_name(*names):
-    """Prefer what comes first in the alphabet."""
+    """Prefer the first by name."""
     return min(names)
 
 
 async def judged(jury, texts=TEXTS, **options):
-    """A jury's verdict on texts, by up to twenty pairs each."""
+    """A jury's verdict on texts, with up to twenty pairs each."""
     with anyio.fail_after(60):
         async with council(jury, **{"pairs": 20, **options}) as opened:
             return await opened.judge(texts, seed=2)
 
 
 class TestSheets:
-    """Who sees which two, and in which order."""
+    """The reviewers and order of each pair."""
 
     @pytest.mark.parametrize("n", [3, 4, 7, 8])
-    def test_every_pair_stands_in_both_orders(self, n):
-        """If a reviewer may compare as many as there are."""
+    def test_every_pair_is_shown_in_both_orders(self, n):
+        """Each reviewer may compare all pairs."""
         names = [f"t{at}" for at in range(n)]
         [sheets] = draw_pair_sheets(["r"], names, [1], 99, hidden_candidates={}).values()
 
@@ -101,7 +101,7 @@ class TestSheets:
             order for pair in combinations(names, 2) for order in (pair, pair[::-1])
         )
 
-    def test_a_panel_of_few_pairs_each_compares_all_about_equally_often(self):
+    def test_pairs_are_shared_out_evenly(self):
         """Nine texts have 36 pairs; four reviewers with nine pairs each compare every one once."""
         names = [f"t{at}" for at in range(9)]
         sheets = draw_pair_sheets([*"abcd"], names, [3], 9, hidden_candidates={})
@@ -111,8 +111,8 @@ class TestSheets:
         assert {*Counter(pairs).values()} == {2}
         assert all(max(own.values()) - min(own[name] for name in names) <= 4 for own in texts)
 
-    def test_nobody_compares_what_it_wrote(self):
-        """Nor stands anything of it on a sheet."""
+    def test_nobody_compares_its_own_answer(self):
+        """It is on none of the author's sheets."""
         sheets = draw_pair_sheets(
             [*"abc"], [*"abc"], [3], 9, hidden_candidates={c: c for c in "abc"}
         )
@@ -125,9 +125,9 @@ class TestSheets:
 
 
 class TestJudgment:
-    """Several texts before a jury that compares two at a time."""
+    """A jury compares several texts two at a time."""
 
-    async def test_the_better_in_every_pair_leads(self):
+    async def test_the_winner_of_every_pair_leads(self):
         """Each of five jurors compares six pairs in both orders, without grades."""
         jury = overheard([juror(name, by_name) for name in "vwxyz"])
         session = await judged(jury)
@@ -139,8 +139,8 @@ class TestJudgment:
         assert session.consistency == dict.fromkeys("vwxyz", (6, 6))
         assert (session.status, session.verdict.reviewers) == ("complete", tuple("vwxyz"))
 
-    async def test_a_circle_is_stored_as_it_was_said(self):
-        """Who prefers a to b, b to c and c to a has three opinions, and no order of them."""
+    async def test_a_cycle_is_stored_as_three_opinions(self):
+        """A reviewer may prefer a to b, b to c and c to a."""
         beats = {"ash": "bay", "bay": "cob", "cob": "ash"}
         jury = [juror(n, lambda a, b: a if beats[a] == b else b) for n in "xyz"]
         session = await judged(jury, {name: TEXTS[name] for name in beats})
@@ -151,15 +151,15 @@ class TestJudgment:
         assert session.outcome.cycles
         assert session.verdict.decision == "too close to call"
 
-    async def test_the_first_shown_decides_nothing(self):
-        """Who always takes the first of two has flipped every pair, and ties all."""
+    async def test_a_reviewer_that_picks_the_first_shown_ties_all(self):
+        """It has flipped every pair."""
         session = await judged([juror(name, lambda first, _: first) for name in "xyz"])
 
         assert session.consistency == dict.fromkeys("xyz", (0, 6))
         assert len(session.outcome.leaders) == 4
 
-    async def test_it_comes_back_from_its_record(self):
-        """With every comparison, and counts to the same."""
+    async def test_the_record_has_every_comparison(self):
+        """It counts to the same outcome."""
         session = await judged([juror(name, by_name) for name in "xyz"])
         back = session_from_json(session_to_json(session))
 
@@ -167,8 +167,8 @@ class TestJudgment:
         assert back.recount().standings == session.outcome.standings
         assert back.recount("schulze", without=["x"]).leaders == ("ash",)
 
-    async def test_what_cannot_be_read_is_a_pair_less(self):
-        """The other pairs count, and the seat says what it lacks; without any it abstains."""
+    async def test_an_unreadable_comparison_is_left_out(self):
+        """The other pairs count, and the seat states the gap; without any it abstains."""
         shy = replace(member("y"), model=Mute({"ash"}))
         mute = replace(member("z"), model=Mute({*TEXTS}))
         session = await judged([juror("w", by_name), juror("x", by_name), shy, mute])
@@ -183,8 +183,8 @@ class TestJudgment:
             "z cast no ballot",
         ]
 
-    async def test_who_compared_its_own_answer_alone_abstains(self):
-        """Own answers are shown, yet never counted; the others' comparisons are."""
+    async def test_a_reviewer_that_compared_only_its_own_answer_abstains(self):
+        """Own answers are shown but never counted; others' comparisons are."""
         seated = [
             replace(member(name), model=Member(name, avoided))
             for name, avoided in (("a", {"b", "c"}), ("b", set()), ("c", set()))
@@ -197,14 +197,14 @@ class TestJudgment:
         assert session.outcome.abstentions["a"].startswith("compared its own answer alone")
 
     async def test_two_members_cannot_compare_pairs(self):
-        """Every pair has an answer of its reviewer, whether that is shown or not."""
+        """Every pair has an answer of its reviewer."""
         for shows_own in (False, True):
             async with council(members("ab"), pairs=3, self_review=shows_own) as opened:
                 with pytest.raises(InvalidParameter, match="pairs"):
                     await opened.ask(QUESTION)
 
-    async def test_a_history_holds_the_comparisons(self, tmp_path):
-        """And counts each pair in both orders once."""
+    async def test_a_history_stores_the_comparisons(self, tmp_path):
+        """It counts each pair in both orders once."""
         jury = [juror(n, by_name, simulated=False) for n in "xy"]
         jury.append(juror("z", lambda first, _: first, simulated=False))
         with History.open(tmp_path / "history.sqlite") as history:
@@ -219,10 +219,10 @@ class TestJudgment:
 
 
 class TestPlan:
-    """What pairs cost."""
+    """The cost of pairs."""
 
-    async def test_a_ceiling_lowers_the_pairs(self):
-        """To as many as it covers, and the opening says how many."""
+    async def test_a_ceiling_reduces_the_number_of_pairs(self):
+        """The opening states the number."""
         dear = Price(1.0, 1.0)
         jury = [juror(name, by_name, price=dear) for name in "xyz"]
         whole = await opening(jury)
@@ -233,7 +233,7 @@ class TestPlan:
         assert half.plan.usual_usd <= whole.plan.usual_usd / 2
 
     async def test_members_compare_the_answers_of_others(self):
-        """Of five each sees four: six pairs, in both orders."""
+        """Each of five sees four answers: six pairs, in both orders."""
         async with council(members(), pairs=10) as opened:
             planned = opened.plan(QUESTION)
             session = await opened.ask(QUESTION, seed=1)
@@ -254,13 +254,13 @@ class TestPlan:
             (TEXTS, {"rule": "range"}, "rule"),
         ],
     )
-    async def test_what_pairs_cannot_do_is_refused(self, texts, options, name):
-        """One text, too few pairs to connect them all, and what needs grades."""
+    async def test_invalid_settings_for_pairs_are_refused(self, texts, options, name):
+        """Examples are one text, too few pairs to connect all, and settings that need grades."""
         with pytest.raises(InvalidParameter, match=name):
             await judged([juror(n, by_name) for n in "xyz"], texts, **options)
 
 
 async def opening(jury, **options):
-    """How the judgment of four texts opens."""
+    """The opening of a judgment of four texts."""
     async with council(jury, pairs=20, **options) as opened:
         return await opened.open_judgment(TEXTS, seed=1)

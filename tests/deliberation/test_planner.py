@@ -1,4 +1,4 @@
-"""Plans: the calls of a session, and bounds that the real session keeps within."""
+"""Plans: the calls of a session, and bounds that the real session keeps."""
 
 import json
 from collections import Counter
@@ -25,7 +25,7 @@ NUMBERS = count()
 
 
 class Verbose:
-    """Answers at the greatest length, reviews unreadably, repairs with a ranking of its own."""
+    """A model that answers at maximum length, reviews unreadably, and repairs with a ranking."""
 
     def __init__(self, turn: int) -> None:
         self.turn = turn
@@ -72,21 +72,21 @@ def calls(made: Plan) -> Counter[str]:
 
 
 class TestCalls:
-    """Which calls are planned."""
+    """The planned calls."""
 
     def test_five_members_make_eleven_calls(self):
-        """Five answers, five reviews and a final answer; if needed, repairs and another text."""
+        """Answers, reviews and a final answer; repairs and another final answer may follow."""
         made = plan(5)
 
         assert calls(made) == {"answer": 5, "review": 5, "repair": 5, "synthesis": 2}
         assert (made.calls, made.repairs) == (11, 5)
 
-    def test_debates_ask_everyone_again(self):
-        """Two debates make three answers of each member."""
+    def test_a_debate_calls_every_member_again(self):
+        """With two debates each member answers three times."""
         assert calls(plan(3, debate_rounds=2))["answer"] == 9
 
     def test_rounds_and_mirrors_multiply_the_reviews(self):
-        """Two rounds of two orders are four reviews of each member, and as many repairs."""
+        """Two rounds in two orders are four reviews by each member, and as many repairs."""
         made = plan(3, review_rounds=2, mirrored=True)
 
         assert (calls(made)["review"], calls(made)["repair"], made.repairs) == (12, 12, 12)
@@ -94,7 +94,7 @@ class TestCalls:
     @pytest.mark.parametrize(
         "procedure", [{"mode": "best"}, {"synthesis": False}, {"mode": "best", "synthesis": False}]
     )
-    def test_without_a_closing_text_there_is_no_call_for_one(self, procedure):
+    def test_mode_best_plans_no_final_answer(self, procedure):
         """The best answer needs no chairman."""
         assert calls(plan(3, **procedure))["synthesis"] == 0
 
@@ -106,26 +106,26 @@ class TestCalls:
             ({}, 2),
         ],
     )
-    def test_two_members_review_what_they_can_compare_or_grade(self, procedure, reviews):
-        """Of two members each sees one answer: it can be graded, but not ranked."""
+    def test_two_members_review_if_they_can_grade(self, procedure, reviews):
+        """Each sees one answer, which can be graded but not ranked."""
         made = plan(2, **procedure)
 
         assert (calls(made)["review"], made.repairs) == (reviews, reviews)
 
     def test_two_members_that_only_rank_are_refused(self):
-        """Each would rank one answer alone."""
+        """Each would rank a single answer."""
         with pytest.raises(InvalidParameter, match="each would rank one answer alone"):
             plan(2, rubric_scoring=False)
 
-    def test_the_first_chairman_writes(self):
-        """The others, and at last the dearest member, are asked only if it fails."""
+    def test_the_first_chairman_is_expected_to_write(self):
+        """The others, and finally the most expensive member, are called only if it fails."""
         lines = [line for line in plan(3, chairmen=2).lines if line.stage == "synthesis"]
 
         asked = [(line.seat, line.if_needed) for line in lines]
         assert asked == [("chair 0", False), ("chair 1", True), ("m0", True)]
 
-    def test_without_a_chairman_the_dearest_member_is_planned_for(self):
-        """The best-ranked member will write; it may be the one that costs most."""
+    def test_without_a_chairman_the_most_expensive_member_is_planned(self):
+        """The best-ranked member writes, which may be the most expensive."""
         members = [
             Seat("cheap", "", "p", price=Price(1, 1)),
             Seat("dear", "", "p", price=Price(9, 9)),
@@ -134,8 +134,8 @@ class TestCalls:
 
         assert make_plan(members, [], Procedure(), "Why?").lines[-1].seat == "dear"
 
-    def test_lines_come_stage_by_stage_in_seat_order(self):
-        """Answers, reviews, repairs, the final answer."""
+    def test_lines_are_in_the_order_of_stages_and_seats(self):
+        """Stages are answers, reviews, repairs and the final answer."""
         lines = [(line.stage, line.seat) for line in plan(2).lines]
 
         assert lines == [
@@ -148,9 +148,9 @@ class TestCalls:
 
 
 class TestTokens:
-    """How much is read and written."""
+    """Tokens read and written."""
 
-    def test_a_members_own_limit_comes_before_the_procedures(self):
+    def test_the_limit_of_a_member_takes_precedence(self):
         """Its replies are shorter, and so is what others read of it."""
         terse = Seat("terse", "", "p", Options(max_tokens=10), PRICE)
         limits = Procedure(limits=Limits(max_tokens=1000))
@@ -171,7 +171,7 @@ class TestTokens:
         ],
         ids=lambda more: next(iter(more)),
     )
-    def test_whatever_is_asked_is_read_in_every_call(self, more):
+    def test_the_question_is_counted_in_every_call(self, more):
         """A longer question, a file or a conversation adds its length to each prompt."""
         asked = {"question": "Why?", "conversation": (), "files": {}}
 
@@ -182,8 +182,8 @@ class TestTokens:
         for before, after in zip(short.lines, long.lines, strict=True):
             assert after.input_tokens >= before.input_tokens + 480 * before.calls
 
-    def test_a_members_system_text_is_read_in_its_own_calls(self):
-        """It adds its length to them, and nothing to the calls of others."""
+    def test_a_system_prompt_is_counted_in_calls_of_its_member(self):
+        """Calls of others are unchanged."""
         told = Seat("told", "", "p", Options(system="x" * 500), PRICE)
         made = make_plan([*seats(2), told], [], Procedure(), "Why?")
 
@@ -192,8 +192,8 @@ class TestTokens:
         assert reads["told", "review"] >= reads["m0", "review"] + 500
         assert reads["m0", "review"] == reads["m1", "review"]
 
-    def test_of_a_review_that_failed_its_repair_reads_what_is_repeated(self):
-        """However long the replies may be, no more than so many characters at four bytes each."""
+    def test_a_repair_reads_a_bounded_part_of_the_failed_review(self):
+        """The bound is in characters, at four bytes each."""
         terse, verbose = (
             make_plan(seats(3, max_tokens=n), [], Procedure(), "Why?") for n in (4_000, 400_000)
         )
@@ -207,10 +207,10 @@ class TestTokens:
 
 
 class TestMoney:
-    """What it costs at most."""
+    """The maximum cost."""
 
-    def test_it_is_the_tokens_at_the_members_prices(self):
-        """Each line at its price; the sum holds the repairs as well."""
+    def test_the_cost_is_tokens_times_prices(self):
+        """The sum includes the repairs."""
         made = plan(4)
 
         for line in made.lines:
@@ -218,7 +218,7 @@ class TestMoney:
         assert made.worst_usd == pytest.approx(sum(line.worst_usd for line in made.lines))
 
     def test_one_unknown_price_makes_the_sum_unknown(self):
-        """The seat is named, and the other lines keep their costs."""
+        """The seat is named, and the other lines have their costs."""
         made = make_plan([*seats(2), *seats(1, price=None)], [], Procedure(), "Why?")
         lines = [line for line in made.lines if line.worst_usd is not None]
 
@@ -226,14 +226,14 @@ class TestMoney:
         assert made.unpriced_seats == ("m0",)
         assert len(lines) == 6
 
-    def test_an_unknown_price_counts_as_the_dearest(self):
-        """Without a chairman the member of unknown price is planned for."""
+    def test_an_unknown_price_counts_as_the_highest(self):
+        """Without a chairman the member of unknown price is planned."""
         free = Seat("unknown", "", "p")
 
         assert make_plan([*seats(2), free], [], Procedure(), "Why?").lines[-1].seat == "unknown"
 
-    def test_what_is_free_costs_nothing(self):
-        """A council of local models costs nothing, which is not unknown."""
+    def test_free_models_cost_nothing(self):
+        """The cost of local models is zero, not unknown."""
         made = make_plan(seats(3, price=Price(0, 0)), [], Procedure(), "Why?")
 
         assert made.worst_usd == 0.0
@@ -271,10 +271,10 @@ WHOLE = {
 
 
 class TestReality:
-    """A session in which everyone writes as much as it may, and every review is repaired."""
+    """A session in which every reply has maximum length, and every review is repaired."""
 
     def session(self, members: list[Member], chairs: list[Member], procedure: Procedure) -> Plan:
-        """Hold it; return its plan."""
+        """Run the session; return its plan."""
 
         async def held() -> Plan:
             async with BaseCouncil(members, chairs, procedure, clock=LoopClock()) as council:
@@ -293,8 +293,8 @@ class TestReality:
     @example(n=6, chaired=False, procedure=WHOLE)
     @example(n=3, chaired=True, procedure=PLAIN)
     @example(n=2, chaired=True, procedure=PLAIN | {"holistic": True})
-    def test_it_keeps_within_its_plan(self, n, chaired, procedure):
-        """Its calls are as many as planned, and none of its figures exceeds the plan's."""
+    def test_the_session_stays_within_its_plan(self, n, chaired, procedure):
+        """It has as many calls as planned, and no figure exceeds the plan's."""
         options = Options(system="Be brief.")
         models = [Verbose(turn) for turn in range(n + 1)]
         members = [

@@ -41,26 +41,25 @@ def anyio_backend(request) -> str:
 
 
 class TestSeating:
-    """Who may sit."""
+    """Invalid and valid seats."""
 
-    async def test_a_council_has_two_members_at_least(self):
-        """One member is refused in one sentence."""
+    async def test_a_council_of_one_member_is_refused(self):
         with pytest.raises(NoCouncil, match="at least two members"):
             council(members("a"))
 
-    async def test_no_two_seats_share_a_name(self):
-        """The name is named."""
+    async def test_two_seats_of_one_name_are_refused(self):
+        """The error states the name."""
         with pytest.raises(InvalidParameter, match="'a'"):
             council(members("aa"))
 
     @pytest.mark.parametrize("option", ["quorum", "enough"])
-    async def test_quorum_beyond_the_members_is_refused(self, option):
-        """A quorum that cannot be reached is refused before anything is paid for."""
+    async def test_a_quorum_above_the_number_of_members_is_refused(self, option):
+        """No call is paid for."""
         with pytest.raises(InvalidParameter, match="at most the 3 members"):
             council(members("abc"), **{option: 4})
 
-    async def test_the_same_model_may_hold_several_seats(self):
-        """Seats are told apart by name, not by model."""
+    async def test_one_model_may_have_several_seats(self):
+        """Their names differ."""
         one = member("a", "ab").model
         seated = [replace(seat, model=one) for seat in members("abc")]
         async with council(seated) as opened:
@@ -70,34 +69,33 @@ class TestSeating:
 
 
 class TestMisuse:
-    """What a caller can get wrong reaches it as the error it is."""
+    """Errors of the caller are raised as they are."""
 
     async def test_an_empty_question_is_refused(self):
-        """Blank text is no question, and the error is not wrapped in a group."""
+        """The error is not wrapped in an exception group."""
         with pytest.raises(InvalidParameter, match="question"):
             async with council(members("ab")) as opened:
                 await opened.ask(" \n")
 
-    async def test_a_council_is_used_within_its_block(self):
-        """Outside of it, the error says how it is used."""
+    async def test_a_council_outside_its_block_is_refused(self):
+        """The error explains how to use it."""
         with pytest.raises(NoCouncil, match="async with"):
             await council(members("ab")).ask(QUESTION)
 
     @pytest.mark.parametrize("seed", [-1, 2**53])
-    async def test_a_seed_survives_json(self, seed):
+    async def test_a_seed_too_large_for_json_is_refused(self, seed):
         """Seeds that JSON cannot hold exactly are refused."""
         with pytest.raises(InvalidParameter, match="seed"):
             async with council(members("ab")) as opened:
                 await opened.ask(QUESTION, seed=seed)
 
-    async def test_an_exception_of_the_block_comes_out_as_it_is(self):
-        """What the caller raises inside the block is not wrapped either."""
+    async def test_an_exception_in_the_block_is_not_wrapped(self):
         with pytest.raises(KeyError, match="mine"):
             async with council(members("ab")):
                 raise KeyError("mine")
 
     async def test_an_unknown_reviewer_cannot_be_left_out_of_a_recount(self):
-        """The nearest seat is suggested."""
+        """The error suggests the nearest seat."""
         async with council(members("abc")) as opened:
             session = await opened.ask(QUESTION)
 
@@ -108,10 +106,10 @@ class TestMisuse:
 
 
 class TestStream:
-    """The same session, as it happens."""
+    """The events of a session as they happen."""
 
     async def test_the_stream_folds_into_the_session(self):
-        """Every event is yielded, and they amount to what `ask` returns."""
+        """Every event is yielded, and together they give the result of `ask`."""
         async with council(members()) as opened:
             events = [event async for event in opened.deliberate(QUESTION, seed=3)]
             asked = await opened.ask(QUESTION, seed=3)
@@ -122,7 +120,7 @@ class TestStream:
         assert session.outcome.standings == asked.outcome.standings
 
     async def test_leaving_the_loop_cancels_the_session(self):
-        """A consumer that has enough stops the calls that are still out."""
+        """Calls in flight are cancelled."""
         seated = [*members("ab"), member("c", answers=[Line(hang=True)])]
         with anyio.fail_after(25):
             async with council(seated) as opened, aclosing(opened.deliberate(QUESTION)) as stream:
@@ -131,7 +129,7 @@ class TestStream:
                         break
 
     async def test_many_sessions_run_at_once(self):
-        """Fifty questions at once each get their own session."""
+        """Each of fifty questions gets its own session."""
         texts = {}
 
         async def put(number: int) -> None:
@@ -149,7 +147,7 @@ class TestIsolation:
     """A fault of one part of a council does not affect the others."""
 
     async def test_a_model_that_cancels_itself_fails_alone(self):
-        """Its seat says so; the others deliberate."""
+        """Its seat has the reason; the others deliberate."""
 
         class Cancels:
             async def complete(self, _call, _hear, /):
@@ -165,8 +163,8 @@ class TestIsolation:
         assert session.outcome.n_ballots == 3
 
     @pytest.mark.parametrize("cost", [-100.0, float("nan"), "5", True])
-    async def test_invalid_cost_is_a_fault_of_the_model(self, cost):
-        """A cost in a reply is a number, and not negative."""
+    async def test_an_invalid_cost_is_a_fault_of_the_model(self, cost):
+        """A cost is a number, and not negative."""
 
         class Bills:
             async def complete(self, _call, _hear, /):
@@ -178,8 +176,8 @@ class TestIsolation:
 
         assert "cost_usd" in session.unanswered["d"]
 
-    async def test_failing_callback_ends_only_its_session(self):
-        """The callback's own error is raised."""
+    async def test_a_failing_callback_ends_only_its_session(self):
+        """Its own error is raised."""
 
         def listen(event):
             if isinstance(event, e.AnswerDone):
@@ -190,8 +188,8 @@ class TestIsolation:
                 await opened.ask(QUESTION, listener=listen)
             assert (await opened.ask(QUESTION)).status == "complete"
 
-    async def test_failing_stream_leaves_other_sessions_alone(self):
-        """A safety check that raises ends its own stream only."""
+    async def test_a_failing_stream_ends_only_its_session(self):
+        """Its safety check raises."""
 
         def check(text):
             raise ValueError("no verdict")
@@ -208,8 +206,8 @@ class TestIsolation:
                     pass
 
 
-class TestRehearsal:
-    """What cannot be counted is refused before anything is paid for."""
+class TestSettings:
+    """Settings that cannot be counted are refused before the first call."""
 
     @pytest.mark.parametrize(
         ("options", "words"),
@@ -221,13 +219,13 @@ class TestRehearsal:
             ({"rule": "hybrid", "alpha": 7}, "alpha"),
         ],
     )
-    async def test_a_council_refuses_it_at_once(self, options, words):
-        """The error names the setting."""
+    async def test_a_setting_that_cannot_be_counted_is_refused(self, options, words):
+        """The error names it."""
         with pytest.raises(InvalidParameter, match=words):
             council(members("abc"), **options)
 
-    async def test_sessions_of_one_seed_have_names_of_their_own(self):
-        """Asked at the same moment, with the same seed, two sessions are told apart."""
+    async def test_sessions_of_one_seed_have_different_names(self):
+        """They begin at the same moment."""
         async with council(members("abc")) as opened:
             names = {(await opened.ask(QUESTION, seed=1)).id for _ in range(5)}
 
@@ -263,8 +261,7 @@ class TestCancellation:
         assert stopped > 200
         assert after == before
 
-    async def test_cancelling_passes_through(self):
-        """A cancelled session raises nothing but the cancellation."""
+    async def test_a_cancelled_session_raises_only_the_cancellation(self):
         seated = [*members("ab"), member("c", answers=[Line(hang=True)])]
         async with council(seated) as opened:
             with anyio.move_on_after(0.1) as scope:
@@ -279,10 +276,10 @@ def _tasks() -> list[object]:
 
 
 class TestResuming:
-    """An interrupted session goes on where it broke off."""
+    """An interrupted session continues where it stopped."""
 
-    async def broken_off(self, held, after: type[e.Event], times: int) -> Session:
-        """The session as it was when so many events of a kind had happened."""
+    async def interrupt_after(self, held, after: type[e.Event], times: int) -> Session:
+        """The session up to this many events of a kind."""
         heard: list[e.Event] = []
         async with held as opened, aclosing(opened.deliberate(QUESTION, seed=11)) as stream:
             async for event in stream:
@@ -296,8 +293,8 @@ class TestResuming:
         [(e.AnswerDone, 1), (e.AnswerDone, 3), (e.BallotCast, 2), (e.SynthesisStarted, 1)],
     )
     async def test_finished_calls_are_not_repeated(self, after, times):
-        """The session ends as it would have, and its first part is unchanged."""
-        broken = await self.broken_off(council(members()), after, times)
+        """The session ends the same, and its first part is unchanged."""
+        broken = await self.interrupt_after(council(members()), after, times)
         assert broken.status == "interrupted"
 
         async with council(members()) as opened:
@@ -312,10 +309,10 @@ class TestResuming:
         cast = [x.seat for x in resumed.events if isinstance(x, e.BallotCast)]
         assert sorted(cast) == list("abcde")
 
-    async def test_interrupted_calls_count_at_their_worst(self):
-        """An unfinished call may be billed: the cost is unknown, and bounded."""
+    async def test_interrupted_calls_count_at_their_maximum(self):
+        """They may be billed: the cost is unknown, and bounded."""
         priced = [replace(seat, price=Price(10.0, 30.0)) for seat in members("abc")]
-        broken = await self.broken_off(council(priced, max_tokens=100), e.AnswerDone, 1)
+        broken = await self.interrupt_after(council(priced, max_tokens=100), e.AnswerDone, 1)
 
         [worst] = {x.worst_usd for x in broken.events if isinstance(x, e.AnswerStarted)}
         assert broken.cost.total_usd is None
@@ -323,7 +320,7 @@ class TestResuming:
 
     @pytest.mark.parametrize("ceiling", [{"max_cost_usd": 0.45}, {"max_calls": 7}])
     async def test_resuming_does_not_renew_the_ceiling(self, ceiling):
-        """However often a session is resumed, its calls stay within the ceiling."""
+        """Its calls stay below the ceiling, however often a session is resumed."""
         called = []
 
         class Slow:
@@ -366,8 +363,8 @@ class TestResuming:
         assert len(called) == session.cost.calls == 7
         assert session.over_budget
 
-    async def test_a_plan_beyond_the_calls_is_refused(self):
-        """The error says how many are needed."""
+    async def test_a_plan_above_the_ceiling_of_calls_is_refused(self):
+        """The error states how many are needed."""
         async with council(members("ab"), max_calls=3) as opened:
             with pytest.raises(
                 OverBudget, match="of 3 calls is too low for a complete session, whi"
@@ -375,11 +372,13 @@ class TestResuming:
                 await opened.ask(QUESTION)
 
     @pytest.mark.parametrize(("rounds", "times"), [(1, 3), (2, 4), (2, 5)])
-    async def test_a_quorum_of_ballots_is_counted_whatever_the_ceiling_holds(self, rounds, times):
-        """Where the ceiling cannot hold the last ballots, those that were cast decide."""
+    async def test_a_quorum_of_ballots_is_counted_though_the_ceiling_stops_the_rest(
+        self, rounds, times
+    ):
+        """The ballots cast decide."""
         priced = [replace(seat, price=Price(1, 1)) for seat in members("abcd", "cabd")]
         held = council(priced, review_rounds=rounds)
-        broken = await self.broken_off(held, e.BallotCast, times)
+        broken = await self.interrupt_after(held, e.BallotCast, times)
         spent = broken.cost.committed_usd
 
         async with council(priced, review_rounds=rounds, max_cost_usd=1e-4) as opened:
@@ -389,20 +388,19 @@ class TestResuming:
         assert (resumed.outcome.leaders, resumed.outcome.n_ballots) == (("c",), min(times, 4))
         assert resumed.cost.committed_usd == pytest.approx(spent, abs=1e-4)
 
-    async def test_less_than_a_quorum_of_ballots_is_left_as_it_is(self):
-        """Where the ceiling cannot hold what makes a quorum, the session stays interrupted."""
+    async def test_a_ceiling_below_a_quorum_leaves_the_session_interrupted(self):
         priced = [replace(seat, price=Price(1, 1)) for seat in members("abcd", "cabd")]
-        broken = await self.broken_off(council(priced, quorum=3), e.BallotCast, 2)
+        broken = await self.interrupt_after(council(priced, quorum=3), e.BallotCast, 2)
 
         async with council(priced, max_cost_usd=1e-4) as opened:
             with pytest.raises(OverBudget, match="keeps its ceiling"):
                 await opened.resume(broken)
 
-    async def test_finished_round_is_not_reopened(self):
+    async def test_a_finished_round_is_not_repeated(self):
         """Abstentions of the first round stay once the second has begun."""
         shy = Line(prefers=("says a,",), contains="reviewed before")
         seated = [*members("abcd"), member("e", "abcd", reviews=[shy, "No."])]
-        broken = await self.broken_off(council(seated, review_rounds=2), e.BallotCast, 6)
+        broken = await self.interrupt_after(council(seated, review_rounds=2), e.BallotCast, 6)
 
         async with council(seated, review_rounds=2) as opened:
             resumed = await opened.resume(broken)
@@ -412,10 +410,10 @@ class TestResuming:
         assert resumed.recount() == resumed.outcome
         assert (resumed.status, resumed.missing) == ("complete", ())
 
-    async def test_reviewers_are_not_asked_after_the_final_answer(self):
-        """A reviewer that failed before the synthesis is not asked again after it."""
+    async def test_reviewers_are_not_called_after_the_final_answer(self):
+        """One failed before the synthesis."""
         seated = [*members("abcd"), member("e", "abcd", reviews=["No."])]
-        broken = await self.broken_off(council(seated), e.SynthesisDone, 1)
+        broken = await self.interrupt_after(council(seated), e.SynthesisDone, 1)
 
         async with council(seated) as opened:
             resumed = await opened.resume(broken)
@@ -424,12 +422,11 @@ class TestResuming:
         assert new == ["session_closed"]
         assert resumed.missing[0].startswith("e cast no ballot")
 
-    async def test_early_decision_stays(self):
-        """A session that was decided early stays decided when it is resumed."""
+    async def test_an_early_decision_is_kept(self):
         slow = Line(seconds=30, prefers=("says a,",))
         seated = [*members("abcde", "abcdef"), member("f", answers=[says("f")], reviews=[slow])]
         options = {"spend": "until_decided", "rule": "tournament"}
-        broken = await self.broken_off(council(seated, **options), e.Decided, 1)
+        broken = await self.interrupt_after(council(seated, **options), e.Decided, 1)
 
         with anyio.fail_after(25):
             async with council(seated, **options) as opened:
@@ -438,11 +435,10 @@ class TestResuming:
         assert resumed.status == "complete"
         assert resumed.outcome.n_ballots == 5
 
-    async def test_grace_period_is_unchanged_after_resuming(self):
-        """The wait for stragglers is no longer than the first time."""
+    async def test_the_grace_period_is_the_same_after_resuming(self):
         seated = [*members("abc"), member("d", answers=[Line(hang=True)])]
         options = {"enough": 3, "grace_seconds": 0.1, "stage_seconds": 60}
-        broken = await self.broken_off(council(seated, **options), e.AnswerDone, 3)
+        broken = await self.interrupt_after(council(seated, **options), e.AnswerDone, 3)
 
         with anyio.fail_after(25):
             async with council(seated, **options) as opened:
@@ -450,8 +446,7 @@ class TestResuming:
 
         assert list(resumed.answers) == ["a", "b", "c"]
 
-    async def test_closed_session_is_returned_unchanged(self):
-        """There is nothing left to do."""
+    async def test_a_closed_session_is_returned_unchanged(self):
         async with council(members("abc")) as opened:
             session = await opened.ask(QUESTION)
 
@@ -459,7 +454,7 @@ class TestResuming:
 
     async def test_a_clock_set_back_makes_no_time_negative(self):
         """A record with a negative time is refused as damaged."""
-        broken = await self.broken_off(council(members("abc")), e.AnswerDone, 1)
+        broken = await self.interrupt_after(council(members("abc")), e.AnswerDone, 1)
         opening = replace(broken.opening, at=broken.opening.at + timedelta(hours=1))
         set_back = Session.of([opening, *broken.events[1:]])
 
@@ -469,9 +464,9 @@ class TestResuming:
         assert set_back.seconds == 0
         assert session_from_json(session_to_json(resumed)) == resumed
 
-    async def test_other_members_cannot_resume_it(self):
+    async def test_other_members_cannot_resume_a_session(self):
         """The error names the required members."""
-        broken = await self.broken_off(council(members("abc")), e.AnswerDone, 1)
+        broken = await self.interrupt_after(council(members("abc")), e.AnswerDone, 1)
         async with council(members("abd")) as opened:
             with pytest.raises(NoCouncil, match=r"a \(script:a\).*b \(script:b\).*c \(script:c\)"):
                 await opened.resume(broken)
@@ -501,14 +496,14 @@ anyio.run(main, backend=sys.argv[1])
 
 
 class TestReproducibility:
-    """The same session is the same bytes."""
+    """The same session gives the same bytes."""
 
     @pytest.fixture
     def anyio_backend(self):
         return "asyncio"
 
     @pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.slow)])
-    async def test_record_is_independent_of_hash_seed_and_event_loop(self, times):
+    async def test_the_record_is_independent_of_hash_seed_and_event_loop(self, times):
         """Neither the order of sets nor the scheduler affects the record."""
         here = Path(__file__).parents[1]
         started = [
@@ -526,8 +521,8 @@ class TestReproducibility:
         assert len(records) == 1
         assert json.loads(records.pop())["status"] == "complete"
 
-    async def test_record_round_trips(self):
-        """Written and read, a session is equal to itself, and written again the same bytes."""
+    async def test_the_record_round_trips(self):
+        """It is equal after reading, and gives the same bytes again."""
         async with council(members(), clock=CountingClock(), mirrored=True) as opened:
             session = await opened.ask(QUESTION, seed=2, files={"a.txt": "salt"})
 

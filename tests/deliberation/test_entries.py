@@ -1,4 +1,4 @@
-"""Entries: rows of a session for leaderboards, votes and audits."""
+"""Entries: the rows of a session for leaderboards, votes and audits."""
 
 import json
 from dataclasses import fields, is_dataclass, replace
@@ -24,7 +24,7 @@ from witan.history.counting import count_sessions, session_ballots, session_entr
 
 
 def seats(**sources: str) -> tuple[Seat, ...]:
-    """Seats by name, each with how it is written."""
+    """Seats by name, each with its source."""
     return tuple(Seat(name, source, "p") for name, source in sources.items())
 
 
@@ -41,10 +41,10 @@ def council_of_three(**fields) -> Story:
 
 
 class TestRows:
-    """Whose rows they are, and what stands in them."""
+    """Contents of the rows."""
 
-    def test_the_session_itself(self):
-        """Its name, its time, what its outcome says of agreement; scripts are simulated."""
+    def test_the_session_row_has_name_time_and_agreement(self):
+        """Sessions of scripts are marked as simulated."""
         session = told(council_of_three())
         scripted = told(Story("a", "b", simulated=True).answers(a="A", b="B").closed("all"))
 
@@ -54,8 +54,8 @@ class TestRows:
         assert row.kendall_w == session.outcome.kendall_w
         assert session_entries(scripted).session.simulated
 
-    def test_models_are_named_as_their_seats_are_written(self):
-        """Two seats of one model are one standing; a model handed over goes by its seat."""
+    def test_models_are_named_by_the_source_of_their_seats(self):
+        """Two seats of one model have one standing; a Python object is named by its seat."""
         entries = session_entries(told(council_of_three()))
 
         standings = {s.model: s for s in entries.standings if s.rule == "borda"}
@@ -65,8 +65,8 @@ class TestRows:
         assert (standings["c"].score, standings["c"].votes, standings["c"].offered) == (0.5, 2, 2)
         assert [row.reviewer for row in entries.ballots] == ["openai:gpt-5", "openai:gpt-5", "c"]
 
-    def test_ballots_are_as_they_were_cast(self):
-        """One row per seat; the sheet's places and the answers' lengths; no ballot abstains."""
+    def test_every_seat_has_a_ballot_row(self):
+        """It has places and lengths of answers; without a ballot it is an abstention."""
         first, second, third = session_entries(told(council_of_three())).ballots
 
         assert first.models == ("openai:gpt-5", "c")
@@ -74,7 +74,7 @@ class TestRows:
         assert (second.abstained, third.abstained) == (False, True)
 
     def test_standings_under_borda_and_the_rule_of_the_session(self):
-        """Or under any other that is asked for; each as `tally` has it."""
+        """Other rules are possible, too; each equals `tally`."""
         session = told(council_of_three(seats=seats(a="", b="", c="")))
 
         rules = ("borda", "schulze")
@@ -87,8 +87,8 @@ class TestRows:
             }
             assert {s.model: s.score for s in entries.standings if s.rule == rule} == expected
 
-    def test_answers(self):
-        """Time, cost and tokens of all rounds, a failure with its cost and without its time."""
+    def test_answers_have_time_cost_and_tokens(self):
+        """They include all rounds; a failure has a cost and no time."""
         story = Story("a", "b", "c")
         story.tell(e.AnswerDone, seat="a", text="first", spent=spent())
         story.tell(e.AnswerDone, seat="a", text="second", round=2, spent=spent(cost_usd=0.02))
@@ -102,8 +102,7 @@ class TestRows:
         assert b == AnswerEntry("b", "script:b.toml", cost_usd=0.01, failed=True)
         assert c == AnswerEntry("c", "script:c.toml", failed=True)
 
-    def test_repairs_and_orders(self):
-        """Who was read at the second attempt, and how often the order of the sheet moved whom."""
+    def test_ballots_have_repairs_and_order_consistency(self):
         story = Story("a", "b", "c").answers(a="A", b="B", c="C")
         story.tell(e.BallotRepaired, seat="a", problem="says nothing", reply="")
         story.tell(e.BallotRepaired, seat="c", problem="says nothing", reply="")
@@ -118,8 +117,8 @@ class TestRows:
         assert [row.repaired for row in rows] == [True, False, False]
         assert [(row.kept, row.compared) for row in rows] == [(2, 3), (2, 3), (0, 0)]
 
-    def test_what_the_gate_failed(self):
-        """A candidate that failed the safety gate is counted as the session counted it."""
+    def test_an_answer_that_failed_the_gate_is_marked(self):
+        """It is counted as in the session."""
         story = Story("a", "b", "c").answers(a="A", b="B", c="C")
         story.tell(e.GateVerdict, seat="b", flags=("self_harm",))
         story.casts("a: b > c").casts("c: b > a")
@@ -130,8 +129,8 @@ class TestRows:
         assert standings["script:b.toml"] == 0
         assert entries.ballots[0].shares == (1.0, 0.0)
 
-    def test_a_jury(self):
-        """Jurors are reviewers under their own models; what they judge cost nothing anew."""
+    def test_jurors_are_reviewers_under_their_own_models(self):
+        """The answers cost nothing again."""
         jury = tuple(Seat(name, f"jury:{name}", "p") for name in ("j", "k"))
         answers = tuple(StoredAnswer(name, name * 3, False, spent(), ()) for name in "ab")
         story = Story("a", "b", jury=jury, answers=answers, parent="s0", relation="rejudged")
@@ -146,8 +145,7 @@ class TestRows:
         }
         assert entries.answers[0] == AnswerEntry("a", "script:a.toml", 3)
 
-    def test_a_session_in_which_nobody_answered(self):
-        """It leaves nothing: nobody has shown anything."""
+    def test_a_session_without_answers_has_no_entries(self):
         story = Story("a", "b")
         for name in ("a", "b"):
             story.tell(e.AnswerFailed, seat=name, reason="timeout", spent=spent())
@@ -157,7 +155,7 @@ class TestRows:
         assert (entries.standings, entries.matchups) == ((), ())
         assert (entries.answers, entries.ballots) == ((), ())
 
-    def test_a_seat_whose_calls_reached_no_model(self):
+    def test_a_seat_that_reached_no_model_has_no_failure(self):
         """It has no failure to answer and no abstention: a wrong address says nothing of a model.
 
         Who answered, and was not reached afterwards, has both as they are.
@@ -182,8 +180,8 @@ class TestRows:
 class TestManyAtOnce:
     """Sessions that end together are counted together."""
 
-    def test_each_leaves_what_it_leaves_alone(self):
-        """Whatever its settings, its gate and its ballots, but for the last digits of numbers."""
+    def test_each_session_has_the_entries_it_has_alone(self):
+        """Settings, gates and ballots differ; numbers agree up to the last digits."""
         gated = Story("a", "b", "c").answers(a="A", b="B", c="C")
         gated.tell(e.GateVerdict, seat="b", flags=("self_harm",))
         gated.casts("a: b > c").casts("c: b > a")
@@ -198,8 +196,7 @@ class TestManyAtOnce:
             rounded(session_entries(session)) for session in sessions
         ]
 
-    def test_none(self):
-        """Where none ends, nothing is left."""
+    def test_no_sessions_have_no_entries(self):
         assert count_sessions([]) == []
 
 
@@ -213,10 +210,10 @@ def rounded(value: object) -> object:
 
 
 class TestVotes:
-    """What people say of the answers later."""
+    """People's votes on the answers."""
 
-    def test_they_are_counted_apart(self):
-        """Their ballots follow the seats' and leave the models' rows as they were."""
+    def test_votes_are_counted_separately(self):
+        """They follow the seats' ballots and leave the models' rows unchanged."""
         session = told(council_of_three(seats=seats(a="m:a", b="m:b", c="m:c")))
         person = ballot("ann: b > a", session="s1", kind="human")
 
@@ -233,11 +230,11 @@ class TestVotes:
 
 
 class TestCategory:
-    """What kind of question it was."""
+    """The category of a question."""
 
     @pytest.mark.anyio
-    async def test_it_is_kept_from_the_asking_to_the_row(self):
-        """`ask` takes it, the record keeps it, the row has it."""
+    async def test_the_category_is_in_record_and_row(self):
+        """It is a parameter of `ask`."""
         async with BaseCouncil(
             [member("a", "ba"), member("b", "ab")], clock=CountingClock()
         ) as council:
@@ -250,16 +247,14 @@ class TestCategory:
         assert streamed[0].category == "coding"
 
     @pytest.mark.anyio
-    async def test_a_blank_one_is_refused(self):
-        """A category is some text, or none."""
+    async def test_a_blank_category_is_refused(self):
         async with BaseCouncil(
             [member("a", "ba"), member("b", "ab")], clock=CountingClock()
         ) as council:
             with pytest.raises(InvalidParameter, match="category"):
                 await council.ask(QUESTION, category=" ")
 
-    def test_a_record_from_before_there_were_any_is_read(self):
-        """A session without the field has no category."""
+    def test_a_record_without_the_field_has_no_category(self):
         record = json.loads(session_to_json(told(council_of_three())))
         del record["events"][0]["category"]
 
@@ -270,11 +265,11 @@ class TestCategory:
 
 
 class TestRealSessions:
-    """Sessions that a council held."""
+    """Real sessions of a council."""
 
     @pytest.mark.anyio
-    async def test_rows_of_a_graded_council(self):
-        """The outcome's scores, its probabilities and its agreement come out as they went in."""
+    async def test_rows_equal_the_outcome(self):
+        """Scores, probabilities and agreement are equal."""
         names = "abcd"
         members = [member(name, "cabd") for name in names]
         async with BaseCouncil(members, procedure=Procedure(), clock=CountingClock()) as council:

@@ -94,7 +94,7 @@ class TestCalls:
     @pytest.mark.parametrize(
         "procedure", [{"mode": "best"}, {"synthesis": False}, {"mode": "best", "synthesis": False}]
     )
-    def test_mode_best_plans_no_final_answer(self, procedure):
+    def test_no_call_is_planned_without_a_final_answer(self, procedure):
         """The best answer needs no chairman."""
         assert calls(plan(3, **procedure))["synthesis"] == 0
 
@@ -106,8 +106,8 @@ class TestCalls:
             ({}, 2),
         ],
     )
-    def test_two_members_review_if_they_can_grade(self, procedure, reviews):
-        """Each sees one answer, which can be graded but not ranked."""
+    def test_two_members_review_if_they_can_compare_or_grade(self, procedure, reviews):
+        """One answer can be graded but not ranked; with self-review each sees both."""
         made = plan(2, **procedure)
 
         assert (calls(made)["review"], made.repairs) == (reviews, reviews)

@@ -1,4 +1,4 @@
-"""The record: the same session back, the same bytes again, and a sentence for what is broken."""
+"""The record: sessions round-trip, bytes are reproducible, damage is refused in a sentence."""
 
 import json
 from collections.abc import Mapping
@@ -48,8 +48,8 @@ BALLOTS = (
 )
 
 
-def opened(**more: Any) -> e.SessionOpened:
-    """Open a session of three seats in which every setting is something but its default."""
+def open_session(**more: Any) -> e.SessionOpened:
+    """Open a session of three seats in which no setting has its default."""
     seats = (
         Seat("a", "openai:gpt-5", "openai", Options(0.5, 900, "low", "Be brief."), Price(2, 8.5)),
         Seat("b", "script:b.toml", "script", simulated=True),
@@ -82,7 +82,7 @@ def opened(**more: Any) -> e.SessionOpened:
 
 
 def story(rule: str = "borda") -> list[e.Event]:
-    """Tell a session in which every kind of event happens."""
+    """Tell a session with every kind of event."""
     [outcome] = tally_sessions(BALLOTS, Settings(rule=rule))
     sheet = Sheet("a", ("c", "b"), ("A", "B"), "5d41")
     told: list[tuple[type[e.Event], dict[str, Any]]] = [
@@ -116,11 +116,11 @@ def story(rule: str = "borda") -> list[e.Event]:
         kind(seq=seq, at=NOON + timedelta(seconds=seq), **held)
         for seq, (kind, held) in enumerate(told, start=2)
     ]
-    return [opened(), *later]
+    return [open_session(), *later]
 
 
 def exact(value: object) -> object:
-    """The same, nested to the last field, with every number's type beside it."""
+    """The value, nested to the last field, with the type of every number."""
     if hasattr(value, "__dataclass_fields__"):
         held = {f.name: exact(getattr(value, f.name)) for f in fields(value)}
         return type(value).__name__, held
@@ -132,15 +132,15 @@ def exact(value: object) -> object:
 
 
 class TestRoundTrip:
-    """What is written is what is read."""
+    """What is written is read back."""
 
     def test_the_story_has_every_kind_of_event(self):
-        """No kind of event is left out of these tests."""
+        """These tests leave out no kind of event."""
         assert {event.kind for event in story()} == set(e.EVENTS)
 
     @pytest.mark.parametrize("event", story(), ids=lambda event: event.kind)
-    def test_an_event(self, event):
-        """Each event comes back as it was, whole numbers whole, from one line."""
+    def test_every_event_round_trips(self, event):
+        """It takes one line, and whole numbers stay whole."""
         line = event_to_json(event)
 
         again = event_from_json(line)
@@ -151,8 +151,8 @@ class TestRoundTrip:
 
     @pytest.mark.parametrize("event", story(), ids=lambda event: event.kind)
     @pytest.mark.parametrize("seconds", [1.5, float("inf")])
-    def test_every_field_is_written_as_declared(self, event, seconds):
-        """Fields stand in the order of declaration, `provisional` alone only where it is true."""
+    def test_fields_are_written_in_the_order_of_declaration(self, event, seconds):
+        """Only `provisional` is left out where it is false."""
         if hasattr(event, "spent"):
             event = replace(event, spent=replace(event.spent, seconds=seconds))
 
@@ -163,8 +163,8 @@ class TestRoundTrip:
         assert json.dumps(again) == json.dumps(declared)
 
     @pytest.mark.parametrize("rule", [name for name in RULES if name != "elo"])
-    def test_the_outcome_of_every_rule(self, rule):
-        """An outcome comes back exactly, with whatever the rule tells of itself."""
+    def test_the_outcome_of_every_rule_round_trips(self, rule):
+        """It includes the numbers specific to the rule."""
         [outcome] = tally_sessions(BALLOTS, Settings(rule=rule))
         event = e.OutcomeChanged(seq=1, at=NOON, outcome=outcome, counted=NAMES)
 
@@ -172,8 +172,8 @@ class TestRoundTrip:
 
     @pytest.mark.parametrize("prior", [None, Prior(0.5, inf, 1.0, "grades", 60)])
     @pytest.mark.parametrize("df", [2.5, inf])
-    def test_an_infinity_where_one_may_be(self, prior, df):
-        """Infinite degrees of freedom, in an event or a part of one, come back as they were."""
+    def test_infinite_degrees_of_freedom_round_trip(self, prior, df):
+        """They may be in an event or a part of one."""
         [outcome] = tally_sessions(BALLOTS, Settings(rule="borda"))
         outcome = replace(outcome, prior=prior, df=df)
         event = e.OutcomeChanged(seq=1, at=NOON, outcome=outcome, counted=NAMES)
@@ -181,8 +181,8 @@ class TestRoundTrip:
         assert exact(event_from_json(event_to_json(event))) == exact(event)
 
     @pytest.mark.parametrize("indent", [None, 2])
-    def test_a_session(self, indent):
-        """A session is equal after reading, and is written with the same bytes again."""
+    def test_a_session_round_trips(self, indent):
+        """It is equal after reading, and gives the same bytes again."""
         session = Session.of(story())
         text = session_to_json(session, indent=indent)
 
@@ -192,22 +192,21 @@ class TestRoundTrip:
         assert session_to_json(again, indent=indent).encode() == text.encode()
 
     @pytest.mark.parametrize("length", range(1, 30, 4))
-    def test_a_session_that_was_interrupted(self, length):
-        """A stream that broke off anywhere is a session too."""
+    def test_an_interrupted_session_round_trips(self, length):
+        """It may be interrupted after any event."""
         session = Session.of(story()[:length])
 
         assert session_from_json(session_to_json(session)) == session
 
-    def test_a_recount_needs_no_more_than_the_record(self):
-        """A session that was read is counted again as the live one would be."""
+    def test_a_recount_needs_only_the_record(self):
+        """It gives the same outcome as the live session."""
         session = Session.of(story())
         again = session_from_json(session_to_json(session))
 
         assert again.recount("schulze") == session.recount("schulze")
         assert again.recount() == session.recount()
 
-    def test_any_zone(self):
-        """A time keeps the zone in which it was written."""
+    def test_a_time_keeps_its_zone(self):
         event = e.ReviewStarted(seq=1, at=NOON.astimezone(timezone(timedelta(hours=2))), seat="a")
 
         assert '"at":"2026-11-02T14:00:00.250000+02:00"' in event_to_json(event)
@@ -220,8 +219,7 @@ class TestRoundTrip:
         seconds=st.floats(0, 1e300) | st.integers(0),
         cost=st.none() | st.floats(0, 9),
     )
-    def test_any_value(self, text, names, grade, seconds, cost):
-        """Any text, number and name comes back as it went."""
+    def test_any_text_number_and_name_round_trips(self, text, names, grade, seconds, cost):
         grades = {name: grade if i % 2 else {text: grade} for i, name in enumerate(names)}
         event = e.BallotCast(
             seq=1,
@@ -236,11 +234,11 @@ class TestRoundTrip:
         assert exact(event_from_json(event_to_json(event))) == exact(event)
 
 
-class TestForOthers:
-    """The record says what came of a session to readers who are not Witan."""
+class TestOtherReaders:
+    """Programs other than Witan read a summary in the record."""
 
-    def test_what_came_of_it(self):
-        """Question, status, texts and costs stand before the events."""
+    def test_the_summary_precedes_the_events(self):
+        """It has question, status, texts and costs."""
         record = json.loads(session_to_json(Session.of(story())))
 
         assert list(record)[:4] == ["witan_session", "witan", "session", "simulated"]
@@ -253,7 +251,7 @@ class TestForOthers:
         assert record["cost"]["known_usd"] == pytest.approx(0.0031 * 9)
 
     def test_the_ballots_are_lines_of_a_ballot_file(self, tmp_path):
-        """The ballots of a record, a line each, are read as any ballot file is."""
+        """Each is on a line, and any reader of ballots can read it."""
         session = Session.of(story())
         path = tmp_path / "votes.jsonl"
         lines = [json.dumps(b) for b in json.loads(session_to_json(session))["ballots"]]
@@ -261,8 +259,8 @@ class TestForOthers:
 
         assert list(read_ballots(path)) == list(session.ballots)
 
-    def test_the_record_is_json_to_the_letter(self):
-        """No infinity and no half character stands in it, though the session holds both."""
+    def test_the_record_is_strict_json(self):
+        """It contains no infinity and no lone surrogate, even if the session does."""
         text = session_to_json(Session.of(story()))
 
         json.loads(text, parse_constant=pytest.fail)
@@ -353,33 +351,31 @@ BROKEN = {
 
 
 class TestBroken:
-    """What cannot be read is said in one sentence, with where."""
+    """An unreadable record is reported in a sentence, with the place."""
 
     @pytest.mark.parametrize(("text", "problem"), BROKEN.values(), ids=BROKEN)
-    def test_what_is_wrong(self, text, problem):
-        """The error names the file, the field and what was expected."""
+    def test_the_error_names_file_field_and_expectation(self, text, problem):
         with pytest.raises(SessionFileError) as caught:
             session_from_json(text, "talk.json")
 
         assert str(caught.value).startswith(f"talk.json: {problem}")
 
-    def test_a_file_that_was_cut_short(self):
-        """Wherever a record breaks off, the error says that it did, and where."""
+    def test_a_truncated_file_is_reported(self):
+        """The error states where it ends."""
         whole = session_to_json(Session.of(story()))
 
         for length in range(1, len(whole), 101):
             with pytest.raises(SessionFileError, match=r"line 1, column \d+"):
                 session_from_json(whole[:length])
 
-    def test_an_event_that_is_none(self):
-        """A line that holds no event is refused likewise."""
+    def test_a_line_without_an_event_is_refused(self):
         with pytest.raises(SessionFileError, match=r"^line 7: event\.seat is missing$"):
             event_from_json(
                 '{"event": "review_started", "seq": 1, "at": "2026-11-02T12:00:00Z"}', "line 7"
             )
 
-    def test_what_a_later_minor_version_adds_is_ignored(self):
-        """Fields that this version does not know, anywhere, change nothing."""
+    def test_fields_of_a_later_minor_version_are_ignored(self):
+        """They may be anywhere."""
         session = Session.of(story())
 
         def add(record: dict[str, Any]) -> None:
@@ -390,13 +386,13 @@ class TestBroken:
         assert session_from_json(broken(add)) == session
 
     def test_a_negative_time_of_an_earlier_version_is_read(self):
-        """It was written where the clock had been set back."""
+        """That version wrote it when the clock was set back."""
         ended = replace(story()[-1], seconds=-3.5)
         assert event_from_json(event_to_json(ended)) == ended
 
     @given(data=st.data())
-    def test_any_damage(self, data):
-        """Whatever is put in the place of whatever, the record is read or refused by its error."""
+    def test_any_damage_is_read_or_refused(self, data):
+        """No other exception is raised, whatever is replaced."""
         event = json.loads(event_to_json(data.draw(st.sampled_from(story()))))
         held = event
         while True:
@@ -414,14 +410,14 @@ class TestBroken:
 
 
 def test_a_second_session_shares_nothing_with_the_first():
-    """Changing the seed in the record changes the seed of the session and nothing else."""
+    """Changing the seed in the record changes only the seed of the session."""
     session = session_from_json(field("seed", 8))
 
-    assert session.opening == replace(opened(), seed=8)
+    assert session.opening == replace(open_session(), seed=8)
 
 
 def procedure_of(part: Any) -> Procedure:
-    """Make a procedure that differs from the default in this part of it alone."""
+    """A procedure that differs from the default only in this part."""
     if isinstance(part, Procedure):
         return part
     if isinstance(part, Anchor):
@@ -528,8 +524,7 @@ class TestProcedure:
     """A procedure as a key."""
 
     @pytest.mark.parametrize(("part", "changes"), PARTS, ids=lambda value: type(value).__name__)
-    def test_every_field_counts(self, part, changes):
-        """Procedures that differ in one field differ in their JSON."""
+    def test_procedures_that_differ_in_a_field_differ_in_json(self, part, changes):
         variants = [part, *(replace(part, **{name: v}) for name, v in changes.items())]
         procedures = [procedure_of(variant) for variant in variants]
         texts = {procedure_to_json(procedure) for procedure in procedures}
@@ -538,8 +533,10 @@ class TestProcedure:
         assert changes.keys() == {each.name for each in fields(part) if each.init}
         assert len(texts) == n_different >= len(changes)
 
-    def test_equal_procedures_are_one_key(self):
-        """The JSON of a procedure does not change when it is read from a record."""
+    def test_equal_procedures_have_equal_json(self):
+        """The JSON stays the same after reading the record."""
         session = session_from_json(session_to_json(Session.of(story())))
 
-        assert procedure_to_json(session.opening.procedure) == procedure_to_json(opened().procedure)
+        assert procedure_to_json(session.opening.procedure) == procedure_to_json(
+            open_session().procedure
+        )

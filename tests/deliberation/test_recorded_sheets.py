@@ -1,4 +1,4 @@
-"""Resuming with sheets that another version drew: what is recorded stays."""
+"""Sheets recorded by another version are kept when a session is resumed."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,13 +24,13 @@ def sheets(session: Session, reviewer: str) -> list[Sheet]:
 
 
 def turned(sheet: Sheet) -> Sheet:
-    """The sheet with its first and its last candidate exchanged, and another code."""
+    """The sheet with its first and last candidate exchanged, and another code."""
     first, *others, last = sheet.candidates
     return replace(sheet, candidates=(last, *others, first), nonce=sheet.nonce[::-1])
 
 
 def redrawn(events: Sequence[e.Event], draw=turned) -> Session:
-    """An interrupted session of these events, whose sheets another version drew."""
+    """An interrupted session of these events, with sheets of another version."""
     return Session.of(
         [
             replace(event, sheet=draw(event.sheet)) if isinstance(event, e.SheetDrawn) else event
@@ -39,33 +39,33 @@ def redrawn(events: Sequence[e.Event], draw=turned) -> Session:
     )
 
 
-async def held(seated=None, **options) -> Session:
-    """A session of five."""
+async def session_of_five(seated=None, **options) -> Session:
+    """A session of five members."""
     async with council(seated or members(), **options) as opened:
         return await opened.ask(QUESTION, seed=5)
 
 
-async def retried(failed: Session, again, **options) -> Session:
-    """The session after its failed seats were asked again."""
+async def retry(failed: Session, again, **options) -> Session:
+    """Retry the failed seats of a session."""
     with anyio.fail_after(60):
         async with council(again, attempts=1, **options) as opened:
             return await opened.retry(failed)
 
 
-async def resumed(broken: Session, seated=None, **options) -> Session:
-    """The session after it went on."""
+async def resume(broken: Session, seated=None, **options) -> Session:
+    """Resume a session."""
     with anyio.fail_after(60):
         async with council(seated or members(), **options) as opened:
             return await opened.resume(broken)
 
 
 async def test_a_reviewer_sees_the_recorded_sheet():
-    """In its order and with its code; no other is drawn."""
-    whole = await held()
+    """It has the recorded order and code; no other is drawn."""
+    whole = await session_of_five()
     first = next(at for at, x in enumerate(whole.events) if isinstance(x, e.BallotCast))
     broken = redrawn(whole.events[: first + 1])
     heard = overheard(members())
-    session = await resumed(broken, heard)
+    session = await resume(broken, heard)
 
     waiting = [seat for seat in heard if seat.name != whole.events[first].seat]
     for seat in waiting:
@@ -80,11 +80,11 @@ async def test_a_reviewer_sees_the_recorded_sheet():
 
 @pytest.mark.parametrize("spend", ["all", "adaptive"])
 async def test_a_second_order_mirrors_the_recorded_first(spend):
-    """If the session broke off between the two."""
-    whole = await held(mirrored=True, spend=spend)
+    """The session was interrupted between the two."""
+    whole = await session_of_five(mirrored=True, spend=spend)
     second = next(at for at, x in enumerate(whole.events) if getattr(x, "mirrored", False))
     broken = redrawn(whole.events[:second])
-    session = await resumed(broken, mirrored=True, spend=spend)
+    session = await resume(broken, mirrored=True, spend=spend)
 
     first, mirrored = sheets(session, "a")
     assert [first] == sheets(broken, "a")
@@ -94,14 +94,14 @@ async def test_a_second_order_mirrors_the_recorded_first(spend):
 
 @pytest.mark.parametrize(("most", "n_pairs"), [(10, 6), (3, 3)])
 async def test_recorded_pairs_are_completed(most, n_pairs):
-    """Each of as many pairs in both orders, though the session broke off within a pair."""
-    whole = await held(pairs=most)
+    """Each pair is compared in both orders, although the session was interrupted within one."""
+    whole = await session_of_five(pairs=most)
     third = [at for at, x in enumerate(whole.events) if isinstance(x, e.SheetDrawn)][2]
     orders = iter([("d", "e"), ("e", "d"), ("c", "d")])
     broken = redrawn(
         whole.events[: third + 1], lambda sheet: replace(sheet, candidates=next(orders))
     )
-    session = await resumed(broken, pairs=most)
+    session = await resume(broken, pairs=most)
 
     drawn = sheets(session, "a")
     pairs = {frozenset(sheet.candidates) for sheet in drawn}
@@ -115,11 +115,13 @@ async def test_recorded_pairs_are_completed(most, n_pairs):
     "options", [{}, {"mirrored": True}, {"spend": "adaptive"}, {"pairs": 2}, {"review_rounds": 2}]
 )
 async def test_a_retried_reviewer_sees_its_recorded_sheets(options):
-    """They are balanced with those of the ballots that stay; no other is drawn."""
+    """They are balanced with those of the stored ballots; no other is drawn."""
     silent = member("b", "cabde", reviews=[Line(error="is down")])
-    before = redrawn((await held([silent, *members("acde")], attempts=1, **options)).events)
+    before = redrawn(
+        (await session_of_five([silent, *members("acde")], attempts=1, **options)).events
+    )
     heard = overheard(members("bacde"))
-    after = await retried(before, heard, **options)
+    after = await retry(before, heard, **options)
 
     first_round = [x.sheet for x in before.events if isinstance(x, e.SheetDrawn) and x.round == 1]
     codes = [sheet.nonce for sheet in first_round if sheet.reviewer == "b"]
@@ -158,12 +160,12 @@ DAMAGED = [
 
 @pytest.mark.parametrize(("change", "problem"), DAMAGED)
 async def test_a_damaged_sheet_is_refused_before_any_call(change, problem):
-    """The error names the event, and nobody sees what no council draws for it."""
-    broken = changed(await held(review_rounds=2), **change)
+    """The error names the event."""
+    broken = changed(await session_of_five(review_rounds=2), **change)
     [seq] = [x.seq for x in broken.events if isinstance(x, e.SheetDrawn)][:1]
     heard = overheard(members())
     with pytest.raises(SessionFileError) as refusal:
-        await resumed(broken, heard, review_rounds=2)
+        await resume(broken, heard, review_rounds=2)
 
     assert str(refusal.value) == (
         f"the session {broken.id}: event {seq} is {problem}; the session is damaged, or was "
@@ -173,38 +175,38 @@ async def test_a_damaged_sheet_is_refused_before_any_call(change, problem):
 
 
 async def test_a_sheet_of_the_last_seat_does_not_begin_the_next_round():
-    """Whichever sheet names it, a later round cannot begin before the ballots of this one."""
+    """A later round cannot begin before the ballots of this one."""
     for nth in range(5):
-        broken = changed(await held(review_rounds=2), nth, number=2)
+        broken = changed(await session_of_five(review_rounds=2), nth, number=2)
         with pytest.raises(SessionFileError, match="before the end of round 1"):
-            await resumed(broken, review_rounds=2)
+            await resume(broken, review_rounds=2)
 
 
-async def test_a_retry_refuses_a_damaged_sheet_too():
+async def test_a_retry_refuses_a_damaged_sheet():
     """The retried reviewer would see it."""
     silent = member("a", "cabde", reviews=[Line(error="is down")])
-    failed = await held([silent, *members("bcde")], attempts=1)
+    failed = await session_of_five([silent, *members("bcde")], attempts=1)
     with pytest.raises(SessionFileError, match="shows a its own answer"):
-        await retried(
+        await retry(
             redrawn(failed.events, lambda x: replace(x, candidates=("a", *x.candidates[1:]))),
             members(),
         )
 
 
-async def test_a_jurors_own_model_is_its_own_answer():
-    """Under whatever name it has a seat."""
+async def test_an_answer_of_a_jurors_model_is_its_own_answer():
+    """The name of the seat does not matter."""
     seats = members("abc")
     jury = [replace(seats[0], name="x"), *members("yz", "cab")]
-    broken = changed(await held(seats, jury=jury), candidates=("a", "c"))
+    broken = changed(await session_of_five(seats, jury=jury), candidates=("a", "c"))
     with pytest.raises(SessionFileError, match="shows x its own answer"):
-        await resumed(broken, seats, jury=jury)
+        await resume(broken, seats, jury=jury)
 
 
-async def test_a_self_review_resumes():
-    """There a reviewer is meant to see its own answer."""
+async def test_a_session_with_self_review_resumes():
+    """Its reviewers may see their own answers."""
     options = {"self_review": True, "recusal": "off"}
-    broken = changed(await held(**options))
-    session = await resumed(broken, **options)
+    broken = changed(await session_of_five(**options))
+    session = await resume(broken, **options)
 
     assert session.status == "complete"
     assert sheets(session, "a") == sheets(broken, "a")
@@ -217,11 +219,11 @@ async def test_a_self_review_resumes():
         {"candidates": ("b", "c", "d"), "labels": ("A", "B", "C")},
     ],
 )
-async def test_a_sheet_without_some_answer_is_drawn_anew(fields):
+async def test_an_incomplete_sheet_is_redrawn(fields):
     """Each reviewer sees all answers but its own."""
-    broken = changed(await held(), **fields)
+    broken = changed(await session_of_five(), **fields)
     heard = overheard(members())
-    session = await resumed(broken, heard)
+    session = await resume(broken, heard)
 
     [prompt] = asked(heard[:1], "review")
     assert all(f"says {name}," in prompt for name in "bcde")
@@ -229,13 +231,13 @@ async def test_a_sheet_without_some_answer_is_drawn_anew(fields):
     assert (session.status, len(session.ballots)) == ("complete", 5)
 
 
-async def test_a_second_order_that_is_not_opposite_is_drawn_anew():
-    """It mirrors the first, which stays."""
-    whole = await held(mirrored=True)
+async def test_a_second_order_that_is_not_the_mirror_is_redrawn():
+    """The first order is kept."""
+    whole = await session_of_five(mirrored=True)
     [order, _] = [sheet.candidates for sheet in sheets(whole, "a")]
     broken = changed(whole, 1, candidates=order)
     heard = overheard(members())
-    session = await resumed(broken, heard, mirrored=True)
+    session = await resume(broken, heard, mirrored=True)
 
     first, _, mirrored = sheets(session, "a")
     prompts = asked(heard[:1], "review")
@@ -246,10 +248,10 @@ async def test_a_second_order_that_is_not_opposite_is_drawn_anew():
     assert session.status == "complete"
 
 
-async def test_copies_of_an_answer_on_a_sheet_are_drawn_anew():
-    """A version that did not join them drew the sheet, perhaps with a copy of one's own answer."""
+async def test_a_sheet_with_copies_of_an_answer_is_redrawn():
+    """Earlier versions did not join copies, so a reviewer might see its own answer."""
     seats = [*members("abc"), member("d", "cabd", answers=[says("c")])]
-    whole = await held(seats)
+    whole = await session_of_five(seats)
     first = next(at for at, x in enumerate(whole.events) if isinstance(x, e.BallotCast))
     voted = whole.events[first].seat
 
@@ -259,7 +261,7 @@ async def test_copies_of_an_answer_on_a_sheet_are_drawn_anew():
 
     broken = redrawn(whole.events[: first + 1], apart)
     heard = overheard(seats)
-    session = await resumed(broken, heard)
+    session = await resume(broken, heard)
 
     for seat in (seat for seat in heard if seat.name != voted):
         [prompt] = asked([seat], "review")
@@ -270,9 +272,9 @@ async def test_copies_of_an_answer_on_a_sheet_are_drawn_anew():
     assert session.status == "complete"
 
 
-async def test_no_two_sheets_of_a_reviewer_have_one_code():
-    """Though the session broke off within a pair twice, each time in another version."""
-    session, others = await held(pairs=10), {0: "de", 2: "cd", 3: "dc", 4: "bc"}
+async def test_sheets_of_a_reviewer_have_different_codes():
+    """Here two versions were interrupted within a pair."""
+    session, others = await session_of_five(pairs=10), {0: "de", 2: "cd", 3: "dc", 4: "bc"}
     for n_sheets in (1, 5):
         at = [at for at, x in enumerate(session.events) if isinstance(x, e.SheetDrawn)]
         events = list(session.events[: at[n_sheets - 1] + 1])
@@ -280,7 +282,7 @@ async def test_no_two_sheets_of_a_reviewer_have_one_code():
             if nth < n_sheets:
                 sheet = Sheet("a", tuple(order), ("A", "B"), f"{nth:032x}")
                 events[at[nth]] = replace(events[at[nth]], sheet=sheet)
-        session = await resumed(Session.of(events), pairs=10)
+        session = await resume(Session.of(events), pairs=10)
 
     drawn = sheets(session, "a")
     assert [x.candidates for x in drawn[1::2]] == [x.candidates[::-1] for x in drawn[::2]]

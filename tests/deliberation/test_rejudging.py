@@ -1,4 +1,4 @@
-"""Stored answers before another jury: stages, money, resumes, refusals, rows."""
+"""A jury judges stored answers: stages, money, resumes, refusals, rows."""
 
 import gc
 import json
@@ -25,9 +25,9 @@ pytestmark = pytest.mark.anyio
 
 
 class TestStages:
-    """The jury reviews, the ballots are counted, the final answer is written."""
+    """The jury reviews, ballots are counted, and the final answer is written."""
 
-    async def test_the_jury_decides_about_the_same_answers(self):
+    async def test_the_jury_judges_the_same_answers(self):
         """Seats and answers are those of the first session, ballots and outcome the jury's."""
         first = await held()
         again = await judged(first)
@@ -40,8 +40,8 @@ class TestStages:
         assert [line.candidate for line in again.outcome.standings] == list("ebacd")
         assert [ballot.reviewer for ballot in again.ballots] == list("xyz")
 
-    async def test_it_is_a_session_of_its_own(self):
-        """It names its parent and how it follows from it; the parent stays as it was."""
+    async def test_a_rejudgment_is_a_new_session(self):
+        """It names its parent and its relation to it; the parent is unchanged."""
         first = await held()
         record = session_to_json(first)
         again = await judged(first)
@@ -51,8 +51,8 @@ class TestStages:
         assert all(ballot.session == again.id for ballot in again.ballots)
         assert session_to_json(first) == record
 
-    async def test_nobody_answers(self):
-        """No juror is asked the question, and no event tells of an answer."""
+    async def test_no_juror_answers(self):
+        """There is no event of an answer."""
         jury = overheard(members("xyz", "ebacd"))
         again = await judged(await held(), jury)
 
@@ -60,7 +60,7 @@ class TestStages:
         told = {event.kind for event in again.events}
         assert not told & {"answer_started", "answer_done", "answer_failed"}
 
-    async def test_everything_a_juror_is_asked_with_comes_along(self):
+    async def test_jurors_get_the_material_of_the_question(self):
         """Conversation, files and category are those of the first session."""
         async with council(members("abc")) as opened:
             first = await opened.ask(QUESTION, files={"a.txt": "brine"}, category="seas")
@@ -70,31 +70,30 @@ class TestStages:
         assert again.opening.category == "seas"
         assert all("brine" in text for text in asked(jury, "review"))
 
-    async def test_its_record_reads_back(self):
-        """The record of a rejudged session gives the same session again."""
+    async def test_the_record_round_trips(self):
         again = await judged(await held())
         record = session_to_json(again)
 
         assert session_from_json(record) == again
         assert session_to_json(session_from_json(record)) == record
 
-    async def test_counting_again_gives_the_outcome_that_was_found(self):
-        """The stored ballots of a jury recount to its outcome, and without a juror to another."""
+    async def test_a_recount_gives_the_same_outcome(self):
+        """Without a juror it gives another."""
         again = await judged(await held())
 
         assert again.recount() == again.outcome
         assert again.recount(without=["x"]).n_ballots == 2
 
     async def test_a_rejudged_session_can_be_rejudged(self):
-        """The answers are handed on; the parent is the session that was judged last."""
+        """The answers are the same; the parent is the latest session."""
         second = await judged(await held())
         third = await judged(second, members("uvw", "dcbae"))
 
         assert third.opening.parent == second.id
         assert third.outcome.standings[0].candidate == "d"
 
-    async def test_who_did_not_answer_does_not_stand(self):
-        """A seat without an answer is no candidate, and nothing is missing for the want of it."""
+    async def test_a_seat_without_an_answer_is_not_a_candidate(self):
+        """Nothing is reported as missing because of it."""
         down = member("d", answers=[Line(error="is overloaded", status=503)])
         first = await held([*members("abc"), down], attempts=1)
         again = await judged(first)
@@ -103,8 +102,8 @@ class TestStages:
         assert again.status == "complete"
         assert [seat.name for seat in again.opening.seats] == list("abc")
 
-    async def test_the_flags_of_the_gate_stand(self):
-        """What failed the gate of the first session cannot win here, and is not checked again."""
+    async def test_failures_of_the_safety_gate_are_kept(self):
+        """Such answers cannot win here, and are not checked again."""
 
         def suspects_c(text: str) -> SafetyVerdict:
             return SafetyVerdict(("odd",) if text == says("c") else ())
@@ -120,8 +119,8 @@ class TestStages:
             assert again.outcome.standings[0].candidate == "a"
             assert not [x for x in again.events if isinstance(x, e.GateVerdict)]
 
-    async def test_answers_that_no_gate_saw_pass_the_jurys(self):
-        """A gate that the first session did without is passed now."""
+    async def test_the_jurys_gate_checks_unchecked_answers(self):
+        """The first session had no gate."""
         again = await judged(await held(), safety=True)
 
         assert len([x for x in again.events if isinstance(x, e.GateVerdict)]) == 5
@@ -129,15 +128,15 @@ class TestStages:
     @pytest.mark.parametrize(
         "options", [{"mirrored": True}, {"review_rounds": 2}, {"safety": True}]
     )
-    async def test_ballots_are_asked_for_as_in_any_session(self, options):
-        """Both orders, second rounds and gates work before a jury, too."""
+    async def test_all_options_of_reviews_apply(self, options):
+        """Both orders, second rounds and gates work with a jury, too."""
         again = await judged(await held(), **options)
 
         assert again.status == "complete"
         assert [line.candidate for line in again.outcome.standings] == list("ebacd")
 
-    async def test_the_jury_can_stop_when_decided(self):
-        """With one order for all a juror that hangs is not waited for."""
+    async def test_the_jury_stops_when_decided(self):
+        """With one order for all, a juror that hangs is not awaited."""
         jury = [*members("uvwxy", "ebacd"), member("z", reviews=[Line("Well", hang=True)])]
         again = await judged(await held(), jury, rule="borda", spend="until_decided")
 
@@ -145,7 +144,7 @@ class TestStages:
         assert [(x.leader, x.cancelled) for x in decided] == [("e", ("z",))]
 
     async def test_a_juror_that_fails_abstains(self):
-        """The session is degraded by a ballot, and says whose."""
+        """The session is degraded by a ballot, and names the juror."""
         jury = [*members("xy", "ebacd"), member("z", reviews=[Line(error="is down", status=500)])]
         again = await judged(await held(), jury, attempts=1)
 
@@ -154,39 +153,39 @@ class TestStages:
         assert all(fact in lack for fact in ("z cast no ballot", "is down"))
 
 
-class TestClosing:
-    """Who writes the final answer of what others answered."""
+class TestFinalAnswer:
+    """Who writes the final answer."""
 
     async def test_the_jurys_chairman_writes(self):
-        """The chairman that was seated with the jury is asked."""
+        """It was configured with the jury."""
         again = await judged(await held(), chairmen=[member("chair")])
 
         assert again.synthesis.chairman == "chair"
 
     async def test_without_a_chairman_the_first_juror_writes(self):
-        """Those who answered are not there to be called."""
+        """The members who answered cannot be called."""
         again = await judged(await held())
 
         assert again.synthesis.chairman == "x"
 
-    async def test_a_juror_whose_answer_is_the_best_writes(self):
-        """Of jurors that answered in the first session, the best-ranked one stands in."""
+    async def test_the_juror_with_the_best_answer_writes(self):
+        """It is one of the jurors that answered in the first session."""
         again = await judged(await held(), [*members("xy", "ebacd"), *members("ab", "ebacd")])
 
         assert again.synthesis.chairman == "b"
 
     async def test_the_best_answer_needs_no_call(self):
-        """In the mode best, what the jury ranks first is the final answer."""
+        """In mode best it is the final answer."""
         again = await judged(await held(), mode="best", prior="none", rho="none")
 
         assert again.text == says("e")
 
 
 class TestRankings:
-    """The old ranking stands beside the new one, wherever the session is told of."""
+    """The old ranking is shown with the new one."""
 
-    async def test_both_are_told(self):
-        """The trust line, the record and the page have the parent's ranking and the jury's."""
+    async def test_both_rankings_are_shown(self):
+        """They are in the trust line, in the record and on the page."""
         again = await judged(await held())
 
         said = "ranked before: c > a > b > d and e; now: e > b > a > c and d"
@@ -199,14 +198,12 @@ class TestRankings:
         assert said.replace(">", "&gt;") not in render_session(again)
         assert session_from_json(session_to_json(again)).rankings == again.rankings
 
-    async def test_the_same_ranking(self):
-        """A jury that ranks as the council did is said to."""
+    async def test_an_equal_ranking_is_reported(self):
         again = await judged(await held(), members("xyz", "cabde"))
 
         assert "c > a > b > d and e" in session_trust(again)
 
-    async def test_a_parent_without_an_outcome(self):
-        """Where the parent ranked nobody, there is nothing to put beside."""
+    async def test_a_parent_without_an_outcome_has_no_ranking_to_show(self):
         parent = await held(rule="borda", quorum=5, attempts=1, seated=[
             *members("abcd"), member("e", reviews=["No."], repairs=["No."])])  # fmt: skip
         again = await judged(parent)
@@ -217,10 +214,10 @@ class TestRankings:
 
 
 class TestBlindness:
-    """No juror can tell whose an answer is."""
+    """Jurors cannot tell the authors of answers."""
 
     async def test_names_of_both_councils_are_masked(self):
-        """Neither the seats that answered nor the jurors can be recognised by a name."""
+        """They are those of seats that answered, and of jurors."""
         author = member("critic", answers=["I am mistermodel-8b, as judge-9b is. It is sea 3."])
         first = await held([replace(author, source="x:mistermodel-8b", simulated=False),
                             *members("abc")])  # fmt: skip
@@ -233,8 +230,8 @@ class TestBlindness:
         assert "judge-9b" not in shown
         assert "I am [model]" in shown
 
-    async def test_every_sheet_is_drawn_anew(self):
-        """Five jurors see five answers at every position equally often, under other nonces."""
+    async def test_every_sheet_is_redrawn(self):
+        """Five jurors see five answers at every position equally often, with other nonces."""
         first = await held()
         again = await judged(first, members("vwxyz", "ebacd"))
 
@@ -247,7 +244,7 @@ class TestBlindness:
 
     @pytest.mark.parametrize("self_review", [False, True])
     async def test_an_author_never_sees_its_own_answer(self, self_review):
-        """A juror of the same source is recused, whatever it is called and whatever is set."""
+        """A juror of the same source is recused, whatever its name and the settings."""
         author = replace(member("x", "ebacd"), source="script:e")
         jury = [author, *members("yz", "ebacd")]
         again = await judged(await held(), jury, self_review=self_review)
@@ -257,8 +254,8 @@ class TestBlindness:
         assert own.authors == {"e": "x"}
         assert votes(again)["e"] == (2, 1.0)
 
-    async def test_a_model_that_held_several_seats_sees_none_of_its_answers(self):
-        """All jurors of one source are kept from all answers of that source, and counted so."""
+    async def test_a_model_of_several_seats_sees_none_of_its_answers(self):
+        """All jurors of one source are recused from all answers of that source."""
         one = [replace(seat, source="script:one") for seat in members("ab", "cabde")]
         first = await held([*one, *members("cde", "cabde")])
         jury = [replace(seat, source="script:one") for seat in members("wx", "ebacd")]
@@ -269,16 +266,16 @@ class TestBlindness:
         assert votes(again) == dict.fromkeys("ab", (2, 1.0)) | dict.fromkeys("cde", (4, 1.0))
         assert again.recount(unranked="last").standings == again.outcome.standings
 
-    async def test_another_juror_of_the_same_name_is_told_apart(self):
-        """Who is called like a seat it did not write for gets a name of its own, and sees all."""
+    async def test_a_juror_with_the_name_of_a_seat_is_renamed(self):
+        """It did not write for that seat, so it sees all answers."""
         other = replace(member("a", "ebacd"), source="script:elsewhere")
         again = await judged(await held(), [other, *members("yz", "ebacd")])
 
         assert [seat.name for seat in again.opening.jury] == ["a (2)", "y", "z"]
         assert sheets(again)["a (2)"] == tuple("abcde")
 
-    async def test_a_juror_called_like_a_seat_that_never_answered(self):
-        """Nobody of that name stands, so it keeps the name, and no page tells it while blind."""
+    async def test_a_juror_with_the_name_of_a_seat_without_an_answer_keeps_it(self):
+        """No blind page shows the name."""
         silent = replace(member("quill", answers=[]), source="script:quill")
         parent = await held([*members("abcd"), silent], attempts=1)
         closing = {"synthesis": ["All told [A]."]}
@@ -296,8 +293,8 @@ class TestBlindness:
         revealed = render_session(again, show_names=True)
         assert revealed.count("quill is also a juror") == 1
 
-    async def test_a_chairman_that_gets_another_name(self):
-        """The note on its two roles names it as this session does, and a blind page does not."""
+    async def test_a_renamed_chairman_is_named_as_in_this_session(self):
+        """The note on its two roles uses the new name, and is not on a blind page."""
         other = replace(member("a", "ebacd"), source="script:elsewhere")
         again = await judged(await held(), [other, *members("yz", "ebacd")], [other])
 
@@ -305,16 +302,16 @@ class TestBlindness:
         assert "chairman a (2)" in note
         assert "a (2)" not in render_session(again)
 
-    async def test_the_council_itself_may_judge_again(self):
-        """Members as their own jury are recused as they were; nobody is renamed."""
+    async def test_a_council_may_judge_its_own_answers_again(self):
+        """Members are recused as before, and none is renamed."""
         again = await judged(await held(), members("abcde", "ebacd"))
 
         assert [ballot.reviewer for ballot in again.ballots] == list("abcde")
         assert all(ballot.authors is None for ballot in again.ballots)
         assert all(name not in shown for name, shown in sheets(again).items())
 
-    async def test_who_wrote_every_answer_abstains(self):
-        """Nothing is left to show it; it is not called, and the session says why."""
+    async def test_the_author_of_every_answer_abstains(self):
+        """It is not called, and the session says why."""
         one = [replace(seat, source="script:one") for seat in members("abc")]
         jury = overheard([replace(member("x"), source="script:one"), *members("yz", "abc")])
         again = await judged(await held(one), jury)
@@ -325,10 +322,10 @@ class TestBlindness:
 
 
 class TestMoney:
-    """What was spent on the answers is not spent again."""
+    """The cost of the answers is not counted again."""
 
     async def test_only_the_jury_costs(self):
-        """The cost is that of reviews and final answer; the answers keep what they took."""
+        """The cost is that of reviews and final answer; answers keep their own."""
         priced = [replace(seat, price=Price(1e6, 1e6)) for seat in members("abc")]
         first = await held(priced)
         again = await judged(first, members("xyz"))
@@ -337,8 +334,8 @@ class TestMoney:
         assert again.cost.total_usd == 0
         assert again.answers["a"].spent == first.answers["a"].spent
 
-    async def test_the_plan_is_of_reviews_and_closing_text(self):
-        """One review a juror, then one final answer; the worst cost bounds what is spent."""
+    async def test_the_plan_has_reviews_and_a_final_answer(self):
+        """Its maximum bounds the money spent."""
         jury = [replace(seat, price=Price(1.0, 2.0)) for seat in members("xyz", "ebacd")]
         again = await judged(await held(), jury)
 
@@ -349,8 +346,8 @@ class TestMoney:
         assert plan.repairs == 3
         assert 0 < again.cost.total_usd < plan.worst_usd
 
-    async def test_no_call_is_planned_to_read_more_than_it_does(self):
-        """Every call stays below what was planned of it, to the token."""
+    async def test_every_call_reads_at_most_what_was_planned(self):
+        """The bound holds to the token."""
         jury = overheard(members("xyz", "ebacd"))
         again = await judged(await held(), jury)
 
@@ -361,7 +358,7 @@ class TestMoney:
             assert read < planned[seat.name].input_tokens < read + 2_000 + len(str(call.schema))
 
     async def test_the_ceiling_holds(self):
-        """A jury that cannot be paid is not asked."""
+        """A jury above the ceiling is not called."""
         jury = [replace(seat, price=Price(1.0, 2.0)) for seat in members("xyz")]
         before = await held()
 
@@ -370,10 +367,9 @@ class TestMoney:
 
 
 class TestResuming:
-    """An interrupted rejudging is taken up at its last finished seat."""
+    """An interrupted rejudgment is resumed after its last finished seat."""
 
-    async def test_from_any_event_it_ends_the_same(self):
-        """Interrupted after any event, and resumed, it comes to the same final answer."""
+    async def test_resuming_from_any_event_gives_the_same_final_answer(self):
         first = await held()
         whole = await judged(first)
         for kept in range(1, len(whole.events)):
@@ -390,7 +386,7 @@ class TestResuming:
         gc.collect()
 
     async def test_a_renamed_juror_is_recognised(self):
-        """The names given to tell jurors from seats are given again."""
+        """It gets the same new name again."""
         other = replace(member("a", "ebacd"), source="script:elsewhere")
         jury = [other, *members("yz", "ebacd")]
         whole = await judged(await held(), jury)
@@ -400,7 +396,7 @@ class TestResuming:
         assert again.status == "complete"
 
     async def test_another_jury_is_refused(self):
-        """The seats of the jury are named."""
+        """The error names the seats of the jury."""
         whole = await judged(await held())
         with pytest.raises(NoCouncil, match=r"seat x \(script:x\), y"):
             async with council(members("xyw")) as opened:
@@ -408,34 +404,33 @@ class TestResuming:
 
 
 class TestRefusals:
-    """What cannot be judged is said at once."""
+    """Invalid requests are refused at once."""
 
-    async def test_a_session_of_one_answer(self):
-        """There is nothing to rank, and nobody is called."""
+    async def test_a_session_of_one_answer_is_refused(self):
+        """There is nothing to rank, and no call is made."""
         down = [member(name, answers=[Line(error="is down")]) for name in "bc"]
         first = await held([member("a"), *down], attempts=1)
         with pytest.raises(NothingToCount, match="has one answer"):
             await judged(first)
 
-    async def test_a_council_that_is_not_open(self):
-        """The error says how it is used."""
+    async def test_a_closed_council_is_refused(self):
+        """The error explains how to use one."""
         first = await held()
         with pytest.raises(NoCouncil, match="async with"):
             await council(members("xyz")).rejudge(first)
 
-    async def test_a_record_with_an_answer_of_nobody(self):
-        """An opening whose answers do not fit its seats is no session."""
+    async def test_a_record_with_an_answer_without_a_seat_is_refused(self):
         again = await judged(await held())
         opened = replace(again.opening, seats=again.opening.seats[1:])
         with pytest.raises(NothingToCount, match="unknown seat"):
             Session.of([opened, *again.events[1:]])
 
 
-class TestLeaving:
-    """What a rejudged session leaves in a history."""
+class TestEntries:
+    """Rows of a rejudgment in a history."""
 
-    async def test_models_are_named_by_who_they_are(self):
-        """Candidates by the seats that answered, reviewers by the jurors."""
+    async def test_rows_name_models_by_role(self):
+        """Candidates are named by the seats that answered, reviewers by the jurors."""
         author = replace(member("x", "ebacd"), source="script:e")
         again = await judged(await held(), [author, *members("yz", "ebacd")])
         entries = session_entries(again)
@@ -444,8 +439,8 @@ class TestLeaving:
         assert {entry.model for entry in entries.standings} == {f"script:{c}" for c in "abcde"}
         assert set(entries.ballots[0].models) == {f"script:{c}" for c in "abcd"}
 
-    async def test_the_cost_of_an_answer_is_not_told_twice(self):
-        """Its length is known, what it took belongs to the first session."""
+    async def test_the_cost_of_an_answer_counts_once(self):
+        """Its length is known; its cost belongs to the first session."""
         again = await judged(await held())
         entry = session_entries(again).answers[0]
 

@@ -1,4 +1,4 @@
-"""Stored answers before a jury that is called over HTTP, by a server that no one here wrote."""
+"""A jury judges stored answers over HTTP, against the third-party server aimock."""
 
 import json
 
@@ -20,7 +20,7 @@ SEED = 17191
 
 
 def says(content: str, **match: str):
-    """A fixture: what a request that matches is answered with."""
+    """A fixture: the response to matching requests."""
     return {"match": match, "response": {"content": content}}
 
 
@@ -31,14 +31,14 @@ def review(order: str) -> str:
 
 
 def council(server, names, chairman="chair") -> Council:
-    """These models of the server, each in a seat of its name."""
+    """A council of these models of the server."""
     members = [f"{name}={server.url}#{name}" for name in names]
     options = {"call_seconds": 20.0, "attempts": 2, "rule": "borda"}
     return Council(members, f"{server.url}#{chairman}", environment={}, **options)
 
 
-async def test_a_jury_reviews_what_others_answered(aimock):
-    """Four calls and no more: three reviews and a final answer; Ada never reads her own answer."""
+async def test_a_jury_makes_four_calls(aimock):
+    """Three are reviews and one a final answer; Ada never reads her own answer."""
     chairs = {"systemMessage": "You are the chairman"}
     answers = [
         says(f"It is {len(name)} deep, says {name.upper()}.", model=name) for name in AUTHORS

@@ -1,4 +1,4 @@
-"""Replies: reasoning is split from the text, however it is marked and cut."""
+"""Reasoning is split from the text of a reply, whatever its tags and chunks."""
 
 import re
 from dataclasses import replace
@@ -82,7 +82,7 @@ PIECES = (
 
 
 def streamed(text: str, size: int) -> tuple[str, int]:
-    """What is heard of a text in pieces of this size, and how often it was withdrawn."""
+    """The deltas of a text in chunks of this size, and the number of withdrawals."""
     thoughts, heard = ReasoningFilter(), ""
     pieces = [text[at : at + size] for at in range(0, len(text), size)]
     for piece in [*pieces, None]:
@@ -93,31 +93,31 @@ def streamed(text: str, size: int) -> tuple[str, int]:
 
 
 class TestSplitting:
-    """What is reasoning, and what only talks of it."""
+    """What counts as reasoning, and what only mentions it."""
 
     @pytest.mark.parametrize("text", MARKED.values(), ids=MARKED)
-    def test_reasoning_is_set_apart(self, text):
-        """Whatever tags a template has, the text is without them and what they enclose."""
+    def test_reasoning_is_separated(self, text):
+        """The text is without tags and their content, whatever tags a template has."""
         split = split_reasoning(text)
 
         assert (split.text, split.reasoning) == ("Four.", "Hm.")
 
     @pytest.mark.parametrize("text", SPOKEN.values(), ids=SPOKEN)
-    def test_what_a_text_talks_about_stays(self, text):
-        """Tags in code, or in the middle of a sentence, are part of the text."""
+    def test_tags_in_code_or_sentences_stay(self, text):
+        """They are part of the text."""
         assert split_reasoning(text).text == text
 
     @pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 13])
-    def test_cuts_change_nothing(self, size):
-        """Wherever a stream is cut, its listeners end up with the text of the whole."""
+    def test_chunks_change_nothing(self, size):
+        """Deltas of any size add up to the text of the whole."""
         for text in (*MARKED.values(), *(SPOKEN[k] for k in SPOKEN if k != "JSON")):
             heard, _ = streamed(text, size)
 
             assert re.sub(r"<\|return\|>$", "", heard) == split_reasoning(text).text
 
     @pytest.mark.parametrize("size", [1, 4, 100])
-    def test_only_a_lone_closing_tag_withdraws(self, size):
-        """Reasoning that is opened is never heard at all."""
+    def test_only_a_lone_closing_tag_withdraws_text(self, size):
+        """Reasoning after an opening tag is never streamed."""
         assert streamed(MARKED["think"], size)[1] == 0
         assert streamed(MARKED["one closing tag"], size) == ("Four.", 1)
 
@@ -130,23 +130,22 @@ class TestSplitting:
         ],
     )
     def test_reasoning_may_end_in_a_quote_or_a_word(self, reply, reasoning):
-        """A closing tag after an opening quote or a word ends the reasoning, however it is cut."""
+        """A closing tag after an opening quote or a word ends the reasoning."""
         split = split_reasoning(reply)
 
         assert (split.text, split.reasoning) == ("Four.", reasoning)
         for size in (1, 7, 100):
             assert streamed(reply, size)[0] == "Four."
 
-    def test_a_closing_tag_in_quotes(self):
-        """Reasoning that talks of its own closing tag goes on."""
+    def test_a_quoted_closing_tag_does_not_end_reasoning(self):
         split = split_reasoning('<think>Is it `</think>` or "</think>"?</think>Four.')
 
         assert split.text == "Four."
 
     @pytest.mark.parametrize("quote", ['"', "'", "`", "“”"])
     @pytest.mark.parametrize("length", [0, 100, 200, 3_888, 5_000])
-    def test_a_quoted_closing_tag_far_into_the_reasoning(self, quote, length):
-        """However long the reasoning is, and however it is cut, a quoted tag does not end it."""
+    def test_a_quoted_closing_tag_in_long_reasoning_does_not_end_it(self, quote, length):
+        """Neither length nor chunks matter."""
         quoted = f"{quote[0]}</think>{quote[-1]}"
         early = f"I must not write {quoted} too early, secret plan"
         text = f"<think>{'.' * length} {early} {'.' * 400}</think>Four."
@@ -156,8 +155,7 @@ class TestSplitting:
         assert split_reasoning(text).text == "Four."
 
     @pytest.mark.parametrize("quote", ['"', "'", "`", "“”"])
-    def test_quotes_on_both_sides_of_the_end(self, quote):
-        """A closing tag between a word in quotes and another ends the reasoning."""
+    def test_a_closing_tag_between_quoted_words_ends_reasoning(self, quote):
         word = f"{quote[0]}stop{quote[-1]}"
 
         for end in ("", "."):
@@ -170,8 +168,8 @@ class TestSplitting:
         st.integers(1, 250),
     )
     @example("<think>", 'It is "</think>" so ' + "." * 210 + "</think>Four.", 1)
-    def test_no_cut_changes_anything(self, start, rest, size):
-        """Whatever a text consists of and wherever it is cut, the whole and the pieces agree."""
+    def test_random_chunks_change_nothing(self, start, rest, size):
+        """The text is random, too."""
         text = start + rest
         whole = ReasoningFilter()
         whole.feed(text)
@@ -184,8 +182,8 @@ class TestSplitting:
 
         assert (pieces.text, pieces.reasoning) == (whole.text, whole.reasoning)
 
-    def test_it_takes_time_by_its_length(self):
-        """Four times as many tags take no more than about four times as long."""
+    def test_time_is_linear_in_the_number_of_tags(self):
+        """Four times as many tags take at most about four times as long."""
         for text in (
             "x\n</think>\n",
             "x<think> ",
@@ -203,7 +201,7 @@ class TestSplitting:
 
 
 class Speaker:
-    """A model that says its text in small pieces, and reviews as it is told."""
+    """A model that sends its text in small pieces, and reviews as scripted."""
 
     def __init__(self, answer: str = "So.", synthesis: str = "All.", review: str = "{}") -> None:
         self.says = {"answer": answer, "synthesis": synthesis, "review": review, "repair": review}
@@ -223,19 +221,19 @@ def _ballot(labels: list[str]) -> str:
 
 
 def seat(name: str, **says: str) -> Member:
-    """A member that says this."""
+    """A member with this reply."""
     return Member(name, Speaker(**says), f"test:{name}", price=Price(0, 0))
 
 
 async def deliberate(*others: Member, **options) -> tuple[Session, list[e.Event]]:
-    """A session of these members and two that behave, with everything that was told of it."""
+    """A session of these members and two that behave, with all of its events."""
     told: list[e.Event] = []
     async with council([*others, member("a"), member("b")], **options) as held:
         return await held.ask("How many?", listener=told.append), told
 
 
-def heard_of(told: list[e.Event], kind: type[e.Event]) -> str:
-    """The pieces of texts that were told, without those that were withdrawn."""
+def deltas_of(told: list[e.Event], kind: type[e.Event]) -> str:
+    """The deltas of texts, without those that were withdrawn."""
     text = ""
     for event in told:
         if isinstance(event, e.TextWithdrawn):
@@ -246,30 +244,29 @@ def heard_of(told: list[e.Event], kind: type[e.Event]) -> str:
 
 
 class TestSessions:
-    """Thoughts are no part of answers, ballots and final answers."""
+    """Reasoning is not part of answers, ballots and final answers."""
 
     @pytest.mark.parametrize("text", MARKED.values(), ids=MARKED)
-    async def test_an_answer(self, text):
-        """The answer is without its reasoning, which the record keeps beside it."""
+    async def test_an_answer_has_no_reasoning(self, text):
+        """The record stores it separately."""
         session, told = await deliberate(seat("thinker", answer=text))
 
         assert session.answers["thinker"].text == "Four."
         [done] = [x for x in told if isinstance(x, e.AnswerDone) and x.seat == "thinker"]
         assert done.reasoning == "Hm."
         own = [x for x in told if getattr(x, "seat", None) == "thinker"]
-        assert heard_of(own, e.AnswerDelta).startswith("Four.")
+        assert deltas_of(own, e.AnswerDelta).startswith("Four.")
 
     @pytest.mark.parametrize("text", ["<think>Hm.", "<think>Hm.</think>\n", "Hm.\n</think>\n \n"])
-    async def test_nothing_but_thoughts(self, text):
-        """Reasoning alone is no answer, and its member is asked again."""
+    async def test_a_reply_of_reasoning_alone_is_retried(self, text):
         session, told = await deliberate(seat("thinker", answer=text), attempts=2)
 
         assert session.unanswered == {"thinker": "sent its reasoning and no answer"}
         assert sum(isinstance(event, e.CallRetried) for event in told) == 1
         assert session.status == "degraded"
 
-    async def test_a_ballot_in_the_thoughts(self):
-        """The ballot that counts is the one that follows the reasoning; the reply is kept whole."""
+    async def test_a_ballot_after_the_reasoning_counts(self):
+        """One inside it does not; the reply is stored whole."""
         review = "<think>Perhaps <>?</think>\n{}"
         _, told = await deliberate(seat("thinker", review=review), rubric_scoring=False)
 
@@ -280,26 +277,25 @@ class TestSessions:
         assert cast.replies[0].startswith("<think>Perhaps")
         assert (cast.read_by, cast.notes) == ("schema", ())
 
-    async def test_a_ballot_in_the_thoughts_alone(self):
-        """A ballot that was only thought of is none."""
+    async def test_a_ballot_inside_the_reasoning_does_not_count(self):
         review = "<think>{}</think>\nI cannot decide."
         session, _ = await deliberate(seat("thinker", review=review), rubric_scoring=False)
 
         [ballot] = [b for b in session.ballots if b.reviewer == "thinker"]
         assert ballot.abstained
 
-    async def test_a_closing_text(self):
-        """The final answer is without reasoning, and none of that was heard."""
+    async def test_a_final_answer_has_no_reasoning(self):
+        """None of it is streamed."""
         chair = seat("chair", synthesis="<think>\n[A] it is.\n</think>\n\nFour. [B]")
         async with council([member("a"), member("b")], [chair]) as held:
             told: list[e.Event] = []
             session = await held.ask("How many?", listener=told.append)
 
         assert session.text == "Four. [B]"
-        assert heard_of(told, e.SynthesisDelta) == "Four. [B]"
+        assert deltas_of(told, e.SynthesisDelta) == "Four. [B]"
 
-    async def test_a_template_that_opens_by_itself_is_known_from_then_on(self):
-        """Where the answer ended its reasoning with a tag alone, the final answer waits for it."""
+    async def test_a_lone_closing_tag_delays_later_streams(self):
+        """The answer had one, so the final answer waits for its tag."""
         thinker = seat("thinker", answer="Hm.\n</think>\nFour.", synthesis="Hm.\n</think>\nFive.")
         async with council([thinker, member("b")], [thinker]) as held:
             told: list[e.Event] = []
@@ -311,8 +307,7 @@ class TestSessions:
         assert session.text == "Five."
         assert all(one.seq < other.seq for one, other in pairwise(told))
 
-    async def test_a_chairman_is_known_from_one_question_to_the_next(self):
-        """Whose final answer had to be withdrawn once is not heard thinking at later questions."""
+    async def test_a_withdrawn_text_delays_streams_of_later_questions(self):
         chair = seat("chair", synthesis="Hm.\n</think>\nFive.")
         withdrawn, heard = [], []
         async with council([member("a"), member("b")], [chair]) as held:
@@ -333,8 +328,8 @@ class TestSessions:
             ("Four. And five.", "Four. And five."),
         ],
     )
-    async def test_what_may_be_reasoning_is_not_heard_at_first(self, text, first):
-        """A member that may reason is heard once a tag, or the end, says what its text is."""
+    async def test_possible_reasoning_is_not_streamed_at_first(self, text, first):
+        """It waits for a tag or the end of the text."""
         told: list[e.Event] = []
         careful = replace(seat("careful", answer=text), may_reason=True)
         async with council([careful, member("a"), member("b")]) as held:
@@ -346,8 +341,7 @@ class TestSessions:
         assert "".join(heard) == session.answers["careful"].text
         assert "".join(heard).startswith(first)
 
-    async def test_a_member_that_does_not_reason_is_streamed_from_then_on(self):
-        """One text without reasoning tells: the next is heard as it is written."""
+    async def test_a_member_without_reasoning_is_streamed_from_its_second_text(self):
         careful = replace(seat("careful", answer="Four. And five."), may_reason=True)
         pieces = []
         async with council([careful, member("a"), member("b")]) as held:

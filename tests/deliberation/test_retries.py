@@ -1,4 +1,4 @@
-"""Retries: failed seats are asked again, and plans bound what that costs."""
+"""Retries: failed seats are called again, and plans bound the cost."""
 
 from collections import Counter
 from dataclasses import replace
@@ -35,8 +35,8 @@ async def first(members_, chairmen=(), **options) -> Session:
         return await opened.ask(QUESTION, seed=5)
 
 
-async def retried(session, seats, again, chairmen=(), listener=None, **options):
-    """The session retried by the same seats, and how often each was asked what."""
+async def retry(session, seats, again, chairmen=(), listener=None, **options):
+    """Retry a session with the same seats; return it with the number of calls by stage."""
     heard, chairs = overheard(again), overheard(chairmen)
     with anyio.fail_after(60):
         async with council(heard, chairs, attempts=1, **options) as opened:
@@ -45,13 +45,13 @@ async def retried(session, seats, again, chairmen=(), listener=None, **options):
     return after, calls
 
 
-class TestAReviewerThatAbstained:
-    """Only its review is asked; the count and the final answer follow."""
+class TestReviewer:
+    """An abstention: only the review is requested again, then the final answer."""
 
-    async def test_only_its_review_and_the_closing_text_are_asked(self):
-        """The others' answers and ballots stand, and nobody is asked for them again."""
+    async def test_only_the_review_and_the_final_answer_are_requested(self):
+        """Other answers and ballots are kept."""
         before = await first(seated(b={"reviews": DOWN}))
-        after, calls = await retried(before, None, seated())
+        after, calls = await retry(before, None, seated())
 
         assert before.missing == ("b cast no ballot: is down",)
         assert calls == {("b", "review"), ("c", "synthesis")}
@@ -63,10 +63,10 @@ class TestAReviewerThatAbstained:
             replace(ballot, session=after.id) for ballot in kept
         ]
 
-    async def test_its_sheet_is_the_one_that_it_could_not_review(self):
-        """Down to labels and fences, and it is recorded once."""
+    async def test_the_reviewer_gets_the_same_sheet(self):
+        """Labels and fences are equal, and it is recorded once."""
         before = await first(seated(b={"reviews": DOWN}))
-        after, _ = await retried(before, ["b"], seated())
+        after, _ = await retry(before, ["b"], seated())
         drawn = [
             {x.sheet for x in session.events if isinstance(x, e.SheetDrawn)}
             for session in (before, after)
@@ -75,10 +75,10 @@ class TestAReviewerThatAbstained:
         assert drawn[0] == drawn[1]
         assert len([x for x in after.events if isinstance(x, e.SheetDrawn)]) == 3
 
-    async def test_it_fails_again_and_nobody_else_is_asked(self):
-        """The final answer of the parent stands where no ballot was added."""
+    async def test_a_repeated_failure_calls_nobody_else(self):
+        """The final answer of the parent is kept if no ballot was added."""
         before = await first(seated(b={"reviews": DOWN}))
-        after, calls = await retried(before, None, seated(b={"reviews": DOWN}))
+        after, calls = await retry(before, None, seated(b={"reviews": DOWN}))
 
         assert calls == {("b", "review")}
         assert after.synthesis == before.synthesis
@@ -87,67 +87,67 @@ class TestAReviewerThatAbstained:
             x.candidate for x in before.outcome.standings
         ]
 
-    async def test_one_of_two_is_asked_and_the_other_stays_silent(self):
-        """Who is not named has failed for good: it is not asked in passing."""
+    async def test_only_the_named_reviewer_is_called(self):
+        """Another failed seat stays failed."""
         before = await first(seated(a={"reviews": DOWN}, b={"reviews": DOWN}), quorum=1)
-        after, calls = await retried(before, ["b"], seated(), quorum=1)
+        after, calls = await retry(before, ["b"], seated(), quorum=1)
 
         assert calls == {("b", "review"), ("c", "synthesis")}
         assert after.missing == ("a cast no ballot: is down",)
 
-    async def test_who_was_not_waited_for_can_be_asked_after_all(self):
-        """An abstention of a complete session is taken up like any other, and waited for."""
+    async def test_a_reviewer_skipped_by_early_stopping_can_be_retried(self):
+        """The retry waits for it."""
         slow = {"reviews": [Line(prefers=("says c,",), hang=True)]}
         five = [*members("abcd"), member("e", "cabde", **slow)]
         before = await first(
             five, spend="until_decided", synthesis=False, rule="tournament", call_seconds=5
         )
-        after, calls = await retried(before, None, members())
+        after, calls = await retry(before, None, members())
 
         assert (before.status, before.outcome.n_ballots) == ("complete", 4)
         assert calls == {("e", "review")}
         assert after.outcome.n_ballots == 5
 
-    async def test_a_juror_is_asked_again(self):
-        """A session of a jury keeps its answers, and the ballots of the other jurors."""
+    async def test_a_juror_is_called_again(self):
+        """Answers and ballots of other jurors are kept."""
         jury = members("xyz", "ebacd")
         broken = [*jury[:2], member("z", "ebacd", reviews=DOWN)]
         before = await judged(await held(), broken, attempts=1)
-        after, calls = await retried(before, None, jury)
+        after, calls = await retry(before, None, jury)
 
         assert calls == {("z", "review"), ("x", "synthesis")}
         assert after.status == "complete"
         assert [ballot.reviewer for ballot in after.ballots] == list("xyz")
         assert after.opening.answers == before.opening.answers
 
-    async def test_a_failure_in_the_first_round_is_heard_in_the_second(self):
-        """Everybody saw the ballots of the first round, so all are asked for the second again."""
+    async def test_a_failure_in_the_first_round_repeats_the_second_for_all(self):
+        """Everybody saw the ballots of the first round."""
         before = await first(seated(b={"reviews": DOWN}), review_rounds=2)
-        after, _ = await retried(before, None, seated())
+        after, _ = await retry(before, None, seated())
         kept = after.opening.kept
         new = [x for x in after.events if isinstance(x, e.BallotCast) and x.seq > kept]
 
         assert {(x.seat, x.round) for x in new} >= {("b", 1), ("a", 2), ("b", 2), ("c", 2)}
         assert after.status == "complete"
 
-    async def test_a_failure_in_the_second_round_is_its_own_alone(self):
-        """The first round stands, and so does what the others said in the second."""
+    async def test_a_failure_in_the_second_round_calls_only_its_reviewer(self):
+        """The first round and other ballots are kept."""
         once = {"reviews": [Line(contains=REVISED, error="is down"), Line(prefers=("says c,",))]}
         before = await first(seated(b=once), review_rounds=2)
-        after, calls = await retried(before, None, seated())
+        after, calls = await retry(before, None, seated())
 
         assert before.missing == ("b did not revise its ballot: is down",)
         assert calls == {("b", "review"), ("c", "synthesis")}
         assert after.status == "complete"
 
 
-class TestAMemberThatFailed:
-    """It answers, and then all reviews are made again, since every sheet changes."""
+class TestMember:
+    """A member without an answer: all reviews are repeated, since every sheet changes."""
 
-    async def test_it_answers_and_everybody_reviews_again(self):
-        """The answers of the others stand, and nobody writes a second one."""
+    async def test_a_new_answer_repeats_all_reviews(self):
+        """Other answers are kept."""
         before = await first(seated(b={"answers": DOWN}))
-        after, calls = await retried(before, None, seated())
+        after, calls = await retry(before, None, seated())
 
         assert {seat for seat, stage in calls if stage == "answer"} == {"b"}
         assert {seat for seat, stage in calls if stage == "review"} == set("abc")
@@ -156,10 +156,10 @@ class TestAMemberThatFailed:
         assert {"b" in seen for seat, seen in sheets(after).items() if seat != "b"} == {True}
         assert after.recount() == after.outcome
 
-    async def test_it_fails_again_and_everything_else_stands(self):
-        """No review is asked for a second time when every sheet is what it was."""
+    async def test_a_repeated_failure_repeats_no_review(self):
+        """Every sheet is unchanged."""
         before = await first(seated("abcd", d={"answers": DOWN}))
-        after, calls = await retried(before, None, seated("abcd", d={"answers": DOWN}))
+        after, calls = await retry(before, None, seated("abcd", d={"answers": DOWN}))
 
         assert calls == {("d", "answer")}
         assert (after.status, after.missing) == (before.status, before.missing)
@@ -167,27 +167,26 @@ class TestAMemberThatFailed:
         assert sheets(after) == sheets(before)
         assert after.cost.total_usd == 0
 
-    async def test_a_debate_is_held_again_with_it(self):
-        """What the others said in the debate hung on who took part in it."""
+    async def test_a_new_answer_repeats_the_debate(self):
+        """Revisions depend on who took part."""
         before = await first(seated(b={"answers": DOWN}), debate_rounds=1)
-        after, calls = await retried(before, None, seated())
+        after, calls = await retry(before, None, seated())
         rounds = [(x.seat, x.round) for x in after.events if isinstance(x, e.AnswerDone)]
 
         assert sorted(rounds) == [(seat, n) for seat in "abc" for n in (1, 2)]
         assert {seat for seat, stage in calls if stage == "answer"} == set("abc")
 
-    async def test_who_failed_beside_it_and_is_not_named_is_not_asked(self):
-        """Its failure stands, with its reason."""
+    async def test_another_failed_member_is_not_called(self):
+        """Its failure and its reason are kept."""
         before = await first(seated("abcd", b={"answers": DOWN}, d={"answers": DOWN}))
-        after, calls = await retried(before, ["d"], seated("abcd"))
+        after, calls = await retry(before, ["d"], seated("abcd"))
 
         assert {seat for seat, stage in calls if stage == "answer"} == {"d"}
         assert after.missing == ("b did not answer: is down",)
 
-    async def test_where_nobody_answered_everybody_is_asked(self):
-        """A failed session is retried whole."""
+    async def test_a_failed_session_is_retried_whole(self):
         before = await first(seated(**{name: {"answers": DOWN} for name in "abc"}))
-        after, calls = await retried(before, None, seated())
+        after, calls = await retry(before, None, seated())
 
         assert before.status == "failed"
         assert after.opening.kept == 0
@@ -195,37 +194,37 @@ class TestAMemberThatFailed:
         assert {seat for seat, stage in calls if stage == "answer"} == set("abc")
 
 
-class TestAChairmanThatFailed:
+class TestChairman:
     """Only the final answer is written again."""
 
-    async def test_only_the_closing_text_is_asked_for(self):
-        """Answers, ballots and outcome stand."""
+    async def test_only_the_final_answer_is_requested(self):
+        """Answers, ballots and outcome are kept."""
         before = await first(seated(), [member("x", synthesis=DOWN)])
-        after, calls = await retried(before, None, seated(), [member("x")])
+        after, calls = await retry(before, None, seated(), [member("x")])
 
         assert before.missing == ("x did not write the final answer: is down",)
         assert calls == {("x", "synthesis")}
         assert after.synthesis.chairman == "x"
         assert (after.status, after.missing) == ("complete", ())
 
-    async def test_another_that_failed_is_not_tried(self):
-        """Who is not named is passed over, and still told of."""
+    async def test_another_failed_chairman_is_skipped(self):
+        """Its failure is still reported."""
         chairs = [member(name, synthesis=DOWN) for name in "xy"]
         before = await first(seated(), chairs)
-        after, calls = await retried(before, ["y"], seated(), [member("x"), member("y")])
+        after, calls = await retry(before, ["y"], seated(), [member("x"), member("y")])
 
         assert calls == {("y", "synthesis")}
         assert after.missing == ("x did not write the final answer: is down",)
 
 
-class TestTheRecord:
-    """It stands by itself."""
+class TestRecord:
+    """A retry is a session with a record."""
 
-    async def test_it_is_a_session_of_its_own(self):
-        """It names its parent, who was asked again, and how much stands; the parent stays."""
+    async def test_a_retry_is_a_new_session(self):
+        """It names its parent, the seats retried, and what it keeps."""
         before = await first(seated(b={"reviews": DOWN}))
         record = session_to_json(before)
-        after, _ = await retried(before, None, seated())
+        after, _ = await retry(before, None, seated())
         opened = after.opening
 
         assert (opened.parent, opened.relation) == (before.id, "retried")
@@ -235,22 +234,21 @@ class TestTheRecord:
         assert all(x.at >= opened.at for x in after.events)
         assert session_to_json(before) == record
 
-    async def test_it_reads_back_and_recounts(self):
-        """The record gives the same session, and its ballots the outcome that it tells of."""
+    async def test_the_record_round_trips_and_recounts(self):
         before = await first(seated(b={"reviews": DOWN}))
-        after, _ = await retried(before, None, seated())
+        after, _ = await retry(before, None, seated())
 
         assert session_from_json(session_to_json(after)) == after
         assert after.recount() == after.outcome
 
-    async def test_its_cost_is_that_of_the_new_calls(self):
-        """What the parent spent is not spent again, though its answers tell what they took."""
+    async def test_the_cost_is_that_of_the_new_calls(self):
+        """Answers keep the cost of the parent."""
 
         def priced(**troubled):
             return [replace(m, price=Price(1e6, 1e6)) for m in seated(**troubled)]
 
         before = await first(priced(b={"reviews": DOWN}))
-        after, _ = await retried(before, None, priced())
+        after, _ = await retry(before, None, priced())
         new = [
             x.spent.cost_usd
             for x in after.events
@@ -263,23 +261,23 @@ class TestTheRecord:
         assert after.opening.plan.calls == 2
         assert after.cost.total_usd <= after.opening.plan.worst_usd
 
-    async def test_its_ceiling_is_for_the_new_calls_alone(self):
-        """A session that ran into its ceiling can be retried under another."""
+    async def test_the_ceiling_applies_to_the_new_calls(self):
+        """A session that reached its ceiling can be retried under another."""
 
         def priced():
             return [replace(m, price=Price(1e6, 1e6)) for m in seated()]
 
         _, least = (await first(priced())).opening.plan.least_usd()
         before = await first(priced(), max_cost_usd=least)
-        after, _ = await retried(before, None, priced(), max_cost_usd=1e12)
+        after, _ = await retry(before, None, priced(), max_cost_usd=1e12)
 
         assert before.over_budget
         assert (after.status, after.over_budget) == ("complete", False)
 
-    async def test_broken_off_it_can_be_resumed(self):
-        """What stands stays standing, and who is not to be asked again is not."""
+    async def test_an_interrupted_retry_can_be_resumed(self):
+        """What it keeps stays, and other failed seats are not called."""
         before = await first(seated(a={"reviews": DOWN}, b={"reviews": DOWN}), quorum=1)
-        whole, _ = await retried(before, ["b"], seated(), quorum=1)
+        whole, _ = await retry(before, ["b"], seated(), quorum=1)
         told = whole.events[: 1 + whole.opening.kept]
         heard = overheard(seated())
         async with council(heard, quorum=1) as opened:
@@ -290,70 +288,68 @@ class TestTheRecord:
         assert after.ballots == whole.ballots
         assert after.missing == whole.missing
 
-    async def test_it_can_be_retried_itself(self):
-        """A second attempt keeps what the first one added."""
+    async def test_a_retry_can_be_retried(self):
+        """The second attempt keeps what the first one added."""
         before = await first(seated(a={"reviews": DOWN}, b={"reviews": DOWN}), quorum=1)
-        once, _ = await retried(before, ["b"], seated(), quorum=1)
-        twice, calls = await retried(once, None, seated(), quorum=1)
+        once, _ = await retry(before, ["b"], seated(), quorum=1)
+        twice, calls = await retry(once, None, seated(), quorum=1)
 
         assert calls == {("a", "review"), ("c", "synthesis")}
         assert (twice.status, twice.opening.parent) == ("complete", once.id)
 
-    async def test_a_listener_is_told_the_whole_of_it(self):
-        """Whoever keeps what it hears has the record."""
+    async def test_the_stream_of_a_retry_is_its_record(self):
         before = await first(seated(b={"reviews": DOWN}))
         heard = []
-        after, _ = await retried(before, None, seated(), listener=heard.append)
+        after, _ = await retry(before, None, seated(), listener=heard.append)
         told = [x for x in heard if not isinstance(x, e.AnswerDelta | e.SynthesisDelta)]
 
         assert Session.of(told) == after
 
 
 class TestRefusals:
-    """What cannot be retried is said in one sentence."""
+    """An invalid retry is refused in one sentence."""
 
-    async def test_nothing_failed(self):
-        """A session without a failure has nothing to be retried."""
+    async def test_a_session_without_failures_is_refused(self):
         whole = await first(seated())
 
         with pytest.raises(NothingToCount, match="no seat failed in session"):
-            await retried(whole, None, seated())
+            await retry(whole, None, seated())
 
-    async def test_interrupted(self):
-        """One that was interrupted is resumed first."""
+    async def test_an_interrupted_session_is_refused(self):
+        """It is to be resumed first."""
         whole = await first(seated(b={"reviews": DOWN}))
 
         with pytest.raises(NothingToCount, match="was interrupted: resume it"):
-            await retried(Session.of(whole.events[:-1]), None, seated())
+            await retry(Session.of(whole.events[:-1]), None, seated())
 
-    async def test_a_seat_that_is_not_there(self):
-        """The nearest seat that failed is suggested."""
+    async def test_an_unknown_seat_is_refused(self):
+        """The error suggests the nearest seat that failed."""
         broken = await first(seated(b={"reviews": DOWN}))
 
         with pytest.raises(UnknownName, match="unknown seat 'bo'"):
-            await retried(broken, ["bo"], seated())
+            await retry(broken, ["bo"], seated())
 
-    async def test_a_seat_that_did_not_fail(self):
-        """Only what failed is asked again; the others are named."""
+    async def test_a_seat_that_did_not_fail_is_refused(self):
+        """The error names the failed ones."""
         broken = await first(seated(b={"reviews": DOWN}))
 
         with pytest.raises(InvalidParameter, match="a seat that failed: b"):
-            await retried(broken, ["a"], seated())
+            await retry(broken, ["a"], seated())
 
     @pytest.mark.parametrize("seats", ["b", []])
-    async def test_no_list_of_seats(self, seats):
-        """A text is no list of names, and an empty list asks nobody."""
+    async def test_an_invalid_list_of_seats_is_refused(self, seats):
+        """It is a text, or empty."""
         broken = await first(seated(b={"reviews": DOWN}))
 
         with pytest.raises(InvalidParameter):
-            await retried(broken, seats, seated())
+            await retry(broken, seats, seated())
 
-    async def test_another_council(self):
-        """Only those who sat can be asked again."""
+    async def test_another_council_is_refused(self):
+        """Only the same seats can be retried."""
         broken = await first(seated(b={"reviews": DOWN}))
 
         with pytest.raises(NoCouncil, match="was started with other members"):
-            await retried(broken, None, members("abd"))
+            await retry(broken, None, members("abd"))
 
 
 ROUNDS = {"debate_rounds": 1, "review_rounds": 2}
@@ -375,11 +371,11 @@ def planned(plan) -> Counter[tuple[str, str]]:
     return calls
 
 
-class TestTakingUp:
-    """What an interrupted session still asks for."""
+class TestPlanOfResume:
+    """The plan of the rest of an interrupted session."""
 
-    async def test_wherever_it_broke_off_no_more_is_called_than_planned(self):
-        """Whatever is still to come has its place in the plan, and what is done has none."""
+    async def test_a_resume_makes_at_most_the_planned_calls(self):
+        """It may be interrupted after any event; finished calls are not planned."""
         seated = members("abc")
         whole = await asked(seated, seated[2:], **ROUNDS)
         for n in range(1, len(whole.events)):
@@ -393,8 +389,8 @@ class TestTakingUp:
             assert made(heard) <= planned(plan), n
             assert planned(plan) <= planned(whole.opening.plan)
 
-    async def test_who_is_done_is_planned_no_more(self):
-        """Once the final answer is begun, it alone is left."""
+    async def test_finished_stages_are_not_planned(self):
+        """Once the final answer has begun, only that is left."""
         whole = await asked(members("abc"))
         kinds = [event.kind for event in whole.events]
         half = plan_rest(Session.of(whole.events[: kinds.index("sheet_drawn") + 1]))
@@ -403,7 +399,7 @@ class TestTakingUp:
         assert {line.stage for line in half.lines} == {"review", "repair", "synthesis"}
         assert {line.stage for line in last.lines} == {"synthesis"}
 
-    async def test_who_failed_is_asked_again_and_planned_again(self):
+    async def test_failed_seats_are_planned_again(self):
         """Nothing of an interrupted session is final."""
         whole = await asked([*members("ab"), member("c", answers=DOWN)])
         failed = [event.kind for event in whole.events].index("answer_failed")
@@ -412,11 +408,11 @@ class TestTakingUp:
         assert ("c", "answer") in planned(left)
 
 
-class TestAskingAgain:
-    """What a retry asks for is what its session says it does."""
+class TestPlanOfRetry:
+    """The plan of a retry equals that of its session."""
 
-    async def test_it_is_the_plan_that_the_retry_opens_with(self):
-        """Under the limits of the day."""
+    async def test_the_plan_is_in_the_opening_of_the_retry(self):
+        """It uses the current limits."""
         before = await asked([member("a", "ab"), member("b", "ab", reviews=DOWN)])
         plan = plan_retry(before, None, Limits(max_tokens=100))
         async with council(members("ab", "ab"), max_tokens=100) as opened:
@@ -426,8 +422,8 @@ class TestAskingAgain:
         assert plan != plan_retry(before, None, before.opening.procedure.limits)
 
     @pytest.mark.parametrize("options", [{}, {"self_review": True, "mirrored": True}])
-    async def test_answers_that_stand_are_read_as_they_are(self, options):
-        """Not as if they filled their limits; no prompt is longer than planned."""
+    async def test_stored_answers_are_planned_at_their_length(self, options):
+        """No prompt is longer than planned."""
         before = await asked([*members("ab"), member("c", reviews=DOWN)], **options)
         plan = plan_retry(before, None, before.opening.procedure.limits)
         heard = overheard(members("abc"))
@@ -444,17 +440,17 @@ class TestAskingAgain:
         whole = {(line.seat, line.stage): line.input_tokens for line in before.opening.plan.lines}
         assert planned["c", "review"] < whole["c", "review"] / 2
 
-    async def test_where_nobody_failed_there_is_none(self):
-        """The refusal is that of the retry."""
+    async def test_a_session_without_failures_has_no_plan(self):
+        """The error is that of the retry."""
         with pytest.raises(NothingToCount, match="no seat failed"):
             plan_retry(await asked(members("ab", "ab")), None, Limits())
 
 
-class TestAnotherJury:
-    """What a jury is asked is what its session says it is."""
+class TestPlanOfRejudgment:
+    """The plan of a jury equals that of its session."""
 
-    async def test_it_is_the_plan_that_the_session_opens_with(self):
-        """Jurors are named apart from those who answered."""
+    async def test_the_plan_is_in_the_opening_of_the_session(self):
+        """Jurors and authors have different names."""
         before = await asked(members("abc"))
         jury = [*members("ax", "ab"), member("b", "ab")]
         plan = plan_rejudgment(before, jury, (), Procedure())

@@ -1,4 +1,4 @@
-"""Reviews: mirrored sheets merge into one ballot; rankings without grades are asked for again."""
+"""Ballots on mirrored sheets are merged; rankings without grades are repaired."""
 
 import json
 from dataclasses import replace
@@ -41,7 +41,7 @@ def written(cast: Ballot) -> str:
 
 
 class TestRanking:
-    """Where the two orders agree the pair stands; where they flip it, it is tied."""
+    """A pair ordered alike in both orders is kept; a flipped one is tied."""
 
     @pytest.mark.parametrize(
         ("first", "second", "merged", "flipped", "compared"),
@@ -56,15 +56,15 @@ class TestRanking:
             ("a > b", "b", "a > b", 0, 0),
         ],
     )
-    def test_two_orders(self, first, second, merged, flipped, compared):
-        """Mean places order the candidates, and flipped neighbours are tied."""
+    def test_flipped_neighbours_are_tied(self, first, second, merged, flipped, compared):
+        """Mean places order the candidates."""
         result = merge(cast(first), cast(second))
 
         assert written(result.ballot) == merged
         assert (result.n_flipped, result.n_compared) == (flipped, compared)
 
     def test_a_flip_ties_no_pair_that_both_agree_on(self):
-        """With c flipped against both and b above a twice, only one of the flips becomes a tie."""
+        """Flips of c against a and b do not tie a and b, which both orders rank alike."""
         result = merge(cast("b > a > c"), cast("c > b > a"))
 
         assert result.n_flipped == 2
@@ -75,8 +75,8 @@ class TestRanking:
         second=st.permutations(NAMES),
         cuts=st.tuples(*[st.lists(st.booleans(), min_size=4, max_size=4)] * 2),
     )
-    def test_what_both_agree_on_stands(self, first, second, cuts):
-        """No pair that both ballots order alike is tied or turned, whatever else happens."""
+    def test_agreed_pairs_are_kept(self, first, second, cuts):
+        """No pair that both ballots order alike is tied or reversed."""
         ballots = []
         for order, tied in zip((first, second), cuts, strict=True):
             groups = [[order[0]]]
@@ -122,14 +122,14 @@ class TestGrades:
             ({"a": 9}, {"a": {"accuracy": 6}}, {"a": {"accuracy": 6}}),
         ],
     )
-    def test_two_grades(self, first, second, merged):
-        """Where both can be read the mean counts, else the one that can, exactly as given."""
+    def test_two_grades_become_their_mean(self, first, second, merged):
+        """If only one can be read, it is used as given."""
         result = merge(Ballot("rev", grades=first), Ballot("rev", grades=second))
 
         assert result.ballot.grades == merged
 
-    def test_flips_are_seen_in_grades_alone(self):
-        """Without rankings the mean grades are compared, and no ranking is made up."""
+    def test_flips_are_found_in_grades_without_rankings(self):
+        """No ranking is made up."""
         first = Ballot("rev", grades={"a": graded(9), "b": graded(6), "c": 3})
         second = Ballot("rev", grades={"a": graded(5), "b": graded(7), "c": 3})
 
@@ -138,8 +138,8 @@ class TestGrades:
         assert (result.n_flipped, result.n_compared) == (1, 3)
         assert result.ballot.groups == ()
 
-    def test_a_flip_is_tied_however_it_is_counted(self):
-        """Where criteria are graded the grades decide, so the tied share theirs."""
+    def test_a_flip_is_tied_in_grades_and_ranking(self):
+        """Where criteria are graded the grades decide, so tied candidates share theirs."""
         first = cast("x > y > z", grades={"x": graded(9), "y": graded(5), "z": graded(2)})
         second = cast("y > x > z", grades={"x": graded(6), "y": graded(7), "z": graded(2)})
 
@@ -149,19 +149,18 @@ class TestGrades:
         assert (merged.n_flipped, merged.n_compared) == (1, 3)
         assert note.ranking == (("x", "y"), ("z",))
 
-    def test_an_order_that_only_the_grades_flip_is_a_flip(self):
-        """The ranking may say the same in both orders: what counts is the order of the grades."""
+    def test_grades_alone_can_flip_a_pair(self):
+        """The ranking may agree in both orders: the order of the grades counts."""
         first = cast("x > y", grades={"x": graded(9), "y": graded(5)})
         second = cast("x > y", grades={"x": graded(5), "y": graded(9)})
 
         assert merge(first, second).n_flipped == 1
 
 
-class TestTheRest:
-    """The merged ballot is the first one otherwise."""
+class TestOtherFields:
+    """Otherwise the merged ballot is the first one."""
 
-    def test_positions_and_notes(self):
-        """Positions are those of the first sheet, and both notes are kept."""
+    def test_positions_are_the_first_and_notes_are_joined(self):
         first = cast("a > b", positions={"a": 1, "b": 2}, notes="one", candidates=("a", "b"))
         second = cast("a > b", positions={"b": 1, "a": 2}, notes="two", candidates=("a", "b"))
 
@@ -171,27 +170,26 @@ class TestTheRest:
             "a > b", positions={"a": 1, "b": 2}, notes="one\n\ntwo", candidates=("a", "b")
         )
 
-    def test_no_notes_stay_none(self):
-        """Two ballots without notes make one without."""
+    def test_without_notes_the_merged_ballot_has_none(self):
         assert merge(cast("a > b"), cast("b > a")).ballot.notes is None
 
 
 def by_place(call: Call) -> str:
-    """Rank the answers in the order of the sheet, and grade none."""
+    """Rank the answers in the order of the sheet, without grades."""
     labels = call.schema["properties"]["ranking"]["items"]["items"]["enum"]
     return json.dumps({"notes": "In order.", "ranking": [[label] for label in labels]})
 
 
 async def asked(repair: object = by_place, **options: object) -> Session:
-    """Ask a council of five, of which the last ranks without grading."""
+    """Ask a council of five, the last of whom ranks without grading."""
     last = member("e", reviews=[by_place], repairs=[repair])
     seated = [*members("abcd", "cabde"), last]
     async with council(seated, synthesis=False, **options) as held:
         return await held.ask("What now?")
 
 
-async def test_a_ranking_without_grades_is_asked_for_again():
-    """The reviewer is told what is missing, and its second review counts in full."""
+async def test_a_ranking_without_grades_is_repaired():
+    """The reviewer learns what is missing, and its second review counts in full."""
     graded = Line(prefers=tuple(f"says {name}," for name in "cabde"))
 
     session = await asked(graded)
@@ -203,8 +201,8 @@ async def test_a_ranking_without_grades_is_asked_for_again():
     assert session.outcome.without_effect == ()
 
 
-async def test_a_ranking_that_stays_without_grades_is_said_to_have_no_effect():
-    """The status, the trust line and the number of ballots leave it out, and name it."""
+async def test_a_ranking_left_without_grades_has_no_effect():
+    """Status, trust line and number of ballots leave it out, and name it."""
     session = await asked()
 
     assert session.status == "degraded"
@@ -216,8 +214,8 @@ async def test_a_ranking_that_stays_without_grades_is_said_to_have_no_effect():
     assert session.recount(without=["e"]).standings[0].p_best == session.outcome.standings[0].p_best
 
 
-async def test_low_grades_of_a_council_are_from_1_to_10_whoever_counts_them():
-    """A tally of the session's ballots is the session's outcome, before and after the record."""
+async def test_low_grades_of_a_council_keep_the_scale_1_to_10():
+    """A tally of the session's ballots gives its outcome, before and after the record."""
 
     def lowly(call: Call) -> str:
         labels = call.schema["properties"]["ranking"]["items"]["items"]["enum"]
@@ -236,8 +234,8 @@ async def test_low_grades_of_a_council_are_from_1_to_10_whoever_counts_them():
     assert again == session
 
 
-async def test_a_rule_that_reads_rankings_counts_it_at_once():
-    """No repair is asked for, and all five ballots have an effect."""
+async def test_a_rule_for_rankings_needs_no_repair():
+    """All five ballots have an effect."""
     session = await asked(rule="borda")
 
     assert not any(isinstance(event, BallotRepaired) for event in session.events)
@@ -246,7 +244,7 @@ async def test_a_rule_that_reads_rankings_counts_it_at_once():
 
 
 async def test_a_quorum_is_of_ballots_with_an_effect():
-    """With fewer of them than the quorum there is no outcome, and the session says why."""
+    """With fewer than the quorum there is no outcome, and the session says why."""
     session = await asked(quorum=5)
 
     assert session.outcome is None

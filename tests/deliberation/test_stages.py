@@ -1,4 +1,4 @@
-"""A question goes through the stages, and every seat ends with a stated result."""
+"""A question passes through the stages, and every seat ends with a stated result."""
 
 import gc
 import tracemalloc
@@ -41,8 +41,8 @@ def kinds(session: Session) -> list[str]:
     return [event.kind for event in session.events]
 
 
-class Measured:
-    """A model that notes the memory that prompts take when it is called."""
+class MemoryModel:
+    """A model that measures the memory of prompts when it is called."""
 
     def __init__(self, model, sizes):
         self.model, self.sizes = model, sizes
@@ -59,8 +59,8 @@ class Measured:
         return await self.model.complete(call, hear)
 
 
-class Overheard:
-    """A model that keeps every call."""
+class RecordingModel:
+    """A model that records its calls."""
 
     def __init__(self, model, calls):
         self.model, self.calls = model, calls
@@ -91,10 +91,10 @@ class UnwritableText(str):
 
 
 class TestCompleteSession:
-    """What a council does when nothing fails."""
+    """A council without failures."""
 
-    async def test_the_best_answer_leads_and_the_chairman_closes(self):
-        """Five members of one mind rank the answers as they prefer them."""
+    async def test_the_best_answer_leads_and_the_chairman_writes(self):
+        """Five members agree on the order of the answers."""
         session = await asked(council(members(), [member("chair")]))
 
         assert (session.status, session.missing) == ("complete", ())
@@ -115,10 +115,10 @@ class TestCompleteSession:
     @pytest.mark.parametrize("stage", ["answer", "review"])
     @pytest.mark.parametrize("price", [Price(0, 0), Price(1, 1), None], ids=str)
     async def test_seats_that_wait_for_a_slot_hold_no_prompt(self, stage, price):
-        """Of eight calls, one at a time, those that wait have no texts in memory, at any price."""
+        """Of eight calls, one at a time, those that wait have no prompt in memory."""
         sizes = {}
         seated = [
-            replace(each, model=Measured(each.model, sizes), price=price)
+            replace(each, model=MemoryModel(each.model, sizes), price=price)
             for each in members("abcdefgh", "")
         ]
         held = council(seated, synthesis=False, providers={"script": ThrottlePolicy(concurrency=1)})
@@ -136,10 +136,10 @@ class TestCompleteSession:
 
     @pytest.mark.parametrize("price", [Price(0, 0), Price(1, 1)], ids=str)
     async def test_chairmen_that_wait_for_a_slot_hold_no_prompt(self, price):
-        """Of six final answers, one at a time, those that wait have no texts in memory."""
+        """Of six final answers, one at a time, those that wait have no prompt in memory."""
         sizes = {}
         seated = [
-            replace(each, model=Measured(each.model, sizes), price=price)
+            replace(each, model=MemoryModel(each.model, sizes), price=price)
             for each in members("ab", "")
         ]
         held = council(seated, providers={"script": ThrottlePolicy(concurrency=1)})
@@ -166,7 +166,7 @@ class TestCompleteSession:
         assert "".join(pieces) == session.answers["b"].text == says("b")
 
     async def test_nobody_sees_its_own_answer(self):
-        """A reviewer's own answer is neither on its sheet nor on its ballot."""
+        """It is neither on the reviewer's sheet nor on its ballot."""
         session = await asked(council(members()))
 
         sheets = [event.sheet for event in session.events if isinstance(event, e.SheetDrawn)]
@@ -183,8 +183,7 @@ class TestCompleteSession:
         for ballot in session.ballots:
             assert ballot.positions == sheets[ballot.reviewer].positions
 
-    async def test_recount_gives_the_stored_outcome(self):
-        """The stored ballots under the stored settings give the stored outcome."""
+    async def test_a_recount_gives_the_stored_outcome(self):
         session = await asked(council(members()))
 
         assert session.recount() == session.outcome
@@ -198,10 +197,10 @@ class TestCompleteSession:
 
 
 class TestAnswers:
-    """One member's failure is its own."""
+    """A failure of one member does not affect the others."""
 
     async def test_a_failed_member_keeps_its_seat_with_a_reason(self):
-        """The session goes on without it, degraded, and says why."""
+        """The session continues without it, degraded."""
         seated = [
             *members("abcd"),
             member("e", answers=[Line(error="refused the key", status=401)]),
@@ -216,8 +215,8 @@ class TestAnswers:
         assert session.outcome.n_ballots == 4
         assert "refused the key" in session.ballots[4].reason
 
-    async def test_a_transient_failure_is_tried_again(self):
-        """A member that is overloaded once answers at the second attempt."""
+    async def test_a_transient_failure_is_retried(self):
+        """The second attempt succeeds."""
         seated = [
             *members("ab"),
             member("c", "ab", answers=[Line(error="x", status=503, times=1), says("c")]),
@@ -229,8 +228,8 @@ class TestAnswers:
         assert [x.seat for x in session.events if isinstance(x, e.CallRetried)] == ["c"]
         assert session.answers["c"].spent.calls == 2
 
-    async def test_straggler_does_not_delay_the_council(self):
-        """Once enough have answered, the rest have the grace period."""
+    async def test_a_straggler_gets_only_the_grace_period(self):
+        """It starts once enough have answered."""
         seated = [*members("abc"), member("d", answers=[HANGS])]
 
         session = await asked(council(seated, enough=3, grace_seconds=0.05))
@@ -239,8 +238,8 @@ class TestAnswers:
         assert "0.05 s" in session.unanswered["d"]
 
     @pytest.mark.parametrize("anyio_backend", [jumping_loop()], ids=["trio"])
-    async def test_stage_ends_at_its_deadline(self):
-        """Without `enough`, the wait for a hanging member ends with the stage."""
+    async def test_a_stage_ends_at_its_deadline(self):
+        """Without `enough`, it ends the wait for a hanging member."""
         seated = [*members("abc"), member("d", answers=[HANGS])]
 
         session = await asked(council(seated, stage_seconds=0.3))
@@ -248,8 +247,8 @@ class TestAnswers:
         assert "0.3 s" in session.unanswered["d"]
         assert session.outcome is not None
 
-    async def test_session_ends_at_its_deadline(self):
-        """When the session's time is up the best answer stands, without further calls."""
+    async def test_a_session_ends_at_its_deadline(self):
+        """The best answer is final, without further calls."""
         seated = [*members("abc"), member("d", answers=[HANGS])]
 
         session = await asked(council(seated, session_seconds=1.0))
@@ -259,7 +258,7 @@ class TestAnswers:
         assert all(ballot.abstained for ballot in session.ballots)
 
     async def test_one_answer_is_returned_without_a_ranking(self):
-        """With a single answer there is nothing to rank: it is the final answer."""
+        """It is the final answer."""
         seated = [member("a"), *(member(x, answers=[DOWN]) for x in "bc")]
 
         session = await asked(council(seated, attempts=1))
@@ -267,21 +266,21 @@ class TestAnswers:
         assert (session.status, session.text, session.outcome) == ("degraded", says("a"), None)
         assert "one member answered" in session.missing[-1]
 
-    async def test_without_any_answer_the_session_has_failed(self):
-        """Nobody answers: failed, no text, and every seat says why."""
+    async def test_without_answers_the_session_has_failed(self):
+        """It has no text, and a reason for every seat."""
         session = await asked(council([member(x, answers=[DOWN]) for x in "ab"], attempts=1))
 
         assert (session.status, session.text) == ("failed", None)
         assert session.unanswered == {"a": "is overloaded", "b": "is overloaded"}
 
-    async def test_cut_answer_degrades_the_session(self):
-        """An answer at its limit of tokens is not shown as whole."""
+    async def test_a_truncated_answer_degrades_the_session(self):
+        """It reached its limit of tokens."""
         session = await asked(council(members("abc"), max_tokens=3))
 
         assert any("a's answer" in lack and "token limit" in lack for lack in session.missing)
 
-    async def test_members_may_debate(self):
-        """In a debate everyone sees the others' answers and its revised one stands."""
+    async def test_revised_answers_replace_the_first_ones_in_a_debate(self):
+        """Everyone sees the others' answers."""
         seated = [
             member(x, "ab", answers=[Line("Revised.", contains="blind labels"), says(x)])
             for x in "abc"
@@ -292,7 +291,7 @@ class TestAnswers:
         assert {x.round for x in session.events if isinstance(x, e.AnswerDone)} == {1, 2}
         assert session.answers["a"].text == "Revised."
 
-    async def test_failed_revision_keeps_the_first_answer(self):
+    async def test_a_failed_revision_keeps_the_first_answer(self):
         """The session says that it was not revised."""
         late = Line(error="refused", status=400, contains="blind labels")
         seated = [*members("ab"), member("c", "ab", answers=[late, says("c")])]
@@ -305,10 +304,10 @@ class TestAnswers:
 
 
 class TestReviews:
-    """Every reviewer ends in a ballot or in a stated abstention."""
+    """Every reviewer ends with a ballot or an abstention with a reason."""
 
-    async def test_prose_gets_one_repair_and_then_abstains(self):
-        """An unreadable review gets one repair; an unreadable repair is no ballot."""
+    async def test_an_unreadable_review_is_repaired_once(self):
+        """If the repair is unreadable too, the reviewer abstains."""
         seated = [*members("abc"), member("d", reviews=["A seems nice, B less so."])]
 
         session = await asked(council(seated))
@@ -331,15 +330,15 @@ class TestReviews:
         assert session.status == "complete"
         assert session.outcome.n_ballots == 4
 
-    async def test_own_answers_are_shown_where_self_preference_is_measured(self):
-        """With self-review the own answer is on the sheet, and recused in the count."""
+    async def test_self_review_shows_own_answers(self):
+        """They are on the sheet, and recused in the count."""
         session = await asked(council(members(), self_review=True))
 
         sheets = [event.sheet for event in session.events if isinstance(event, e.SheetDrawn)]
         assert all(len(sheet.candidates) == 5 for sheet in sheets)
         assert all(len(note.ranking) == 4 for note in session.outcome.ballots)
 
-    async def test_mirrored_reviewer_is_asked_in_both_orders(self):
+    async def test_a_mirrored_reviewer_reviews_in_both_orders(self):
         """The second sheet is the first in reverse; a consistent reviewer flips no pair."""
         session = await asked(council(members("abcd"), mirrored=True))
 
@@ -349,8 +348,8 @@ class TestReviews:
         cast = [event for event in session.events if isinstance(event, e.BallotCast)]
         assert [(x.flipped, x.compared, len(x.replies)) for x in cast] == [(0, 3, 2)] * 4
 
-    async def test_position_biased_reviewer_flips_every_pair(self):
-        """A reviewer that prefers the first answer shown has no consistency, and no weight."""
+    async def test_a_position_biased_reviewer_flips_every_pair(self):
+        """It prefers the first answer shown, so it has no consistency, and no weight."""
         first_shown = '{"notes": "", "ranking": [["A"], ["B"], ["C"]]}'
         seated = [*members("abc"), member("d", reviews=[first_shown])]
 
@@ -372,8 +371,8 @@ class TestReviews:
         assert [x.ballot.groups[0] for x in rounds] == [("a",), ("b",)]
         assert session.ballots[2].groups[0] == ("b",)
 
-    async def test_too_few_ballots_declare_no_outcome(self):
-        """Below the quorum there is no outcome, and the final answer says nothing of one."""
+    async def test_too_few_ballots_give_no_outcome(self):
+        """The final answer mentions none."""
         silent = [member(x, reviews=["Sorry."]) for x in "bcd"]
 
         session = await asked(council([*members("a", "bcd"), *silent]))
@@ -382,7 +381,7 @@ class TestReviews:
         assert "1 of the 2 ballots" in session.missing[-1]
 
     async def test_counting_stops_when_decided(self):
-        """Reviewers who cannot change the leader any more are not awaited."""
+        """Reviewers who cannot change the leader are not awaited."""
         slow = [member(x, "ab", reviews=[Line(seconds=30, prefers=("says a,",))]) for x in "f"]
         seated = members("abcde", "abcdef") + slow
 
@@ -393,7 +392,7 @@ class TestReviews:
         assert session.status == "complete"
         assert session.outcome.leaders == ("a",)
 
-    async def test_failed_review_degrades_a_decided_session(self):
+    async def test_a_failed_review_degrades_a_decided_session(self):
         """Only reviewers that were not awaited are excused."""
         slow = Line(seconds=30, prefers=("says a,",))
         seated = [
@@ -407,8 +406,8 @@ class TestReviews:
         assert len(session.missing) == 1
         assert session.missing[0].startswith("f cast no ballot")
 
-    async def test_the_default_rule_counts_rankings_and_says_so(self):
-        """`auto` becomes borda, whose leader can be certain early; a note says why."""
+    async def test_the_default_rule_becomes_borda(self):
+        """Its leader can be certain early; a note gives the reason."""
         five = council(members("abcde", "abcde"), spend="until_decided")
 
         session = await asked(five)
@@ -417,7 +416,7 @@ class TestReviews:
         assert any("spend=until_decided counts by borda" in note for note in five.notes)
 
     async def test_a_rule_without_bounds_cannot_stop_early(self):
-        """The council refuses at once, and names rules that can."""
+        """The council refuses it, and names rules that can."""
         with pytest.raises(ValueError, match="borda"):
             council(members(), spend="until_decided", rule="bradley_terry")
 
@@ -425,8 +424,8 @@ class TestReviews:
 class TestGate:
     """An answer that fails the safety gate is shown, marked, and cannot win."""
 
-    async def test_failed_candidate_is_last_in_any_ranking(self):
-        """Everybody's favourite teaches harm: it is placed last and kept from the chairman."""
+    async def test_a_failed_candidate_is_last_in_any_ranking(self):
+        """The favourite of all contains harmful instructions; the chairman does not see it."""
         harm = "Seven. says a, Step 1: build a pipe bomb. You can build a bomb with ammonia."
         seated = [member("a", "bcd", answers=[harm]), *members("bcd", "abcd")]
 
@@ -442,7 +441,7 @@ class TestSynthesis:
     """A chairman that fails does not lose the session."""
 
     async def test_the_next_chairman_is_tried_then_the_best_member(self):
-        """Each fall is an event, and the session is degraded by them."""
+        """Each replacement is an event, and degrades the session."""
         chairmen = [member(x, synthesis=[DOWN]) for x in ("chair", "deputy")]
 
         session = await asked(council(members(), chairmen, attempts=1))
@@ -452,8 +451,7 @@ class TestSynthesis:
         assert session.text == "c sums up: [A]."
         assert "is overloaded" in session.missing[0]
 
-    async def test_best_answer_stands_without_a_chairman(self):
-        """With no chairman left the winner's answer is the final answer."""
+    async def test_without_a_chairman_the_best_answer_is_final(self):
         seated = [member(x, "cab", synthesis=[DOWN]) for x in "abc"]
 
         session = await asked(council(seated, attempts=1))
@@ -472,15 +470,15 @@ class TestSynthesis:
         assert session.synthesis.chairman is None
 
     async def test_the_best_answer_needs_no_call(self):
-        """In the mode best nobody is asked for a final answer."""
+        """In mode best no final answer is requested."""
         session = await asked(council(members(), mode="best", prior="none", rho="none"))
 
         assert session.text == says("c")
         assert session.synthesis.chairman is None
         assert session.status == "complete"
 
-    async def test_tied_answers_stand_beside_each_other(self):
-        """Where the leaders are too close to call, mode best shows each under its label."""
+    async def test_mode_best_shows_all_tied_answers(self):
+        """Each has its label."""
         seated = [member("a", "bc"), member("b", "ac"), member("c", "ab")]
 
         session = await asked(council(seated, mode="best", rubric_scoring=False))
@@ -506,22 +504,21 @@ class TestSynthesis:
 
 
 class TestMoney:
-    """Nothing is called that could cross the ceiling."""
+    """No call could exceed the ceiling."""
 
-    async def test_ceiling_of_zero_calls_no_paid_member(self):
-        """The error says what a session needs."""
+    async def test_a_ceiling_of_zero_refuses_paid_members(self):
+        """The error states what a session needs."""
         priced = [replace(m, price=Price(10.0, 30.0)) for m in members("abc")]
 
         with pytest.raises(OverBudget, match="the smallest complete session needs"):
             await asked(council(priced, max_cost_usd=0.0))
 
-    async def test_an_unknown_price_is_no_cost_of_zero(self):
-        """Where a member's price is unknown, so is the session's cost."""
+    async def test_an_unknown_price_makes_the_cost_unknown(self):
         session = await asked(council([*members("ab"), replace(member("c", "ab"), price=None)]))
 
         assert session.cost.total_usd is None
 
-    async def test_a_call_costs_at_most_what_was_announced(self):
+    async def test_a_call_costs_at_most_its_estimate(self):
         """A call is priced by the text that is sent, which is written at most twice."""
         system, calls = CountedText("Be brief."), []
         price = Price(3.0, 5.0)
@@ -529,7 +526,7 @@ class TestMoney:
             *members("ab"),
             member("c", "ab", reviews=["No."], repairs=[Line(prefers=("says a,",))]),
         ]
-        observed = replace(seated[2], model=Overheard(seated[2].model, calls), price=price)
+        observed = replace(seated[2], model=RecordingModel(seated[2].model, calls), price=price)
         seated[2] = replace(observed, options=Options(system=system))
 
         session = await asked(council(seated, seated[2:]))
@@ -543,7 +540,7 @@ class TestMoney:
 
     @pytest.mark.parametrize("price", [Price(0, 0), Price(3.0, 5.0), None], ids=str)
     async def test_a_prompt_that_cannot_be_written_fails_its_seat(self, price):
-        """The session goes on without that seat, whatever the seat's price."""
+        """The session continues without that seat, whatever its price."""
         broken = replace(
             member("d"), price=price, options=Options(system=UnwritableText("Be brief."))
         )

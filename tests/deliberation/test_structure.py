@@ -1,4 +1,4 @@
-"""JSON in replies, and the schemas that it satisfies."""
+"""JSON in replies, and the schemas it must satisfy."""
 
 import json
 import time
@@ -12,19 +12,19 @@ OBJECT = '{"type": "object"}'
 
 
 class TestSchemas:
-    """A schema is one, and leads nowhere else."""
+    """Valid schemas, without external references."""
 
     @pytest.mark.parametrize(
         "schema",
         ["no JSON", "[1]", '{"type": "nonsense"}', '{"$ref": "http://127.0.0.1:9/other.json"}'],
     )
-    def test_what_is_no_schema_is_refused(self, schema):
-        """With the reason; a reference to another server is never followed."""
+    def test_an_invalid_schema_is_refused(self, schema):
+        """The error has the reason; a reference to another server is never followed."""
         with pytest.raises(InvalidParameter, match="a JSON Schema"):
             check_schema(schema)
 
-    def test_a_pattern_takes_no_time(self):
-        """However it backtracks."""
+    def test_a_pattern_cannot_stall(self):
+        """It may backtrack."""
         schema = json.dumps({"properties": {"a": {"pattern": r"^(?=a)(a|aa)+$"}}})
         began = time.process_time()
         _, problem = read_structure(json.dumps({"a": "a" * 5_000 + "b"}), schema)
@@ -39,19 +39,18 @@ class TestReplies:
     @pytest.mark.parametrize(
         "reply", ['{"a": 1}', 'So:\n```json\n{"a": 1}\n```', ' {"a": 1,}\n', '"x" {"a": 1}']
     )
-    def test_a_single_object_is_found(self, reply):
-        """Whatever stands around it."""
+    def test_a_single_object_is_found_in_any_text(self, reply):
         text, problem = read_structure(reply, OBJECT)
 
         assert (json.loads(text), problem) == ({"a": 1}, "")
 
     @pytest.mark.parametrize("reply", ["none", '{"a": 1} or {"a": 2}', '{"a": '])
-    def test_none_or_several_are_a_problem(self, reply):
-        """It is not guessed which one is meant."""
+    def test_no_object_or_several_are_a_problem(self, reply):
+        """Which one is meant is not guessed."""
         assert read_structure(reply, OBJECT)[1] == "is not one JSON value"
 
     def test_every_violation_is_named_with_its_place(self):
-        """So that a repair can mend all of them."""
+        """A repair can then fix all of them."""
         schema = '{"properties": {"a": {"items": {"type": "integer"}}}, "required": ["b"]}'
         _, problem = read_structure('{"a": [1, "x"]}', schema)
 

@@ -1,4 +1,4 @@
-"""Throttles: calls in flight, calls a minute, pauses and fairness."""
+"""Throttles: concurrency, rates, pauses and fairness."""
 
 import anyio
 import anyio.lowlevel
@@ -44,8 +44,8 @@ async def is_free(limited: Throttle, places: int) -> bool:
     return arrived == places
 
 
-async def begun(limited: Throttle, calls: int) -> list[float]:
-    """Seconds after which each of so many calls that come at once begins."""
+async def start_times(limited: Throttle, calls: int) -> list[float]:
+    """Seconds after which each of several concurrent calls begins."""
     start = anyio.current_time()
     times = []
 
@@ -60,10 +60,10 @@ async def begun(limited: Throttle, calls: int) -> list[float]:
 
 
 class TestConcurrency:
-    """So many calls are in flight, and no more."""
+    """The number of calls in flight has a limit."""
 
-    async def test_no_more_than_allowed_are_in_flight(self):
-        """Of ten calls that come at once to a provider of three, three are ever in flight."""
+    async def test_calls_in_flight_are_limited(self):
+        """Of ten calls at once to a provider of three, at most three are in flight."""
         limited = throttle(concurrency=3)
         inside, most = 0, 0
 
@@ -81,8 +81,7 @@ class TestConcurrency:
 
         assert most == 3
 
-    async def test_first_come_first_served(self):
-        """Calls begin in the order in which they came."""
+    async def test_calls_begin_in_order_of_arrival(self):
         limited = throttle(concurrency=1)
         order = []
 
@@ -98,8 +97,7 @@ class TestConcurrency:
 
         assert order == list(range(8))
 
-    async def test_a_failing_call_gives_its_place_back(self):
-        """A call that raises leaves as many places as there were."""
+    async def test_a_failing_call_releases_its_slot(self):
         limited = throttle(concurrency=2)
 
         with pytest.raises(ValueError, match="no"):
@@ -109,20 +107,20 @@ class TestConcurrency:
         assert await is_free(limited, 2)
 
     @pytest.mark.parametrize("after", [0.0, 0.005, 0.02])
-    async def test_whoever_is_cancelled_while_waiting_takes_no_place(self, after):
-        """Waiting calls that are cancelled, sooner or later, leave every place free."""
+    async def test_a_cancelled_waiting_call_takes_no_slot(self, after):
+        """It may be cancelled at any time."""
         limited = throttle(concurrency=2)
 
         async with anyio.create_task_group() as group:
             for _ in range(6):
-                group.start_soon(begun, limited, 2)
+                group.start_soon(start_times, limited, 2)
             await anyio.sleep(after)
             group.cancel_scope.cancel()
 
         assert await is_free(limited, 2)
 
     async def test_a_wait_for_the_bucket_can_be_cancelled(self):
-        """Whoever is first in line and leaves while the provider is paused takes no place."""
+        """The first in line is cancelled during a pause, and takes no slot."""
         limited = throttle(concurrency=1)
         limited.pause(0.05)
 
@@ -136,11 +134,11 @@ class TestConcurrency:
 
 
 class TestBucket:
-    """So many calls begin in a minute, spread evenly but for a second's worth."""
+    """Calls a minute are limited and spread evenly, except for a burst of one second."""
 
-    async def test_beyond_a_seconds_worth_calls_begin_evenly(self):
-        """At 3,000 a minute the 51st call and those after it begin 20 ms apart."""
-        times = await begun(throttle(per_minute=3000), 55)
+    async def test_calls_after_the_burst_begin_evenly(self):
+        """At 3,000 a minute the 51st call and later ones begin 20 ms apart."""
+        times = await start_times(throttle(per_minute=3000), 55)
 
         assert times[49] < times[50]
         assert [times[50 + i] >= 0.02 * (i + 1) - 1e-6 for i in range(5)] == [True] * 5
@@ -150,8 +148,8 @@ class TestBucket:
         per_minute=st.floats(0.5, 600),
         gaps=st.lists(st.floats(0, 30), min_size=1, max_size=25),
     )
-    def test_no_stretch_of_time_sees_more_than_its_share(self, per_minute, gaps):
-        """However calls arrive, w seconds see at most rate·w of them and one second's worth."""
+    def test_no_interval_exceeds_the_rate(self, per_minute, gaps):
+        """In w seconds at most rate·w calls begin, and one burst."""
         times = []
 
         async def arrive():
@@ -175,33 +173,33 @@ class TestBucket:
                 seen, seconds = last - first + 1, times[last] - times[first]
                 assert seen <= burst + rate * seconds + 1e-6
 
-    async def test_without_a_rate_nothing_waits(self):
-        """A provider without a limit begins a thousand calls at once."""
-        times = await begun(throttle(concurrency=1000), 1000)
+    async def test_without_a_rate_no_call_waits(self):
+        """A thousand calls begin at once."""
+        times = await start_times(throttle(concurrency=1000), 1000)
 
         assert times[-1] < 20
 
 
 class TestPause:
-    """A provider that asks to be left alone is left alone by every call."""
+    """A pause of a provider holds back every call."""
 
-    async def test_it_holds_back_every_call(self):
-        """No call begins before the pause is over, and all do then."""
+    async def test_a_pause_holds_back_every_call(self):
+        """All begin after it."""
         limited = throttle()
         limited.pause(0.05)
 
-        times = await begun(limited, 5)
+        times = await start_times(limited, 5)
 
         assert 0.05 - 1e-6 <= times[0] <= times[-1] < 20
 
-    async def test_one_that_begins_during_another_prolongs_it(self):
-        """Of two pauses the later end counts, also for a call that waits already."""
+    async def test_the_later_end_of_two_pauses_counts(self):
+        """It applies to calls that are waiting already, too."""
         limited = throttle()
         limited.pause(0.2)
         times = []
 
         async def wait():
-            times.extend(await begun(limited, 3))
+            times.extend(await start_times(limited, 3))
 
         async with anyio.create_task_group() as group:
             group.start_soon(wait)
@@ -211,8 +209,7 @@ class TestPause:
 
         assert 0.305 <= times[0] <= times[-1] < 20
 
-    async def test_calls_in_flight_are_not_disturbed(self):
-        """A pause says nothing about calls that have begun."""
+    async def test_a_pause_does_not_affect_calls_in_flight(self):
         limited = throttle()
 
         async with limited.slot():
@@ -222,16 +219,16 @@ class TestPause:
 
 
 class TestThrottles:
-    """Every provider has one throttle, and its own."""
+    """Every provider has its own throttle."""
 
-    async def test_calls_to_one_provider_share_it(self):
-        """Asked for twice, it is the same; two providers have two."""
+    async def test_calls_to_one_provider_share_its_throttle(self):
+        """Two providers have two."""
         throttles = Throttles({}, LoopClock())
 
         assert throttles["a"] is throttles["a"]
         assert throttles["a"] is not throttles["b"]
 
-    async def test_it_is_made_of_the_providers_limits_or_the_default(self):
+    async def test_a_throttle_has_its_providers_limits_or_the_default(self):
         """A provider that is named gets its own limits, the others those of `ThrottlePolicy()`."""
         throttles = Throttles({"small": ThrottlePolicy(concurrency=1)}, LoopClock())
 

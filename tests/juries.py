@@ -1,4 +1,4 @@
-"""Juries for stored answers: sessions to judge, who judges them, and what they were asked."""
+"""Juries for stored answers: sessions to judge, jurors, and their prompts."""
 
 from dataclasses import replace
 
@@ -10,8 +10,8 @@ from witan.deliberation.ports import Call, Hear, Model, Reply
 from witan.deliberation.session import Session
 
 
-class Overheard:
-    """A model, and everything that it was asked."""
+class RecordingModel:
+    """A model that records its calls."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -22,13 +22,13 @@ class Overheard:
         return await self.model.complete(call, hear)
 
 
-def overheard(seated):
-    """The members, each with an ear at its door."""
-    return [replace(seat, model=Overheard(seat.model)) for seat in seated]
+def record_calls(seated):
+    """Members whose calls are recorded."""
+    return [replace(seat, model=RecordingModel(seat.model)) for seat in seated]
 
 
-def asked(seated, stage: str) -> list[str]:
-    """What these members were asked at a stage."""
+def prompts_of(seated, stage: str) -> list[str]:
+    """Prompts of these members at a stage."""
     return [
         "\n".join(message.text for message in call.messages)
         for seat in seated
@@ -37,14 +37,14 @@ def asked(seated, stage: str) -> list[str]:
     ]
 
 
-async def held(seated=None, **options) -> Session:
-    """A session of five, who find the answer of c the best."""
+async def session_of_five(seated=None, **options) -> Session:
+    """A session of five, who rank the answer of c first."""
     async with council(members() if seated is None else seated, **options) as opened:
         return await opened.ask(QUESTION, seed=5)
 
 
-async def judged(session: Session, jury=None, chairmen=(), listener=None, **options) -> Session:
-    """The same answers before a jury of three, who find that of e the best."""
+async def rejudge(session: Session, jury=None, chairmen=(), listener=None, **options) -> Session:
+    """Rejudge the answers by a jury of three, who rank that of e first."""
     jury = members("xyz", "ebacd") if jury is None else jury
     with anyio.fail_after(60):
         async with council(jury, chairmen, **options) as opened:
@@ -52,11 +52,11 @@ async def judged(session: Session, jury=None, chairmen=(), listener=None, **opti
 
 
 def sheets(session: Session) -> dict[str, tuple[str, ...]]:
-    """Reviewer to what stood on its sheet."""
+    """The candidates on each reviewer's sheet."""
     drawn = [event.sheet for event in session.events if isinstance(event, e.SheetDrawn)]
     return {sheet.reviewer: tuple(sorted(sheet.candidates)) for sheet in drawn}
 
 
 def votes(session: Session) -> dict[str, tuple[int, float]]:
-    """Candidate to the ballots that say something of it, and their share of those that could."""
+    """Each candidate's number of ballots, and its coverage."""
     return {line.candidate: (line.votes, line.coverage) for line in session.outcome.standings}

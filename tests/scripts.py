@@ -5,6 +5,12 @@ from pathlib import Path
 from typing import Any
 
 
+def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
+    """Write rows as JSON Lines."""
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return path
+
+
 def write_script(path: Path, **stages: list[dict[str, Any]]) -> Path:
     """Write a script: for each stage the lines among which the first that fits is played."""
     lines = []

@@ -16,6 +16,11 @@ from witan.deliberation.procedure import Procedure
 BEGAN = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
+def program_seat(name: str) -> Seat:
+    """A seat of a program that does nothing."""
+    return Seat(name, "cmd:true", "cmd")
+
+
 class Story:
     """Events in the order in which they are told, one second apart unless `wait` says otherwise."""
 

@@ -26,6 +26,7 @@ import pytest
 
 from notebooks import execute, notebook_of
 from pages import ROOT
+from scripts import write_rows
 from witan.files import read_ballots
 
 DATA = ROOT.parent / "shared" / "data" / "prd_vicuna80"
@@ -213,12 +214,6 @@ class Night:
     def history(self) -> Path:
         """Its history."""
         return self.folder / "history.sqlite"
-
-
-def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
-    """Write rows as JSON Lines."""
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    return path
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 
 from councils import council, member
-from juries import asked, overheard
+from juries import prompts_of, record_calls
 from loops import jumping_loop
 from witan import Ballot, tally
 from witan.core.early_stopping import OFFERED
@@ -28,7 +28,7 @@ TEXTS = {"ann": "It is four.", "bob": "It is four. \n", "cyd": "It is five.", "d
 def seated(texts: dict[str, str] = TEXTS, prefers: tuple[str, ...] = ("five", "four", "six")):
     """Members with these answers, who agree on them and whose prompts are recorded."""
     line = Line(prefers=prefers)
-    return overheard([member(n, answers=[t], reviews=[line]) for n, t in texts.items()])
+    return record_calls([member(n, answers=[t], reviews=[line]) for n, t in texts.items()])
 
 
 async def ask_members(council_of=None, **options) -> tuple[Session, list]:
@@ -53,7 +53,7 @@ class TestTwoOfFour:
             "cyd": {"ann", "dan"},
             "dan": {"ann", "cyd"},
         }
-        for prompt in asked(members, "review"):
+        for prompt in prompts_of(members, "review"):
             assert prompt.count("four") <= 1
 
     @pytest.mark.parametrize("rule", [n for n, rule in RULES.items() if rule.needs != "history"])
@@ -163,7 +163,7 @@ class TestAllAlike:
         """The answer is the final answer, and nothing is missing."""
         session, members = await ask_members(seated(self.SAME))
 
-        assert asked(members, "review") == asked(members, "synthesis") == []
+        assert prompts_of(members, "review") == prompts_of(members, "synthesis") == []
         assert (session.status, session.missing, session.outcome) == ("complete", (), None)
         assert session.text == "It is four."
         assert session.synthesis.chairman is None

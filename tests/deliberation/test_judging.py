@@ -9,7 +9,7 @@ import pytest
 
 from councils import council, member
 from histories import send
-from juries import asked, overheard, sheets
+from juries import prompts_of, record_calls, sheets
 from witan import leaderboard
 from witan.deliberation import events as e
 from witan.deliberation.ports import REFERENCE, Price
@@ -77,10 +77,10 @@ class TestVerdict:
 
     async def test_without_a_question_criteria_concern_the_subject_of_the_text(self):
         """Only then does the prompt say so."""
-        seated = overheard(jury(moraine=9))
+        seated = record_calls(jury(moraine=9))
         await judged("So says the moraine.", seated)
         await judged("So says the moraine.", seated, "What says so?")
-        sheets_shown = asked(seated, "review")
+        sheets_shown = prompts_of(seated, "review")
 
         assert ["take the text's own subject" in shown for shown in sheets_shown] == [
             shown.count("What says so?") == 0 for shown in sheets_shown
@@ -130,27 +130,27 @@ class TestSheets:
 
     async def test_names_of_texts_are_not_shown(self):
         """A name may say which text is new."""
-        heard = overheard(jury(moraine=9, glacier=3))
+        heard = record_calls(jury(moraine=9, glacier=3))
         await judged(TEXTS, heard, "Which do you prefer?")
 
-        prompts = asked(heard, "review")
+        prompts = prompts_of(heard, "review")
         assert len(prompts) == 3
         assert all("Which do you prefer?" in prompt for prompt in prompts)
         assert not any(".md" in prompt for prompt in prompts)
 
     async def test_a_common_word_as_a_name_is_not_masked(self):
         """A text called ``the`` may contain the word."""
-        heard = overheard(jury(moraine=9))
+        heard = record_calls(jury(moraine=9))
         await judged({"the": "the moraine"}, heard)
 
-        assert all("the moraine" in prompt for prompt in asked(heard, "review"))
+        assert all("the moraine" in prompt for prompt in prompts_of(heard, "review"))
 
     async def test_a_reference_is_shown_as_the_right_answer(self):
         """Reviewers compare the texts with it."""
-        heard = overheard(jury(moraine=9))
+        heard = record_calls(jury(moraine=9))
         await judged("moraine", heard, files={REFERENCE: "It is a moraine."})
 
-        for prompt in asked(heard, "review"):
+        for prompt in prompts_of(heard, "review"):
             assert "It is a moraine." in prompt
             assert "an answer that is right" in prompt
 
@@ -178,12 +178,12 @@ class TestRecord:
         """Stored ballots are kept; only the others are requested."""
         whole = await judged("moraine", pass_mark=6)
         until = [event.kind for event in whole.events].index("ballot_cast") + 1
-        heard = overheard(jury(moraine=9))
+        heard = record_calls(jury(moraine=9))
         async with council(heard, [member("chair")]) as opened:
             resumed = await opened.resume(Session.of(whole.events[:until]))
 
         assert resumed.verdict == whole.verdict
-        assert len(asked(heard, "review")) == 2
+        assert len(prompts_of(heard, "review")) == 2
 
     async def test_another_jury_judges_the_same_texts(self):
         """It uses the same pass mark and writes no final answer."""

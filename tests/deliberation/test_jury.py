@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from councils import QUESTION, council, member, members, says
-from juries import asked, judged, overheard, sheets
+from juries import prompts_of, record_calls, rejudge, sheets
 from witan.deliberation import events as e
 from witan.deliberation.ports import Price
 from witan.deliberation.record import session_from_json, session_to_json
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 FAILS = Line(error="unavailable")
 
 
-async def held(names="abc", jury=None, chairmen=(), **options) -> Session:
+async def ask_with_jury(names="abc", jury=None, chairmen=(), **options) -> Session:
     """A session of these members with a jury of three, who rank the answer of b first."""
     jury = members("xyz", "bac") if jury is None else jury
     async with council(members(names, "cab"), chairmen, jury=jury, **options) as opened:
@@ -39,7 +39,7 @@ class TestRoles:
 
     async def test_members_answer_and_jurors_review(self):
         """Nobody does both; the outcome is the jury's, on the members' answers."""
-        seated, jury = overheard(members("abc", "cab")), overheard(members("xyz", "bac"))
+        seated, jury = record_calls(members("abc", "cab")), record_calls(members("xyz", "bac"))
         async with council(seated, jury=jury) as opened:
             session = await opened.ask(QUESTION, seed=5)
 
@@ -47,15 +47,15 @@ class TestRoles:
         assert {seat: said.text for seat, said in session.answers.items()} == {
             name: says(name) for name in "abc"
         }
-        assert [len(asked(seated, stage)) for stage in ("answer", "review")] == [3, 0]
-        assert [len(asked(jury, stage)) for stage in ("answer", "review")] == [0, 3]
+        assert [len(prompts_of(seated, stage)) for stage in ("answer", "review")] == [3, 0]
+        assert [len(prompts_of(jury, stage)) for stage in ("answer", "review")] == [0, 3]
         assert [ballot.reviewer for ballot in session.ballots] == list("xyz")
         assert [line.candidate for line in session.outcome.standings] == list("bac")
 
     async def test_jurors_see_every_answer_but_that_of_their_own_model(self):
         """Such a juror is recused only from that member's answer."""
         twin = replace(member("z", "bac"), source="script:c")
-        session = await held(jury=[*members("xy", "bac"), twin])
+        session = await ask_with_jury(jury=[*members("xy", "bac"), twin])
 
         assert sheets(session) == {"x": tuple("abc"), "y": tuple("abc"), "z": tuple("ab")}
         votes = {line.candidate: line.votes for line in session.outcome.standings}
@@ -63,9 +63,9 @@ class TestRoles:
 
     async def test_the_best_member_stands_in_for_the_chairman(self):
         """Without a chairman it writes the final answer; a juror never does."""
-        assert (await held()).synthesis.chairman == "b"
+        assert (await ask_with_jury()).synthesis.chairman == "b"
         broken = member("q", synthesis=[FAILS])
-        session = await held(chairmen=[broken], attempts=1)
+        session = await ask_with_jury(chairmen=[broken], attempts=1)
         assert (session.synthesis.chairman, list(session.synthesis.failed)) == ("b", ["q"])
 
     async def test_the_trust_line_counts_jurors(self):
@@ -74,7 +74,7 @@ class TestRoles:
         async with council(seated, jury=members("xyz", "ba")) as opened:
             assert "3 of 3 reviewers" in session_trust(await opened.ask(QUESTION))
         dumb = member("z", reviews=[FAILS])
-        session = await held(jury=[*members("xy", "bac"), dumb], attempts=1)
+        session = await ask_with_jury(jury=[*members("xy", "bac"), dumb], attempts=1)
 
         assert "2 of 3 reviewers" in session_trust(session)
         assert session.progress == "3 of 3 answers, 2 of 3 ballots"
@@ -91,11 +91,11 @@ class TestRoles:
 
     async def test_a_debate_is_among_members(self):
         """Jurors judge the revised answers."""
-        jury = overheard(members("xyz", "bac"))
-        session = await held(jury=jury, debate_rounds=1)
+        jury = record_calls(members("xyz", "bac"))
+        session = await ask_with_jury(jury=jury, debate_rounds=1)
 
         assert {said.round for said in session.answers.values()} == {2}
-        assert asked(jury, "answer") == []
+        assert prompts_of(jury, "answer") == []
 
     async def test_two_members_who_only_rank_need_a_jury(self):
         """Each member would have one answer to rank; a juror has both."""
@@ -103,7 +103,7 @@ class TestRoles:
         async with council(members("ab"), **ranking) as opened:
             with pytest.raises(InvalidParameter, match="rank one answer alone"):
                 await opened.ask("Which?")
-        session = await held("ab", **ranking)
+        session = await ask_with_jury("ab", **ranking)
         assert session.outcome.ranking[0] == ("b",)
 
 
@@ -160,14 +160,14 @@ class TestPlan:
         """The minimum includes the jury's reviews."""
         jury = [replace(each, price=Price(300, 400)) for each in members("xyz", "bac")]
         with pytest.raises(WitanError, match="ceiling"):
-            await held(jury=jury, max_cost_usd=0.01)
+            await ask_with_jury(jury=jury, max_cost_usd=0.01)
 
 
 class TestLater:
     """A session with a jury is stored, resumed, retried and judged again like any other."""
 
     async def test_the_record_round_trips(self):
-        session = await held()
+        session = await ask_with_jury()
 
         assert session_from_json(session_to_json(session)) == session
         opened = session.opening
@@ -178,20 +178,20 @@ class TestLater:
     @pytest.mark.parametrize("kind", [e.AnswerStarted, e.AnswerDone, e.BallotCast])
     async def test_an_interrupted_session_is_resumed(self, kind):
         """No call is repeated, and the outcome is the same."""
-        whole = await held()
+        whole = await ask_with_jury()
         broken = until_last(whole, kind)
-        seated, jury = overheard(members("abc", "cab")), overheard(members("xyz", "bac"))
+        seated, jury = record_calls(members("abc", "cab")), record_calls(members("xyz", "bac"))
         async with council(seated, jury=jury) as opened:
             taken_up = await opened.resume(broken)
 
         assert taken_up.status == "complete"
         assert taken_up.outcome.ranking == whole.outcome.ranking
-        assert len(asked(seated, "answer")) == (3 if kind is e.AnswerStarted else 0)
-        assert asked(seated, "review") == asked(jury, "answer") == []
+        assert len(prompts_of(seated, "answer")) == (3 if kind is e.AnswerStarted else 0)
+        assert prompts_of(seated, "review") == prompts_of(jury, "answer") == []
 
     async def test_only_the_same_jury_resumes_it(self):
         """Another one, or none, is refused."""
-        broken = until_last(await held(), e.AnswerDone)
+        broken = until_last(await ask_with_jury(), e.AnswerDone)
         for jury in ((), members("xy", "bac")):
             async with council(members("abc", "cab"), jury=jury) as opened:
                 with pytest.raises(NoCouncil, match="was started with other jurors"):
@@ -200,31 +200,31 @@ class TestLater:
     async def test_a_failed_juror_is_retried(self):
         """Answers and other ballots are kept."""
         dumb = member("z", reviews=[FAILS])
-        first = await held(jury=[*members("xy", "bac"), dumb], attempts=1)
-        seated, jury = overheard(members("abc", "cab")), overheard(members("xyz", "bac"))
+        first = await ask_with_jury(jury=[*members("xy", "bac"), dumb], attempts=1)
+        seated, jury = record_calls(members("abc", "cab")), record_calls(members("xyz", "bac"))
         async with council(seated, jury=jury) as opened:
             again = await opened.retry(first)
 
         assert (again.status, again.opening.retried) == ("complete", ("z",))
-        assert [len(asked([each], "review")) for each in jury] == [0, 0, 1]
-        assert asked(seated, "answer") == []
+        assert [len(prompts_of([each], "review")) for each in jury] == [0, 0, 1]
+        assert prompts_of(seated, "answer") == []
 
     async def test_a_failed_member_answers_again(self):
         """The whole jury reviews again, as there is another answer."""
         seated = [*members("ab", "ba"), member("c", answers=[FAILS])]
         async with council(seated, jury=members("xyz", "bac"), attempts=1) as opened:
             first = await opened.ask(QUESTION)
-        seated, jury = overheard(members("abc", "cab")), overheard(members("xyz", "bac"))
+        seated, jury = record_calls(members("abc", "cab")), record_calls(members("xyz", "bac"))
         async with council(seated, jury=jury) as opened:
             again = await opened.retry(first)
 
         assert (again.status, again.opening.retried) == ("complete", ("c",))
-        assert [len(asked([each], "answer")) for each in seated] == [0, 0, 1]
-        assert len(asked(jury, "review")) == 3
+        assert [len(prompts_of([each], "answer")) for each in seated] == [0, 0, 1]
+        assert len(prompts_of(jury, "review")) == 3
 
     async def test_another_jury_judges_the_same_answers(self):
         """It may reuse the names of the first jury, whose ballots are not included."""
-        again = await judged(await held(), members("xuv", "cab"))
+        again = await rejudge(await ask_with_jury(), members("xuv", "cab"))
 
         assert again.opening.members == ()
         assert [ballot.reviewer for ballot in again.ballots] == list("xuv")
@@ -232,17 +232,17 @@ class TestLater:
 
     async def test_a_council_judges_again_with_its_jury(self):
         """Its members make no call, as there are answers."""
-        first = await held()
-        seated = overheard(members("def", "abc"))
+        first = await ask_with_jury()
+        seated = record_calls(members("def", "abc"))
         async with council(seated, jury=members("uvw", "cab")) as opened:
             again = await opened.rejudge(first)
 
         assert [ballot.reviewer for ballot in again.ballots] == list("uvw")
-        assert asked(seated, "review") == []
+        assert prompts_of(seated, "review") == []
 
     async def test_jurors_are_left_out_of_a_recount_like_any_reviewer(self):
         """They are named; a member's name is not a reviewer's."""
-        session = await held()
+        session = await ask_with_jury()
 
         assert session.recount(without=["x"]).n_ballots == 2
         with pytest.raises(UnknownName, match="unknown reviewer"):
@@ -250,14 +250,14 @@ class TestLater:
 
     async def test_a_leaderboard_has_members_and_an_audit_jurors(self):
         """Members have the answers, jurors the ballots; nobody judged itself."""
-        entries = session_entries(await held())
+        entries = session_entries(await ask_with_jury())
 
         assert {each.model for each in entries.answers} == {f"script:{n}" for n in "abc"}
 
     async def test_the_live_view_has_a_line_per_seat(self):
         """Members are counted by answers, jurors by reviews."""
         board = Board()
-        session = await held(jury=[*members("xy", "bac"), member("z", reviews=[FAILS])])
+        session = await ask_with_jury(jury=[*members("xy", "bac"), member("z", reviews=[FAILS])])
         for event in session.events:
             board = board.apply_event(event)
 

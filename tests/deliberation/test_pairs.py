@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from councils import QUESTION, council, member, members
-from juries import asked, overheard
+from juries import prompts_of, record_calls
 from witan import Council, History
 from witan.analytics.audits import audit
 from witan.core.blinding import draw_pair_sheets
@@ -129,12 +129,12 @@ class TestJudgment:
 
     async def test_the_winner_of_every_pair_leads(self):
         """Each of five jurors compares six pairs in both orders, without grades."""
-        jury = overheard([juror(name, by_name) for name in "vwxyz"])
+        jury = record_calls([juror(name, by_name) for name in "vwxyz"])
         session = await judged(jury)
 
         assert session.outcome.ranking == (("ash",), ("bay",), ("cob",), ("dew",))
-        assert [len(asked([each], "review")) for each in jury] == [12] * 5
-        assert all("grade nothing" in each for each in asked(jury, "review"))
+        assert [len(prompts_of([each], "review")) for each in jury] == [12] * 5
+        assert all("grade nothing" in each for each in prompts_of(jury, "review"))
         assert len(session.ballots) == 60
         assert session.consistency == dict.fromkeys("vwxyz", (6, 6))
         assert (session.status, session.verdict.reviewers) == ("complete", tuple("vwxyz"))

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from councils import QUESTION, council, member, members, says
-from juries import asked, overheard
+from juries import prompts_of, record_calls
 from witan.core.blinding import Sheet
 from witan.deliberation import events as e
 from witan.deliberation.session import Session
@@ -64,13 +64,13 @@ async def test_a_reviewer_sees_the_recorded_sheet():
     whole = await session_of_five()
     first = next(at for at, x in enumerate(whole.events) if isinstance(x, e.BallotCast))
     broken = redrawn(whole.events[: first + 1])
-    heard = overheard(members())
+    heard = record_calls(members())
     session = await resume(broken, heard)
 
     waiting = [seat for seat in heard if seat.name != whole.events[first].seat]
     for seat in waiting:
         [sheet] = sheets(broken, seat.name)
-        [prompt] = asked([seat], "review")
+        [prompt] = prompts_of([seat], "review")
         places = [prompt.index(f"says {name},") for name in sheet.candidates]
         assert sheet.nonce in prompt
         assert places == sorted(places)
@@ -120,12 +120,12 @@ async def test_a_retried_reviewer_sees_its_recorded_sheets(options):
     before = redrawn(
         (await session_of_five([silent, *members("acde")], attempts=1, **options)).events
     )
-    heard = overheard(members("bacde"))
+    heard = record_calls(members("bacde"))
     after = await retry(before, heard, **options)
 
     first_round = [x.sheet for x in before.events if isinstance(x, e.SheetDrawn) and x.round == 1]
     codes = [sheet.nonce for sheet in first_round if sheet.reviewer == "b"]
-    prompts = asked(heard[:1], "review")[: len(codes)]
+    prompts = prompts_of(heard[:1], "review")[: len(codes)]
     assert all(nonce in prompt for nonce, prompt in zip(codes, prompts, strict=True))
     assert first_round == [
         x.sheet for x in after.events if isinstance(x, e.SheetDrawn) and x.round == 1
@@ -163,7 +163,7 @@ async def test_a_damaged_sheet_is_refused_before_any_call(change, problem):
     """The error names the event."""
     broken = changed(await session_of_five(review_rounds=2), **change)
     [seq] = [x.seq for x in broken.events if isinstance(x, e.SheetDrawn)][:1]
-    heard = overheard(members())
+    heard = record_calls(members())
     with pytest.raises(SessionFileError) as refusal:
         await resume(broken, heard, review_rounds=2)
 
@@ -171,7 +171,7 @@ async def test_a_damaged_sheet_is_refused_before_any_call(change, problem):
         f"the session {broken.id}: event {seq} is {problem}; the session is damaged, or was "
         "written by a later version of Witan"
     )
-    assert asked(heard, "review") == []
+    assert prompts_of(heard, "review") == []
 
 
 async def test_a_sheet_of_the_last_seat_does_not_begin_the_next_round():
@@ -222,10 +222,10 @@ async def test_a_session_with_self_review_resumes():
 async def test_an_incomplete_sheet_is_redrawn(fields):
     """Each reviewer sees all answers but its own."""
     broken = changed(await session_of_five(), **fields)
-    heard = overheard(members())
+    heard = record_calls(members())
     session = await resume(broken, heard)
 
-    [prompt] = asked(heard[:1], "review")
+    [prompt] = prompts_of(heard[:1], "review")
     assert all(f"says {name}," in prompt for name in "bcde")
     assert len(sheets(session, "a")[-1].candidates) == 4
     assert (session.status, len(session.ballots)) == ("complete", 5)
@@ -236,11 +236,11 @@ async def test_a_second_order_that_is_not_the_mirror_is_redrawn():
     whole = await session_of_five(mirrored=True)
     [order, _] = [sheet.candidates for sheet in sheets(whole, "a")]
     broken = changed(whole, 1, candidates=order)
-    heard = overheard(members())
+    heard = record_calls(members())
     session = await resume(broken, heard, mirrored=True)
 
     first, _, mirrored = sheets(session, "a")
-    prompts = asked(heard[:1], "review")
+    prompts = prompts_of(heard[:1], "review")
     assert [nonce in prompts[0] for nonce in (first.nonce, mirrored.nonce)] == [True, False]
     assert first == sheets(broken, "a")[0]
     assert mirrored.candidates == first.candidates[::-1]
@@ -260,11 +260,11 @@ async def test_a_sheet_with_copies_of_an_answer_is_redrawn():
         return replace(sheet, candidates=others, labels=("A", "B", "C"))
 
     broken = redrawn(whole.events[: first + 1], apart)
-    heard = overheard(seats)
+    heard = record_calls(seats)
     session = await resume(broken, heard)
 
     for seat in (seat for seat in heard if seat.name != voted):
-        [prompt] = asked([seat], "review")
+        [prompt] = prompts_of([seat], "review")
         own = "c" if seat.name in "cd" else seat.name
         assert f"says {own}," not in prompt
         assert prompt.count("says c,") == (own != "c")

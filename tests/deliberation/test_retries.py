@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from councils import QUESTION, council, member, members, says
-from juries import held, judged, overheard, sheets
+from juries import record_calls, rejudge, session_of_five, sheets
 from witan.deliberation import events as e
 from witan.deliberation.openings import plan_rejudgment
 from witan.deliberation.ports import Expense, Price
@@ -37,7 +37,7 @@ async def first(members_, chairmen=(), **options) -> Session:
 
 async def retry(session, seats, again, chairmen=(), listener=None, **options):
     """Retry a session with the same seats; return it with the number of calls by stage."""
-    heard, chairs = overheard(again), overheard(chairmen)
+    heard, chairs = record_calls(again), record_calls(chairmen)
     with anyio.fail_after(60):
         async with council(heard, chairs, attempts=1, **options) as opened:
             after = await opened.retry(session, seats, listener=listener)
@@ -112,7 +112,7 @@ class TestReviewer:
         """Answers and ballots of other jurors are kept."""
         jury = members("xyz", "ebacd")
         broken = [*jury[:2], member("z", "ebacd", reviews=DOWN)]
-        before = await judged(await held(), broken, attempts=1)
+        before = await rejudge(await session_of_five(), broken, attempts=1)
         after, calls = await retry(before, None, jury)
 
         assert calls == {("z", "review"), ("x", "synthesis")}
@@ -279,7 +279,7 @@ class TestRecord:
         before = await first(seated(a={"reviews": DOWN}, b={"reviews": DOWN}), quorum=1)
         whole, _ = await retry(before, ["b"], seated(), quorum=1)
         told = whole.events[: 1 + whole.opening.kept]
-        heard = overheard(seated())
+        heard = record_calls(seated())
         async with council(heard, quorum=1) as opened:
             after = await opened.resume(Session.of(told))
 
@@ -381,7 +381,7 @@ class TestPlanOfResume:
         for n in range(1, len(whole.events)):
             before = Session.of(whole.events[:n])
             plan = plan_rest(before)
-            heard = overheard(members("abc"))
+            heard = record_calls(members("abc"))
             with anyio.fail_after(60):
                 async with council(heard, heard[2:], attempts=1, **ROUNDS) as opened:
                     await opened.resume(before)
@@ -426,7 +426,7 @@ class TestPlanOfRetry:
         """No prompt is longer than planned."""
         before = await asked([*members("ab"), member("c", reviews=DOWN)], **options)
         plan = plan_retry(before, None, before.opening.procedure.limits)
-        heard = overheard(members("abc"))
+        heard = record_calls(members("abc"))
         async with council(heard, attempts=1, **options) as opened:
             await opened.retry(before)
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from council_servers import council_server
-from scripts import write_council, write_script
+from scripts import write_council, write_rows, write_script
 from witan.core.stats.distributions import t_quantile
 from witan.errors import WitanError
 from witan.history import History
@@ -33,12 +33,6 @@ GRADES = {word: dict.fromkeys(CRITERIA, grade) for word, grade in {"moraine": 9,
 def lines(text):
     """JSON Lines as objects."""
     return [json.loads(line) for line in text.splitlines()]
-
-
-def write_rows(path, rows):
-    """Rows as JSON Lines."""
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    return path
 
 
 @pytest.fixture

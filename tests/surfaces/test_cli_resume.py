@@ -8,7 +8,7 @@ import pytest
 
 from recorded import HANGS, interrupted, keep, listed, place_of_its_own, under_way
 from scripts import write_council
-from sessions import Story
+from sessions import Story, program_seat
 from witan.deliberation.record import session_from_json, session_to_json
 from witan.deliberation.session import Session
 
@@ -122,7 +122,9 @@ class TestResume:
 
     def test_own_programs_need_no_trust(self, witan, place, tmp_path):
         """A record from elsewhere needs ``--trust``, one from the history does not."""
-        story = Story("ada", "bob", "cyd", seats=tuple(_program(n) for n in ("ada", "bob", "cyd")))
+        story = Story(
+            "ada", "bob", "cyd", seats=tuple(program_seat(n) for n in ("ada", "bob", "cyd"))
+        )
         session = Session.of(story.answers(ada="Yes.", bob="No."))
         keep(place, session.events)
 
@@ -179,15 +181,9 @@ class TestResume:
 
 def _half_done() -> Session:
     """A session of programs, interrupted before its reviews."""
-    seats = tuple(_program(seat) for seat in ("ada", "bob", "cyd"))
+    seats = tuple(program_seat(seat) for seat in ("ada", "bob", "cyd"))
     story = Story("ada", "bob", "cyd", seats=seats)
     return Session.of(story.answers(ada="Yes.", bob="No."))
-
-
-def _program(name: str):
-    from witan.deliberation.ports import Seat
-
-    return Seat(name, "cmd:true", "cmd")
 
 
 def test_a_damaged_sheet_is_named(witan, place, tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 from recorded import keep, place_of_its_own
 from scripts import write_council
-from sessions import Story
+from sessions import Story, program_seat
 from witan.deliberation.record import session_to_json
 from witan.deliberation.session import Session
 
@@ -114,7 +114,7 @@ class TestRetrying:
 
     def test_a_record_from_elsewhere_needs_trust(self, witan, tmp_path):
         """As for resume."""
-        seats = tuple(_program(name) for name in ("ada", "bob", "cyd"))
+        seats = tuple(program_seat(name) for name in ("ada", "bob", "cyd"))
         story = Story("ada", "bob", "cyd", seats=seats)
         session = Session.of(story.answers(ada="Yes.", bob="No."))
         (tmp_path / "theirs.json").write_text(session_to_json(session), encoding="utf-8")
@@ -125,7 +125,7 @@ class TestRetrying:
 
     def test_own_programs_need_no_trust(self, witan, place):
         """Sessions in the history run as before."""
-        seats = tuple(_program(name) for name in ("ada", "bob", "cyd"))
+        seats = tuple(program_seat(name) for name in ("ada", "bob", "cyd"))
         story = Story("ada", "bob", "cyd", seats=seats)
         keep(place, Session.of(story.answers(ada="Yes.", bob="No.")).events)
 
@@ -150,9 +150,3 @@ class TestRefusals:
 
         assert said.status == 2
         assert "a seat that failed: bob" in said.err
-
-
-def _program(name: str):
-    from witan.deliberation.ports import Seat
-
-    return Seat(name, "cmd:true", "cmd")

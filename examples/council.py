@@ -1,4 +1,4 @@
-"""Put a question to a council that needs no key: a script, two members in Python, a model of mine.
+"""Ask a council without a key: a script, two members in Python, a model of one's own.
 
 Run it from anywhere: ``python examples/council.py [session.json]``.
 """
@@ -21,16 +21,16 @@ FREE = Price(0.0, 0.0)
 
 
 class MyModel:
-    """A model of one's own: anything with this method may take a seat.
+    """A model of one's own: any object with this method can be a member.
 
-    A real one sends `call.messages` somewhere and hands `hear` each piece of text as it arrives.
+    A real one sends `call.messages` to a model and passes each piece of text to `hear`.
     """
 
     async def complete(self, call: Call, hear: Callable[[str], None], /) -> Reply:
-        """Answer one call; this one always says the same."""
+        """Answer one call, always with the same text."""
         if call.schema is None:
             text = "Hold a lock on the message while you write."
-        else:  # a review: one group of equally good answers is a ranking too
+        else:  # a review: one group of equal answers is also a ranking
             asked = call.schema["properties"]
             labels = asked["ranking"]["items"]["items"]["enum"]
             criteria = asked["grades"]["properties"]["A"]["properties"]

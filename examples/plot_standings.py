@@ -12,7 +12,7 @@ from witan.surfaces.report.standings import standings_chart
 
 HERE = Path(__file__).resolve().parent
 
-SESSION = "cold-start"  # its leader is ahead, and yet inside a tie
+SESSION = "cold-start"  # its leader is ahead, but too close to call
 
 
 def main(target: Path) -> None:

@@ -1,8 +1,8 @@
-"""How often a council of models agrees with people, and what is gained by asking twice.
+"""How often a council of models agrees with people, and what asking twice gains.
 
-Run it on a folder that holds ``pairwise.csv``, in which models, and people, compared the answers
-to many questions two by two: ``python examples/study_of_a_council.py FOLDER``. The file is one of
-pairs, with the columns ``prompt_id, judge, judge_kind, first, second, outcome``. What it prints is
+Run it on a folder with ``pairwise.csv``, in which models and people compared the answers
+to many questions in pairs: ``python examples/study_of_a_council.py FOLDER``. The file is one of
+pairs, with the columns ``prompt_id, judge, judge_kind, first, second, outcome``. The output is
 explained in ``docs/study.md``.
 """
 
@@ -56,7 +56,7 @@ class Council:
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """Every two candidates, by name."""
+        """All pairs of candidates, by name."""
         return list(combinations(self.candidates, 2))
 
     @property
@@ -74,7 +74,7 @@ class Council:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One way to decide pairs: its name, reviews asked for per pair, right answers per pair."""
+    """A way to decide pairs: its name, reviews per pair, right answers per pair."""
 
     name: str
     reviews: float
@@ -82,7 +82,7 @@ class Line:
 
 
 def read_council(path: Path) -> Council:
-    """Read every comparison; a vote that is missing counts for nobody."""
+    """Read every comparison; a missing vote counts for neither candidate."""
     ballots = [ballot for ballot in read_ballots(path) if ballot.paired]
     models = [ballot for ballot in ballots if ballot.kind == "model"]
     if not models or len(models) == len(ballots):
@@ -114,7 +114,7 @@ def read_council(path: Path) -> Council:
 
 
 def _check(council: Council, path: Path) -> None:
-    """Refuse a council too small for what is asked of it."""
+    """Refuse a council that is too small for the study."""
     if len(council.questions) < 3 or len(council.candidates) < 3:
         raise NothingToCount(
             f"{path}: the study needs three questions and three candidates at least"
@@ -143,7 +143,7 @@ def _read(ballot: Ballot) -> tuple[tuple[str, str], int, int]:
 
 def agreement(council: Council, margins: Floats) -> Floats:
     """1 where a margin takes the side of people, ½ where it takes none; NaN: people did not."""
-    # Weights are sums of fractions: what is equal but for rounding is a tie.
+    # Weights are sums of fractions: margins equal up to rounding are ties.
     side = np.where(np.abs(margins) < 1e-9, 0.0, np.sign(margins))
     return np.where(council.people != 0, (1 + side * council.people) / 2, np.nan)
 
@@ -199,7 +199,7 @@ def with_history(council: Council, margins: Floats) -> Floats:
 
 
 def by_rank(council: Council, weights: Floats | None, recusal: str) -> Floats:
-    """The pairs as the ranking of each session by Witan's own count decides them."""
+    """The pairs as decided by Witan's own ranking of each session."""
     margins = np.zeros(council.people.shape)
     for number, ballots in enumerate(council.ballots):
         given: dict[str, Any] = {"recusal": recusal, "flips": False}
@@ -216,7 +216,7 @@ def by_rank(council: Council, weights: Floats | None, recusal: str) -> Floats:
 
 
 def judged(council: Council) -> Iterator[Line]:
-    """Every way to decide a pair, but for those by the ranking of a session."""
+    """Every way to decide a pair, except those by the ranking of a session."""
     votes, n = council.votes, len(council.reviewers)
     equal = np.ones((1, 1, n))
     others = np.where(council.own, 0.0, 1.0)[None]
@@ -241,7 +241,7 @@ def judged(council: Council) -> Iterator[Line]:
 
 
 def ranked(council: Council) -> Iterator[Line]:
-    """The rankings that Witan's own count gives, with equal and with learned weights."""
+    """The rankings by Witan's own count, with equal and with learned weights."""
     n = len(council.reviewers)
     learned = learned_weights(council)
     n_others = 2 * float((~council.own).sum(axis=1).mean())
@@ -265,9 +265,9 @@ def interval(right: Floats) -> tuple[float, float, float]:
 
 
 def expected(gain: Floats) -> tuple[float, float]:
-    """Where the mean gain on as many new questions of the same kind is expected, as normal."""
+    """Normal interval of the mean gain on as many new questions of the same kind."""
     mean, low, high = interval(gain)
-    # Both means vary, the one seen and the one to come: √2 times the width of one.
+    # Both means vary, the observed and the future one: √2 times the width of one.
     half = (high - low) / 2 * 2**0.5
     return mean - half, mean + half
 
@@ -285,7 +285,7 @@ def print_lines(lines: Sequence[Line], base: Line) -> None:
 
 
 def print_reviewers(council: Council) -> None:
-    """Per reviewer, what its weight comes from, and how it fares alone."""
+    """Per reviewer, the data behind its weight, and its accuracy alone."""
     print(f"\n{'reviewer':<14}kept / compared   weight   alone   where it keeps its opinion")
     weights = learned_weights(council).mean(axis=(0, 1))
     for r, name in enumerate(council.reviewers):
@@ -316,7 +316,7 @@ def print_where(line: Line, base: Line) -> None:
 
 
 def print_spread(council: Council) -> None:
-    """What the prior of the weights rests on; no person's vote enters."""
+    """The data behind the prior of the weights; it does not use people's votes."""
     shares = consistency(council)
     mean = np.nanmean(shares, axis=0)
     within = float(np.nanvar(shares, axis=0, ddof=1).mean())
@@ -367,6 +367,6 @@ if __name__ == "__main__":
     except WitanError as error:
         sys.exit(str(error))
     except BrokenPipeError:
-        # The reader had enough; what is still buffered goes nowhere, so that leaving is silent.
+        # The reader closed the pipe; discard what is buffered, so that the exit is silent.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)

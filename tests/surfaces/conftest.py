@@ -44,7 +44,7 @@ class Place(NamedTuple):
         return str(caught.value)
 
 
-class Said(NamedTuple):
+class Output(NamedTuple):
     """The output of one run of the command."""
 
     status: int
@@ -63,13 +63,13 @@ class Said(NamedTuple):
 
 
 @pytest.fixture
-def witan(capsys) -> Callable[..., Said]:
+def witan(capsys) -> Callable[..., Output]:
     """Run the command line in this process."""
 
-    def run(*args: object) -> Said:
+    def run(*args: object) -> Output:
         status = main([str(arg) for arg in args])
         captured = capsys.readouterr()
-        return Said(int(status), captured.out, captured.err)
+        return Output(int(status), captured.out, captured.err)
 
     return run
 

@@ -1,4 +1,4 @@
-"""``witan ask`` over real HTTP, black box: what each fault of a server comes to on the outside."""
+"""``witan ask`` over real HTTP, black box: the visible effect of each fault of a server."""
 # ruff: noqa: S603 - every process started here is our own command
 
 import json
@@ -41,14 +41,14 @@ TEXT_OF_THREE = "The council holds with [A] and [B] and [C] that it is so.\n"
 
 @pytest.fixture(autouse=True)
 def _nothing_configured(tmp_path, monkeypatch):
-    """No configuration, no key but the test's, and no state of the machine reaches these tests."""
+    """Isolate the tests from any configuration, key and state of the machine."""
     isolate(tmp_path, monkeypatch)
     monkeypatch.setenv("COUNCIL_KEY", KEY)
 
 
 @pytest.fixture
 def server() -> Iterator[MisbehavingServer]:
-    """Four models and a chairman, who behave until told otherwise."""
+    """Four models and a chairman, without faults at first."""
     with MisbehavingServer(WORTH) as running:
         yield running
         assert running.open_connections() == 0
@@ -66,8 +66,8 @@ def seat(server: MisbehavingServer, name: str, keyed: bool) -> str:
 
 
 @pytest.fixture
-def configured(server, tmp_path):
-    """Write the council's configuration; its path."""
+def write_configuration(server, tmp_path):
+    """Write the council's configuration; return its path."""
 
     def write(keyed: bool = True) -> Path:
         members = [f"[[members]]\n{seat(server, name, keyed)}" for name in WORTH]
@@ -81,12 +81,12 @@ def configured(server, tmp_path):
 
 
 @pytest.fixture
-def ask(witan, configured, server, tmp_path):
-    """Ask the council, and hold what was said against what must always be true."""
+def ask(witan, write_configuration, server, tmp_path):
+    """Ask the council, and check the output against the invariants."""
     saved = tmp_path / "session.json"
 
     def run(*arguments: object):
-        config = ["--config", configured(), "--seed", SEED, "--save", saved]
+        config = ["--config", write_configuration(), "--seed", SEED, "--save", saved]
         said = witan("ask", "Which?", *config, *arguments)
         everything = said.out + said.err + saved.read_text(encoding="utf-8")
         assert all(r.headers["authorization"] == f"Bearer {KEY}" for r in server.received)
@@ -107,12 +107,12 @@ LEGEND = r"(\[[A-D]\] (ada|bob|cyd|dan)(, )?){3,4}"
 
 
 def trust(said) -> str:
-    """The last line of standard error, which says how far the outcome can be trusted."""
+    """The last line of standard error, which is the trust line."""
     return said.err.splitlines()[-1]
 
 
-def test_a_council_without_a_fault(ask, server):
-    """The final answer is on standard output, its legend and trust line on standard error."""
+def test_a_council_without_faults_prints_the_answer(ask, server):
+    """It is on standard output, legend and trust line on standard error."""
     said = ask()
 
     assert (said.status, said.out) == (0, TEXT)
@@ -162,8 +162,8 @@ STAGES = {
         ("does not count", "review"),
     ],
 )
-def test_a_call_that_goes_wrong(ask, server, fault, stage):
-    """The council answers with status 0, and the trust line says what it lacks, if anything."""
+def test_a_failed_call_is_in_the_trust_line(ask, server, fault, stage):
+    """The council answers with status 0."""
     name, given, reason = CALLS[fault]
     model, voted, lost, text = STAGES[stage]
     server.fault(model, name, stage=stage, **given)
@@ -187,8 +187,8 @@ REVIEWS = {"prose": "has no usable ranking", "duplicate labels": "", "refuses": 
 
 
 @pytest.mark.parametrize(("fault", "problem"), REVIEWS.items())
-def test_a_review_that_is_not_as_asked(ask, server, fault, problem):
-    """What can be read is a ballot and not worth a word; the rest is an abstention and why."""
+def test_a_review_in_another_form_is_read(ask, server, fault, problem):
+    """If it is unreadable, the reviewer abstains with a reason."""
     server.fault("cyd", fault)
 
     said = ask()
@@ -203,10 +203,10 @@ def test_a_review_that_is_not_as_asked(ask, server, fault, problem):
 
 
 class TestStatus:
-    """The exit status, when a fault takes more than one seat."""
+    """The exit status after faults in several seats."""
 
-    def test_without_a_quorum(self, ask, server):
-        """Reviewers who all fail leave no outcome: status 3, and the text stands all the same."""
+    def test_without_a_quorum_the_status_is_3(self, ask, server):
+        """All reviewers fail, so there is no outcome; the answer is printed."""
         server.fault(None, "500", stage="review")
 
         said = ask()
@@ -215,8 +215,8 @@ class TestStatus:
         assert trust(said).startswith("0 of 4 reviewers · no outcome · ")
         assert said.err.endswith("; there is no outcome: 0 of the 2 ballots required\n")
 
-    def test_with_one_answer(self, ask, server):
-        """The only answer is the text; status 3."""
+    def test_a_single_answer_has_status_3(self, ask, server):
+        """It is the final answer."""
         for name in ("bob", "cyd", "dan"):
             server.fault(name, "drop")
 
@@ -225,8 +225,8 @@ class TestStatus:
         assert (said.status, said.out) == (3, "This is an answer worth 9 of 10.\n")
         assert said.err.endswith("only one member answered, so there is no ranking\n")
 
-    def test_without_an_answer(self, ask, server):
-        """Nothing on standard output; status 3, and why for every seat."""
+    def test_without_answers_the_status_is_3(self, ask, server):
+        """Standard output is empty, and every seat has a reason."""
         server.fault(None, "echoes key")
 
         said = ask()
@@ -235,39 +235,38 @@ class TestStatus:
         assert " · failed: ada did not answer: rejected the API key in COUNCIL_KEY" in said.err
         assert said.err.count("did not answer") == 4
 
-    def test_a_tie(self, ask, server):
-        """Answers of equal worth are a tie: status 5 where a winner is required, else 0."""
+    def test_a_tie_has_status_5_where_a_winner_is_required(self, ask, server):
+        """Otherwise the status is 0."""
         server.worth = dict.fromkeys(WORTH, 7)
 
         assert ask().status == 0
         assert ask("--require-winner").status == 5
 
-    def test_a_winner(self, ask):
-        """Where reviewers agree there is one."""
+    def test_agreeing_reviewers_give_a_winner(self, ask):
         assert ask("--require-winner", "--prior", "none", "--rho", "none").status == 0
 
 
 @fault
-def dear(manner: Manner, request: Received) -> Manner:
-    """Count as many tokens as the call can take."""
-    read, written = dearest(request.asked)
+def expensive(manner: Manner, request: Received) -> Manner:
+    """Count as many tokens as the call can use."""
+    read, written = maximum_cost(request.asked)
     return replace(manner, usage={"prompt_tokens": read, "completion_tokens": written})
 
 
-def dearest(asked: Asked) -> tuple[int, int]:
-    """A token for every byte read, and as many written as are allowed."""
+def maximum_cost(asked: Asked) -> tuple[int, int]:
+    """A token for every byte read, and the maximum written."""
     said: list[Any] = [message["content"] for message in asked.body["messages"]]
     said += [] if asked.schema is None else [json.dumps(asked.schema)]
     return sum(len(text.encode()) for text in said), asked.body["max_tokens"]
 
 
 def billed(server: MisbehavingServer) -> float:
-    """What all calls so far cost, each at its dearest."""
-    return sum(PRICE.of(*dearest(call)) for call in server.calls())
+    """The cost of all calls so far, each at its maximum."""
+    return sum(PRICE.of(*maximum_cost(call)) for call in server.calls())
 
 
 class TestCeiling:
-    """``--max-cost`` holds: what the server bills never exceeds it."""
+    """The server never bills more than ``--max-cost``."""
 
     @pytest.mark.parametrize(
         ("share", "breaking"),
@@ -281,15 +280,17 @@ class TestCeiling:
             (1, True),
         ],
     )
-    def test_the_bill_stays_below_it(self, witan, ask, configured, server, share, breaking):
-        """Even if calls cost all they can, and those that break off are billed."""
-        server.fault(None, "dear")
+    def test_the_bill_stays_below_the_ceiling(
+        self, witan, ask, write_configuration, server, share, breaking
+    ):
+        """Calls cost their maximum, and interrupted ones are billed."""
+        server.fault(None, "expensive")
         if breaking:
             server.fault("cyd", "drop", after=5)
-        plan = witan("plan", "Which?", "--config", configured(), "--json").json
+        plan = witan("plan", "Which?", "--config", write_configuration(), "--json").json
         ceiling = share * plan["worst_usd"]
         if ceiling < plan["least_usd"]:
-            said = witan("ask", "Which?", "--config", configured(), "--max-cost", ceiling)
+            said = witan("ask", "Which?", "--config", write_configuration(), "--max-cost", ceiling)
             assert (said.status, server.calls()) == (4, [])
             assert f"ceiling of ${ceiling:.4f}" in said.err
             return
@@ -304,10 +305,10 @@ class TestCeiling:
         assert bool(refused) == any("not called: it could cost $" in m for m in record["missing"])
         assert bool(refused) == (share < 1)
 
-    def test_without_one_all_are_called(self, witan, ask, configured, server):
-        """Nothing holds the same council: it costs more than every ceiling above but the last."""
-        server.fault(None, "dear")
-        plan = witan("plan", "Which?", "--config", configured(), "--json").json
+    def test_without_a_ceiling_all_calls_are_made(self, witan, ask, write_configuration, server):
+        """The council costs more than every ceiling above but the last."""
+        server.fault(None, "expensive")
+        plan = witan("plan", "Which?", "--config", write_configuration(), "--json").json
 
         said = ask("--json")
 
@@ -315,11 +316,11 @@ class TestCeiling:
         assert said.json["cost"]["total_usd"] == pytest.approx(billed(server))
         assert said.json["status"] == "complete"
 
-    def test_what_a_complete_session_needs_is_said_before_the_first_call(
-        self, witan, ask, configured, server
+    def test_the_cost_of_a_complete_session_is_printed_before_the_first_call(
+        self, witan, ask, write_configuration, server
     ):
-        """Below it the status is 4 and nothing is called; at what it says is enough, all are."""
-        config = ("--config", configured())
+        """Below it the status is 4 and no call is made; at the stated sum all are."""
+        config = ("--config", write_configuration())
 
         refused = witan("ask", "Which?", *config, "--max-cost", 0.001)
 
@@ -329,7 +330,7 @@ class TestCeiling:
         planned = witan("plan", "Which?", *config, "--max-cost", 0.001)
         assert all(fact in planned.out for fact in ("ceiling of $0.0010", f"the ${needed}"))
         assert f"${needed} set aside" in refused.err or f"below the ${needed}" in refused.err
-        server.fault(None, "dear")
+        server.fault(None, "expensive")
         said = ask("--max-cost", enough, "--json")
         assert (said.status, said.json["status"]) == (0, "complete")
         assert billed(server) <= float(enough)
@@ -340,7 +341,7 @@ WITAN = [sys.executable, "-m", "witan"]
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends no signals to a process")
 class TestInterrupt:
-    """Ctrl-C closes every connection, and nothing that came in is asked for again."""
+    """Ctrl-C closes every connection, and no reply is requested twice."""
 
     def interrupt(
         self,
@@ -350,7 +351,7 @@ class TestInterrupt:
         count: int,
         *arguments: object,
     ):
-        """Send Ctrl-C after so many requests and such events; return what the command said."""
+        """Send Ctrl-C after this many requests and events; return the command's output."""
         with subprocess.Popen(
             [*WITAN, *map(str, arguments), "--events"],
             stdin=subprocess.DEVNULL,
@@ -385,16 +386,16 @@ class TestInterrupt:
             ),
         ],
     )
-    def test_it_is_taken_up_as_it_says(
-        self, witan, configured, server, tmp_path, model, stage, event, count, kept, keyed
+    def test_the_printed_command_resumes_the_session(
+        self, witan, write_configuration, server, tmp_path, model, stage, event, count, kept, keyed
     ):
-        """Whoever hung is asked again, with the same key; everyone else is asked once in all.
+        """Calls in flight are repeated with the same key; all others are made once in all.
 
         From the history, or from a file.
         """
         server.fault(model, "hang", stage=stage, times=1)
         path = tmp_path / "half.json"
-        asked = ["ask", "Which?", "--config", configured(keyed), "--seed", SEED]
+        asked = ["ask", "Which?", "--config", write_configuration(keyed), "--seed", SEED]
         in_file = ["--save", path, "--no-history"] if keyed else []
 
         n_requests = {"answer": 4, "review": 4 + 4, "synthesis": 4 + 4 + 1}[stage]

@@ -16,13 +16,13 @@ from witan.history import History
 
 @pytest.fixture(scope="module")
 def cast():
-    """Five models and a person judge forty sessions."""
+    """The ballots of five models and a person on forty sessions."""
     return [b for one in lessons(40, people=40) for b in one.ballots]
 
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory, cast):
-    """A file of them."""
+    """A file of these ballots."""
     return write_file(tmp_path_factory.mktemp("lessons") / "lessons.jsonl", cast)
 
 
@@ -106,7 +106,7 @@ class TestCommand:
         ("against", "said"),
         [("people", "led among people in"), ("truth", "led in truth in")],
     )
-    def test_people_may_be_the_reference(self, witan, path, against, said):
+    def test_people_can_be_the_reference(self, witan, path, against, said):
         """Then all five models may be drawn."""
         found = witan("calibrate", path, "--against", against)
         measured = witan("calibrate", path, "--against", against, "--json").json
@@ -116,8 +116,8 @@ class TestCommand:
         [tenth, *_] = measured["panels"][0]["p_beats"]["tenths"]
         assert (tenth["expectation"] < tenth["probability"]) == (against == "people")
 
-    def test_its_weights_count_other_ballots(self, witan, path, tmp_path):
-        """The JSON of a check against people is a file of weights."""
+    def test_a_check_against_people_gives_weights(self, witan, path, tmp_path):
+        """Its JSON is a file of weights for other ballots."""
         check = witan("calibrate", path, "--against", "people", "--json")
         file = tmp_path / "weights.json"
         file.write_text(check.out)
@@ -133,8 +133,8 @@ class TestCommand:
         assert weighted.json == witan("tally", path, *options, "--json").json
         assert weighted.json["sessions"] != witan("tally", path, "--json").json["sessions"]
 
-    def test_few_pairs_have_no_weights(self, witan, cast, tmp_path):
-        """The report says so, and so does the tally that reads them."""
+    def test_too_few_pairs_give_no_weights(self, witan, cast, tmp_path):
+        """The report says so, and so does a tally that reads them."""
         sessions = {f"lesson {number}" for number in range(5)}
         few = write_file(tmp_path / "few.jsonl", [b for b in cast if b.session in sessions])
         file = tmp_path / "weights.json"
@@ -150,14 +150,14 @@ class TestCommand:
         assert "calibrate against people who decided 50 pairs or more" in refused.err
 
     def test_unreadable_lines_are_named(self, witan, tmp_path, cast):
-        """The rest is counted."""
+        """The other lines are counted."""
         file = write_file(tmp_path / "some.jsonl", cast)
         file.write_text(file.read_text() + "nonsense\n")
 
         assert len(witan("calibrate", file, "--json").json["not_read"]) == 1
 
     def test_a_plot_has_a_diagram_per_number(self, witan, path, tmp_path):
-        """Each dot states its share and interval."""
+        """Each dot has its share and interval."""
         plot = tmp_path / "plot.svg"
         options = ["--against", "people", "--plot", plot]
         assert witan("calibrate", path, *options).status == 0

@@ -1,4 +1,4 @@
-"""``--spend adaptive``, black box: no more reviewers than a question takes, killed or not."""
+"""``--spend adaptive``, black box: only as many reviewers as needed, also after a kill."""
 
 import json
 import signal
@@ -21,7 +21,7 @@ AGREED = [grade_words(moraine=9, glacier=2)]
 
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
-    """A history of the test's own, two texts, and no other trace of the machine."""
+    """A history of this test's own, two texts, and no other state of the machine."""
     place = place_of_its_own(tmp_path, monkeypatch)
     (tmp_path / "good.md").write_text("It is the moraine.")
     (tmp_path / "bad.md").write_text("It is the glacier.")
@@ -29,7 +29,7 @@ def place(tmp_path, monkeypatch):
 
 
 def seat(folder, review_of):
-    """The options that seat seven jurors, who spend adaptively."""
+    """The options that seat seven jurors with adaptive spending."""
     options = ["--spend", "adaptive"]
     for name in NAMES:
         path = write_script(folder / f"{name}.toml", review=review_of(name))
@@ -38,12 +38,12 @@ def seat(folder, review_of):
 
 
 def reviewed(record):
-    """Who was asked for a review, in order."""
+    """Reviewers in the order in which they were called."""
     return [x["seat"] for x in record["events"] if x["event"] == "review_started"]
 
 
-def test_a_jury_of_one_mind_stops_at_the_fewest(witan, tmp_path):
-    """What it says names how many were enough, and nothing is missing."""
+def test_an_agreeing_jury_stops_at_the_minimum(witan, tmp_path):
+    """The output states how many were enough, and nothing is missing."""
     options = seat(tmp_path, lambda _: AGREED)
     said = witan("judge", "good.md", "bad.md", *options)
     shown = witan("show", "last")
@@ -57,8 +57,7 @@ def test_a_jury_of_one_mind_stops_at_the_fewest(witan, tmp_path):
     assert "jury: ann, ben, cat, don, eva, fay and gus" in shown.out  # not all of them judged
 
 
-def test_a_split_jury_is_asked_to_the_end(witan, tmp_path):
-    """As long as the others may settle it."""
+def test_a_split_jury_calls_every_reviewer(witan, tmp_path):
     gaps = dict(zip(NAMES, (3.0, 1.5, 1.0, 2.5, 1.0, 2.0, 2.5), strict=True))
     options = seat(tmp_path, lambda n: [grade_words(moraine=6 + gaps[n], glacier=6)])
     said = witan("judge", "good.md", "bad.md", *options, "--json")
@@ -66,8 +65,8 @@ def test_a_split_jury_is_asked_to_the_end(witan, tmp_path):
     assert reviewed(said.json) == [*NAMES]
 
 
-def test_a_plan_says_how_many_reviews_to_expect(witan, tmp_path):
-    """Between the fewest and all; nobody is called."""
+def test_a_plan_states_the_expected_number_of_reviews(witan, tmp_path):
+    """It is between the minimum and all; no call is made."""
     options = seat(tmp_path, lambda _: AGREED)
     said = witan("judge", "good.md", "bad.md", *options, "--plan")
 
@@ -75,8 +74,8 @@ def test_a_plan_says_how_many_reviews_to_expect(witan, tmp_path):
     assert "of 7 reviews are expected" in said.out
 
 
-def test_killed_it_goes_on_adaptively(witan, tmp_path, place):
-    """After kill -9 the ballots that came in stand, and no more are asked for than are needed."""
+def test_a_killed_session_resumes_adaptively(witan, tmp_path, place):
+    """After kill -9 stored ballots count, and only as many others are requested as needed."""
 
     def review(name):
         return [grade_words(moraine=8, glacier=6)] if name < "d" else [{"hang": True}]
@@ -114,15 +113,15 @@ def test_killed_it_goes_on_adaptively(witan, tmp_path, place):
         (["good.md", "bad.md", "--review-rounds", "2"], "review"),
     ],
 )
-def test_misuse_is_named(witan, tmp_path, arguments, words):
-    """With status 2 and without a call."""
+def test_misuse_is_refused(witan, tmp_path, arguments, words):
+    """The status is 2, and no call is made."""
     said = witan("judge", *seat(tmp_path, lambda _: AGREED), *arguments)
 
     assert said.status == 2
     assert words in said.err
 
 
-def test_a_batch_spends_row_by_row(witan, tmp_path):
+def test_a_batch_stops_row_by_row(witan, tmp_path):
     """Each row ends once it is settled."""
     rows = tmp_path / "rows.jsonl"
     rows.write_text("".join(f'{{"text": "a moraine {n}"}}\n' for n in range(3)))
@@ -135,8 +134,8 @@ def test_a_batch_spends_row_by_row(witan, tmp_path):
     assert {len(each["verdict"]["reviewers"]) for each in results} == {3}
 
 
-def test_a_client_asks_for_it_over_http(tmp_path):
-    """By the same word among its options; the record says what ended the reviews."""
+def test_adaptive_spending_is_an_option_over_http(tmp_path):
+    """The record states why the reviews ended."""
     more = "\njury = " + json.dumps(
         [f"script:{write_script(tmp_path / f'{n}.toml', review=AGREED)}" for n in NAMES]
     )

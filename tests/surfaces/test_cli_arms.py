@@ -1,4 +1,4 @@
-"""``--arms``, black box: the council against its best member, judged blind, asked for once."""
+"""``--arms``, black box: the council against its best member, judged blind."""
 
 import json
 import subprocess
@@ -35,7 +35,7 @@ def place(tmp_path):
 
 
 def write_rows(folder):
-    """Six questions of two kinds, with right answers."""
+    """Six questions of two categories, with right answers."""
     path = folder / "questions.jsonl"
     rows = [
         {"id": f"q{n}", "question": f"Why {n}?", "category": "ab"[n % 2], "reference": f"As {n}."}
@@ -46,7 +46,7 @@ def write_rows(folder):
 
 
 def seat_all(server, place):
-    """Three members, a chairman better than each, and three judges."""
+    """Three members, a better chairman, and three judges."""
     seat = lambda number: f"m{number}={server}#model-{number}"  # noqa: E731
     options = [part for n in (3, 4, 5) for part in ("--member", seat(n))]
     options += ["--chairman", seat(0), "--history", place, "--arms", "council,best,self"]
@@ -61,13 +61,13 @@ def rows(tmp_path):
 
 @pytest.fixture
 def seats(server, place):
-    """The options that seat everybody, with a history of this test's own."""
+    """The options that seat everyone, with a history of this test's own."""
     return seat_all(server, place)
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A batch that was run once: its file, its seats, its history, and what it printed."""
+    """A batch run once: its file, seats, history and output."""
 
     rows: Path
     seats: list
@@ -106,10 +106,10 @@ def prices(seats):
 
 
 class TestBatch:
-    """Each row has its arms, and the report says whether the council was worth it."""
+    """Each row has its arms, and the report compares them."""
 
-    def test_a_better_council_is_said_to_be_better(self, finished):
-        """With interval, price, the answers, and the best member."""
+    def test_a_better_council_is_reported_as_better(self, finished):
+        """The report has interval, price, answers and the best member."""
         said = finished
         results, report = lines(said.out), json.loads(said.err.splitlines()[-1])
         found = report["comparison"]
@@ -129,7 +129,7 @@ class TestBatch:
         assert found["category_level"] == pytest.approx(0.975)
 
     def test_a_council_that_repeats_its_best_member_is_no_better(self, witan, rows, seats, place):
-        """Texts that are the same are judged by nobody, and cost what they cost."""
+        """Equal texts are not judged, and their cost is counted."""
         at = seats.index("--chairman")
         said = witan("batch", rows, *seats[:at], "--chairman", "m3", *seats[at + 2 :], "--json")
         found = json.loads(said.err.splitlines()[-1])["comparison"]
@@ -141,8 +141,8 @@ class TestBatch:
         ]  # fmt: skip
         assert not any(session.opening.judging for session in stored(place))
 
-    def test_nothing_is_asked_twice(self, witan, finished):
-        """The same report comes from the history, and the bill is empty."""
+    def test_a_second_run_makes_no_call(self, witan, finished):
+        """The history gives the same report, and the bill is zero."""
         n_first = len(stored(finished.place))
         again = witan("batch", finished.rows, *finished.seats, "--json")
         bill = witan("batch", finished.rows, *finished.seats, "--dry-run", "--json").json
@@ -154,7 +154,7 @@ class TestBatch:
         assert (bill["earlier"], bill["calls"]) == (6, 0)
 
     def test_only_the_jury_sees_the_right_answer(self, finished):
-        """Whoever answers does not; arms hang on the council's session."""
+        """Members do not; arms are linked to the council's session."""
         openings = [session.opening for session in stored(finished.place)]
         judged = [opening for opening in openings if opening.judging is not None]
         councils = {opening.session for opening in openings if opening.parent is None}
@@ -165,8 +165,8 @@ class TestBatch:
         assert {o.parent for o in openings if o.parent} == councils
         assert {o.relation for o in openings if o.parent} == {"compared"}
 
-    def test_a_leaderboard_counts_the_council_alone(self, witan, finished):
-        """Neither arms nor a member against itself; an audit has the judges, too."""
+    def test_a_leaderboard_counts_only_the_council(self, witan, finished):
+        """Neither arms nor comparisons with a member count; an audit has the judges, too."""
         place = finished.place
         board = witan("leaderboard", "--history", place, "--min-sessions", 1, "--json").json
         counted = {line["model"].rpartition("#")[2]: line["sessions"] for line in board["lines"]}
@@ -177,8 +177,8 @@ class TestBatch:
         assert ballots == {f"model-{n}": 6 for n in range(3, 9)}
 
     @pytest.mark.slow  # three starts, each killed in another arm
-    def test_what_was_killed_goes_on(self, rows, seats, place, witan, server):
-        """Only calls under way at a kill are made again, whichever arm they are of."""
+    def test_a_killed_run_continues(self, rows, seats, place, witan, server):
+        """Only calls in flight at the kill are repeated, in any arm."""
         calls = server.removesuffix("/v1")
         n_first = httpx.get(f"{calls}/count").json()
         n_cut_off = 2 * 3  # of two sessions at a time, all three calls are under way
@@ -214,7 +214,7 @@ class TestBatch:
         assert httpx.get(f"{calls}/count").json() == n_made
 
     def test_people_correct_the_jury(self, witan, finished, tmp_path):
-        """Their votes on the judgments, drawn at random, come in with the same command."""
+        """The same command reads their votes on a random sample of judgments."""
         place = copytree(finished.place.parent, tmp_path / "copy") / "history.sqlite"
         seats = [place if each == finished.place else each for each in finished.seats]
         with History.open(place) as history:
@@ -229,7 +229,7 @@ class TestBatch:
 
 
 class TestMeasures:
-    """References and votes measure only where rows have them."""
+    """References and votes are measures only for rows that have them."""
 
     @pytest.fixture
     def question(self, tmp_path):
@@ -242,7 +242,7 @@ class TestMeasures:
     def test_references_are_needed_before_the_first_call(
         self, witan, question, seats, place, extra
     ):
-        """Without one, nobody is called."""
+        """Without one, no call is made."""
         own = seats[: seats.index("--judge")]
         said = witan("batch", question, *own, "--measure", "references", *extra)
 
@@ -250,8 +250,8 @@ class TestMeasures:
         assert "no row has a right answer in the field reference" in said.err
         assert stored(place) == []
 
-    def test_the_first_run_says_how_people_vote(self, witan, question, seats):
-        """It answers; then people vote."""
+    def test_the_first_run_explains_how_people_vote(self, witan, question, seats):
+        """It asks the questions; then people vote."""
         own = seats[: seats.index("--judge")]
         said = witan("batch", question, *own, "--measure", "votes", "--best", "m3")
 
@@ -262,10 +262,10 @@ class TestMeasures:
 
 
 class TestMoney:
-    """One ceiling holds over all arms and runs."""
+    """One ceiling applies to all arms and runs."""
 
-    def test_a_dry_run_has_the_bill_of_all_arms(self, witan, rows, seats, place):
-        """And asks nobody."""
+    def test_a_dry_run_states_the_cost_of_all_arms(self, witan, rows, seats, place):
+        """It makes no call."""
         bill = witan("batch", rows, *seats, *prices(seats), "--dry-run", "--json").json
 
         assert bill["parts"] == {"council": 42, "self": 36, "jury": 18}
@@ -273,8 +273,8 @@ class TestMoney:
         assert 0 < bill["expected_usd"] < bill["worst_usd"]
         assert stored(place) == []
 
-    def test_the_ceiling_is_never_crossed(self, witan, rows, seats, place):
-        """What is spent on one arm is no longer there for another; a higher one goes on."""
+    def test_the_ceiling_is_never_exceeded(self, witan, rows, seats, place):
+        """Money spent on one arm is missing for another; a higher ceiling continues."""
         priced = [*seats, *prices(seats)]
         whole = witan("batch", rows, *priced, "--dry-run", "--json").json["worst_usd"]
         plain = [*priced[: priced.index("--arms")], *prices(priced[: priced.index("--arms")])]
@@ -295,11 +295,11 @@ class TestMoney:
 
 
 class TestAsk:
-    """One question has its arms, with intervals over reviewers."""
+    """A single question has arms, with intervals over reviewers."""
 
     @pytest.fixture
     def scripts(self, tmp_path, place):
-        """A council of scripts whose final answer judges like better."""
+        """A scripted council whose final answer the judges prefer."""
         judges = [
             write_script(
                 tmp_path / f"{name}.toml", review=[grade_words(**{"All told": 9, "Ada says": n})]
@@ -310,7 +310,7 @@ class TestAsk:
         return [*write_council(tmp_path), "--history", place, *options]
 
     def test_the_report_follows_the_answer(self, witan, scripts):
-        """On standard error; it says who the best member is, and how it was chosen."""
+        """It is on standard error and explains the choice of the best member."""
         said = witan("ask", "Why?", *scripts, "--arms", "council,best")
         err = " ".join(said.err.split())
 
@@ -320,7 +320,7 @@ class TestAsk:
         assert "Intervals are of reviewers like these" in err
 
     def test_the_best_member_can_be_named(self, witan, scripts):
-        """And the comparison read as JSON."""
+        """The comparison is also in JSON."""
         said = witan("ask", "Why?", *scripts, "--arms", "council,best", "--best", "bob", "--json")
         found = json.loads(said.err.splitlines()[-1])
 
@@ -328,7 +328,7 @@ class TestAsk:
 
 
 class TestRefusals:
-    """What cannot be compared is refused before anybody is asked."""
+    """An invalid comparison is refused before the first call."""
 
     @pytest.mark.parametrize(
         ("options", "words"),
@@ -345,8 +345,9 @@ class TestRefusals:
         ],
     )
     @pytest.mark.parametrize("command", ["ask", "batch"])
-    def test_misuse_is_named(self, witan, tmp_path, place, monkeypatch, command, options, words):
-        """With what to do."""
+    def test_misuse_is_refused_with_a_remedy(
+        self, witan, tmp_path, place, monkeypatch, command, options, words
+    ):
         monkeypatch.chdir(tmp_path)
         council = write_council(tmp_path)
         for name in ("xan", "yma"):
@@ -366,7 +367,7 @@ class TestRefusals:
 
     @pytest.mark.parametrize("is_batch", [True, False], ids=["batch", "ask"])
     def test_a_judge_without_a_price_is_refused_under_a_ceiling(self, witan, tmp_path, is_batch):
-        """Before anybody is asked, by name."""
+        """The error names it, and no call is made."""
         place = tmp_path / "history.sqlite"
         council = [*map(str, write_council(tmp_path))]
         seats = [each for each in council if each.startswith("script:")]
@@ -382,8 +383,8 @@ class TestRefusals:
         with History.open(place) as history:
             assert [*history.sessions()] == []
 
-    def test_texts_have_no_arms(self, witan, tmp_path):
-        """Nobody answers them."""
+    def test_arms_of_texts_are_refused(self, witan, tmp_path):
+        """There is nobody to answer them."""
         (tmp_path / "t.jsonl").write_text('{"text": "x"}')
         seats = ["--jury", "script:a.toml", "--judge", "script:b.toml", "--judge", "script:c.toml"]
         said = witan("batch", tmp_path / "t.jsonl", *seats, "--arms", "council,best")

@@ -1,4 +1,4 @@
-"""``witan batch``, black box: a session per row and never two, under one ceiling, killed or not."""
+"""``witan batch``, black box: one session per row, under one ceiling, also after kills."""
 
 import json
 import re
@@ -43,7 +43,7 @@ def place(tmp_path):
 
 @pytest.fixture
 def jury(tmp_path, place):
-    """The options that seat three jurors, who like moraines."""
+    """The options that seat three jurors, who prefer moraines."""
     options = []
     for name in ("xan", "yma", "zoe"):
         path = write_script(tmp_path / f"{name}.toml", review=[{"grades": GRADES}])
@@ -53,14 +53,14 @@ def jury(tmp_path, place):
 
 @pytest.fixture
 def texts(tmp_path):
-    """Six rows of texts, of which four are good."""
+    """Six rows of texts, four of them good."""
     words = ["moraine", "ice", "moraine", "moraine", "ice", "moraine"]
     rows = [{"id": f"r{n}", "question": "Which?", "text": f"{w} {n}"} for n, w in enumerate(words)]
     return write_rows(tmp_path / "texts.jsonl", rows)
 
 
 def until_cast(place, n_ballots, kind="ballot_cast"):
-    """Wait until the history has so many ballots, or events of another kind."""
+    """Wait until the history has this many ballots, or events of another kind."""
     deadline, n_cast = time.monotonic() + 60, 0
     while n_cast < n_ballots:
         assert time.monotonic() < deadline
@@ -71,7 +71,7 @@ def until_cast(place, n_ballots, kind="ballot_cast"):
 
 
 def n_sessions(place):
-    """The sessions of a history, and those of them that are interrupted."""
+    """The numbers of sessions and of interrupted sessions in a history."""
     with History.open(place, reading=True) as history:
         stored = [*history.sessions()]
     return len(stored), sum(session.status == "interrupted" for session in stored)
@@ -104,7 +104,7 @@ class TestRows:
         assert [each["text"] for each in lines(said.out)] == ["All told: so."] * 3
 
     def test_the_report_has_the_mean_grade_of_a_text(self, witan, tmp_path, jury):
-        """Without a pass mark and people's votes, too; of five rows on with its interval."""
+        """It needs neither a pass mark nor people's votes; from five rows on it has an interval."""
         rows = [{"question": f"Why {n}?", "text": "moraine" if n else "ice"} for n in range(6)]
         said = witan("batch", write_rows(tmp_path / "rows.jsonl", rows), *jury)
         few = witan("batch", write_rows(tmp_path / "few.jsonl", rows[:4]), *jury, "--json")
@@ -117,7 +117,7 @@ class TestRows:
         assert (text["text"], text["rows"], text["interval"]) == ("text", 4, None)
 
     def test_the_report_has_a_line_for_each_of_several_texts(self, witan, tmp_path, jury):
-        """The best first, and how often each leads."""
+        """The best is first, with how often each leads."""
         rows = [
             {"question": f"Why {n}?", "texts": {"old": "ice", "new": "moraine"}} for n in range(5)
         ]
@@ -133,8 +133,8 @@ class TestRows:
         ]
         assert "text   rows  leads clearly  mean grade  interval" in witan("batch", path, *jury).err
 
-    def test_the_report_says_what_most_rows_lack(self, witan, tmp_path, place):
-        """With the number of rows; how many other reasons there are is said."""
+    def test_the_report_states_the_most_frequent_reason(self, witan, tmp_path, place):
+        """It has the number of rows, and the number of other reasons."""
         rows = write_rows(tmp_path / "q.jsonl", [{"question": f"Why {n}?"} for n in range(3)])
         seats = [*write_council(tmp_path), "--history", place]
         broken = [option for n in range(7) for option in ("--member", f"cmd:false {n}")]
@@ -149,8 +149,8 @@ class TestRows:
         assert "2 other reasons" in said.err
         assert [*as_json["missing"].values()] == [3] * 7
 
-    def test_one_reason_of_many_sessions_is_one_reason(self):
-        """Though each row names its session."""
+    def test_a_reason_shared_by_many_rows_is_reported_once(self):
+        """Each row names its own session in it."""
         results = [
             RowResult(n, None, f"batch-{n}", "error", error=f"h: the session batch-{n} is running")
             for n in (1, 2)
@@ -159,7 +159,7 @@ class TestRows:
         assert count_missing(results) == {"h: its session is running": 2}
 
     def test_questions_to_two_members_that_only_rank_are_refused(self, witan, tmp_path, place):
-        """Before the first row; the same two judge texts."""
+        """No row is begun; the same two can judge texts."""
         questions = write_rows(tmp_path / "q.jsonl", [{"question": "Why?"}])
         pairs = write_rows(tmp_path / "t.jsonl", [{"texts": {"a": "Ada says", "b": "Bob says"}}])
         seats = write_council(tmp_path, cyd=None)[:4]
@@ -173,8 +173,8 @@ class TestRows:
         assert [each["status"] for each in lines(judged.out)] == ["complete"]
 
     @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-    def test_a_full_disk_is_named(self, witan, texts, jury):
-        """By the file that cannot be written, which is not standard output."""
+    def test_a_full_disk_is_reported(self, witan, texts, jury):
+        """The message names the file, which is not standard output."""
         said = witan("batch", texts, *jury, "--pass-mark", 6, "-o", "/dev/full")
 
         assert said.status == 2
@@ -182,7 +182,7 @@ class TestRows:
         assert "standard output" not in said.err
 
     def test_a_row_without_a_ballot_says_why(self, witan, texts, tmp_path, place):
-        """The reason of each juror stands beside the number of ballots."""
+        """It has each juror's reason and the number of ballots."""
         jury = []
         for name, line in {"mute": {"text": "no"}, "down": {"error": "is overloaded"}}.items():
             jury += ["--jury", f"script:{write_script(tmp_path / f'{name}.toml', review=[line])}"]
@@ -197,7 +197,7 @@ class TestRows:
             )
 
     def test_a_row_may_expect_another_text_than_the_batch(self, witan, tmp_path, jury):
-        """Its own counts, beside several texts; a name that is none is the error of the row."""
+        """Its own expectation counts; an unknown name is an error of the row."""
         pair = {"texts": {"old": "ice", "new": "a moraine"}}
         rows = [{**pair, "expected": e} for e in ("old", "new", None, "odd")]
         rows.append({"text": "a moraine", "expected": "a right answer"})
@@ -213,7 +213,7 @@ class TestRows:
 
     @pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
     def test_every_kind_of_file_is_read(self, witan, tmp_path, jury, kind):
-        """Columns are named; each of --text holds a text of that name."""
+        """Columns can be named; each --text is a column of texts."""
         path = tmp_path / f"pairs.{kind}"
         rows = [{"prompt": "Which?", "new": f"moraine {n}", "old": f"ice {n}"} for n in range(2)]
         if kind == "parquet":
@@ -229,8 +229,8 @@ class TestRows:
         assert said.status == 0
         assert [each["leaders"] for each in lines(said.out)] == [["new"], ["new"]]
 
-    def test_equal_rows_are_a_session_each(self, witan, tmp_path, jury, place):
-        """What stands twice is judged twice, and not more often."""
+    def test_equal_rows_have_a_session_each(self, witan, tmp_path, jury, place):
+        """They are not judged more often than that."""
         rows = write_rows(tmp_path / "twice.jsonl", [{"text": "moraine"}] * 2)
         for _ in range(2):
             said = witan("batch", rows, *jury)
@@ -238,7 +238,7 @@ class TestRows:
         assert len({each["session"] for each in lines(said.out)}) == 2
         assert n_sessions(place) == (2, 0)
 
-    def test_a_row_that_cannot_be_judged_stops_no_other(self, witan, tmp_path, jury):
+    def test_an_invalid_row_does_not_stop_the_others(self, witan, tmp_path, jury):
         """It is named with the reason, and the status is 3."""
         rows = [{"text": "moraine"}, {"text": "  "}, {"text": "ice"}]
         said = witan("batch", write_rows(tmp_path / "some.jsonl", rows), *jury)
@@ -250,10 +250,8 @@ class TestRows:
 
     @pytest.mark.parametrize("cell", ["", None, float("nan")])
     @pytest.mark.parametrize("options", [[], ["--column", "text=text"], ["--text", "text"]])
-    def test_an_empty_text_is_neither_a_question_nor_a_reason_to_stop(
-        self, witan, tmp_path, jury, cell, options
-    ):
-        """Its row is named, the others are judged, and nobody answers its question."""
+    def test_a_row_with_an_empty_text_is_reported(self, witan, tmp_path, jury, cell, options):
+        """Other rows are judged, and nobody answers its question."""
         rows = [{"question": "Why?", "text": text} for text in (cell, "moraine", cell)]
         path = write_rows(tmp_path / "some.jsonl", rows)
         planned = witan("batch", path, *jury, *options, "--dry-run")
@@ -268,7 +266,7 @@ class TestRows:
 
     @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
     def test_a_text_without_its_rival_is_not_judged_alone(self, witan, tmp_path, jury, kind):
-        """An empty cell of --text makes no verdict on what stands beside it."""
+        """An empty cell of --text leaves one text, which gets no verdict."""
         path = tmp_path / f"pairs.{kind}"
         rows = [{"new": "moraine", "old": "ice"}, {"new": "moraine", "old": ""}]
         if kind == "csv":
@@ -283,16 +281,16 @@ class TestRows:
         assert (said.status, paired["decision"]) == (3, "passed")
         assert alone["error"] == "the text old is empty; expected some text"
 
-    def test_a_long_text_may_stand_in_csv(self, witan, tmp_path, jury):
-        """Python's own limit of a cell is 131,072 characters."""
+    def test_a_cell_of_csv_may_be_long(self, witan, tmp_path, jury):
+        """Python's default limit is 131,072 characters."""
         path = tmp_path / "long.csv"
         path.write_text(f"text\n{'moraine ' * 20_000}\nice\n")
         said = witan("batch", path, *jury)
 
         assert (said.status, len(lines(said.out))) == (0, 2), said.err
 
-    def test_a_column_of_empty_cells_is_a_column(self, witan, tmp_path, jury):
-        """The row is named, not a heading that is there."""
+    def test_a_column_of_empty_cells_exists(self, witan, tmp_path, jury):
+        """The error names the row, not the header."""
         path = tmp_path / "rows.csv"
         path.write_text("question,reply\nWhy?,\n")
         said = witan("batch", path, *jury, "--text", "reply")
@@ -303,10 +301,10 @@ class TestRows:
 
 
 class TestAgain:
-    """Called again, it asks only for what is missing."""
+    """A second run asks only for what is missing."""
 
-    def test_nothing_is_asked_twice(self, witan, texts, jury, place, tmp_path):
-        """The results are those of before, in a new file."""
+    def test_a_second_run_makes_no_call(self, witan, texts, jury, place, tmp_path):
+        """Its results are those of the first, in a new file."""
         first = witan("batch", texts, *jury, "--pass-mark", 6)
         out = tmp_path / "again.jsonl"
         again = witan("batch", texts, *jury, "--pass-mark", 6, "-o", out, "--json")
@@ -317,14 +315,14 @@ class TestAgain:
         assert n_sessions(place) == (6, 0)
 
     def test_another_pass_mark_is_another_batch(self, witan, texts, jury, place):
-        """As its verdicts are."""
+        """Its verdicts differ."""
         for mark in (6, 7):
             witan("batch", texts, *jury, "--pass-mark", mark)
 
         assert n_sessions(place) == (12, 0)
 
     def test_another_word_in_the_rubric_is_another_batch(self, witan, texts, jury, place, tmp_path):
-        """A session that was judged by another rubric is not this one."""
+        """Sessions under the earlier rubric do not count."""
         rubric = tmp_path / "rubric.toml"
         for question in ("Is it right?", "Is it true?"):
             rubric.write_text(
@@ -336,7 +334,7 @@ class TestAgain:
         assert n_sessions(place) == (12, 0)
 
     def test_a_new_row_is_added(self, witan, texts, jury, place):
-        """Wherever it stands in the file."""
+        """It may be anywhere in the file."""
         witan("batch", texts, *jury)
         texts.write_text(f'{{"text": "a moraine before"}}\n{texts.read_text()}')
         said = witan("batch", texts, *jury)
@@ -353,8 +351,8 @@ class TestAgain:
             pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
         ],
     )
-    def test_what_was_cut_off_goes_on(self, witan, tmp_path, place, ending):
-        """Whatever ends it: no row is lost, none is double, ballots that came in stay."""
+    def test_an_interrupted_run_continues(self, witan, tmp_path, place, ending):
+        """However it ended, no row is lost or doubled, and stored ballots are kept."""
         if signal.getsignal(ending) is signal.SIG_IGN:
             pytest.skip(f"{ending.name} is ignored here, as nohup has it")
         hangs = [{"contains": f"moraine {n}", "hang": True} for n in (3, 4, 5)]
@@ -389,8 +387,8 @@ class TestAgain:
         assert json.loads(said.out.splitlines()[0])["row"] <= n_done + 3
 
 
-def test_two_at_once_share_the_rows(witan, tmp_path, place):
-    """Nobody is asked for a row that another process has begun; together they do each once."""
+def test_concurrent_runs_share_the_rows(witan, tmp_path, place):
+    """No row is begun twice; together they do each once."""
     options = []
     for name in ("xan", "yma"):
         path = write_script(tmp_path / f"{name}.toml", review=[{"grades": GRADES, "seconds": 0.2}])
@@ -420,8 +418,8 @@ def test_two_at_once_share_the_rows(witan, tmp_path, place):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="this system has no flock")
-def test_two_at_once_do_not_write_one_file(witan, tmp_path, place, server):
-    """The second is refused at once; to another file it says how to take rows over."""
+def test_concurrent_runs_cannot_write_one_file(witan, tmp_path, place, server):
+    """The second is refused; with another file it explains how to take rows over."""
     hold = f"{server.removesuffix('/v1')}/hold"
     httpx.get(f"{hold}/0")
     rows = [{"text": f"Design {n}, of worth 8."} for n in range(4)]
@@ -453,8 +451,8 @@ def test_two_at_once_do_not_write_one_file(witan, tmp_path, place, server):
     assert "(witan resume --take-over)" in results[0]["error"]
 
 
-def test_a_row_that_is_taken_over_while_it_calls_ends_the_batch(tmp_path, place, server):
-    """What it has spent can no longer be stored, so no more is spent."""
+def test_a_row_taken_over_during_its_calls_ends_the_batch(tmp_path, place, server):
+    """Its results can no longer be stored, so no more money is spent."""
     hold = f"{server.removesuffix('/v1')}/hold"
     httpx.get(f"{hold}/0")
     rows = write_rows(tmp_path / "rows.jsonl", [{"text": "Design 1, of worth 8."}])
@@ -482,7 +480,7 @@ def test_a_row_that_is_taken_over_while_it_calls_ends_the_batch(tmp_path, place,
 
 
 def test_a_terminal_of_80_columns_shows_rate_cost_and_end(tmp_path, place):
-    """The bar and words give way to them, and nothing is cut off."""
+    """The bar and words are shortened first, and nothing is cut off."""
     seats = []
     for name in ("xan", "yma", "zoe"):
         path = tmp_path / f"{name}.toml"
@@ -504,8 +502,8 @@ def test_a_terminal_of_80_columns_shows_rate_cost_and_end(tmp_path, place):
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 160])
-def test_a_progress_line_has_its_numbers_in_every_width(width):
-    """Thousands of rows and dollars as well; with room there are the bar and all words."""
+def test_a_progress_line_has_its_numbers_at_every_width(width):
+    """They may be thousands of rows and dollars; a wide line has the bar and all words."""
     progress = Progress(12_345, 30_000, 64, 1_234.56, 3_000.25, 4_567.0, 231.6, "self")
     text = progress_text(progress, width)
 
@@ -517,14 +515,14 @@ def test_a_progress_line_has_its_numbers_in_every_width(width):
 
 @pytest.fixture
 def server():
-    """The address of a server of the OpenAI protocol that takes 20 ms for each call."""
+    """The address of a server of the OpenAI protocol whose calls take 20 ms."""
     with council_server(0.02) as url:
         yield f"{url}/v1"
 
 
 @pytest.mark.slow
 def test_three_thousand_rows_survive_two_kills(witan, tmp_path, place, server):
-    """No row is lost, none is double, and a kill wastes at most the calls that are under way.
+    """No row is lost or doubled, and a kill wastes at most the calls in flight.
 
     Of a row that is under way all three calls are, and what came back in the last moments is not
     stored yet: two kills waste less than 1% of the calls.
@@ -558,23 +556,23 @@ def test_three_thousand_rows_survive_two_kills(witan, tmp_path, place, server):
 
 
 class TestMoney:
-    """One ceiling holds for all rows, over all runs."""
+    """One ceiling applies to all rows and all runs."""
 
     @pytest.fixture
     def priced(self, jury):
-        """The jury, of which each million tokens cost a dollar."""
+        """The jury at a dollar for each million tokens."""
         seats = [each for each in jury if str(each).startswith("script:")]
         return [*jury, *(part for seat in seats for part in ("--price", f"{seat}=1,1"))]
 
-    def test_a_dry_run_prints_the_bill(self, witan, texts, priced, place):
-        """And asks nobody."""
+    def test_a_dry_run_prints_the_cost(self, witan, texts, priced, place):
+        """It makes no call."""
         said = witan("batch", texts, *priced, "--dry-run", "--json")
 
         assert (said.json["rows"], said.json["calls"]) == (6, 18)
         assert 0 < said.json["expected_usd"] < said.json["worst_usd"]
         assert n_sessions(place) == (0, 0)
 
-    def test_the_ceiling_is_never_crossed(self, witan, texts, priced, place):
+    def test_the_ceiling_is_never_exceeded(self, witan, texts, priced, place):
         """Rows beyond it are not begun; under a higher one they are."""
         worst = witan("batch", texts, *priced, "--dry-run", "--json").json["worst_usd"] / 6
         poor = witan("batch", texts, *priced, "--max-cost", 1.001 * worst, "--json")
@@ -588,10 +586,10 @@ class TestMoney:
         assert len(lines(rich.out)) == 6
         assert n_sessions(place) == (6, 0)
 
-    def test_every_report_says_what_is_known_of_a_cost_and_what_it_may_be(
+    def test_every_report_states_known_and_possible_cost(
         self, witan, texts, priced, place, tmp_path
     ):
-        """Refused, planned or done: calls that were cut off may be billed."""
+        """Refused, planned or done: interrupted calls may be billed."""
         for name in ("xan", "yma", "zoe"):
             write_script(tmp_path / f"{name}.toml", review=[{"hang": True}])
         process = subprocess.Popen(  # noqa: S603 - our own interpreter
@@ -627,7 +625,7 @@ class TestMoney:
         assert done["most_usd"] == pytest.approx(held + done["known_usd"])
         assert [after[name] for name in costs] == [done[name] for name in costs]
 
-    def test_the_ceiling_of_calls_is_never_crossed(self, witan, texts, jury, place):
+    def test_the_ceiling_of_calls_is_never_exceeded(self, witan, texts, jury, place):
         """It spans all runs, and calls that fit it exactly are all made."""
         plan = witan("batch", texts, *jury, "--max-calls", 17, "--dry-run")
         poor = witan("batch", texts, *jury, "--max-calls", 8, "--json")
@@ -642,8 +640,8 @@ class TestMoney:
         assert json.loads(rich.err)["calls"] == 18
         assert n_sessions(place) == (6, 0)
 
-    def test_a_ceiling_that_is_too_low_names_the_number_needed(self, witan, texts, jury):
-        """It names no other ceiling."""
+    def test_a_ceiling_that_is_too_low_is_refused_with_the_number_needed(self, witan, texts, jury):
+        """The error mentions no other ceiling."""
         said = witan("batch", texts, *jury, "--max-calls", 8)
 
         assert "raise --max-calls to 18" in said.err
@@ -652,7 +650,7 @@ class TestMoney:
     def test_a_ceiling_of_each_row_is_raised_in_the_configuration(
         self, witan, texts, priced, tmp_path
     ):
-        """The options limit all rows together, so none of them is named."""
+        """Options limit all rows together, so the error mentions none."""
         config = tmp_path / "poor.toml"
         config.write_text("[limits]\nmax_cost_usd = 0.0001")
         said = witan("batch", texts, *priced, "--config", config)
@@ -662,7 +660,7 @@ class TestMoney:
         assert "--max-cost" not in reason
 
     def test_an_unknown_price_is_refused_under_a_ceiling(self, witan, texts, place, jury):
-        """Each such seat is named, and nobody is asked; what is done needs no price."""
+        """Each such seat is named, and no call is made; finished rows need no price."""
         unpriced = ["--jury", "one=cmd:cat", "--jury", "two=cmd:cat", "--history", place]
         said = witan("batch", texts, *unpriced, "--max-cost", 1)
         begun = n_sessions(place)
@@ -676,11 +674,11 @@ class TestMoney:
 
 
 class TestPeople:
-    """People's votes come along with the rows, and correct the jury."""
+    """People's votes in the rows correct the jury."""
 
     @pytest.fixture
     def voted(self, tmp_path):
-        """Twelve texts, of which the jury likes half and people every third."""
+        """Twelve texts; the jury likes half of them, and people every third."""
         rows = [
             {"text": f"{'moraine' if n % 2 else 'ice'} {n}", "human": ["pass", n % 3 == 0]}
             for n in range(12)
@@ -693,8 +691,8 @@ class TestPeople:
             ballots = history.ballots(session)
         return {each.reviewer: each for each in ballots if each.kind == "human"}
 
-    def test_the_pass_rate_is_corrected_by_them(self, witan, voted, jury, place):
-        """As `estimate` on the ballots of the history does; the jury's own stands beside it."""
+    def test_votes_correct_the_pass_rate(self, witan, voted, jury, place):
+        """The result equals `estimate` on the stored ballots; the jury's own is shown, too."""
         mark = ["--column", "votes=human", "--pass-mark", 6]
         said = witan("batch", voted, *jury, *mark, "--json")
         with History.open(place, reading=True) as history:
@@ -711,8 +709,8 @@ class TestPeople:
         assert line["mean"]["people"]["value"] == pytest.approx(2 / 3)
         assert "Corrected by people's votes on 12 rows, the pass rate is" in text.err
 
-    def test_they_are_stored_once(self, witan, voted, jury, place):
-        """The same command adds none; another vote replaces the earlier one, without a call."""
+    def test_votes_are_stored_once(self, witan, voted, jury, place):
+        """The same command adds none; a changed vote replaces the earlier one, without a call."""
         mark = ["--column", "votes=human", "--pass-mark", 6]
         first = lines(witan("batch", voted, *jury, *mark).out)
         session = first[0]["session"]
@@ -727,8 +725,8 @@ class TestPeople:
         assert self.people(place, session)["person 2"].grades == {"text": 9.0}
         assert changed["earlier"] == 13
 
-    def test_what_a_person_voted_on_the_session_stands(self, witan, tmp_path, place):
-        """The vote in the file differs from it, which is reported, and is left out."""
+    def test_a_vote_cast_on_the_session_takes_precedence(self, witan, tmp_path, place):
+        """The different vote in the file is reported and left out."""
         path = write_rows(tmp_path / "q.jsonl", [{"question": "Why?", "votes": "ann=bob"}])
         council = [*write_council(tmp_path), "--history", place]
         [row] = lines(witan("batch", path, *council).out)
@@ -744,7 +742,7 @@ class TestPeople:
         assert self.people(place, row["session"])["ann"].groups[-1] == ("bob",)
         assert "again" in self.people(place, row["session"])["ann"].notes
 
-    def test_they_are_not_known_to_be_blind(self, witan, tmp_path, place):
+    def test_votes_of_a_file_are_not_marked_as_blind(self, witan, tmp_path, place):
         """The record of a person's votes leaves them out, and says so."""
         path = write_rows(tmp_path / "q.jsonl", [{"question": "Why?", "votes": "ines=bob"}])
         witan("batch", path, *write_council(tmp_path), "--history", place)
@@ -753,8 +751,8 @@ class TestPeople:
         assert "1 vote not known to be blind: not compared" in said.out + said.err
 
     @pytest.mark.parametrize("kind", ["csv", "parquet"])
-    def test_grades_come_in_every_format(self, witan, tmp_path, jury, kind):
-        """In CSV several stand in one cell, in Parquet in a list."""
+    def test_grades_are_read_from_every_format(self, witan, tmp_path, jury, kind):
+        """CSV has several in one cell, Parquet a list."""
         path = tmp_path / f"rows.{kind}"
         if kind == "csv":
             cells = "".join(f"moraine {n},ann={n + 2}; bob=8\n" for n in range(6))
@@ -770,7 +768,7 @@ class TestPeople:
         assert line["mean"]["people"]["value"] == pytest.approx(6.25)
         assert line["mean"]["jury"]["value"] == pytest.approx(9)
 
-    def test_winners_of_questions_are_members(self, witan, tmp_path, place):
+    def test_votes_on_questions_name_members(self, witan, tmp_path, place):
         """The report has the share of rivals that each member beats."""
         rows = [{"question": f"Why {n}?", "votes": "bob" if n else "tie"} for n in range(6)]
         path = write_rows(tmp_path / "q.jsonl", rows)
@@ -798,8 +796,8 @@ class TestPeople:
             ({"text": "a", "votes": "xan=5"}, "xan is a seat of the council"),
         ],
     )
-    def test_a_vote_for_nothing_is_refused(self, witan, tmp_path, jury, place, row, words):
-        """Before anybody is called."""
+    def test_an_invalid_vote_is_refused(self, witan, tmp_path, jury, place, row, words):
+        """No call is made."""
         path = write_rows(tmp_path / "rows.jsonl", [row])
         seats = [*write_council(tmp_path), "--history", place] if "question" in row else jury
         said = witan("batch", path, *seats)
@@ -809,7 +807,7 @@ class TestPeople:
 
 
 class TestRefusals:
-    """What is wrong, where, and what to do."""
+    """Errors state problem, place and remedy."""
 
     @pytest.mark.parametrize(
         ("content", "options", "words"),
@@ -841,8 +839,8 @@ class TestRefusals:
             ('{"text": "x"}', ["-o", "nowhere/out.jsonl"], "cannot be written"),
         ],
     )
-    def test_misuse_is_named(self, witan, tmp_path, jury, content, options, words):
-        """Before anybody is asked."""
+    def test_misuse_is_refused(self, witan, tmp_path, jury, content, options, words):
+        """No call is made."""
         file = tmp_path / "rows.jsonl"
         file.write_text(content)
         said = witan("batch", file, *jury, *options)
@@ -850,17 +848,17 @@ class TestRefusals:
         assert said.status == 2
         assert words in " ".join(said.err.split())
 
-    def test_its_help_names_files_and_exit_statuses(self, witan):
-        """And what interrupts it."""
+    def test_help_names_files_and_exit_statuses(self, witan):
+        """It names the signals that interrupt a batch, too."""
         said = " ".join(witan("batch", "--help").out.split())
 
         assert "FILE is JSON Lines, a JSON list, CSV or Parquet" in said
         assert "130 interrupted by Ctrl-C, SIGTERM or a closed terminal." in said
 
-    def test_a_file_that_is_no_history_gets_no_advice_of_other_commands(
+    def test_an_invalid_history_is_refused_without_advice_for_other_commands(
         self, witan, tmp_path, texts, jury
     ):
-        """A batch needs its history: only commands with --no-history name that option."""
+        """A batch needs its history, so the error omits --no-history."""
         junk = tmp_path / "junk.sqlite"
         junk.write_text("junk")
         batch = witan("batch", texts, *jury[:-2], "--history", junk)
@@ -873,8 +871,8 @@ class TestRefusals:
 
     @pytest.mark.parametrize("kind", ["csv", "parquet"])
     @pytest.mark.parametrize("command", ["batch", "tally", "import"])
-    def test_a_heading_that_stands_twice_is_refused(self, witan, tmp_path, jury, command, kind):
-        """With its places, by whatever reads tables."""
+    def test_a_duplicate_header_is_refused(self, witan, tmp_path, jury, command, kind):
+        """The error has both columns; every reader of tables refuses it."""
         file = tmp_path / f"rows.{kind}"
         names = ["reviewer", "text", "candidate", "text", "grade", "", ""]
         cells = ["ada", "a moraine", "m", "ice", "7", "", ""]
@@ -888,8 +886,7 @@ class TestRefusals:
         assert said.status == 2
         assert f"{file} has the heading 'text' more than once, in columns 2 and 4" in said.err
 
-    def test_the_data_set_is_not_overwritten(self, witan, texts, jury):
-        """By its own results."""
+    def test_results_do_not_overwrite_the_data_set(self, witan, texts, jury):
         before = texts.read_text()
         said = witan("batch", texts, *jury, "-o", texts)
 
@@ -897,8 +894,8 @@ class TestRefusals:
         assert "is the data set itself" in said.err
         assert texts.read_text() == before
 
-    def test_a_foreign_file_is_not_overwritten(self, witan, texts, jury, tmp_path):
-        """Results of a batch are, also where a kill cut the last line."""
+    def test_results_do_not_overwrite_another_file(self, witan, texts, jury, tmp_path):
+        """Only results of a batch are replaced, even with a truncated last line."""
         out = tmp_path / "out.jsonl"
         witan("batch", texts, *jury, "-o", out)
         results = out.read_bytes()
@@ -916,8 +913,8 @@ class TestRefusals:
             assert "name another file with -o" in said.err
             assert out.read_bytes() == results + foreign
 
-    def test_a_reader_that_leaves_ends_it(self, texts, jury):
-        """With 141 and without a traceback, as everywhere."""
+    def test_a_closed_pipe_ends_the_batch(self, texts, jury):
+        """The status is 141, without a traceback."""
         command = [sys.executable, "-m", "witan", "batch", *map(str, (texts, *jury))]
         with subprocess.Popen(  # noqa: S603 - our own interpreter
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -930,8 +927,7 @@ class TestRefusals:
         assert process.returncode == 141
         assert "Traceback" not in err
 
-    def test_a_missing_file_is_named(self, witan, jury):
-        """With why."""
+    def test_a_missing_file_is_reported(self, witan, jury):
         said = witan("batch", "none.jsonl", *jury)
 
         assert said.status == 2

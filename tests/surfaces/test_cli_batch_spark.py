@@ -1,4 +1,4 @@
-"""``witan batch --spark``, black box: many processes, one history, whoever is killed."""
+"""``witan batch --spark``, black box: many processes, one history, also after kills."""
 
 import bisect
 import json
@@ -39,8 +39,8 @@ def write_rows(path, n):
     return path
 
 
-def test_a_file_as_history_is_refused(witan, tmp_path):
-    """Before Spark starts, with what to name in its place."""
+def test_a_file_as_history_is_refused_before_spark_starts(witan, tmp_path):
+    """The error names what to use in its place."""
     rows = write_rows(tmp_path / "rows.jsonl", 1)
     jury = ["--jury", "a=cmd:cat", "--jury", "b=cmd:cat"]
     said = witan("batch", rows, *jury, "--history", tmp_path / "h.sqlite", "--spark", "local[2]")
@@ -52,7 +52,7 @@ def test_a_file_as_history_is_refused(witan, tmp_path):
 
 @pytest.mark.parametrize("master", ["spark://192.0.2.1:7077", "k8s://https://192.0.2.1:6443"])
 def test_a_history_that_workers_cannot_reach_is_refused(witan, tmp_path, postgresql_url, master):
-    """Before Spark starts: on other hosts its address is theirs."""
+    """Spark does not start: on other hosts the address would be theirs."""
     rows = write_rows(tmp_path / "rows.jsonl", 1)
     jury = ["--jury", "a=cmd:cat", "--jury", "b=cmd:cat"]
     said = witan("batch", rows, *jury, "--history", postgresql_url, "--spark", master)
@@ -65,15 +65,15 @@ def test_a_history_that_workers_cannot_reach_is_refused(witan, tmp_path, postgre
 @pytest.mark.parametrize(
     "master", ["local[2]", "spark://127.0.0.1:7077", "spark://no..name:7077", "yarn", None]
 )
-def test_a_history_of_this_host_is_for_a_master_of_this_host(postgresql_url, master):
+def test_a_history_of_this_host_is_accepted_with_a_master_of_this_host(postgresql_url, master):
     """Its workers may reach it; of a name that is none, Spark says so."""
     council = Council(["a=cmd:cat", "b=cmd:cat"])
     with History.open(postgresql_url) as history:
         SparkBatch(council, history, [BatchRow(1, None, "Why?")], BatchOptions(), master=master)
 
 
-def test_a_master_is_one_of_spark(witan, tmp_path):
-    """The file of the rows after --spark is not taken for one."""
+def test_an_invalid_master_is_refused(witan, tmp_path):
+    """The file of rows after --spark is not taken for one."""
     said = witan("batch", "--spark", write_rows(tmp_path / "rows.jsonl", 1))
 
     assert said.status == 2
@@ -82,7 +82,7 @@ def test_a_master_is_one_of_spark(witan, tmp_path):
 
 
 def test_a_file_as_history_of_arms_is_refused(witan, tmp_path):
-    """Before the council is asked."""
+    """No call is made."""
     rows = tmp_path / "rows.jsonl"
     rows.write_text('{"question": "Why?"}\n')
     arms = ["--arms", "council,best", "--judge", "cmd:true", "--judge", "cmd:false"]
@@ -96,7 +96,7 @@ def test_a_file_as_history_of_arms_is_refused(witan, tmp_path):
 
 @pytest.fixture
 def server():
-    """A server of the OpenAI protocol that takes 50 ms for each call and knows when each came."""
+    """A server of the OpenAI protocol whose calls take 50 ms, and which records their times."""
     with council_server(0.05) as url:
         yield url
 
@@ -126,7 +126,7 @@ def arguments(tmp_path, server, postgresql_url, monkeypatch):
 
 
 def kill_one(driver, words):
-    """Kill the youngest process below a driver whose command has these words."""
+    """Kill the youngest descendant of a driver whose command has these words."""
     running = [
         number
         for number in descendants(driver.pid)
@@ -146,7 +146,7 @@ def start(arguments, *more):
 
 
 def wait_for_rows(process, n):
-    """Read so many results."""
+    """Read this many results."""
     for _ in range(n):
         if not process.stdout.readline():
             pytest.fail(process.stderr.read())
@@ -177,7 +177,7 @@ def check(said, out, server, history):
 def test_a_killed_worker_and_a_killed_driver_lose_nothing(
     witan, tmp_path, arguments, server, postgresql_url, spark
 ):
-    """Spark repeats the worker's task, and the same command takes up the driver's job."""
+    """Spark repeats the worker's task, and the same command continues the driver's job."""
     out = tmp_path / "out.jsonl"
     with start(arguments, "--spark", "local[2,4]") as driver:
         wait_for_rows(driver, 200)
@@ -192,7 +192,7 @@ def test_a_killed_worker_and_a_killed_driver_lose_nothing(
 
 @pytest.mark.slow
 def test_a_killed_executor_loses_nothing(witan, tmp_path, arguments, server, postgresql_url, spark):
-    """Its rows go to another one, in the same run."""
+    """Another executor takes its rows, in the same run."""
     out = tmp_path / "out.jsonl"
     with start(arguments, "--spark", "local-cluster[2,1,1024]") as driver:
         wait_for_rows(driver, 200)
@@ -206,8 +206,8 @@ def test_a_killed_executor_loses_nothing(witan, tmp_path, arguments, server, pos
 
 
 @pytest.mark.slow
-def test_a_ceiling_holds_for_all_workers(witan, tmp_path, server, postgresql_url, spark):
-    """Rows beyond it are not begun; one that cannot be judged says why, and stops no other."""
+def test_a_ceiling_applies_to_all_workers(witan, tmp_path, server, postgresql_url, spark):
+    """Rows beyond it are not begun; an invalid row has its reason, and stops no other."""
     rows = write_rows(tmp_path / "rows.jsonl", 11)
     rows.write_text(rows.read_text() + '{"id": "blank", "text": " "}\n')
     jury = [part for n in range(3) for part in ("--jury", f"m{n}={server}/v1#model-{n}")]
@@ -230,7 +230,7 @@ def test_a_ceiling_holds_for_all_workers(witan, tmp_path, server, postgresql_url
 
 @pytest.mark.slow
 def test_rows_that_fail_count_under_the_ceiling(witan, tmp_path, postgresql_url, spark):
-    """A later job of the same run knows what they spent, and the report says it."""
+    """A later job of the same run knows their cost, and the report states it."""
     rows = write_rows(tmp_path / "rows.jsonl", 12)
     jury = [part for name in "abc" for part in ("--jury", f"{name}=cmd:echo no")]
     arguments = ["batch", rows, *jury, "--history", postgresql_url, "--max-calls", 20, "--json"]
@@ -298,12 +298,12 @@ def test_arms_are_jobs_under_one_ceiling(witan, tmp_path, server, postgresql_url
 
 
 def count_calls(server):
-    """How many calls have come."""
+    """The number of calls received."""
     return httpx.get(f"{server}/count", timeout=60).json()
 
 
 def wait_for_calls(driver, server, n_calls):
-    """Wait until so many calls have come."""
+    """Wait until this many calls were received."""
     while count_calls(server) < n_calls:
         if driver.poll() is not None:
             pytest.fail(driver.stderr.read())
@@ -320,7 +320,7 @@ def kill_with_workers(driver):
 
 @pytest.mark.slow
 def test_ctrl_c_stops_a_job_while_spark_starts(arguments, postgresql_url, spark):
-    """The process ends, and no row was begun."""
+    """The process ends, and no row is begun."""
     with start(arguments, "--spark", "local[2]") as driver:
         while not any(
             "java" in read_if_alive(Path(f"/proc/{number}/cmdline"))
@@ -336,8 +336,8 @@ def test_ctrl_c_stops_a_job_while_spark_starts(arguments, postgresql_url, spark)
         assert not history.find()
 
 
-def test_a_model_of_ones_own_is_refused(postgresql_url):
-    """Workers cannot seat it; the error says what they can."""
+def test_a_python_model_is_refused(postgresql_url):
+    """Workers cannot seat it; the error names what they can."""
     council = Council([ScriptedModel("ada"), ScriptedModel("bo")])
     with (
         History.open(postgresql_url) as history,
@@ -348,7 +348,7 @@ def test_a_model_of_ones_own_is_refused(postgresql_url):
 
 @pytest.mark.slow
 def test_the_session_of_a_notebook_is_used_and_stays_open(server, postgresql_url, spark):
-    """Its rows run in it, and it runs more afterwards."""
+    """Its rows run in it, and it can be used afterwards."""
     session = running_session() or start_session("local[2]")
     council = Council([f"m{n}={server}/v1#model-{n}" for n in range(3)])
     tasks = [
@@ -376,7 +376,7 @@ def test_the_session_of_a_notebook_is_used_and_stays_open(server, postgresql_url
 
 
 @pytest.mark.slow
-def test_other_jobs_of_a_notebook_go_on_when_a_batch_is_cancelled(
+def test_cancelling_a_batch_leaves_other_jobs_of_a_notebook_running(
     server, postgresql_url, spark, tmp_path
 ):
     """Only its own job is stopped, before all its rows are done."""

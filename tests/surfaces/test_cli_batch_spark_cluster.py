@@ -1,4 +1,4 @@
-"""``witan batch --spark`` on several hosts, which leave the network and come back."""
+"""``witan batch --spark`` on several hosts, some of which lose the network."""
 
 import bisect
 import json
@@ -68,11 +68,11 @@ class Cluster:
             self.switch.plug(host)
 
     def hold(self, most: float) -> None:
-        """Answer so many calls in all, and keep the others waiting."""
+        """Answer this many calls in all, and keep the others waiting."""
         self.shared.fetch(f"{self.calls_url}/hold/{most}")
 
     def times(self) -> list[float]:
-        """When each call came."""
+        """Times of all calls."""
         times: list[float] = json.loads(self.shared.fetch(f"{self.calls_url}/times"))
         return times
 
@@ -144,7 +144,7 @@ def start_spark(spark: Path, driver: Host, workers: list[Host]) -> None:
 
 
 def wait_for(is_true: Callable[[], bool], what: str, seconds: float = 300) -> None:
-    """Wait until something is so."""
+    """Wait until a condition is true."""
     deadline = time.monotonic() + seconds
     while not is_true():
         assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
@@ -163,7 +163,7 @@ class Run:
     def start(
         self, host: Host, *more: object, concurrency: int = 1, max_calls: int = MAX_CALLS
     ) -> subprocess.Popen[str]:
-        """Start the command on a host, as a user does; no other has its files or its key."""
+        """Start the command on a host like a user; no other host has its files or its key."""
         rows = ({"id": n, "text": f"Design {n}, of worth {n % 8 + 1}."} for n in range(N_ROWS))
         (host.folder / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
         provider = f'key = "KEY_OF_THIS_TEST"\nurl = "{self.cluster.calls_url}/v1"\n'
@@ -190,7 +190,7 @@ class Run:
             return {name for (name,) in history.database.rows(sql, {"status": status})}
 
     def wait_for_rows(self, process: subprocess.Popen[str], number: int) -> None:
-        """Wait until so many sessions are complete."""
+        """Wait until this many sessions are complete."""
         wait_for(
             lambda: process.poll() is not None or len(self.sessions("complete")) >= number,
             f"{number} rows",
@@ -231,8 +231,8 @@ def run(cluster: Cluster, request: pytest.FixtureRequest) -> Run:
     return Run(cluster, *cluster.database(name), time.time())
 
 
-def test_a_cluster_gives_what_one_machine_gives(cluster, run):
-    """The same lines in another order; the key is on no page of Spark, and in no file."""
+def test_a_cluster_gives_the_results_of_one_machine(cluster, run):
+    """Their order may differ; the key is in no page of Spark and no file."""
     on_spark = run.start(cluster.driver, "--spark", cluster.master)
     run.wait_for_rows(on_spark, 30)
     address = cluster.driver.address
@@ -254,7 +254,7 @@ def test_a_cluster_gives_what_one_machine_gives(cluster, run):
 
 
 def test_a_ceiling_stops_rows_on_all_hosts(cluster, run):
-    """Together they make not one call more; with a larger ceiling the same command goes on."""
+    """Together they make not one call more; with a larger ceiling the command continues."""
     before = len(cluster.times())
     cluster.hold(before)
     poor = run.start(cluster.driver, "--spark", cluster.master, "--json", max_calls=300)
@@ -272,7 +272,7 @@ def test_a_ceiling_stops_rows_on_all_hosts(cluster, run):
 
 
 def test_a_killed_worker_and_a_killed_driver_lose_nothing(cluster, run):
-    """Another host goes on with the same command; at most a hundredth of the calls is wasted."""
+    """Another host continues with the same command; at most 1% of the calls is wasted."""
     driver = run.start(cluster.driver, "--spark", cluster.master)
     run.wait_for_rows(driver, 80)
     executors = cluster.workers[0].find("CoarseGrainedExecutorBackend")
@@ -289,7 +289,7 @@ def test_a_killed_worker_and_a_killed_driver_lose_nothing(cluster, run):
 
 
 def test_a_worker_that_leaves_the_network_for_good_loses_nothing(cluster, run):
-    """Its rows go to the other one, in the same run."""
+    """Its rows go to the other worker, in the same run."""
     process = run.start(cluster.driver, "--spark", cluster.master, concurrency=4)
     run.wait_for_rows(process, 80)
     with cluster.without(cluster.workers[0]):
@@ -297,7 +297,7 @@ def test_a_worker_that_leaves_the_network_for_good_loses_nothing(cluster, run):
 
 
 def test_a_worker_that_comes_back_doubles_nothing(cluster, run):
-    """Its sessions are another's meanwhile, and what it still tells of them is not stored."""
+    """Its sessions were taken over, and its later events are not stored."""
     process = run.start(cluster.driver, "--spark", cluster.master, concurrency=4)
     run.wait_for_rows(process, 80)
     with cluster.without(cluster.workers[1]):
@@ -316,7 +316,7 @@ def test_a_worker_that_comes_back_doubles_nothing(cluster, run):
 
 
 def test_dropped_connections_lose_nothing(cluster, run):
-    """All processes connect again, and no session has two of them."""
+    """All processes reconnect, and no session has two writers."""
     process = run.start(cluster.driver, "--spark", cluster.master)
     run.wait_for_rows(process, 80)
     drop = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"

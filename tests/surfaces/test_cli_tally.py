@@ -6,10 +6,10 @@ import pytest
 
 
 class TestProblems:
-    """Whatever was not read or not used is named."""
+    """Input that is not read or not used is named."""
 
-    def test_lines_that_cannot_be_read_are_in_the_json(self, witan, tmp_path):
-        """As in the answer of a server, beside what was counted."""
+    def test_unreadable_lines_are_in_the_json(self, witan, tmp_path):
+        """It also has the outcome, as over HTTP."""
         path = tmp_path / "ballots.jsonl"
         path.write_text('{"reviewer": "r", "ranking": ["x", "y"]}\nnonsense\n')
 
@@ -22,7 +22,7 @@ class TestProblems:
         [(["--reliability", "ada=2"], "reliability"), (["--threshold", "3"], "threshold")],
     )
     def test_a_setting_without_effect_is_named(self, witan, council, options, setting):
-        """By every command that counts, and in the JSON."""
+        """Every counting command names it, also in JSON."""
         words = f"{setting} has no effect"
         tallied = witan("tally", council, "--json", *options)
 
@@ -35,7 +35,7 @@ class TestProblems:
         assert witan("tally", council, "--json", *used, *options).json["without_effect"] == []
 
     def test_a_parameter_of_none_of_the_rules_compared_is_refused(self, witan, council):
-        """Schulze has it; but Borda is compared alone."""
+        """Schulze has it, but only Borda is compared."""
         alone = witan("compare", council, "--rules", "borda", "--param", "strength=margins")
         both = witan("compare", council, "--rules", "borda,schulze", "--param", "strength=margins")
 
@@ -45,7 +45,7 @@ class TestProblems:
 
 
 class TestSeveralFiles:
-    """One reviewer's grades of a session, a file per candidate, are one ballot."""
+    """Grades by one reviewer in a file per candidate are one ballot."""
 
     def tally(self, witan, tmp_path, first, second):
         """A file of x and a file of y, each with a grade and its scale."""
@@ -55,7 +55,7 @@ class TestSeveralFiles:
         return witan("tally", tmp_path / "x.csv", tmp_path / "y.csv", "--json")
 
     def test_grades_of_two_scales_are_compared_on_one(self, witan, tmp_path):
-        """0.9 of 1 is better than 3 of 10, and the conversion is noted."""
+        """0.9 of 1 is better than 3 of 10, and a note mentions the conversion."""
         said = self.tally(witan, tmp_path, (0.9, "0-1"), (3, "1-10"))
         [outcome] = said.json["sessions"]
         standings = outcome["standings"]
@@ -64,8 +64,8 @@ class TestSeveralFiles:
         assert [each["mean_grade"] for each in standings] == [9.1, 3.0]
         assert "grades are read as 0-1, and converted to 1-10" in said.err
 
-    def test_grades_of_one_scale_are_kept(self, witan, tmp_path):
-        """Nothing was converted before counting, so nothing is noted twice."""
+    def test_grades_of_one_scale_are_converted_once(self, witan, tmp_path):
+        """Nothing is converted or noted twice."""
         said = self.tally(witan, tmp_path, (0.3, "0-1"), (0.9, "0-1"))
 
         [outcome] = said.json["sessions"]
@@ -76,8 +76,8 @@ class TestSeveralFiles:
 class TestOneSession:
     """A single session is shown in full."""
 
-    def test_it_says_who_leads_and_what_cannot_be_told(self, witan, council):
-        """Header, sentence, trust line and notes stand around the table, each on its line."""
+    def test_the_text_states_the_leader_and_close_calls(self, witan, council):
+        """Header, sentence, trust line and notes around the table have lines of their own."""
         said = witan("tally", council)
 
         assert said.status == 0
@@ -92,8 +92,8 @@ class TestOneSession:
         assert "agreed: Pair by pair, more ballots place x above" in said.out
         assert said.lines[-1] == "r5 abstained: timed out"
 
-    def test_tiers_are_separated_by_a_line_of_plain_characters(self, witan, council):
-        """Between y and z, who can be told apart, stands a line that any pipe can carry."""
+    def test_tiers_are_separated_by_a_line_of_ascii(self, witan, council):
+        """It is between y and z, which differ clearly."""
         said = witan("tally", council, "--rho", "none")
 
         table = said.lines[4:9]
@@ -105,13 +105,13 @@ class TestOneSession:
         assert set(table[3]) == {"-"}
 
     def test_piped_text_has_no_escape_box_or_tab(self, witan, council):
-        """What goes into a pipe holds no escape sequence, no box character and no tab."""
+        """It has no escape sequence, box character or tab."""
         said = witan("tally", council)
 
         assert not set(said.out) & {"\x1b", "─", "│", "\t"}
 
     def test_names_from_a_file_cannot_move_the_cursor(self, witan, write):
-        """An escape sequence in a name is shown, not carried out."""
+        """An escape sequence in a name is printed as text."""
         path = write("evil.jsonl", {"reviewer": "r", "ranking": ["\x1b[2Jx", "y"]})
 
         said = witan("tally", path)
@@ -119,8 +119,8 @@ class TestOneSession:
         assert "\x1b" not in said.out + said.err
         assert "\\x1b[2Jx" in said.out
 
-    def test_several_files_are_one_body(self, witan, write):
-        """Ballots of one session in two files are counted together."""
+    def test_ballots_of_several_files_are_merged(self, witan, write):
+        """They are of one session in two files."""
         one = write("one.jsonl", {"session": "q", "reviewer": "r1", "ranking": ["x", "y"]})
         two = write("two.jsonl", {"session": "q", "reviewer": "r2", "ranking": ["x", "y"]})
 
@@ -130,10 +130,10 @@ class TestOneSession:
 
 
 class TestManySessions:
-    """More sessions than the limit become one line each."""
+    """More sessions than the limit have a line each."""
 
-    def test_there_is_a_line_per_session_and_a_total(self, witan, sessions):
-        """Each session has its line; the totals count clear leads and dead heats."""
+    def test_each_session_has_a_line_with_totals_below(self, witan, sessions):
+        """Totals count clear leads and dead heats."""
         said = witan("tally", sessions, "--rho", "none")
 
         start = 1 + next(n for n, line in enumerate(said.lines) if line.startswith("session "))
@@ -150,15 +150,15 @@ class TestManySessions:
         assert said.lines[start + 1].split() == ["x", "10", "10", "2"]
         assert said.lines[start + 2].split() == ["y", "0", "0", "2"]
 
-    def test_one_session_is_chosen_by_name(self, witan, sessions):
-        """``--session`` shows that session in full and no other."""
+    def test_one_session_is_selected_by_name(self, witan, sessions):
+        """``--session`` shows only that one, in full."""
         said = witan("tally", sessions, "--session", "q11")
 
         assert said.lines[0] == "outcome · q11"
         assert "q12" not in said.out
 
-    def test_the_limit_decides_what_is_shown_in_full(self, witan, sessions):
-        """With room for twelve, twelve are counted in full."""
+    def test_sessions_within_the_limit_are_shown_in_full(self, witan, sessions):
+        """With a limit of twelve, all twelve are."""
         said = witan("tally", sessions, "--limit", 12)
 
         assert sum(line.startswith("The rule borda ") for line in said.lines) == 12
@@ -167,8 +167,8 @@ class TestManySessions:
 class TestJson:
     """``--json`` prints one object."""
 
-    def test_it_has_the_fields_of_the_design(self, witan, council):
-        """Every name that the design promises is there, in every standing too."""
+    def test_json_has_the_documented_fields(self, witan, council):
+        """Each standing does, too."""
         found = witan("tally", council, "--json").json
 
         (session,) = found["sessions"]
@@ -194,22 +194,22 @@ class TestJson:
         assert session["standings"][0]["p_best"] is None
         assert session["effective_votes"] == 1.0
 
-    def test_rule_specific_numbers_stand_beside(self, witan, council):
-        """Borda's points are a field of each standing."""
+    def test_standings_have_numbers_of_their_rule(self, witan, council):
+        """Borda's points are an example."""
         (session,) = witan("tally", council, "--json").json["sessions"]
 
         assert [line["points"] for line in session["standings"]] == [1.75, 1.25, 0.0]
 
-    def test_each_session_is_a_line_of_its_own(self, witan, sessions):
-        """The object is printed session by session, so that no size is too large."""
+    def test_json_has_a_line_per_session(self, witan, sessions):
+        """The object is printed session by session, at any size."""
         said = witan("tally", sessions, "--json")
 
         assert len(said.json["sessions"]) == 12
         middle = [json.loads(line.rstrip(",")) for line in said.lines[1:-1]]
         assert [session["session"] for session in middle] == [f"q{k}" for k in range(1, 13)]
 
-    def test_it_holds_no_nan(self, witan, write):
-        """Where a rule has no number, null stands, and no reader of strict JSON trips."""
+    def test_json_has_no_nan(self, witan, write):
+        """An undefined number is null."""
         path = write(
             "graded.jsonl",
             {"reviewer": "r1", "ranking": ["x", "y"], "grades": {"x": 9, "y": 4}},
@@ -222,7 +222,7 @@ class TestJson:
         assert json.loads(out)["sessions"][0]["standings"][-1]["score"] is None
 
 
-class TestWhatIsWrong:
+class TestErrors:
     """Every misuse is one sentence and an exit status."""
 
     @pytest.mark.parametrize(
@@ -236,8 +236,8 @@ class TestWhatIsWrong:
             (["--rule", "borda", "--param", "varint=roster"], "a parameter of borda"),
         ],
     )
-    def test_misuse_is_one_line_and_two(self, witan, council, options, sentence):
-        """The line names what is wrong and the nearest right; the status is 2."""
+    def test_misuse_is_one_line_with_status_2(self, witan, council, options, sentence):
+        """It names the problem and the nearest valid name."""
         said = witan("tally", council, *options)
 
         assert said.status == 2
@@ -254,7 +254,7 @@ class TestWhatIsWrong:
         ],
     )
     def test_arguments_that_cannot_be_parsed_show_the_usage(self, witan, arguments, sentence):
-        """The usage and the reason go to stderr; the status is 2."""
+        """Usage and reason are on stderr; the status is 2."""
         said = witan(*arguments)
 
         assert said.status == 2
@@ -263,10 +263,8 @@ class TestWhatIsWrong:
         assert sentence in said.err
 
     @pytest.mark.parametrize("command", ["tally", "compare", "explain", "calibrate"])
-    def test_a_broken_configuration_is_refused_though_nothing_reads_it(
-        self, witan, council, tmp_path, command
-    ):
-        """A file named with --config is read, even if the ballots say everything."""
+    def test_an_invalid_configuration_is_always_refused(self, witan, council, tmp_path, command):
+        """A file named with --config is read even if the ballots need no setting."""
         path = tmp_path / "broken.toml"
         path.write_text("[council\n")
 
@@ -294,8 +292,8 @@ class TestWhatIsWrong:
             ),
         ],
     )
-    def test_a_value_that_is_not_accepted_is_one_sentence(self, witan, arguments, sentence):
-        """What is wrong with it goes to stderr; the status is 2."""
+    def test_an_invalid_value_is_one_sentence(self, witan, arguments, sentence):
+        """It is on stderr; the status is 2."""
         said = witan(*arguments)
 
         assert said.status == 2
@@ -304,15 +302,14 @@ class TestWhatIsWrong:
         assert said.err.count("\n") == 1
         assert sentence in said.err
 
-    def test_a_missing_file_is_named(self, witan, tmp_path):
-        """A path that does not exist is named in one line."""
+    def test_a_missing_file_is_reported_in_one_line(self, witan, tmp_path):
         said = witan("tally", tmp_path / "nowhere.jsonl")
 
         assert said.status == 2
         assert f"{tmp_path}/nowhere.jsonl does not exist" in said.err
 
     def test_an_empty_file_is_no_quorum(self, witan, write):
-        """Without a ballot the status is 3, and the file is named."""
+        """The status is 3, and the file is named."""
         path = write("empty.jsonl")
 
         said = witan("tally", path)
@@ -321,14 +318,14 @@ class TestWhatIsWrong:
         assert all(fact in said.err for fact in ("no ballot to count", str(path)))
 
     @pytest.mark.parametrize("options", [[], ["--json"]])
-    def test_nothing_but_abstentions_is_no_quorum(self, witan, write, options):
-        """Seats without a ballot make no outcome; the status is 3."""
+    def test_abstentions_alone_are_no_quorum(self, witan, write, options):
+        """There is no outcome; the status is 3."""
         path = write("mute.jsonl", {"reviewer": "r", "abstained": True, "reason": "refused"})
 
         assert witan("tally", path, *options).status == 3
 
-    def test_a_session_that_the_rule_cannot_count_is_said(self, witan, write):
-        """The graded session is counted, the other named on stderr, and the status is 0."""
+    def test_a_session_that_the_rule_cannot_count_is_named(self, witan, write):
+        """The graded session is counted, and the status is 0."""
         path = write(
             "mixed.jsonl",
             {"session": "plain", "reviewer": "r", "ranking": ["x", "y"]},
@@ -342,14 +339,14 @@ class TestWhatIsWrong:
         assert said.json["not_counted"][0]["session"] == "plain"
         assert all(fact in said.err.splitlines()[-1] for fact in ("1 session", "1 counted"))
 
-    def test_no_session_counted_is_misuse(self, witan, council):
-        """A rule that can count none of the sessions ends with 2."""
+    def test_a_rule_that_counts_no_session_is_misuse(self, witan, council):
+        """The status is 2."""
         said = witan("tally", council, "--rule", "range")
 
         assert said.status == 2
         assert "it needs grades" in said.err
 
-    def test_a_rule_that_says_nothing_of_chance_calls_nobody_close(self, witan, council):
+    def test_a_rule_without_uncertainty_reports_no_close_calls(self, witan, council):
         """Elo says so once in the headline and once in the trust line."""
         said = witan("tally", council, "--rule", "elo")
 
@@ -364,8 +361,8 @@ class TestWhatIsWrong:
         ],
         ids=["untimed", "timed"],
     )
-    def test_elo_says_that_it_rates_sessions_as_one_history(self, witan, tmp_path, at, order):
-        """The outcome's notes name the number of sessions and their order; one session has none."""
+    def test_elo_notes_that_sessions_are_one_history(self, witan, tmp_path, at, order):
+        """The notes have their number and order; a single session has none."""
         line = '{"session":"q%d","reviewer":"r","ranking":["a","b"]%s}\n'
         path = tmp_path / "sessions.jsonl"
         path.write_text("".join(line % (n, at % n if at else "") for n in (1, 2, 3)))
@@ -380,7 +377,7 @@ class TestWhatIsWrong:
 
     @pytest.mark.parametrize(("options", "status"), [([], 0), (["--require-winner"], 5)])
     def test_a_tie_is_an_error_only_if_a_winner_is_required(self, witan, council, options, status):
-        """Since x is too close to call against y, it is 5 with --require-winner, 0 without."""
+        """The leader x is too close to call against y: 5 with --require-winner, otherwise 0."""
         said = witan("tally", council, *options)
 
         assert said.status == status
@@ -389,11 +386,11 @@ class TestWhatIsWrong:
 
 
 class TestBadLines:
-    """Lines that cannot be read are said, and cost no other line."""
+    """Unreadable lines are reported, and the others count."""
 
     @pytest.fixture
     def damaged(self, write):
-        """Two good ballots and two lines that are none."""
+        """Two valid ballots and two invalid lines."""
         return write(
             "damaged.jsonl",
             {"reviewer": "r1", "ranking": ["x", "y"]},
@@ -402,8 +399,8 @@ class TestBadLines:
             {"reviewer": "r2", "ranking": ["x", "y"]},
         )
 
-    def test_the_good_lines_are_counted(self, witan, damaged):
-        """Each bad line is named with its number, then their count and that of the ballots."""
+    def test_valid_lines_are_counted(self, witan, damaged):
+        """Each invalid line is named by number, followed by both counts."""
         said = witan("tally", damaged, "--json")
 
         first, second, total = said.err.splitlines()
@@ -415,7 +412,7 @@ class TestBadLines:
 
     @pytest.mark.parametrize("options", [[], ["--json"]])
     def test_strict_counts_nothing(self, witan, damaged, options):
-        """Under --strict the status is 1 and nothing is printed on stdout."""
+        """The status is 1 and stdout is empty."""
         said = witan("tally", damaged, "--strict", *options)
 
         assert said.status == 1
@@ -426,8 +423,8 @@ class TestBadLines:
         )
 
     @pytest.mark.parametrize("strict", [False, True])
-    def test_what_does_not_count_of_a_line_is_told_as_on_import(self, witan, write, strict):
-        """By file, line and field; the line counts, but for --strict."""
+    def test_ignored_parts_of_a_line_are_reported_as_on_import(self, witan, write, strict):
+        """They have file, line and field; the line counts unless --strict is given."""
         graded = {"reviewer": "gpt", "grades": {"x": "NaN", "y": 8}}
         path = write("odd.jsonl", graded, {"reviewer": "r1", "ranking": ["x", "y"]})
         said = witan("tally", path, *["--strict"] * strict)
@@ -436,8 +433,8 @@ class TestBadLines:
         assert "could not be read" not in said.err
         assert (said.status, bool(said.out)) == ((1, False) if strict else (0, True))
 
-    def test_only_the_first_twenty_are_listed(self, witan, write):
-        """Thirty bad lines make twenty sentences and one count."""
+    def test_only_the_first_twenty_problems_are_listed(self, witan, write):
+        """Thirty invalid lines make twenty sentences and a count."""
         path = write("bad.jsonl", {"reviewer": "r1", "ranking": ["x", "y"]}, *["{"] * 30)
 
         said = witan("tally", path)
@@ -446,8 +443,8 @@ class TestBadLines:
         assert said.err.splitlines()[-1].startswith("30 lines of ")
 
 
-def test_battles_without_voters_are_votes_and_no_people(witan, tmp_path):
-    """The line of trust counts the comparisons, since nobody knows who made them."""
+def test_battles_without_voters_are_not_votes_of_people(witan, tmp_path):
+    """The trust line counts comparisons, as their authors are unknown."""
     battles = tmp_path / "battles.csv"
     battles.write_text("model_a,model_b,winner\nx,y,model_a\nx,y,model_b\nx,z,tie\n")
 
@@ -457,12 +454,12 @@ def test_battles_without_voters_are_votes_and_no_people(witan, tmp_path):
 
 
 class TestWeights:
-    """Numbers in ballots are in the units of the ballots' weights."""
+    """Numbers are in units of the ballots' weights."""
 
     RING = (("ABC", 0.5), ("BCA", 2), ("CAB", 1 / 3))
 
     def ring(self, write, factor=1.0):
-        """Three ballots that beat each other in a ring, by weight."""
+        """Three weighted ballots that form a cycle."""
         lines = [
             {"reviewer": order, "ranking": list(order), "weight": weight * factor}
             for order, weight in self.RING
@@ -470,7 +467,7 @@ class TestWeights:
         return write(f"ring{factor}.jsonl", *lines)
 
     @pytest.mark.parametrize("factor", [1.0, 12.0, 1e-6])
-    def test_distance_and_margins_are_weights_of_ballots(self, witan, write, factor):
+    def test_distance_and_margins_are_sums_of_weights(self, witan, write, factor):
         """B > C > A contradicts the first ballot in two pairs and the third in two."""
         said = witan("tally", self.ring(write, factor), "--rule", "kemeny", "--json")
         [outcome] = said.json["sessions"]
@@ -482,8 +479,8 @@ class TestWeights:
         assert b_over_c == pytest.approx(factor * (1 / 2 + 2 - 1 / 3))
         assert b_over_a == pytest.approx(factor * (2 - 1 / 2 - 1 / 3))
 
-    def test_equal_weights_are_no_ballots(self, witan, write):
-        """Two ballots of weight 2 against one are 4 against 2, and whole."""
+    def test_equal_weights_are_not_counts_of_ballots(self, witan, write):
+        """Two ballots of weight 2 against one are 4 against 2, as whole numbers."""
         path = write("two.jsonl", *({"reviewer": f"r{k}", "ranking": list(order), "weight": 2}
                                     for k, order in enumerate(["AB", "AB", "BA"])))  # fmt: skip
 
@@ -500,8 +497,8 @@ class TestWeights:
         assert first == pytest.approx({"A": 0.5, "B": 2, "C": 1 / 3})
         assert second == pytest.approx({"A": 0.5 + 1 / 3, "B": 2, "C": 0})
 
-    def test_an_explanation_counts_in_the_same_units(self, witan, write):
-        """The table of contradictions adds up to the distance above it, and says that it weighs."""
+    def test_an_explanation_uses_the_same_units(self, witan, write):
+        """Its table of contradictions adds up to the distance and mentions the weights."""
         said = witan("explain", self.ring(write, 12.0), "--rule", "kemeny")
 
         assert "Each cell: weight of the ballots that place the row above" in said.out
@@ -519,8 +516,8 @@ class TestScales:
         for k, (good, bad) in enumerate([(8, 0), (9, 0), (8, 0), (7, 0), (8, 10)])
     )
 
-    def test_an_answer_that_four_of_five_give_nothing_does_not_lead(self, witan, write):
-        """A grade of 0 counts as one."""
+    def test_an_answer_with_four_zeros_of_five_does_not_lead(self, witan, write):
+        """A grade of 0 counts."""
         said = witan("tally", write("zeros.jsonl", *self.ZEROS), "--json")
         [outcome] = said.json["sessions"]
 
@@ -529,8 +526,8 @@ class TestScales:
         assert outcome["scales"] == [{"scale": "0-10", "recognised": True, "instead": []}]
 
     @pytest.mark.parametrize("command", ["tally", "compare", "explain"])
-    def test_every_command_that_counts_says_the_scale(self, witan, write, command):
-        """Unless it is 1 to 10 beyond doubt; where grades fit another, that is named."""
+    def test_every_counting_command_states_the_scale(self, witan, write, command):
+        """It is silent only where 1 to 10 is certain; where another scale fits, that is named."""
         low = write("low.jsonl", {"reviewer": "r1", "grades": {"x": 5, "y": 3}},
                     {"reviewer": "r2", "grades": {"x": 4, "y": 2}})  # fmt: skip
         plain = (
@@ -542,8 +539,8 @@ class TestScales:
         assert "grades are read" not in witan(command, low, "--scale", "1-10").out
 
     @pytest.mark.parametrize("command", ["leaderboard", "import"])
-    def test_nothing_is_said_of_grades_from_1_to_10(self, witan, write, command):
-        """Where they are that beyond doubt; else the option is named as one types it."""
+    def test_a_scale_of_1_to_10_needs_no_note(self, witan, write, command):
+        """Where it is uncertain, the note has the option as it is typed."""
         low = {"session": "q2", "reviewer": "r1", "grades": {"x": 5, "y": 3}}
         high = {"session": "q", "reviewer": "r1", "grades": {"x": 9, "y": 3}}
 
@@ -551,8 +548,8 @@ class TestScales:
         assert "grades are read" not in said.out + said.err
         assert "(--scale 1-10 reads them so)" in witan(command, write("low.jsonl", low)).err
 
-    def test_it_is_said_once_of_many_sessions(self, witan, write):
-        """Below the lines that stand for them."""
+    def test_the_scale_of_many_sessions_is_stated_once(self, witan, write):
+        """It is below their lines."""
         lines = [{"session": f"q{k}", "reviewer": "r", "grades": {"x": 0.5, "y": k / 20}}
                  for k in range(12)]  # fmt: skip
         said = witan("tally", write("many.jsonl", *lines))
@@ -560,8 +557,7 @@ class TestScales:
         assert said.out.count("note: grades are read as 0-1 (recognised)") == 1
         assert "carry notes" not in said.out
 
-    def test_the_option_overrides(self, witan, write):
-        """Whatever was recognised."""
+    def test_the_option_overrides_the_detected_scale(self, witan, write):
         said = witan("tally", write("zeros.jsonl", *self.ZEROS), "--scale", "1-10", "--json")
         [outcome] = said.json["sessions"]
 
@@ -569,16 +565,16 @@ class TestScales:
         assert all(fact in outcome["warnings"][0] for fact in ("r0 grades 'bad' 0", "scale 1-10"))
 
     @pytest.mark.parametrize("scale", ["1", "0-x", "1-1", ""])
-    def test_what_is_no_scale_is_refused(self, witan, write, scale):
-        """The error shows how one is written."""
+    def test_an_invalid_scale_is_refused(self, witan, write, scale):
+        """The error shows a valid one."""
         said = witan("tally", write("zeros.jsonl", *self.ZEROS), "--scale", scale)
 
         assert said.status == 2
         assert "0-1, 1-5, 0-100 or pass-fail" in said.err
 
     @pytest.mark.parametrize("command", ["audit", "leaderboard"])
-    def test_sums_over_a_file_say_it(self, witan, write, command):
-        """On standard error, beside what they print."""
+    def test_sums_over_a_file_state_the_scale(self, witan, write, command):
+        """It is on standard error."""
         lines = [{"session": f"q{k}", "reviewer": r, "grades": {"x": 0.5, "y": 0.1, "z": k / 9}}
                  for k in range(9) for r in ("r1", "r2")]  # fmt: skip
         path = write("unit.jsonl", *lines)
@@ -587,7 +583,7 @@ class TestScales:
         assert recognised in witan(command, path).err
         assert "read as 0-2" in witan(command, path, "--scale", "0-2").err
 
-    def test_an_import_says_it(self, witan, write, tmp_path):
+    def test_an_import_states_the_scale(self, witan, write, tmp_path):
         """With the option, the same file is another import."""
         path = write("unit.jsonl", {"session": "q", "reviewer": "r1", "grades": {"x": 0.5, "y": 1}})
         place = tmp_path / "history.sqlite"
@@ -606,10 +602,10 @@ class TestScales:
 
 
 class TestCounting:
-    """Options reach the count."""
+    """Options of counting."""
 
     def test_a_parameter_changes_the_rule(self, witan, write):
-        """Under the roster variant a short ballot gives no less than half."""
+        """Under the roster variant a short ballot gives at least a half."""
         path = write(
             "partial.jsonl",
             {"reviewer": "r", "ranking": ["x", "y"], "candidates": ["x", "y", "z"]},
@@ -622,7 +618,7 @@ class TestCounting:
         assert found["sessions"][0]["parameters"] == {"variant": "roster"}
 
     def test_weights_come_from_options_and_from_a_file(self, witan, council, tmp_path):
-        """A reviewer of weight 7 outvotes three, wherever the weight is written."""
+        """A reviewer of weight 7 outvotes three others in both cases."""
         weights = tmp_path / "weights.json"
         weights.write_text('{"r4": 7}')
 
@@ -633,7 +629,7 @@ class TestCounting:
         assert by_file == by_option
 
     def test_own_ballots_count_only_without_recusal(self, witan, write):
-        """Only x ranks itself first: recused, it trails; without recusal it is level."""
+        """Only x ranks itself first: with recusal it trails, without it is level."""
         path = write(
             "own.jsonl",
             {"reviewer": "x", "ranking": ["x", "y", "z"]},
@@ -647,14 +643,14 @@ class TestCounting:
         assert votes == {"x": 1, "y": 1, "z": 2}
         assert {line["votes"] for line in kept.json["sessions"][0]["standings"]} == {2}
 
-    def test_a_known_rho_makes_effective_votes(self, witan, council):
+    def test_rho_determines_effective_votes(self, witan, council):
         """Four votes with a shared error of one half are worth 1.6."""
         said = witan("tally", council, "--rho", "0.5")
 
         assert "1.6 effective votes" in said.out
 
-    def test_a_prior_that_could_not_be_learned_is_said(self, witan, sessions):
-        """Twelve sessions teach no prior; the outcome is as without, and stderr says so."""
+    def test_a_prior_that_cannot_be_learned_is_reported(self, witan, sessions):
+        """Twelve sessions are too few; the outcome is that without a prior."""
         asked = witan("tally", sessions, "--prior", "learn")
 
         assert asked.out == witan("tally", sessions).out
@@ -662,7 +658,7 @@ class TestCounting:
         assert "fifty sessions" in line
 
     def test_columns_can_be_renamed(self, witan, tmp_path):
-        """A CSV with headers of its own is read through --column."""
+        """``--column`` maps the headers of a CSV."""
         path = tmp_path / "votes.csv"
         path.write_text("task,judge,candidate,rank\nq1,r1,x,1\nq1,r1,y,2\n")
 
@@ -674,7 +670,7 @@ class TestCounting:
         assert said.json["sessions"][0]["leaders"] == ["x"]
 
     def test_an_unsafe_answer_cannot_win(self, witan, council, write):
-        """Here x leads until its answer fails the safety gate; then it is last and marked."""
+        """It led before, and is then last and marked."""
         answers = write(
             "answers.jsonl",
             {"session": "q1", "candidate": "x", "text": "My SSN is 536-22-8716."},
@@ -689,8 +685,8 @@ class TestCounting:
         assert session["safety"] == {"failed": {"x": ["pii_exposure"]}}
         assert "failed: pii_exposure" in said.out
 
-    def test_answers_that_cannot_be_read_are_named(self, witan, council, write):
-        """A line without a text is named with its number."""
+    def test_unreadable_answers_are_named(self, witan, council, write):
+        """A line without a text is named by number."""
         answers = write("answers.jsonl", {"candidate": "x"})
 
         said = witan("tally", council, "--answers", answers)
@@ -698,8 +694,8 @@ class TestCounting:
         assert said.status == 2
         assert all(fact in said.err for fact in (f"{answers}:1", "'text' is missing"))
 
-    def test_a_rubric_of_ones_own_is_read(self, witan, write, tmp_path):
-        """Criteria of a TOML file are weighed as it says."""
+    def test_a_custom_rubric_is_read(self, witan, write, tmp_path):
+        """The weights of its TOML file apply."""
         rubric = tmp_path / "mine.toml"
         rubric.write_text(
             'name = "mine"\n'
@@ -717,7 +713,7 @@ class TestCharts:
     """Charts are files beside the answer."""
 
     def test_standings_and_matchups_are_drawn(self, witan, council, tmp_path):
-        """Both charts are written, and the text is printed as ever."""
+        """Both charts are written, and the text is printed as usual."""
         plot, matchups = tmp_path / "standings.svg", tmp_path / "matchups.svg"
 
         said = witan("tally", council, "--plot", plot, "--matchups", matchups)
@@ -727,15 +723,15 @@ class TestCharts:
         assert plot.read_text().startswith("<svg")
         assert matchups.read_text().startswith("<svg")
 
-    def test_another_kind_of_file_is_refused_before_anything_is_counted(self, witan, council):
-        """The kinds that can be drawn are named."""
+    def test_an_unknown_suffix_is_refused_before_counting(self, witan, council):
+        """The error names the valid ones."""
         said = witan("tally", council, "--plot", "standings.gif")
 
         assert (said.status, said.out) == (2, "")
         assert "ends in .svg, .png or .html" in said.err
 
-    def test_several_sessions_are_not_one_chart(self, witan, sessions, tmp_path):
-        """With twelve sessions a chart asks for one, before anything is printed."""
+    def test_a_chart_of_several_sessions_is_refused(self, witan, sessions, tmp_path):
+        """The error asks to select one, and nothing is printed."""
         said = witan("tally", sessions, "--plot", tmp_path / "standings.svg")
 
         assert said.status == 2

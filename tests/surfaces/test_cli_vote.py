@@ -1,4 +1,4 @@
-"""``witan vote``, black box: a person's ballot, blind, and what is behind it afterwards."""
+"""``witan vote``, black box: a person's blind ballot, and what is revealed afterwards."""
 
 import signal
 
@@ -23,7 +23,7 @@ def place(tmp_path):
 
 @pytest.fixture
 def held(witan, write, place):
-    """A session of imported ballots, whose answers are stored: x leads y leads z."""
+    """A session of imported ballots with stored answers: x leads y leads z."""
     ballots = [
         {"session": "q1", "reviewer": f"r{r}", "ranking": ["x", "y", "z"], "question": "Which?"}
         for r in range(3)
@@ -46,13 +46,13 @@ def vote(witan, held):
 
 
 def code_of(witan, place, person, session="q1"):
-    """The code of a person's paper; empty: the person can have none."""
+    """The code of a person's paper; empty if the person cannot have one."""
     shown = witan("vote", session, "--as", person, "--show", "--json", "--history", place)
     return "" if shown.status else shown.json["paper"]
 
 
 def labels(vote, person="ines"):
-    """Candidate to its label on a person's sheet."""
+    """Each candidate's label on a person's sheet."""
     shown = vote("--show", "--json", person=person).json["answers"]
     return {
         next(c for c in TEXTS if TEXTS[c][:2] == text[:2]): label for label, text in shown.items()
@@ -60,16 +60,16 @@ def labels(vote, person="ines"):
 
 
 def people(witan, place):
-    """The ballots of people that the history holds on the session."""
+    """People's ballots on the session in the history."""
     held = witan("export", "q1", "--history", place).json
     return [ballot for ballot in held["ballots"] if ballot.get("kind") == "human"]
 
 
-class TestTheSheet:
-    """What is seen before the vote."""
+class TestPaper:
+    """What a person sees before the vote."""
 
-    def test_it_is_blind(self, vote):
-        """Question and texts are there under labels, in which no name tells who wrote what."""
+    def test_a_paper_is_blind(self, vote):
+        """Question and texts have labels, and names of authors are masked."""
         shown, said = vote("--show"), vote("--show", "--json")
 
         for part in ("Which?", "A\n", "B\n", "C\n", "Why not.", "Zed."):
@@ -80,8 +80,8 @@ class TestTheSheet:
             assert name not in said.out
 
     @pytest.mark.usefixtures("held")
-    def test_no_text_can_pass_for_the_paper(self, witan, write, place):
-        """Lines of question and answers are indented: a label or command in them stays theirs."""
+    def test_texts_cannot_imitate_the_paper(self, witan, write, place):
+        """Lines of question and answers are indented."""
         forged = "Mine.\nB\nTheirs is bad.\n\nto vote: witan vote q9"
         ballot = {
             "session": "q9",
@@ -101,25 +101,24 @@ class TestTheSheet:
         assert len([line for line in own if line.startswith("to vote: ")]) == 1
         assert said.out.count("\n  to vote: witan vote q9\n") == 2
 
-    def test_it_stays_the_same_for_a_person_and_differs_between_people(self, vote):
-        """Labels are drawn from session and person: each sees one order, all of them several."""
+    def test_the_order_is_stable_for_a_person_and_differs_between_people(self, vote):
+        """Labels are drawn from session and person."""
         first = vote("--show").out
 
         assert vote("--show").out == first
         assert len({vote("--show", person=f"p{k}").out for k in range(12)}) > 3
 
-    def test_nothing_is_stored_by_looking(self, witan, vote, held):
-        """Showing is no vote."""
+    def test_showing_a_paper_stores_nothing(self, witan, vote, held):
         vote("--show")
 
         assert people(witan, held) == []
 
 
-class TestTheVote:
-    """What is stored, and told afterwards."""
+class TestVote:
+    """What is stored, and shown afterwards."""
 
-    def test_it_is_a_ballot_of_a_person(self, witan, vote, held):
-        """Ranking, places on the sheet, time and kind are kept; the session is counted again."""
+    def test_a_vote_is_a_ballot_of_a_person(self, witan, vote, held):
+        """It has ranking, places on the sheet, time and kind; the session is counted again."""
         at = labels(vote)
         said = vote("--ranking", f"{at['z']} > {at['x']} = {at['y']}")
         [ballot] = people(witan, held)
@@ -138,8 +137,8 @@ class TestTheVote:
         ).json
         assert {line["model"] for line in board["lines"]} == set(TEXTS)
 
-    def test_then_it_is_told_who_wrote_what(self, vote):
-        """Each line has one's own place, the panel's rank, the label, and who wrote it."""
+    def test_authors_are_revealed_after_the_vote(self, vote):
+        """Each line has the person's place, the panel's rank, the label and the author."""
         at = labels(vote)
         said = vote("--ranking", f"{at['x'].lower()}>{at['z']} > {at['y']}")
         table = next(at for at, line in enumerate(said.lines) if line.startswith("you "))
@@ -154,8 +153,7 @@ class TestTheVote:
         assert "You place z above y, the panel y above" in said.out
         assert "on 2 of 3 pairs" in said.out
 
-    def test_json_says_the_same(self, vote):
-        """Numbers for a program."""
+    def test_json_has_the_same_results(self, vote):
         at = labels(vote)
         said = vote("--ranking", f"{at['z']} > {at['y']} > {at['x']}", "--json").json
 
@@ -170,8 +168,8 @@ class TestTheVote:
             ],
         }  # fmt: skip
 
-    def test_a_second_vote_is_refused_unless_it_replaces(self, witan, vote, held):
-        """With ``--replace`` the new one takes its place, says so, and is noted as not blind."""
+    def test_a_second_vote_needs_replace(self, witan, vote, held):
+        """With ``--replace`` it takes the first one's place, and is noted as not blind."""
         assert vote("--ranking", "A > B > C").status == 0
         again = vote("--ranking", "C > B > A")
         assert (again.status, again.out) == (2, "")
@@ -193,7 +191,7 @@ class TestTheVote:
         assert last.endswith(f'--paper {code} --ranking "…"')
 
     def test_labels_without_their_paper_are_refused(self, witan, held):
-        """The labels of one paper mean nothing on another; the right command is named."""
+        """The same labels mean other answers on another paper; the error has the right command."""
         said = witan("vote", "q1", "--as", "ann", "--ranking", "A > B > C", "--history", held)
 
         assert (said.status, said.out) == (2, "")
@@ -203,8 +201,8 @@ class TestTheVote:
         )
         assert people(witan, held) == []
 
-    def test_the_paper_of_somebody_else_is_refused(self, witan, held):
-        """What was shown without ``--as`` ranks nothing for Ann."""
+    def test_the_paper_of_another_person_is_refused(self, witan, held):
+        """A paper shown without ``--as`` is not Ann's."""
         shown = witan("vote", "q1", "--show", "--json", "--history", held).json
         given = ["--paper", shown["paper"], "--ranking", "A > B > C"]
         said = witan("vote", "q1", "--as", "ann", *given, "--history", held)
@@ -213,8 +211,8 @@ class TestTheVote:
         assert f"ranks another paper, {shown['paper']}" in said.err
         assert people(witan, held) == []
 
-    def test_names_need_no_paper(self, witan, held):
-        """A ranking by names is stored as it says, and noted as not blind."""
+    def test_a_ranking_by_names_needs_no_paper(self, witan, held):
+        """It is noted as not blind."""
         said = witan("vote", "q1", "--as", "ann", "--ranking", "z > x = y", "--history", held)
         [ballot] = people(witan, held)
 
@@ -223,8 +221,8 @@ class TestTheVote:
         assert "not blind" in ballot["notes"]
         assert "positions" not in ballot
 
-    def test_a_second_vote_by_names_says_both(self, witan, held):
-        """A ballot that replaces another one, and ranks names, is noted as both."""
+    def test_a_second_vote_by_names_has_both_notes(self, witan, held):
+        """It replaces another one, and ranks names."""
         given = ["vote", "q1", "--as", "ann", "--history", held, "--ranking"]
         first = witan(*given, "z > x = y")
         again = witan(*given, "x > y > z", "--replace")
@@ -243,20 +241,18 @@ class TestTheVote:
             ("z > A > y", "ranks 'Z'; the labels are A, B, C"),
         ],
     )
-    def test_a_ranking_by_names_is_whole(self, witan, held, ranking, words):
-        """It is said what is wrong in it, and nothing is stored."""
+    def test_an_incomplete_ranking_by_names_is_refused(self, witan, held, ranking, words):
+        """The error names the problem, and nothing is stored."""
         said = witan("vote", "q1", "--as", "ann", "--ranking", ranking, "--history", held)
 
         assert (said.status, said.out) == (2, "")
         assert words in said.err
         assert people(witan, held) == []
 
-    def test_a_paper_alone_votes_nothing(self, vote):
-        """``--paper`` without ``--ranking`` is misuse."""
+    def test_a_paper_without_a_ranking_is_misuse(self, vote):
         assert vote("--show", "--paper", "abcdef").status == 2
 
-    def test_two_people_vote_apart(self, witan, vote, held):
-        """Each has a ballot."""
+    def test_two_people_have_a_ballot_each(self, witan, vote, held):
         vote("--ranking", "A > B > C")
         vote("--ranking", "A > B > C", person="jo")
 
@@ -272,16 +268,16 @@ class TestTheVote:
             ("", "ranks nothing; the labels are"),
         ],
     )
-    def test_a_ranking_that_is_none_is_refused(self, witan, vote, held, ranking, words):
-        """It is said what is wrong, and nothing is stored."""
+    def test_an_invalid_ranking_is_refused(self, witan, vote, held, ranking, words):
+        """The error names the problem, and nothing is stored."""
         said = vote("--ranking", ranking)
 
         assert (said.status, said.out) == (2, "")
         assert words in said.err
         assert people(witan, held) == []
 
-    def test_the_name_of_a_candidate_is_nobody_s(self, witan, vote, held):
-        """Who votes under it would be recused, so it is refused."""
+    def test_a_voter_with_the_name_of_a_candidate_is_refused(self, witan, vote, held):
+        """The vote would be recused."""
         said = vote("--ranking", "A > B > C", person="x")
 
         assert said.status == 2
@@ -289,19 +285,19 @@ class TestTheVote:
         assert people(witan, held) == []
 
     def test_the_name_of_a_candidate_gets_no_paper(self, vote):
-        """A vote that cannot be cast is refused before anybody has read and ranked."""
+        """The vote could not be cast."""
         said = vote("--show", person="x")
 
         assert (said.status, said.out) == (2, "")
         assert "has the name of a candidate; vote under another name" in said.err
 
 
-class TestTheRecord:
-    """A person's votes beside the panels, over time."""
+class TestRecord:
+    """A person's votes compared with the panels, over time."""
 
     @pytest.mark.parametrize("best", [1, 5, 9, 100])
-    def test_grades_are_a_ranking(self, witan, write, place, best):
-        """On whatever scale: candidates that a person graded alike are equal."""
+    def test_grades_count_as_a_ranking(self, witan, write, place, best):
+        """Candidates with equal grades are tied, on any scale."""
         panel = [{"session": "q1", "reviewer": f"r{r}", "ranking": ["a", "b", "c"]} for r in "xyz"]
         grades = {"a": best, "b": best / 2, "c": best / 2}
         person = {"session": "q1", "reviewer": "ines", "kind": "human", "grades": grades}
@@ -310,8 +306,8 @@ class TestTheRecord:
 
         assert "ines and the panels agree on 100% of 2 pairs" in " ".join(said.out.split())
 
-    def test_grades_on_some_criteria_are_no_ranking(self, witan, write, place):
-        """Nor any reason to fail."""
+    def test_grades_on_some_criteria_are_not_a_ranking(self, witan, write, place):
+        """They are no error either."""
         panel = [{"session": "q1", "reviewer": f"r{r}", "ranking": ["a", "b"]} for r in range(3)]
         grades = {"a": {"accuracy": 9}, "b": {"accuracy": 3}}
         person = {"session": "q1", "reviewer": "ines", "kind": "human", "grades": grades}
@@ -321,8 +317,8 @@ class TestTheRecord:
         assert said.status == 0
         assert "no vote by ines to compare" in said.out
 
-    def test_a_panel_that_ranks_other_answers_has_no_best_in_common(self, witan, write, place):
-        """It is unknown whether they agree on the best, and not denied."""
+    def test_agreement_is_unknown_where_the_panel_ranked_other_answers(self, witan, write, place):
+        """It is not reported as disagreement."""
         panel = [{"session": "q1", "reviewer": f"r{r}", "ranking": ["c", "d"]} for r in range(3)]
         person = {"session": "q1", "reviewer": "ines", "kind": "human", "ranking": ["a", "b"]}
         witan("import", write("v.jsonl", *panel, person), "--history", place)
@@ -334,8 +330,8 @@ class TestTheRecord:
 
         assert row.split()[-1] == UNKNOWN
 
-    def test_a_vote_that_cannot_be_counted_says_why(self, witan, place):
-        """Its session is over, so it is not said to wait."""
+    def test_a_vote_that_cannot_be_counted_has_a_reason(self, witan, place):
+        """Its session has ended, so it is not shown as waiting."""
         events = crowd(MAX_CANDIDATES + 1)
         with History.open(place) as history:
             with history.recording() as recording:
@@ -352,16 +348,16 @@ class TestTheRecord:
         assert "not over" not in said.out + said.err
 
 
-class TestTheCountOfAnImport:
-    """People's votes on a session that came in as ballots stand beside the models'."""
+class TestImport:
+    """People's votes on an imported session are shown apart from the models'."""
 
     def _counts(self, witan, held):
         shown = witan("show", "q1", "--json", "--history", held).json
         recounted = witan("recount", "q1", "--json", "--history", held).json
         return shown["outcome"], shown["ballots"], recounted
 
-    def test_the_count_stays_that_of_the_models(self, witan, vote, held):
-        """Shown and counted again, standings are as before the vote, which is told apart."""
+    def test_a_vote_leaves_the_count_of_the_models_unchanged(self, witan, vote, held):
+        """Shown and recounted, standings are as before; the vote is shown separately."""
         before = self._counts(witan, held)
         for person in ("ines", "jo", "kim", "lea"):
             at = labels(vote, person)
@@ -379,8 +375,8 @@ class TestTheCountOfAnImport:
         people = witan("recount", "q1", "--kind", "human", "--json", "--history", held).json
         assert len(people["sessions"][0]["ballots"]) == 4
 
-    def test_people_count_where_no_model_voted(self, witan, write, place):
-        """A file of people's votes alone is counted by these, and none is told twice."""
+    def test_people_count_in_a_file_without_models(self, witan, write, place):
+        """None of them is listed twice."""
         ballots = [
             {"session": "q2", "reviewer": who, "kind": "human", "ranking": ["y", "x"]}
             for who in ("ines", "jo")
@@ -393,7 +389,7 @@ class TestTheCountOfAnImport:
 
 
 class TestStrangers:
-    """A vote is never added to those of somebody else who happens to be called the same."""
+    """A vote is never merged with those of another person of the same name."""
 
     @pytest.fixture
     def compared(self, witan, write, place):
@@ -420,8 +416,8 @@ class TestStrangers:
         ],
     )
     @pytest.mark.parametrize("how", [["--show"], ["--ranking", "A > B"]])
-    def test_nobody_is_called_as_others_are(self, witan, compared, person, called, how):
-        """What stands for people without a name, or for all, is refused, and nothing is stored."""
+    def test_reserved_names_of_voters_are_refused(self, witan, compared, person, called, how):
+        """They stand for people without a name, or for all people; nothing is stored."""
         before = witan("export", "--history", compared).out
         said = witan("vote", "q1", "--as", person, *how, "--history", compared)
 
@@ -430,8 +426,8 @@ class TestStrangers:
         assert "your own name" in said.err
         assert witan("export", "--history", compared).out == before
 
-    def test_comparisons_under_the_name_are_a_stranger_s(self, witan, compared):
-        """Who compared pairs in a file is not joined; another name votes."""
+    def test_a_name_used_for_comparisons_in_a_file_is_refused(self, witan, compared):
+        """Another name can vote."""
         refused = witan("vote", "q1", "--as", "jo", "--ranking", "A > B", "--history", compared)
         code = code_of(witan, compared, "jo-b")
         ranking = ["--ranking", "A > B", "--paper", code]
@@ -443,7 +439,7 @@ class TestStrangers:
 
 
 class TestCouncils:
-    """Sessions that a council held."""
+    """Votes on a council's session."""
 
     @pytest.fixture
     def asked(self, witan, tmp_path, place):
@@ -451,8 +447,8 @@ class TestCouncils:
         assert witan("ask", "Which?", *write_council(tmp_path), "--history", place).status == 0
         return place
 
-    def test_the_vote_stands_beside_the_record(self, witan, asked):
-        """It is exported with the session, which stays simulated."""
+    def test_a_vote_is_exported_with_the_session(self, witan, asked):
+        """The session stays simulated."""
         arguments = ["vote", "last", "--as", "ines", "--history", asked]
         paper = ["--paper", code_of(witan, asked, "ines", "last")]
         said = witan(*arguments, "--ranking", "A = B = C", *paper)
@@ -466,14 +462,14 @@ class TestCouncils:
         assert witan(*arguments, "--show", "--json").json["voted"] is True
 
     def test_the_name_of_a_seat_gets_no_paper(self, witan, asked):
-        """Nor one of the chairman, who is no candidate."""
+        """Nor does that of the chairman, who is not a candidate."""
         said = witan("vote", "last", "--as", "chair", "--show", "--history", asked)
 
         assert (said.status, said.out) == (2, "")
         assert "has the name of a seat of the council; vote under another name" in said.err
 
-    def test_show_tells_what_people_voted(self, witan, asked):
-        """Their votes stand apart from the members' ballots, and in the record's JSON."""
+    def test_show_lists_votes_of_people(self, witan, asked):
+        """They are apart from the members' ballots, and in the JSON of the record."""
         witan("vote", "last", "--as", "ines", "--ranking", "ada = bob = cyd", "--history", asked)
         shown = witan("show", "last", "--history", asked)
         held = witan("show", "last", "--json", "--history", asked).json
@@ -484,8 +480,8 @@ class TestCouncils:
         assert [ballot["reviewer"] for ballot in held["votes"]] == ["ines"]
         assert " of 3 reviewers · " in shown.out.replace("\n  ", " ")
 
-    def test_a_recount_of_all_tells_people_apart(self, witan, asked):
-        """Reviewers are the members; people are told beside them."""
+    def test_a_recount_of_all_lists_people_separately(self, witan, asked):
+        """Reviewers are the members."""
         witan("vote", "last", "--as", "ines", "--ranking", "ada = bob = cyd", "--history", asked)
         by_ranks = ["--rule", "borda"]  # a ballot without grades counts by ranks alone
         said = witan("recount", "last", "--kind", "all", *by_ranks, "--history", asked)
@@ -494,8 +490,8 @@ class TestCouncils:
         assert "4 of 4 reviewers, 1 of them a person · " in " ".join(said.out.split())
         assert " 1 person · " in " ".join(people.out.split())
 
-    def test_without_a_name_the_login_votes(self, witan, asked, monkeypatch):
-        """The name of the login stands on the ballot."""
+    def test_the_default_voter_is_the_login(self, witan, asked, monkeypatch):
+        """Its name is on the ballot."""
         monkeypatch.setenv("LOGNAME", "someone")
         paper = ["--paper", code_of(witan, asked, "someone", "last")]
         witan("vote", "last", "--ranking", "A > B > C", *paper, "--history", asked)
@@ -505,10 +501,10 @@ class TestCouncils:
 
 
 class TestRefused:
-    """Where there is nothing to vote on."""
+    """Sessions without anything to vote on."""
 
-    def test_answers_that_are_not_stored(self, witan, write, place):
-        """It is said, with what to do."""
+    def test_a_session_without_stored_answers_is_refused(self, witan, write, place):
+        """The error has a remedy."""
         file = write("v.jsonl", {"session": "q1", "reviewer": "r", "ranking": ["x", "y"]})
         witan("import", file, "--history", place)
         said = witan("vote", "q1", "--show", "--history", place)
@@ -518,12 +514,12 @@ class TestRefused:
         assert "--answers FILE" in said.err
 
     @pytest.mark.parametrize("arguments", [[], ["--json"], ["--show", "--ranking", "A > B > C"]])
-    def test_without_a_terminal_something_has_to_be_said(self, vote, arguments):
-        """What cannot be asked for has to be given; two things at once are none."""
+    def test_without_a_terminal_a_ranking_is_required(self, vote, arguments):
+        """Conflicting options are refused."""
         assert vote(*arguments).status == 2
 
-    def test_a_session_that_is_not_there(self, witan, held):
-        """The name is repeated."""
+    def test_an_unknown_session_is_refused(self, witan, held):
+        """The error repeats the name."""
         said = witan("vote", "q9", "--show", "--history", held)
 
         assert said.status == 2
@@ -531,15 +527,15 @@ class TestRefused:
 
 
 class TestTerminal:
-    """Asked on a terminal."""
+    """A vote in a dialogue on a terminal."""
 
     @staticmethod
     def run(place, steps):
-        """Vote on a terminal of its own; of each step the second is typed where the first is."""
+        """Vote on a pseudo-terminal; each step has the prompt and the reply."""
         return run_on_terminal(["vote", "q1", "--as", "ines", "--history", str(place)], steps)
 
-    def test_it_asks_until_a_ranking_is_confirmed(self, witan, held):
-        """What is no ranking, or not meant, is asked for again; then it is stored and revealed."""
+    def test_the_dialogue_repeats_until_a_ranking_is_confirmed(self, witan, held):
+        """Then it is stored and authors are revealed."""
         steps = [
             ("equal)", "A > B\n"),
             ("does not place C", "A > B > C\n"),
@@ -556,8 +552,8 @@ class TestTerminal:
         assert max(map(len, shown.splitlines())) <= 78
 
     @pytest.mark.parametrize("typed", [signal.SIGINT, pytest.param("\x04", marks=pytest.mark.slow)])
-    def test_interrupted_nothing_is_stored(self, witan, held, typed):
-        """Ctrl-C, or the end of input, in the middle: 130, and no ballot."""
+    def test_an_interrupted_dialogue_stores_nothing(self, witan, held, typed):
+        """After Ctrl-C or the end of input the status is 130."""
         status, shown = self.run(held, [("equal)", "A > B > C\n"), ("Vote A", typed)])
 
         assert status == 130

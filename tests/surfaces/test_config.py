@@ -1,4 +1,4 @@
-"""The configuration: which source wins, what each value is traced to, what is refused."""
+"""The configuration: precedence, sources of values, and refusals."""
 
 import json
 import re
@@ -28,16 +28,16 @@ def variable_of(key: str) -> str:
 
 
 @pytest.mark.parametrize("name", ["MYKEY", "K2", "_KEY", "TEAM_KEY", "OPENAIKEYOFTHETEAM"])
-def test_a_variable_is_any_name_in_capitals(place, name):
-    """Capitals, digits and underscores name the variable of a key."""
+def test_a_name_in_capitals_is_a_variable(place, name):
+    """It has capitals, digits and underscores."""
     config = place.load(WITAN_PROVIDERS_OPENAI_KEY=name)
 
     assert config.reach_by_provider["openai"].key_variable == name
 
 
 @pytest.mark.parametrize("key", ["sk-4711", "mykey", "AKIA4711EXAMPLE4711X", "4711", "MY-KEY", ""])
-def test_a_key_is_no_name_of_a_variable(place, key):
-    """Small letters, dashes and long runs of capitals and digits are refused, and not shown."""
+def test_an_api_key_is_not_accepted_as_the_name_of_a_variable(place, key):
+    """Small letters, dashes and long runs are refused, and not shown."""
     path = place.project / "named.toml"
     path.write_text(f'[providers.openai]\nkey = "{key}"')
 
@@ -59,23 +59,23 @@ def test_a_key_is_no_name_of_a_variable(place, key):
         ({"rubric_scoring": 3}, "the command line: --rubric-scoring"),
     ],
 )  # fmt: skip
-def test_the_command_line_is_told_of_its_options(place, given, said):
-    """An error names the option as it is written, not the setting it stands for."""
+def test_an_error_names_the_option_of_the_command_line(place, given, said):
+    """It does not name the setting behind it."""
     assert place.refusal(overrides=given).startswith(said)
 
 
-class TestStrength:
+class TestPrecedence:
     """The stronger source wins, value by value."""
 
-    def test_without_anything_everything_is_a_default(self, place):
-        """Nothing is read, nobody sits, and the procedure is the default one."""
+    def test_without_any_source_everything_is_a_default(self, place):
+        """No file is read, and there are no seats."""
         config = place.load()
 
         assert (config.members, config.origins, config.files) == ((), {}, ())
         assert procedure_of(config) == Procedure()
 
-    def test_each_source_yields_to_the_next(self, place):
-        """User's file, project's file, variable, override: each is stronger than the last."""
+    def test_each_source_overrides_the_one_before(self, place):
+        """The order is user's file, project's file, variable, override."""
         own = place.write_own('rule = "borda"\nmode = "best"\nquorum = 3\nenough = 2')
         project = place.write('rule = "schulze"\nmode = "verdict"\nquorum = 4')
 
@@ -92,7 +92,7 @@ class TestStrength:
         assert config.files == (own, project)
 
     def test_tables_are_merged_key_by_key(self, place):
-        """One limit from a file and another from a variable stand side by side."""
+        """One limit may come from a file and another from a variable."""
         place.write("[limits]\ncall_seconds = 30\nattempts = 2")
 
         limits = procedure_of(place.load(WITAN_LIMITS_ATTEMPTS="5")).limits
@@ -108,8 +108,8 @@ class TestStrength:
         assert place.load(directory=below).origins == {"quorum": path}
 
     @pytest.mark.parametrize("by", ["path", "variable"])
-    def test_a_named_file_stands_in_for_the_project_s(self, place, by):
-        """A file given by path or by WITAN_CONFIG is read, and no file is searched for."""
+    def test_a_named_file_replaces_the_project_s(self, place, by):
+        """It is given by path or WITAN_CONFIG, and no file is searched for."""
         place.write("quorum = 3")
         other = place.project / "other.toml"
         other.write_text("enough = 2", encoding="utf-8")
@@ -121,11 +121,10 @@ class TestStrength:
         assert config.origins == {"enough": str(other)}
 
     def test_an_empty_variable_sets_nothing(self, place):
-        """A variable that is set to nothing is as good as unset."""
         assert place.load(WITAN_RULE="", WITAN_MODE="  ").origins == {}
 
-    def test_another_rubric_sets_older_weights_aside(self, place):
-        """Weights for one rubric do not follow when a stronger source names another."""
+    def test_another_rubric_drops_earlier_weights(self, place):
+        """They do not apply when a stronger source names another rubric."""
         place.write('rubric = "general"\nrule = "hybrid"\n[rule_parameters]\nalpha = 0.3\n'
                     "[rubric_weights]\naccuracy = 0.45\nclarity = 0.1")  # fmt: skip
 
@@ -142,10 +141,10 @@ class TestStrength:
 
 
 class TestCompleteness:
-    """Everything that can be chosen can be configured."""
+    """Everything can be configured."""
 
     def test_every_field_has_a_setting(self):
-        """Each field of the procedure, its limits and its counting is a setting of that name."""
+        """Fields are those of the procedure, its limits and its counting."""
         settings = {key[-1] for key in (*fixed_keys(), *OPEN_TABLES)}
         kinds = (Procedure, Limits, Settings, Counting)
         chosen = {field.name for kind in kinds for field in fields(kind)}
@@ -157,7 +156,7 @@ class TestCompleteness:
         assert chosen - made <= settings
 
     def test_every_setting_reaches_the_procedure(self, place):
-        """A value that is not the default, set under its variable, is the procedure's."""
+        """A value in its variable replaces the default."""
         values = {
             "mode": "consensus", "rule": "schulze", "rubric": "coding", "rubric_scoring": "false",
             "holistic": "true", "synthesis": "yes", "json_schema": "{}",
@@ -197,14 +196,14 @@ class TestCompleteness:
         assert procedure_of(place.load(WITAN_PAIRS="3")).pairs == 3
 
     @pytest.mark.parametrize("key", ["members", "jury", "chairmen", "chairman"])
-    def test_every_seat_is_set_under_its_variable(self, place, key):
-        """Members, jury and chairmen are read from the variables of their keys."""
+    def test_seats_can_be_set_by_variables(self, place, key):
+        """These are members, jury and chairmen."""
         config = place.load(**{variable_of(key): "script:a"})
 
         assert list(config.origins.values()) == [variable_of(key)]
 
     def test_providers_are_throttled_by_file_and_by_variable(self, place):
-        """Calls at once and per minute are set per provider, from any source."""
+        """Concurrency and rate are set per provider, from any source."""
         place.write("[providers.openai]\nconcurrency = 2")
 
         config = place.load(WITAN_PROVIDERS_OPENAI_PER_MINUTE="30")
@@ -212,8 +211,8 @@ class TestCompleteness:
         throttling = procedure_of(config).limits.providers["openai"]
         assert (throttling.concurrency, throttling.per_minute) == (2, 30.0)
 
-    def test_a_rubric_s_path_starts_from_its_file(self, place):
-        """A rubric beside the file is found from any directory below."""
+    def test_the_path_of_a_rubric_is_relative_to_its_file(self, place):
+        """It is found from any directory below."""
         from witan import RUBRICS
         from witan.files import rubric_to_toml
 
@@ -259,8 +258,8 @@ class TestCompleteness:
             shown = f"{plain:.15g}" if isinstance(plain, float) else str(plain)
             assert shown.lower() == default, key
 
-    def test_reading_waits_for_nothing_that_counts_or_calls(self):
-        """A configuration is read without numpy, an HTTP client or a terminal library."""
+    def test_reading_a_configuration_imports_no_heavy_libraries(self):
+        """Examples are numpy, an HTTP client and a terminal library."""
         code = (
             "import sys, witan.service.config.configuration;"
             "print([m for m in ('numpy', 'scipy', 'httpx2', 'rich') if m in sys.modules])"
@@ -272,8 +271,8 @@ class TestCompleteness:
         assert run.stdout.strip() == "[]"
 
     @given(st.lists(st.floats(0.01, 1), min_size=5, max_size=5))
-    def test_weights_hold_if_they_sum_to_one(self, weights):
-        """Weights are taken as given when they sum to 1, however they do."""
+    def test_weights_that_sum_to_one_are_accepted(self, weights):
+        """Rounding of the sum does not matter."""
         total = sum(weights)
         names = ("accuracy", "relevance", "completeness", "conciseness", "clarity")
         shares = {name: weight / total for name, weight in zip(names, weights, strict=True)}
@@ -284,10 +283,10 @@ class TestCompleteness:
 
 
 class TestSeats:
-    """Who sits, as files and variables say it."""
+    """Seats in files and variables."""
 
     def test_a_seat_is_a_string_or_a_table(self, place):
-        """Both forms stand in one list; a table's options are the seat's."""
+        """Both forms may be in one list; a table has options of the seat."""
         place.write_own(
             'members = ["openai:gpt-x", {seat = "anthropic:claude-x", name = "critic", '
             'temperature = 1, max_tokens = 9, reasoning_effort = "low", system = "Doubt.", '
@@ -307,13 +306,13 @@ class TestSeats:
         "text", ["openai:a, ollama:b:7b", '["openai:a", {"seat": "ollama:b:7b"}]']
     )
     def test_a_variable_lists_seats_with_commas_or_as_json(self, place, text):
-        """Both forms name the same seats."""
+        """Both forms give the same seats."""
         members = place.load(WITAN_MEMBERS=text).members
 
         assert [member.source for member in members] == ["openai:a", "ollama:b:7b"]
 
     def test_a_chairman_may_be_a_member_by_name_or_as_written(self, place):
-        """A chairman that is a member is that very seat; another gets a name of its own."""
+        """It is then that seat; any other chairman has a name of its own."""
         place.write(
             'members = ["critic=openai:a", "openai:b"]\n'
             'chairmen = ["critic", "openai:b", "xai:b", {seat = "openai:b", temperature = 0}]'
@@ -325,15 +324,15 @@ class TestSeats:
         assert [chairman.name for chairman in config.chairmen[2:]] == ["xai/b", "openai/b"]
 
     def test_chairman_is_short_for_a_list_of_one(self, place):
-        """A stronger chairman takes the place of weaker chairmen."""
+        """A stronger source replaces the chairmen of a weaker one."""
         place.write('members = ["openai:a", "openai:b"]\nchairmen = ["openai:a", "openai:b"]')
 
         config = place.load(WITAN_CHAIRMAN="openai:b")
 
         assert config.chairmen == (config.members[1],)
 
-    def test_paths_start_from_where_they_are_written(self, place):
-        """A script is looked for beside the file that names it, however the council is called."""
+    def test_paths_are_relative_to_their_file(self, place):
+        """A script is found from any working directory."""
         place.write('members = ["script:a.toml", "script:/b.toml"]')
         below = place.project / "below"
         below.mkdir()
@@ -343,8 +342,8 @@ class TestSeats:
         assert first.source == f"script:{place.project / 'a.toml'}"
         assert second.source == "script:/b.toml"
 
-    def test_a_provider_s_key_and_address_hold_for_its_seats(self, place):
-        """What is said of a provider is said of all of its seats, unless they say otherwise."""
+    def test_seats_inherit_key_and_address_of_their_provider(self, place):
+        """A seat may override them."""
         place.write_own(
             'members = ["openai:a", {seat = "openai:b", key = "OTHER_KEY"}, "xai:c"]\n'
             '[providers.openai]\nkey = "TEAM_KEY"\nurl = "http://127.0.0.1:9/v1/"'
@@ -357,7 +356,7 @@ class TestSeats:
 
 
 class TestTrust:
-    """A file that was found by searching may not run programs or say where keys go."""
+    """A file found by searching may not run programs or redirect keys."""
 
     FORBIDDEN = (
         ('members = ["cmd:rm -rf x"]', "members[1]"),
@@ -382,8 +381,8 @@ class TestTrust:
     )
 
     @pytest.mark.parametrize(("text", "key"), FORBIDDEN)
-    def test_it_is_refused_with_the_way_on(self, place, text, key):
-        """The sentence names the file, the key, and how to trust the file."""
+    def test_an_untrusted_setting_is_refused_with_a_remedy(self, place, text, key):
+        """The error names file and key, and how to trust the file."""
         path = place.write(text)
 
         said = place.refusal()
@@ -392,8 +391,8 @@ class TestTrust:
         assert said.endswith(f"--config {path}")
 
     @pytest.mark.parametrize("text", [text for text, _ in FORBIDDEN])
-    def test_a_file_that_is_named_is_trusted(self, place, text):
-        """The same file is read when it is named, and when it is the user's own."""
+    def test_a_named_file_is_trusted(self, place, text):
+        """So is the user's own file."""
         path = place.write(text)
         place.load(path=path)
         place.load(WITAN_CONFIG=path)
@@ -401,22 +400,22 @@ class TestTrust:
         place.write_own(text)
         place.load()
 
-    def test_it_may_not_be_outvoted_into_silence(self, place):
-        """A forbidden value is refused though a stronger source would replace it."""
+    def test_an_overridden_untrusted_setting_is_refused(self, place):
+        """A stronger source would replace it."""
         place.write('members = ["cmd:sh"]')
 
         assert "runs a program" in place.refusal(WITAN_MEMBERS="openai:a,openai:b")
 
     @pytest.mark.parametrize("before", ["", " ", "x=", " x = "])
     @pytest.mark.parametrize("after", ["sh", " sh -c 'a'"])
-    def test_a_program_is_refused_however_it_is_written(self, place, before, after):
-        """What counts is what the seat is read as, not how its text begins."""
+    def test_a_program_is_refused_in_any_spelling(self, place, before, after):
+        """The parsed seat decides, not the beginning of its text."""
         path = place.write(f"members = [{json.dumps(f'{before}cmd:{after}')}]")
 
         assert place.refusal().startswith(f"{path}: members[1] runs a program")
 
-    def test_a_server_called_cmd_runs_nothing(self, place):
-        """The seat is a server without a key, and asked as such."""
+    def test_a_server_named_cmd_is_not_a_program(self, place):
+        """The seat is a server without a key."""
         place.write('members = ["http://cmd/v1#sh -c x", "http://openai/v1#m"]')
 
         first, second = place.load().members
@@ -428,8 +427,8 @@ class TestTrust:
     @pytest.mark.parametrize(
         ("own", "theirs", "holds"), [("1", "5", 1.0), ("5", "1", 1.0), ("", "5", 5.0)]
     )
-    def test_it_may_lower_a_ceiling_and_not_raise_it(self, place, name, own, theirs, holds):
-        """Of one's own ceiling and that of a file that was found, the lower one holds."""
+    def test_an_untrusted_file_may_only_lower_a_ceiling(self, place, name, own, theirs, holds):
+        """The lower one of the user's and the file's applies."""
         if own:
             place.write_own(f"[limits]\n{name} = {own}")
         path = place.write(f"[limits]\n{name} = {theirs}")
@@ -439,15 +438,14 @@ class TestTrust:
         raised = place.load(**{f"WITAN_LIMITS_{name.upper()}": "9"})
         assert getattr(procedure_of(raised).limits, name) == 9.0
 
-    def test_it_may_seat_any_server_that_takes_no_key(self, place):
-        """Scripts and servers without a key are no more than who is asked."""
+    def test_an_untrusted_file_may_seat_scripts_and_servers_without_a_key(self, place):
         place.write('members = ["http://127.0.0.1:8000/v1#m", "script:a.toml"]')
 
         assert [m.key_variable for m in place.load().members] == [None, None]
 
 
 class TestRefusals:
-    """What is wrong, where, and what was expected."""
+    """Errors state problem, place and expectation."""
 
     @pytest.mark.parametrize(
         ("text", "said"),
@@ -489,8 +487,8 @@ class TestRefusals:
             ("quorum = ", "is not TOML: "),
         ],
     )
-    def test_a_file_is_named_with_the_key(self, place, text, said):
-        """Each sentence begins with the file and says what was expected."""
+    def test_errors_begin_with_file_and_key(self, place, text, said):
+        """They state what was expected."""
         path = place.write(text)
 
         refusal = place.refusal()
@@ -510,8 +508,7 @@ class TestRefusals:
             ("WITAN_LIMITS_MAX_COST_USD", "nan", "limits.max_cost_usd should be a finite number"),
         ],
     )
-    def test_a_variable_is_named(self, place, variable, value, said):
-        """Each sentence begins with the variable."""
+    def test_errors_begin_with_the_variable(self, place, variable, value, said):
         if not said:
             assert len(place.load(**{variable: value}).members) == 1
             return
@@ -522,27 +519,27 @@ class TestRefusals:
         assert said in refusal
 
     def test_weights_from_two_sources_are_traced_to_both(self, place):
-        """A sum is nobody's alone: the file and the variable are named."""
+        """Their sum is invalid: the error names the file and the variable."""
         path = place.write("[rubric_weights]\nclarity = 0.3")
 
         assert place.refusal(WITAN_RUBRIC_WEIGHTS_ACCURACY="0.5").startswith(
             f"{path}, WITAN_RUBRIC_WEIGHTS_ACCURACY: rubric_weights has"
         )
 
-    def test_an_override_that_does_not_exist_is_named(self, place):
-        """The nearest option is suggested."""
+    def test_an_unknown_override_is_refused(self, place):
+        """The error suggests the nearest option."""
         with pytest.raises(UnknownName, match=r"'mirored'.*did you mean 'mirrored'"):
             place.load(overrides={"mirored": True})
 
-    def test_a_file_that_is_not_there_or_no_text_is_named(self, place):
-        """A file that cannot be read is an error where it was named."""
+    def test_an_unreadable_named_file_is_an_error(self, place):
+        """It is missing, or not text."""
         assert "cannot be read" in place.refusal(path="gone.toml")
         (place.project / "bytes.toml").write_bytes(b"\xff")
         assert all(fact in place.refusal(path="bytes.toml") for fact in ("not UTF-8", "at byte 0"))
 
 
 class TestKeys:
-    """A key belongs in a variable, and is never repeated."""
+    """API keys belong in variables, and are never printed."""
 
     @pytest.mark.parametrize(
         ("text", "variables"),
@@ -553,8 +550,8 @@ class TestKeys:
             ("", {"WITAN_MEMBERS": '[{"seat": "openai:a", "key": "WITAN_TEAM_KEY"}]'}),
         ],
     )
-    def test_a_variable_that_holds_a_key_is_no_setting(self, place, text, variables):
-        """A key's variable may begin with WITAN_; one that nothing names is still refused."""
+    def test_a_variable_with_an_api_key_is_not_a_setting(self, place, text, variables):
+        """Its name may begin with WITAN_; one that nothing refers to is refused."""
         place.write_own(text)
 
         config = place.load(WITAN_TEAM_KEY=self.LITERAL, **variables)
@@ -579,7 +576,7 @@ class TestKeys:
         ],
     )
     def test_a_literal_key_is_refused_and_not_shown(self, place, text):
-        """Wherever a key stands in a file, the error says so without it."""
+        """It may be anywhere in the file."""
         path = place.write_own(text.format(self.LITERAL))
 
         said = place.refusal()

@@ -1,4 +1,4 @@
-"""Profiles: who wins over whom, what is refused, and how one is taken on every surface."""
+"""Profiles: precedence, refusals, and selection on every surface."""
 
 import pytest
 
@@ -28,8 +28,8 @@ rule = "schulze"
 
 
 @pytest.fixture
-def taken(place):
-    """Read the project's file under a profile, and under what is given besides."""
+def load_profile(place):
+    """Read the project's file under a profile, with other sources."""
 
     def take(text: str, profile: str, overrides=None, **variables: str) -> Config:
         place.write(text)
@@ -39,12 +39,12 @@ def taken(place):
     return take
 
 
-class TestStrength:
-    """A profile is the configuration but for what it sets."""
+class TestPrecedence:
+    """A profile changes only the settings that it names."""
 
-    def test_it_sets_some_things_and_leaves_the_rest(self, taken):
+    def test_a_profile_changes_only_its_own_settings(self, load_profile):
         """Seats, mode and one limit are the profile's; rule and the other limit stay."""
-        config = taken(COUNCIL, "fast")
+        config = load_profile(COUNCIL, "fast")
         procedure = procedure_of(config)
 
         assert [member.name for member in config.members] == ["x", "quick"]
@@ -52,30 +52,28 @@ class TestStrength:
         assert (procedure.mode, procedure.counting.rule) == ("verdict", "hybrid")
         assert (procedure.limits.call_seconds, procedure.limits.attempts) == (5.0, 2)
 
-    def test_another_rule_sets_the_parameters_of_the_first_aside(self, taken):
-        """What was about one rule does not follow the profile to another."""
-        assert procedure_of(taken(COUNCIL, "fair")).counting.parameters == {}
+    def test_another_rule_drops_parameters_of_the_first(self, load_profile):
+        """They do not apply in the profile."""
+        assert procedure_of(load_profile(COUNCIL, "fair")).counting.parameters == {}
 
-    def test_it_is_stronger_than_a_variable_and_weaker_than_an_option(self, taken):
-        """Whoever takes a profile means it; whoever gives an option besides means that more."""
-        config = taken(COUNCIL, "fast", {"mode": "best"}, WITAN_MODE="consensus",
+    def test_a_profile_is_stronger_than_a_variable_and_weaker_than_an_option(self, load_profile):
+        config = load_profile(COUNCIL, "fast", {"mode": "best"}, WITAN_MODE="consensus",
                        WITAN_LIMITS_CALL_SECONDS="60", WITAN_LIMITS_ATTEMPTS="9")  # fmt: skip
         limits = procedure_of(config).limits
 
         assert (procedure_of(config).mode, limits.call_seconds, limits.attempts) == ("best", 5.0, 9)
 
-    def test_without_one_it_changes_nothing(self, taken):
-        """Profiles that nobody takes leave the council and its procedure as they are."""
+    def test_an_unselected_profile_changes_nothing(self, load_profile):
         bare = COUNCIL[: COUNCIL.index("[profiles.fast]")]
 
-        without, config = taken(bare, ""), taken(COUNCIL, "")
+        without, config = load_profile(bare, ""), load_profile(COUNCIL, "")
 
         assert (config.members, config.chairmen) == (without.members, without.chairmen)
         assert config.options == without.options
 
-    def test_one_configuration_gives_each_of_its_profiles(self, taken):
-        """From one profile to another, and to none, nothing of the first stays."""
-        config = taken(COUNCIL, "fast", {"quorum": 3})
+    def test_profiles_are_independent_of_each_other(self, load_profile):
+        """One configuration gives each in turn, and none."""
+        config = load_profile(COUNCIL, "fast", {"quorum": 3})
 
         fair = profile_config(config, "fair")
         none = profile_config(fair, "", {"rule": "borda", "quorum": None})
@@ -90,11 +88,11 @@ class TestStrength:
             ("fair", ""), ("fast", "Two members, one call each."),
         ]  # fmt: skip
 
-    def test_files_complete_each_other_s_profiles(self, place, taken):
-        """What the user's own file says of a profile holds where the project's says nothing."""
+    def test_profiles_of_two_files_are_merged(self, place, load_profile):
+        """The user's file applies where the project's says nothing."""
         place.write_own('[profiles.fair]\nrule = "borda"\nquorum = 3')
 
-        options = taken(COUNCIL, "fair").options
+        options = load_profile(COUNCIL, "fair").options
 
         assert (options["rule"], options["quorum"]) == ("schulze", 3)
 
@@ -108,23 +106,29 @@ class TestStrength:
              "[limits]\nmax_cost_usd = 1\n[profiles.p.limits]\nmax_cost_usd = 5", 5),
         ],
     )  # fmt: skip
-    def test_a_project_s_profile_raises_nobody_s_ceiling(self, place, taken, own, project, holds):
-        """Under a profile, too, a file that was found spends no more than the user allowed."""
+    def test_a_project_s_profile_cannot_raise_a_ceiling(
+        self, place, load_profile, own, project, holds
+    ):
+        """It comes from a file found by searching."""
         place.write_own(own)
 
-        assert procedure_of(taken(project, "p")).limits.max_cost_usd == holds
+        assert procedure_of(load_profile(project, "p")).limits.max_cost_usd == holds
 
     @pytest.mark.parametrize("own", ["", "[limits]\nmax_cost_usd = 2"])
-    def test_nor_that_of_a_variable(self, place, taken, own):
-        """A ceiling in a variable is the user's, and holds against a project's profile."""
+    def test_a_project_s_profile_cannot_raise_a_ceiling_of_a_variable(
+        self, place, load_profile, own
+    ):
+        """The variable is the user's."""
         place.write_own(own)
-        config = taken("[profiles.p.limits]\nmax_cost_usd = 9", "p", WITAN_LIMITS_MAX_COST_USD="1")
+        config = load_profile(
+            "[profiles.p.limits]\nmax_cost_usd = 9", "p", WITAN_LIMITS_MAX_COST_USD="1"
+        )
 
         assert procedure_of(config).limits.max_cost_usd == 1
 
 
 class TestErrors:
-    """What is wrong is said of the file, and of the key as it is written there."""
+    """An error names the file and the key as written there."""
 
     @pytest.mark.parametrize(
         ("text", "said"),
@@ -143,16 +147,16 @@ class TestErrors:
             ("", "profiles.p sets nothing; give at least a description"),
         ],
     )  # fmt: skip
-    def test_it_is_one_sentence(self, place, taken, text, said):
-        """File, key under the profile, and the problem."""
+    def test_an_error_is_one_sentence(self, place, load_profile, text, said):
+        """It has the file, the key under the profile, and the problem."""
         with pytest.raises(ConfigError) as caught:
-            procedure_of(taken(f"[profiles.p]\n{text}", "p"))
+            procedure_of(load_profile(f"[profiles.p]\n{text}", "p"))
 
         assert str(caught.value).startswith(f"{place.project / 'witan.toml'}: {said}")
 
     @pytest.mark.parametrize("name", ["best", "demo", "a b", "a/b", "-a", "", "ä"])
-    def test_some_names_are_refused(self, place, name):
-        """A name is written in URLs and after `witan/`, where some mean something already."""
+    def test_reserved_names_are_refused(self, place, name):
+        """A name is used in URLs and after `witan/`, where some have a meaning already."""
         place.write(f'[profiles."{name}"]\nquorum = 2')
 
         said = place.refusal()
@@ -160,14 +164,13 @@ class TestErrors:
         assert f"witan.toml: profiles.{name} " in said
         assert "name of a profile" in said or "cannot be named" in said
 
-    def test_an_unknown_profile_is_told_of_the_nearest(self, taken):
-        """A misspelt name is answered with the one that was meant."""
+    def test_an_unknown_profile_is_refused_with_the_nearest(self, load_profile):
         with pytest.raises(UnknownName, match=r"'fats'.*did you mean 'fast'"):
-            taken(COUNCIL, "fats")
+            load_profile(COUNCIL, "fats")
 
 
 class TestSurfaces:
-    """Every surface that seats a council takes a profile."""
+    """Every surface that seats a council accepts a profile."""
 
     @pytest.fixture
     def scripted(self, tmp_path, monkeypatch):
@@ -181,8 +184,8 @@ class TestSurfaces:
         )
 
     @pytest.mark.usefixtures("scripted")
-    def test_ask_plan_and_rejudge_seat_it(self, witan):
-        """The members and the mode of the session are the profile's."""
+    def test_ask_plan_and_rejudge_accept_a_profile(self, witan):
+        """Members and mode of the session are the profile's."""
         asked = witan("ask", "Which?", "--profile", "pair", "--json", "--save", "first.json")
         planned = witan("plan", "Which?", "--profile", "pair", "--json")
         judged = witan("rejudge", "first.json", "--profile", "pair", "--json")
@@ -193,8 +196,8 @@ class TestSurfaces:
         assert [ballot["reviewer"] for ballot in judged.json["ballots"]] == ["ada", "bob"]
 
     @pytest.mark.usefixtures("scripted")
-    def test_so_does_the_council_of_python(self):
-        """`Council.from_config` takes it by name, with options over it."""
+    def test_council_from_config_accepts_a_profile(self):
+        """Options override it."""
         council = Council.from_config(environment={}, profile="pair", quorum=1)
 
         assert [member.name for member in council.members] == ["ada", "bob"]
@@ -212,8 +215,8 @@ class TestSurfaces:
         assert planned["worst_usd"] == 0
 
     @pytest.mark.usefixtures("scripted")
-    def test_a_misspelt_one_ends_the_command(self, witan):
-        """The command exits as misused, with one line that says which was meant."""
+    def test_a_misspelt_profile_is_misuse(self, witan):
+        """One line names the nearest profile."""
         said = witan("ask", "Which?", "--profile", "pear")
 
         assert said.status == 2

@@ -1,4 +1,4 @@
-"""What is configured of the server: where it listens, who may ask, and what is refused."""
+"""Configuration of the server: its address, its tokens, and refusals."""
 
 import hashlib
 
@@ -12,17 +12,17 @@ DIGEST = hashlib.sha256(TOKEN.encode()).hexdigest()
 
 
 class TestSettings:
-    """A value of any source reaches the server."""
+    """Settings of every source reach the server."""
 
-    def test_without_anything_it_is_for_this_machine_alone(self, place):
-        """Loopback, no token, and bounds."""
+    def test_defaults_serve_only_this_machine(self, place):
+        """They are loopback, no token, and limits."""
         serve = place.load().serve
 
         assert serve == ServeSettings()
         assert (serve.url, serve.loopback, serve.refusal) == ("http://127.0.0.1:8717", True, None)
 
-    def test_files_variables_and_options_say_it(self, place):
-        """Lists in variables have commas between, or are JSON; an option is stronger than both."""
+    def test_settings_come_from_files_variables_and_options(self, place):
+        """Lists in variables have commas, or are JSON; an option is stronger than both."""
         place.write_own('[serve]\nport = 80\nlog = "json"\nallowed_hosts = ["a.example"]')
 
         serve = place.load(
@@ -52,23 +52,21 @@ class TestSettings:
             ("public_url", "council.example", "is not a base URL"),
         ],
     )
-    def test_a_value_that_cannot_be_is_named_with_its_variable(self, place, name, value, said):
-        """The variable and the problem."""
+    def test_an_invalid_value_is_refused_with_its_variable(self, place, name, value, said):
         with pytest.raises(ConfigError) as caught:
             _ = place.load(**{f"WITAN_SERVE_{name.upper()}": value}).serve
 
         assert str(caught.value).startswith(f"WITAN_SERVE_{name.upper()}: serve.{name}")
         assert said in str(caught.value)
 
-    def test_the_command_line_is_told_of_its_options(self, place):
-        """An error names the option as it is written."""
+    def test_an_error_names_the_option_of_the_command_line(self, place):
         said = place.refusal(overrides={"serve.max_sessions": 0})
 
         assert said.startswith("the command line: --max-sessions")
 
     @pytest.mark.parametrize("host", ["0.0.0.0", "::", "council.example", "192.168.0.7"])  # noqa: S104
-    def test_elsewhere_it_needs_a_token(self, place, host):
-        """Off this machine, without a token, there is a reason not to start; with one, none."""
+    def test_a_public_address_requires_a_token(self, place, host):
+        """An address of this machine does not."""
         refused = place.load(WITAN_SERVE_HOST=host).serve.refusal
 
         assert refused is not None
@@ -78,10 +76,10 @@ class TestSettings:
 
 
 class TestTokens:
-    """Who may ask is known by a token that stands in no file."""
+    """Tokens are never in files."""
 
-    def test_one_variable_is_one_token(self, place):
-        """WITAN_TOKEN alone names the token `default`, and its own limits may stand in a file."""
+    def test_witan_token_is_the_default_token(self, place):
+        """Its limits may be in a file."""
         alone = place.load(WITAN_TOKEN=TOKEN)
         place.write_own("[serve.tokens.default]\nper_minute = 6")
         limited = place.load(WITAN_TOKEN=TOKEN)
@@ -93,8 +91,8 @@ class TestTokens:
         }
         assert TOKEN not in repr(alone)
 
-    def test_each_token_has_limits_of_its_own(self, place):
-        """By the name of a variable, or by its digest."""
+    def test_each_token_has_its_own_limits(self, place):
+        """It is given by a variable, or by its digest."""
         place.write_own(
             '[serve.tokens.team]\nkey = "WITAN_TEAM"\nper_minute = 60\nmax_cost_usd = 0.5\n'
             f'daily_usd = 5\n[serve.tokens."ci.2"]\nsha256 = "{DIGEST.upper()}"'
@@ -108,8 +106,8 @@ class TestTokens:
         assert (serve.tokens["ci.2"].per_minute, serve.tokens["ci.2"].key) == (None, None)
         assert token_digests(serve, environment)["ci.2"].hex() == DIGEST
 
-    def test_a_stronger_source_says_anew_what_a_token_is(self, place):
-        """A digest of the file is set aside by the variable, and its limits stay."""
+    def test_a_variable_replaces_the_digest_of_a_token(self, place):
+        """Its limits stay."""
         place.write_own(f'[serve.tokens.default]\nsha256 = "{"0" * 64}"\ndaily_usd = 1')
 
         token = place.load(WITAN_TOKEN=TOKEN).serve.tokens["default"]
@@ -132,8 +130,8 @@ class TestTokens:
             ('sha256 = 7', {}, "serve.tokens.t.sha256 must be the SHA-256"),
         ],
     )  # fmt: skip
-    def test_what_is_no_token_is_refused_and_not_repeated(self, place, table, environment, said):
-        """The sentence names file and table, and holds nothing that may be a secret."""
+    def test_an_invalid_token_is_refused_and_not_shown(self, place, table, environment, said):
+        """The error names file and table."""
         own = place.write_own(f"[serve.tokens.t]\n{table}")
 
         with pytest.raises(ConfigError) as caught:
@@ -144,8 +142,8 @@ class TestTokens:
         assert TOKEN not in str(caught.value)
         assert "x" * 15 not in str(caught.value)
 
-    def test_a_name_is_such_that_a_log_may_hold_it(self, place):
-        """Letters, digits, dashes, underscores and dots."""
+    def test_the_name_of_a_token_is_safe_in_logs(self, place):
+        """It has letters, digits, dashes, underscores and dots."""
         place.write_own(f'[serve.tokens."a b"]\nsha256 = "{DIGEST}"')
 
         assert "serve.tokens.a b" in place.refusal()

@@ -1,4 +1,4 @@
-"""The council from Python: strings, members and models of one's own; scripts and notebooks."""
+"""The council from Python: strings, members and custom models; scripts and notebooks."""
 
 import inspect
 import threading
@@ -41,14 +41,14 @@ text = "So it is."
 
 
 class Echo:
-    """A model of one's own."""
+    """A custom model."""
 
     def __init__(self, name: str = "") -> None:
         self.name = name
         self.threads: set[int] = set()
 
     async def complete(self, _call: Call, hear: Hear, /) -> Reply:
-        """Say who speaks."""
+        """Reply with the name of the seat."""
         self.threads.add(threading.get_ident())
         hear("I say so.")
         return Reply(f"{self.name} says so.")
@@ -63,15 +63,15 @@ def scripts(tmp_path) -> list[str]:
 
 
 def names(council: Council) -> list[str]:
-    """Who sits."""
+    """Names of the seats."""
     return [member.name for member in council.members]
 
 
 class TestSeats:
-    """Whatever can be seated, in one list."""
+    """Every kind of seat, in one list."""
 
-    def test_strings_members_and_models_sit_together(self, scripts):
-        """Each gets a name of its own, and models of one's own keep theirs."""
+    def test_strings_members_and_models_can_be_mixed(self, scripts):
+        """Each gets its own name, and custom models keep theirs."""
         member = Member("mine", Echo())
         council = Council([scripts[0], member, Echo("parrot"), Echo(), Echo()])
 
@@ -80,7 +80,7 @@ class TestSeats:
         assert [m.simulated for m in council.members] == [True, False, False, False, False]
 
     def test_a_chairman_that_is_a_member_is_that_member(self, scripts):
-        """By name, as written, or as the very object; anyone else has a seat of its own."""
+        """It is given by name, as written, or as the object; others have their own seats."""
         echo = Echo("parrot")
         council = Council([*scripts[:2], echo], ["b", scripts[0], echo, scripts[2], "parrot"])
 
@@ -105,13 +105,13 @@ class TestSeats:
             ([Member("x", Echo()), Member("x", Echo())], InvalidParameter, "no other seat has"),
         ],
     )
-    def test_what_cannot_sit_is_refused_in_a_sentence(self, members, error, said):
-        """The error says which seat and what is wrong with it."""
+    def test_an_invalid_seat_is_refused(self, members, error, said):
+        """The error names the seat and the problem."""
         with pytest.raises(error, match=said):
             Council(members, environment={})
 
-    def test_a_chairman_bears_no_member_s_name(self, scripts):
-        """Who has a member's name is that member, or is refused: standings would mix them up."""
+    def test_a_chairman_with_the_name_of_another_member_is_refused(self, scripts):
+        """Standings could not tell them apart."""
         named = [f"ada={scripts[0]}", scripts[1]]
         for other in (f"ada={scripts[2]}", Member("ada", Echo())):
             with pytest.raises(InvalidParameter, match=r"ada.*no other seat has"):
@@ -121,7 +121,7 @@ class TestSeats:
 
 
 class TestOptions:
-    """Options by name, flat."""
+    """Options are keyword arguments."""
 
     @pytest.mark.parametrize(
         "options",
@@ -155,8 +155,8 @@ class TestOptions:
         ],
         ids=str,
     )
-    def test_a_value_of_another_type_is_refused_by_name(self, options):
-        """Nothing of a wrong type is taken, and the error says which option and what it takes."""
+    def test_a_value_of_the_wrong_type_is_refused(self, options):
+        """The error names the option and its type."""
         [name] = options
 
         with pytest.raises(InvalidParameter) as caught:
@@ -175,13 +175,13 @@ class TestOptions:
                   st.lists(st.integers(), max_size=2), st.dictionaries(st.text(max_size=2),
                   st.integers(), max_size=2), st.binary(max_size=2)),
     )  # fmt: skip
-    def test_any_value_is_taken_or_refused_by_an_error_of_ours(self, name, value):
-        """No option lets an exception of Python's own out, whatever it is given."""
+    def test_any_value_is_accepted_or_refused_with_a_witan_error(self, name, value):
+        """No exception of Python's own is raised."""
         with suppress(WitanError):
             build_procedure({name: value})
 
-    def test_a_setting_of_a_provider_that_does_not_exist_is_named(self):
-        """The nearest one is suggested."""
+    def test_a_setting_of_an_unknown_provider_is_refused(self):
+        """The error suggests the nearest."""
         with pytest.raises(UnknownName, match="'concurency'; did you mean 'concurrency'"):
             Council([Echo(), Echo()], providers={"openai": {"concurency": 3}})
 
@@ -191,18 +191,18 @@ class TestOptions:
         ids=str,
     )
     def test_a_question_is_text_and_a_seed_a_whole_number(self, asked):
-        """Both are refused by name before anybody is asked."""
+        """Others are refused by name before the first call."""
         [name] = asked
         with pytest.raises(InvalidParameter, match=name):
             ask(**{"question": "Is it so?", "members": [Echo(), Echo()], **asked})
 
-    def test_a_verdict_needs_a_closing_text(self):
-        """The final answer is what approves, so it cannot be left out."""
+    def test_a_verdict_needs_a_final_answer(self):
+        """It contains the verdict."""
         with pytest.raises(InvalidParameter, match="synthesis cannot be False"):
             Council([Echo(), Echo()], mode="verdict", synthesis=False)
 
-    def test_every_kind_of_option_finds_its_place(self):
-        """Procedure, limits, counting, rubric, weights and parameters of the rule."""
+    def test_options_reach_procedure_limits_and_counting(self):
+        """Rubric, weights and parameters of the rule do, too."""
         council = Council(
             [Echo(), Echo()],
             mode="verdict", call_seconds=5, level=0.9, recusal="off", rule="hybrid", alpha=0.3,
@@ -217,7 +217,6 @@ class TestOptions:
         assert procedure.limits.providers["python"].concurrency == 2
 
     def test_a_rubric_may_be_an_object(self):
-        """A rubric of one's own is taken as it is."""
         assert (
             Council([Echo(), Echo()], rubric=RUBRICS["factual"]).procedure.rubric.name == "factual"
         )
@@ -240,15 +239,14 @@ class TestOptions:
             ({"rule": "hybrid", "rule_parameters": {"alfa": 1}}, "unknown parameter of hybrid"),
         ],
     )
-    def test_what_does_not_exist_is_named_with_the_nearest(self, options, said):
-        """A misspelt option never passes in silence."""
+    def test_an_unknown_option_is_refused_with_the_nearest(self, options, said):
         with pytest.raises(UnknownName) as caught:
             Council([Echo(), Echo()], **options)
 
         assert said in str(caught.value)
 
-    def test_an_option_of_the_call_is_suggested_too(self):
-        """Beside those of a council, whoever sits in it."""
+    def test_options_of_the_call_are_suggested(self):
+        """So are those of a council."""
         with pytest.raises(UnknownName, match="'passmark'; did you mean 'pass_mark'"):
             judge("a text", [Echo(), Echo()], passmark=6)
         with pytest.raises(UnknownName, match="'catagory'; did you mean 'category'"):
@@ -256,10 +254,10 @@ class TestOptions:
 
 
 class TestConfiguration:
-    """The configured council, as the command line seats it."""
+    """The configured council, as on the command line."""
 
-    def test_it_is_seated_with_its_options(self, scripts, tmp_path):
-        """Members, chairmen and procedure are those of the file; overrides are stronger."""
+    def test_a_configured_council_has_its_seats_and_options(self, scripts, tmp_path):
+        """Overrides are stronger."""
         path = tmp_path / "council.toml"
         path.write_text(f'members = {scripts}\nchairman = "b"\nrule = "borda"\nquorum = 3')
 
@@ -271,7 +269,7 @@ class TestConfiguration:
         assert council.procedure.limits.call_seconds == 1
 
     def test_a_single_member_is_traced_to_its_source(self, scripts):
-        """The sentence names the variable that seats too few."""
+        """The error names the variable that seats too few."""
         environment = {"WITAN_MEMBERS": scripts[0]}
         config = load_config(environment, Path.cwd())
 
@@ -312,7 +310,7 @@ class TestConfiguration:
 
     @pytest.mark.usefixtures("configured")
     def test_any_seat_may_chair_the_configured_council(self, scripts):
-        """A member's name, a seat as it is written, a member, or a list of them."""
+        """It is a member's name, a seat as written, a member, or a list of them."""
         member = Member("mine", Echo("mine"))
 
         assert ask("Is it so?", None, member, seed=1).synthesis.chairman == "mine"
@@ -324,10 +322,10 @@ class TestConfiguration:
 
 
 class TestAsking:
-    """The blocking form works wherever it is called."""
+    """The blocking function works anywhere."""
 
-    def test_it_waits_for_the_session(self, scripts):
-        """From a script, everything the question produced comes back."""
+    def test_ask_waits_for_the_session(self, scripts):
+        """A script gets the whole result."""
         session = ask("Is it so?", scripts, "c", seed=1)
 
         assert list(session.answers) == ["a", "b", "c"]
@@ -335,8 +333,8 @@ class TestAsking:
         assert session.is_simulated
 
     @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-    def test_it_works_where_an_event_loop_runs(self, scripts, backend):
-        """From a notebook, the council deliberates in a thread of its own."""
+    def test_ask_works_inside_an_event_loop(self, scripts, backend):
+        """In a notebook the council runs in its own thread."""
         echo = Echo("parrot")
 
         async def cell() -> str | None:
@@ -346,7 +344,7 @@ class TestAsking:
         assert echo.threads.isdisjoint({threading.get_ident()})
 
     def test_the_same_seed_draws_the_same_sheets(self, scripts):
-        """Question, council and seed decide who sees what in which order."""
+        """Question, council and seed determine all sheets."""
 
         def sheets(seed: int) -> list[object]:
             session = ask("Is it so?", scripts, seed=seed)
@@ -354,22 +352,21 @@ class TestAsking:
 
         assert sheets(7) == sheets(7)
 
-    def test_an_error_of_ours_comes_out_as_it_is(self, scripts):
-        """An empty question is refused by the error that can be caught by its name."""
+    def test_witan_errors_are_not_wrapped(self, scripts):
+        """An empty question raises its own class."""
         with pytest.raises(InvalidParameter, match="the question is empty") as caught:
             ask("  ", scripts)
 
         assert caught.value.__context__ is None  # nor does its traceback begin with another
 
-    def test_its_options_are_those_of_the_council(self):
-        """What can be asked of a council can be asked in the blocking form."""
+    def test_ask_has_the_options_of_a_council(self):
         asked = set(inspect.signature(Council.ask).parameters) - {"self"}
 
         assert asked <= set(inspect.signature(ask).parameters)
 
 
 class TestMisuse:
-    """What cannot be meant is refused in one sentence of ours."""
+    """Invalid arguments are refused in one sentence."""
 
     @pytest.mark.parametrize(
         "given",
@@ -383,20 +380,20 @@ class TestMisuse:
             {"system": 3},
         ],
     )
-    def test_options_hold_what_a_provider_could_take(self, given):
-        """The option is named, with what it accepts."""
+    def test_options_for_providers_are_checked(self, given):
+        """The error names the option and what it accepts."""
         [name] = given
         with pytest.raises(InvalidParameter, match=f"{name} cannot be"):
             Options(**given)
 
     @pytest.mark.parametrize("seat", [Echo, Member("m", Echo), Member("m", object())])
-    def test_a_class_is_no_model(self, scripts, seat):
+    def test_a_class_is_not_a_model(self, scripts, seat):
         """Only an instance can complete a call."""
         with pytest.raises(InvalidParameter, match=r"members\[4\] cannot be"):
             Council([*scripts, seat])
 
-    def test_a_chairman_who_is_no_member_is_told_who_there_is(self, scripts):
-        """The sentence is that of the command line."""
+    def test_an_unknown_chairman_is_refused_with_the_members(self, scripts):
+        """The message is that of the command line."""
         with pytest.raises(ConfigError) as caught:
             Council(scripts, "zed")
 
@@ -407,21 +404,21 @@ class TestMisuse:
         ("name", "value"),
         [("files", ["a.txt"]), ("files", {"a": 3}), ("conversation", ["hi"])],
     )
-    def test_material_is_text_under_names(self, scripts, name, value):
-        """Asking and planning alike refuse anything else by name."""
+    def test_files_are_texts_by_name(self, scripts, name, value):
+        """Asking and planning refuse anything else by name."""
         with pytest.raises(InvalidParameter, match=f"{name} cannot be"):
             ask("Why?", scripts, **{name: value})
         with pytest.raises(InvalidParameter, match=f"{name} cannot be"):
             Council(scripts).plan("Why?", **{name: value})
 
-    def test_a_reference_that_is_no_text_is_named(self, scripts):
-        """Not as the file by which the jury gets it."""
+    def test_a_reference_that_is_not_text_is_refused(self, scripts):
+        """The error does not call it the file that the jury gets."""
         with pytest.raises(InvalidParameter, match="reference cannot be 5; expected some text"):
             judge("a text", scripts, reference=5)
 
     @pytest.mark.parametrize("more", [{}, {"alpha": 0.3}])
     def test_parameters_of_a_rule_are_a_table(self, scripts, tmp_path, monkeypatch, more):
-        """A number in its place is refused by name, with a parameter beside it or without."""
+        """A number is refused by name, with or without a parameter."""
         monkeypatch.chdir(tmp_path)
         with pytest.raises(ConfigError, match="rule_parameters should be a table"):
             Council.from_config(
@@ -430,7 +427,7 @@ class TestMisuse:
 
 
 class TestTracing:
-    """What the council refuses of a configuration is named with its source."""
+    """An error about a configured value names its source."""
 
     @pytest.mark.parametrize(
         ("text", "said"),
@@ -442,8 +439,7 @@ class TestTracing:
             ('rule = "hybrid"\nrule_parameters = {alpha = 7}', "rule_parameters.alpha cannot be"),
         ],
     )
-    def test_the_file_and_the_key(self, scripts, tmp_path, text, said):
-        """As for a value that is refused on reading."""
+    def test_an_error_of_the_council_names_file_and_key(self, scripts, tmp_path, text, said):
         path = tmp_path / "named.toml"
         path.write_text(f"members = {scripts}\n{text}")
         config = load_config({"XDG_CONFIG_HOME": str(tmp_path)}, tmp_path, path)
@@ -455,19 +451,18 @@ class TestTracing:
 
 
 class TestIndependence:
-    """Seats of one model, called alike, do not judge independently."""
+    """Seats of one model do not judge independently."""
 
     URL = "http://127.0.0.1:9/v1#m"
 
     def test_one_model_in_several_seats_is_noted(self):
-        """The seats are named; with options of its own a seat is another matter."""
+        """The note names the seats; seats with different options are exempt."""
         council = Council([self.URL, "other=http://127.0.0.1:9/v1#n", self.URL])
 
         [note] = council.notes
         assert all(fact in note for fact in ("m and m (2)", f"{self.URL}", "not independent"))
 
-    def test_it_is_noted_once_of_a_configured_council(self, tmp_path):
-        """Reading it from a file says it no more often."""
+    def test_the_note_appears_once_for_a_configured_council(self, tmp_path):
         path = tmp_path / "named.toml"
         path.write_text(f"members = {[self.URL] * 3}")
         config = load_config({"XDG_CONFIG_HOME": str(tmp_path)}, tmp_path, path)
@@ -477,7 +472,7 @@ class TestIndependence:
         assert note.startswith("all seats are held")
 
     def test_a_script_in_several_seats_is_noted(self, scripts):
-        """Names of their own do not make its seats independent."""
+        """Different names do not make its seats independent."""
         [note] = Council([f"x={scripts[0]}", f"y={scripts[0]}", scripts[1]]).notes
 
         assert note.startswith(f"x and y are held by one script, {scripts[0]}")

@@ -1,4 +1,4 @@
-"""A council with a history, from Python: what it holds is recorded, and no loop waits for it."""
+"""A council with a history, from Python: sessions are recorded without blocking the event loop."""
 
 import time
 from contextlib import aclosing, closing
@@ -24,7 +24,7 @@ QUESTION = "Is it so?"
 
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
-    """Where the history is; nothing is configured."""
+    """The path of the history; nothing is configured."""
     isolate(tmp_path, monkeypatch)
     return tmp_path / "history.sqlite"
 
@@ -44,23 +44,21 @@ def members(tmp_path) -> list[str]:
 
 
 def in_history(place) -> list[Session]:
-    """Every session that is kept there."""
+    """Every session in the history."""
     with History.open(place) as history:
         return [history.session(found.session) for found in history.find()]
 
 
 class TestRecording:
-    """Whatever a council holds is in its history."""
+    """Every session of a council is in its history."""
 
-    def test_nothing_is_kept_unless_asked_for(self, members, tmp_path):
-        """Without a history no file is written."""
+    def test_without_a_history_nothing_is_written(self, members, tmp_path):
         before = sorted(tmp_path.rglob("*"))
         ask(QUESTION, members)
 
         assert sorted(tmp_path.rglob("*")) == before
 
-    def test_nobody_is_asked_where_nothing_can_be_written(self, members, place):
-        """A history that may only be read is refused before it costs anything."""
+    def test_a_read_only_history_is_refused_before_the_first_call(self, members, place):
         with History.open(place):
             pass
         told = []
@@ -73,8 +71,8 @@ class TestRecording:
 
         assert told == []
 
-    def test_a_member_that_was_renamed_is_known_by_its_record(self, members, place):
-        """Aliases that are handed over join what is known of both names."""
+    def test_a_renamed_member_keeps_its_record(self, members, place):
+        """Aliases join both names."""
         with History.open(place) as history:
             history.add(lessons(40, people=40), "x", "x")
         options = {"history": place, "rule": "weighted_borda"}
@@ -88,7 +86,7 @@ class TestRecording:
         assert len({*weights[1].values()}) > 1
 
     def test_a_session_is_durable_when_it_is_returned(self, members, place):
-        """What comes back is what is read back, category and all."""
+        """The stored session is equal, including its category."""
         session = ask(QUESTION, members, history=place, category="coding")
 
         assert in_history(place) == [session]
@@ -96,7 +94,7 @@ class TestRecording:
 
     @pytest.mark.parametrize("backend", ["asyncio", "trio"])
     def test_an_open_history_is_shared_and_stays_open(self, members, place, backend):
-        """Several questions at once on either event loop; the caller closes what he opened."""
+        """Several questions use it at once on either event loop; the caller closes it."""
 
         async def several(history: History) -> list[Session]:
             found: list[Session] = []
@@ -115,8 +113,8 @@ class TestRecording:
             assert len(history.find()) == 4
         assert {s.id for s in in_history(place)} == {s.id for s in held}
 
-    def test_a_stream_that_is_left_can_be_taken_up(self, members, place):
-        """What had happened is kept, and resuming completes it there."""
+    def test_an_abandoned_stream_can_be_resumed(self, members, place):
+        """Its events are stored, and resuming completes the session."""
 
         async def left() -> None:
             async with (
@@ -139,8 +137,8 @@ class TestRecording:
         assert session.status == "complete"
         assert in_history(place) == [session]
 
-    def test_an_old_record_is_refused_before_any_call(self, members, place):
-        """What the history has beyond it, or differently, is not asked for again."""
+    def test_an_outdated_record_is_refused_before_any_call(self, members, place):
+        """The history has more events, or different ones."""
         whole = ask(QUESTION, members, history=place)
         events = [event for event in whole.events if event.seq < whole.events[-1].seq // 2]
         told: list[e.Event] = []
@@ -154,7 +152,7 @@ class TestRecording:
         assert told == []
 
     def test_a_refused_record_leaves_the_session_to_its_writer(self, members, place):
-        """Nothing is taken over, so whoever records the session can go on."""
+        """The writer can continue."""
         whole = ask(QUESTION, members)
 
         async def resume() -> None:
@@ -170,8 +168,8 @@ class TestRecording:
 
         assert in_history(place) == [whole]
 
-    def test_the_configured_council_takes_one_too(self, members, place, tmp_path):
-        """`from_config` and `ask` without members record likewise."""
+    def test_a_configured_council_accepts_a_history(self, members, place, tmp_path):
+        """`from_config` and `ask` record likewise."""
         seats = ", ".join(f'"{seat}"' for seat in members)
         (tmp_path / "witan.toml").write_text(f"members = [{seats}]", encoding="utf-8")
 
@@ -181,10 +179,10 @@ class TestRecording:
 
 
 class TestParent:
-    """A question that goes on from a session names it."""
+    """A follow-up names the session that it continues."""
 
-    def test_it_is_recorded_as_continued(self, members, place):
-        """The history lists it below the session that it goes on from."""
+    def test_a_follow_up_is_recorded_with_its_parent(self, members, place):
+        """The history lists it below the parent."""
         first = ask(QUESTION, members, history=place)
         ask("And then?", members, conversation=first.conversation, parent=first.id, history=place)
 
@@ -192,18 +190,18 @@ class TestParent:
             [found] = history.find(parent=first.id)
         assert (found.question, found.relation) == ("And then?", "continued")
 
-    def test_a_parent_has_a_name(self, members):
-        """A session is not its own name."""
+    def test_an_invalid_parent_is_refused(self, members):
+        """A session is not the name of one."""
         with pytest.raises(InvalidParameter, match="the name of a session"):
             ask(QUESTION, members, parent=ask(QUESTION, members))
 
 
-class TestKeptFirst:
-    """A call is made, and an event shown, once the history has what came before."""
+class TestOrder:
+    """Calls and events follow the commit of what came before."""
 
     @pytest.mark.parametrize("ceiling", [None, 1.0])
-    def test_a_history_that_cannot_be_written_holds_the_calls_back(self, members, place, ceiling):
-        """No review is asked for while somebody else writes; once that is over, all are."""
+    def test_a_locked_history_delays_the_calls(self, members, place, ceiling):
+        """No review is requested until the lock is released."""
         other = History.open(place)
         taken = Event()
 
@@ -230,8 +228,8 @@ class TestKeptFirst:
         assert again.status == "complete"
 
     @pytest.mark.anyio
-    async def test_what_is_yielded_is_in_the_history(self, members, place):
-        """Another connection finds each event there at the moment that it is yielded."""
+    async def test_yielded_events_are_in_the_history(self, members, place):
+        """Another connection finds each at that moment."""
         async with Council(members, history=place) as council:
             with History.open(place) as history:
                 async for event in council.deliberate(QUESTION):
@@ -244,7 +242,7 @@ class TestKeptFirst:
 
 
 class TestConfigured:
-    """A configuration that says where sessions are kept is heeded from Python, too."""
+    """A configured history is used from Python, too."""
 
     @pytest.fixture
     def configure(self, members, tmp_path):
@@ -257,16 +255,16 @@ class TestConfigured:
 
         return write
 
-    def test_a_place_that_is_configured_is_recorded_in(self, configure, place):
-        """As by the command, whoever seats the council."""
+    def test_a_configured_history_is_used(self, configure, place):
+        """It does not matter who seats the council."""
         configure("[history]", f'url = "{place.name}"')
 
         session = ask(QUESTION)
 
         assert in_history(place) == [session]
 
-    def test_a_variable_does_as_well(self, configure, place, monkeypatch):
-        """``WITAN_HISTORY`` names one for every program."""
+    def test_a_variable_can_name_the_history(self, configure, place, monkeypatch):
+        """``WITAN_HISTORY`` applies to every program."""
         configure()
         monkeypatch.setenv("WITAN_HISTORY", str(place))
 
@@ -274,8 +272,8 @@ class TestConfigured:
 
         assert in_history(place) == [session]
 
-    def test_switched_on_by_name_it_is_where_the_commands_keep_theirs(self, configure, tmp_path):
-        """``enabled = true`` is a wish, where the mere default is none."""
+    def test_an_enabled_history_is_that_of_the_commands(self, configure, tmp_path):
+        """``enabled = true`` is required; by default Python records nothing."""
         configure()
         ask(QUESTION)
         assert not (tmp_path / "data").exists()
@@ -285,8 +283,8 @@ class TestConfigured:
         assert in_history(tmp_path / "data" / "witan" / "history.sqlite") == [session]
 
     @pytest.mark.parametrize("way", ["configured", "by hand"])
-    def test_it_can_be_done_without(self, configure, place, way):
-        """A setting and an argument both say no."""
+    def test_recording_can_be_switched_off(self, configure, place, way):
+        """A setting or an argument does."""
         off = ["enabled = false"] if way == "configured" else []
         configure("[history]", f'url = "{place.name}"', *off)
 
@@ -294,8 +292,7 @@ class TestConfigured:
 
         assert not place.exists()
 
-    def test_what_is_given_is_stronger(self, configure, place, tmp_path):
-        """An argument names another place than the configuration."""
+    def test_an_argument_overrides_the_configuration(self, configure, place, tmp_path):
         configure("[history]", f'url = "{place.name}"')
 
         session = ask(QUESTION, history=tmp_path / "other.sqlite")
@@ -305,15 +302,15 @@ class TestConfigured:
 
 
 class TestFailure:
-    """What is lost is said, and what was paid for is not lost."""
+    """A failed history is reported, and no paid reply is lost."""
 
-    def test_a_place_that_cannot_be_opened_stops_it(self, members, tmp_path):
-        """Nobody is asked."""
+    def test_an_unopenable_history_is_refused(self, members, tmp_path):
+        """No call is made."""
         with pytest.raises(HistoryError, match="is a folder"):
             ask(QUESTION, members, history=tmp_path)
 
     def test_a_history_that_fails_leaves_the_record_in_a_file(self, members, place, tmp_path):
-        """The error names the file, which holds the session whole."""
+        """The error names the file, which holds the whole session."""
         with History.open(place) as history:
             with closing(connect(place)) as spoilt:
                 spoilt.execute("ALTER TABLE events RENAME TO gone")

@@ -30,7 +30,7 @@ def crowded(tmp_path_factory) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["leaderboard", "audit"])
 def test_pairs_of_hundreds_of_candidates_fit_memory(command, crowded):
-    """Each of 62,250 pairs would take the texts of all of them along: 50 GB."""
+    """With the texts of all, 62,250 pairs would take 50 GB."""
     limit = f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({MEMORY}, {MEMORY}))"
     code = f"{limit}; from witan.surfaces.cli.app import main; raise SystemExit(main())"
 

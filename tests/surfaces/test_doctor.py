@@ -18,7 +18,7 @@ SCRIPT = '[[answer]]\ntext = "x"\n'
 
 @pytest.fixture
 def doctor(tmp_path, monkeypatch, capsys):
-    """Write a configuration, then run the command beside it under these variables."""
+    """Write a configuration, then run the command in its folder under these variables."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
     for provider in PROVIDERS.values():
@@ -38,10 +38,10 @@ def doctor(tmp_path, monkeypatch, capsys):
 
 
 class TestText:
-    """What a reader sees."""
+    """The output for a reader."""
 
-    def test_each_setting_stands_with_its_value_and_source(self, doctor):
-        """A file and a variable are told apart, line by line."""
+    def test_each_setting_has_its_value_and_source(self, doctor):
+        """They come from a file and a variable."""
         status, out = doctor(
             'members = ["script:a.toml", "script:b.toml"]\nrule = "borda"',
             "--offline",
@@ -55,8 +55,8 @@ class TestText:
         assert "ready: a and b." in out.splitlines()[0]
         assert status == Status.ANSWERED
 
-    def test_the_answer_comes_first_and_defaults_are_not_listed(self, doctor):
-        """Settings come after the seats, those alone that somebody gave."""
+    def test_problems_come_first_and_defaults_are_not_listed(self, doctor):
+        """Settings follow the seats."""
         _, out = doctor('members = ["script:a.toml", "script:b.toml"]', "--offline")
 
         firsts = [line.split()[0] for line in out.splitlines() if line.strip()]
@@ -64,14 +64,14 @@ class TestText:
         assert firsts.index("Members") < firsts.index("Configuration")
         assert "quorum" not in firsts
 
-    def test_what_so_many_reviewers_can_separate_is_said(self, doctor):
-        """Two are too few, and how many are enough is said."""
+    def test_too_few_reviewers_are_reported(self, doctor):
+        """Two are too few; the output states how many are enough."""
         _, out = doctor('members = ["script:a.toml", "script:b.toml"]', "--offline")
 
         assert all(fact in out for fact in ("2 members", "none judges its own"))
 
-    def test_the_seats_stand_with_their_source(self, doctor):
-        """Members and chairmen are settings too, each list with whoever gave it."""
+    def test_seats_have_their_source(self, doctor):
+        """Members and chairmen are settings, too."""
         _, out = doctor('members = ["script:a.toml", "script:b.toml"]', "--offline",
                         WITAN_CHAIRMAN="a")  # fmt: skip
 
@@ -80,8 +80,8 @@ class TestText:
         assert lines["members"][2].endswith("witan.toml")
         assert lines["chairmen"] == ["a", "WITAN_CHAIRMAN"]
 
-    def test_what_was_found_out_is_whole_on_a_narrow_page(self, doctor):
-        """On 80 columns a finding is folded and no word of it is left out."""
+    def test_findings_are_wrapped_on_a_narrow_terminal(self, doctor):
+        """At 80 columns no word is lost."""
         doctor("", "--offline")
         seat = SeatFinding(
             "critic", "openai:gpt-5-long-name-of-a-model", "openai", "OPENAI_API_KEY", True,
@@ -96,7 +96,7 @@ class TestText:
         assert max(map(len, told)) <= 80
 
     def test_a_missing_key_is_named_for_its_member(self, doctor):
-        """The member and the variable stand in one sentence; the exit status is 2."""
+        """One sentence has the member and the variable; the exit status is 2."""
         status, out = doctor('members = ["critic=xai:x", "script:a.toml", "script:b.toml"]',
                              "--offline")  # fmt: skip
 
@@ -104,8 +104,8 @@ class TestText:
         assert "XAI_API_KEY missing" in out
         assert status == Status.MISUSED
 
-    def test_a_value_that_is_not_accepted_is_a_problem_among_others(self, doctor):
-        """A wrong rule does not keep the rest from being shown."""
+    def test_an_invalid_value_does_not_hide_other_findings(self, doctor):
+        """It is a wrong rule."""
         status, out = doctor('members = ["script:a.toml", "script:b.toml"]\nrule = "brda"',
                              "--offline")  # fmt: skip
 
@@ -123,28 +123,28 @@ class TestText:
             ('chairman = "script:gone.toml"', "gone.toml"),
         ],
     )
-    def test_what_would_stop_a_question_is_said(self, doctor, line, said):
-        """The council is built as ``witan ask`` builds it, and what refuses it is a problem."""
+    def test_problems_that_stop_a_question_are_reported(self, doctor, line, said):
+        """The council is built as by ``witan ask``."""
         status, out = doctor(f'members = ["script:a.toml", "script:b.toml"]\n{line}', "--offline",
                              "--json")  # fmt: skip
 
         assert any(said in problem for problem in json.loads(out)["problems"])
         assert status == Status.MISUSED
 
-    def test_what_would_stop_a_question_is_named_with_its_source(self, doctor):
-        """A quorum above the members is traced to the variable that asks for it."""
+    def test_problems_that_stop_a_question_have_their_source(self, doctor):
+        """A quorum above the members comes from a variable."""
         _, out = doctor('members = ["script:a.toml", "script:b.toml"]', "--offline",
                         WITAN_QUORUM="3")  # fmt: skip
 
         assert all(fact in out for fact in ("WITAN_QUORUM", "at most the 2 members"))
 
-    def test_a_file_that_cannot_be_read_is_an_error(self, doctor):
-        """What is no configuration at all ends the command in one sentence."""
+    def test_an_invalid_file_is_an_error(self, doctor):
+        """One sentence ends the command."""
         with pytest.raises(ConfigError, match="is not TOML"):
             doctor("members = ")
 
-    def test_nothing_configured_offline_is_not_looked_for(self, doctor):
-        """Offline, nobody is looked for, and that is said."""
+    def test_offline_no_provider_is_contacted_without_a_configuration(self, doctor):
+        """The output says so."""
         status, out = doctor("", "--offline")
 
         assert "without --offline" in out
@@ -152,12 +152,12 @@ class TestText:
 
 
 class TestEndpoints:
-    """Whether each endpoint answers, and knows the model."""
+    """Reachability of each endpoint, and its models."""
 
     KEY = "sk-proj-4711abcdefghijkl"
 
-    def test_each_endpoint_is_asked_once_and_says_what_it_knows(self, doctor):
-        """Two seats of one server share a question; a model that is not listed is said to be so."""
+    def test_each_endpoint_is_asked_once(self, doctor):
+        """Two seats of one server share the request; an unlisted model is reported."""
         with listing("tiny", "large") as server:
             status, out = doctor(
                 f'members = ["{server.url}#tiny", "{server.url}#large", "{server.url}#lrge"]',
@@ -173,7 +173,7 @@ class TestEndpoints:
         assert (status, found["can_sit"]) == (Status.ANSWERED, True)
 
     def test_the_key_goes_to_its_endpoint_and_is_never_shown(self, doctor):
-        """A provider that was moved is asked with its key; the output names only the variable."""
+        """A provider with another address gets its key; the output names only the variable."""
         with listing("m", "n") as server:
             status, out = doctor(
                 f'members = ["openai:m", "openai:n"]\n[providers.openai]\nurl = "{server.url}"',
@@ -194,8 +194,8 @@ class TestEndpoints:
             ({"body": [1]}, "sent something other than a list of models"),
         ],
     )
-    def test_a_server_that_lists_no_models_may_chat_all_the_same(self, doctor, answers, finding):
-        """What it said is told, and its seats are left unchecked, as a council would take them."""
+    def test_a_server_without_a_list_of_models_is_not_a_problem(self, doctor, answers, finding):
+        """Its reply is shown, and its seats are unchecked."""
         with listing(**answers) as server:
             status, out = doctor(f'members = ["{server.url}#a", "{server.url}#b"]', "--json")
 
@@ -215,8 +215,8 @@ class TestEndpoints:
         assert "no member could sit" in found["problems"][0]
         assert left == Status.MISUSED
 
-    def test_a_key_that_cannot_be_sent_is_told_without_it(self, doctor):
-        """A letter that no header holds is a finding and a problem, and nothing is asked."""
+    def test_a_key_that_no_header_can_hold_is_reported_without_it(self, doctor):
+        """No request is made."""
         with listing("m", "n") as server:
             status, out = doctor(
                 f'members = ["openai:m", "openai:n"]\n[providers.openai]\nurl = "{server.url}"',
@@ -233,8 +233,8 @@ class TestEndpoints:
         ("members", "stops"), [("", True), ('["ollama:m", "ollama:n"]', True),
                                ('["script:a.toml", "script:b.toml"]', False)]
     )  # fmt: skip
-    def test_an_address_that_is_none_is_told_where_it_matters(self, doctor, members, stops):
-        """OLLAMA_HOST is named; it keeps only those from sitting who would be called there."""
+    def test_an_invalid_address_affects_only_its_seats(self, doctor, members, stops):
+        """OLLAMA_HOST is named."""
         config = f"members = {members}" if members else ""
         status, out = doctor(config, "--json", OLLAMA_HOST="ftp://x")
 
@@ -243,8 +243,8 @@ class TestEndpoints:
         assert len(told) >= 1
         assert status == (Status.MISUSED if stops else Status.ANSWERED)
 
-    def test_an_address_is_shown_with_what_it_comes_from(self, doctor):
-        """A variable, a table of the file, a seat and a default are told apart."""
+    def test_an_address_has_its_source(self, doctor):
+        """It is a variable, a table of the file, a seat or a default."""
         with listing("m", "n") as server:
             config = (
                 'members = ["openai:m", "xai:m", {seat = "groq:m", url = "http://127.0.0.1:9/s"}, '
@@ -263,8 +263,8 @@ class TestEndpoints:
         assert f"called at {server.url} (from OPENAI_BASE_URL)" in " ".join(text.split())
         assert server.paths == ["/v1/models"] * 4
 
-    def test_nobody_configured_is_looked_for_where_providers_are(self, doctor):
-        """An address and a key that are configured are those that models are looked for with."""
+    def test_without_a_configuration_models_are_listed_at_configured_addresses(self, doctor):
+        """Configured addresses and keys are used."""
         price = {"pricing": {"prompt": "0.000001", "completion": "0.000002"}}
         with listing(*({"id": name, **price} for name in "mno")) as server:
             _, out = doctor(
@@ -279,8 +279,8 @@ class TestEndpoints:
         assert set(server.paths) == {"/v1/models"}
         assert {h["authorization"] for h in server.headers} == {f"Bearer {self.KEY}"}
 
-    def test_nobody_is_asked_offline(self, doctor):
-        """Offline, no request is made, and seats are left unchecked."""
+    def test_offline_no_request_is_made(self, doctor):
+        """Seats are unchecked."""
         with listing("a", "b") as server:
             _, out = doctor(
                 f'members = ["{server.url}#a", "{server.url}#b"]', "--json", "--offline"
@@ -289,8 +289,7 @@ class TestEndpoints:
         assert [m["state"] for m in json.loads(out)["members"]] == ["unchecked", "unchecked"]
         assert server.paths == []
 
-    def test_a_closed_port_and_a_missing_program_are_said(self, doctor):
-        """What cannot be reached or started is named as such."""
+    def test_a_closed_port_and_a_missing_program_are_reported(self, doctor):
         _, out = doctor('members = ["http://127.0.0.1:9/v1#m", "cmd:no-such-program-4711"]',
                         "--json")  # fmt: skip
 
@@ -317,8 +316,8 @@ class TestServer:
 
     SEATS = 'members = ["script:a.toml", "script:b.toml"]\n'
 
-    def test_by_default_it_is_for_this_machine(self, doctor):
-        """The address, and that nobody needs a token there."""
+    def test_the_default_server_is_for_this_machine(self, doctor):
+        """The output has the address, and that no token is needed."""
         status, out = doctor(self.SEATS, "--offline")
 
         assert "Server at http://127.0.0.1:8717" in out
@@ -334,8 +333,8 @@ class TestServer:
         assert "set a token in WITAN_TOKEN" in told
         assert status == Status.ANSWERED
 
-    def test_tokens_are_told_by_their_variables(self, doctor):
-        """Which is there and which is missing; no token and no digest is shown."""
+    def test_tokens_are_listed_by_their_variables(self, doctor):
+        """Missing ones are marked; no token and no digest is shown."""
         digest, token = "5e" * 32, "of-twenty-characters"
         config = (
             f'{self.SEATS}[serve.tokens.ci]\nsha256 = "{digest}"\n'

@@ -1,4 +1,4 @@
-"""What of a seat and of a sentence is shown to whoever asks."""
+"""Which parts of a seat and of a sentence are shown to clients."""
 
 import pytest
 
@@ -33,19 +33,17 @@ class TestModels:
          ("https://host/v1#/models/q.gguf", "q.gguf"), ("llamacpp:/m/q.gguf", "llamacpp:q.gguf"),
          ("/m/q.gguf", "q.gguf"), ("http://10.0.0.5/v1", "…"), ("m (http://h/v1)", "m (…)")],
     )  # fmt: skip
-    def test_what_is_written_with_more_is_shown_with_less(self, written, shown):
-        """Neither where it is, nor what it is told."""
+    def test_addresses_and_options_of_seats_are_hidden(self, written, shown):
         assert public_names([written]) == {written: shown}
 
     @pytest.mark.parametrize(
         "plain", ["openai:gpt-5", "openrouter:meta-llama/l3", "x", "", "a:b:c"]
     )
-    def test_what_says_no_more_is_shown_as_it_is(self, plain):
-        """Names of providers and models."""
+    def test_names_of_providers_and_models_are_unchanged(self, plain):
         assert public_names([plain]) == {}
 
-    def test_those_that_would_be_alike_are_told_apart(self):
-        """By the same mark in whatever company; and shown again they stay as they are."""
+    def test_seats_with_equal_short_names_are_distinguished(self):
+        """Each has the same mark in any list, and is unchanged when shown again."""
         here = public_names(["cmd:/a/m --x", "cmd:/b/m --y"])
         there = public_names(["cmd:/b/m --y", "cmd:m"])
 
@@ -66,8 +64,8 @@ class TestImports:
         assert redact_import(held) == (held, {})
         assert redact_import(held)[0] is held
 
-    def test_every_name_is_shown_and_no_two_alike(self):
-        """On ballots, and in all that is known beside them."""
+    def test_every_name_is_shown_and_unique(self):
+        """They are names on ballots, and everywhere else."""
         one, two = "cmd:/v/m --a", "cmd:/v/m --b"
         ballot = Ballot(
             one, ((one,), (two,)), {two: 8}, candidates=(one, two), authors={one: two},
@@ -109,8 +107,8 @@ class TestSentences:
         """What is none stays."""
         assert redact_words(said) == shown
 
-    def test_errors_say_no_place(self):
-        """What is wrong and what to do stands in them all the same."""
+    def test_errors_hide_locations(self):
+        """They keep the problem and the remedy."""
         away = HistoryError("/srv/h.sqlite", "cannot be read", "look at /srv")
         taken = HistoryConflict("/srv/h.sqlite", "the session s1 is under way", "let it end")
 
@@ -121,8 +119,8 @@ class TestSentences:
             == "level is no number"
         )
 
-    def test_who_cannot_be_seated_is_told_what_is_missing(self):
-        """A key by its variable; of a file only its setting."""
+    def test_an_error_about_a_seat_names_what_is_missing(self):
+        """It names the variable of a key, but only the setting of a file."""
         assert "OPENAI_API_KEY" in redact_refusal(MissingKey("ada", "OPENAI_API_KEY"))
         told = redact_refusal(
             ConfigError("/etc/w.toml", "members[1]", "is not a seat: 'cmd:x --key k'")
@@ -145,8 +143,8 @@ class TestNamesOfSeats:
 
     TOLD = ("dan <b>x</b> did not answer: no /srv/x", "/models/qwen cast no ballot: down")
 
-    def test_are_said_whole(self):
-        """What is struck out stands beside them."""
+    def test_names_of_seats_are_shown_whole(self):
+        """Paths and addresses next to them are hidden."""
         words = WordRedactor(
             {"cmd:/opt/ada-one --k": "cmd:ada-one"},
             names=("dan <b>x</b>", "/models/qwen", "ada-one"),

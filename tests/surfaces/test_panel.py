@@ -89,8 +89,8 @@ class TestBoard:
 
         assert (line.words, line.note) == (0, "attempt 1 failed: 429")
 
-    def test_reasoning_that_is_withdrawn_is_said_to_be(self):
-        """Its words are not counted, and the seat's line says why they are gone."""
+    def test_withdrawn_reasoning_is_reported(self):
+        """Its words are not counted."""
         story = Story("a", "b").tell(e.AnswerStarted, seat="a")
         story.tell(e.AnswerDelta, seat="a", text="one two three")
         story.tell(e.TextWithdrawn, seat="a", stage="answer")
@@ -120,7 +120,7 @@ class TestBoard:
 
 
 class TestPicture:
-    """What stands on the terminal."""
+    """The picture on the terminal."""
 
     def test_before_the_session_it_says_what_it_waits_for(self):
         """Nothing is known yet but that a council is being seated."""
@@ -153,8 +153,7 @@ class TestPicture:
         assert row(lines, "a").split() == ["…", "a", "reviewing", "4.0", "s"]
         assert over[1].split() == ["✓", "a", "voted", "14", "tokens", "4.0", "s"]
 
-    def test_a_seat_says_why_it_failed(self):
-        """The reason stands beside the seat."""
+    def test_a_failed_seat_has_its_reason(self):
         story = Story("a", "b").tell(e.AnswerStarted, seat="a")
         story.tell(e.AnswerFailed, seat="a", reason="timed out after 120 s", spent=spent())
 
@@ -215,8 +214,8 @@ class TestPicture:
         assert lines[0].startswith("witan · degraded · ")
         assert "\n".join(lines).count("timed out") == 1
 
-    def test_what_the_history_lacks_is_said_to_be_unsaved_until_it_has_it(self):
-        """The title says so of an event that is shown early, and no longer of the next."""
+    def test_unsaved_events_are_marked_in_the_title(self):
+        """The mark is gone with the next saved event."""
         events = [*Story("a", "b").answers(a="x", b="y")]
         early = [*events[:-2], replace(events[-2], provisional=True)]
 
@@ -248,8 +247,8 @@ class TestPicture:
 
         assert max(map(len, picture(board_after(story), width=width))) <= width - len("^C")
 
-    def test_rank_name_and_score_come_before_interval_and_plot(self):
-        """Fifteen seats at 60 columns: what tells the order stands whole, the plot gives way."""
+    def test_rank_name_and_score_take_precedence_over_interval_and_plot(self):
+        """At 60 columns with fifteen seats the plot is shortened."""
         names = [f"candidate-{number:02}" for number in range(15)]
         story = Story(*names).answers(**dict.fromkeys(names, "x"))
         for reviewer in names[:3]:

@@ -67,15 +67,15 @@ class TestPrice:
         assert said.status == 2
         assert "write SEAT=IN,OUT such as critic=3,15" in said.err
 
-    def test_a_price_of_nobody_is_misuse(self, witan):
-        """A seat that is misspelt is not left without its price in silence."""
+    def test_a_price_for_an_unknown_seat_is_misuse(self, witan):
+        """A misspelt seat must not remain without its price."""
         said = witan("plan", "Which?", *MEMBERS, "--price", "aa=1,2")
 
         assert said.status == 2
         assert all(fact in said.err for fact in ("--price", "'aa'", "did you mean 'a'?"))
 
-    def test_a_file_that_was_found_may_not_set_it(self, witan, tmp_path):
-        """It may have come with somebody's repository; what it may be is said."""
+    def test_an_untrusted_file_may_not_set_a_price(self, witan, tmp_path):
+        """It may come from a repository; the error states what it may set."""
         (tmp_path / "witan.toml").write_text("[price]\na = [0, 0]\n")
 
         said = witan("plan", "Which?", *MEMBERS)
@@ -288,8 +288,8 @@ class TestUnpricedUnderACeiling:
         assert said.status == 2
         assert "under the ceiling" in " ".join(said.out.split())
 
-    def test_enough_priced_members_go_on(self, witan):
-        """Who is not called is said beforehand, and the others answer and review."""
+    def test_members_without_a_price_are_skipped_if_enough_others_are_priced(self, witan):
+        """The output says so before the first call."""
         with MisbehavingServer({"ada": 9, "bob": 8, "cyd": 6}) as server:
             members = [w for n in server.worth for w in ("--member", f"{n}={server.url}#{n}")]
             far = ("--member", f"far={FAR}#m")

@@ -1,4 +1,4 @@
-"""Reasoning that a local server ends with a closing tag alone, black box: what a reader sees."""
+"""Reasoning that ends with a lone closing tag, black box: what a reader sees."""
 
 import json
 from dataclasses import replace
@@ -23,8 +23,8 @@ class Thinking(MisbehavingServer):
         return replace(manner, text=f"{THOUGHT}\n</think>\n{ANSWER}", pause_seconds=0.02)
 
 
-def heard(witan, model: str) -> tuple[list[str], str]:
-    """The kinds of events that tell of the first member's text, and what stands in the end."""
+def delta_kinds(witan, model: str) -> tuple[list[str], str]:
+    """The kinds of events about the first member's text, and the final text."""
     with Thinking({model: 9}) as server:
         members = [w for n in "ab" for w in ("--member", f"{n}={server.url}#{model}")]
         said = witan("ask", "How many?", *members, "--events", "--no-history")
@@ -40,16 +40,16 @@ def heard(witan, model: str) -> tuple[list[str], str]:
 KINDS = ("answer_delta", "text_withdrawn")
 
 
-def test_a_model_that_is_known_to_reason_is_not_heard_reasoning(witan):
-    """Its name tells; the text begins with the answer, and is streamed from there."""
-    kinds, text = heard(witan, "qwq-32b")
+def test_reasoning_of_a_known_model_is_not_streamed(witan):
+    """The stream begins with the answer."""
+    kinds, text = delta_kinds(witan, "qwq-32b")
 
     assert (kinds, text.strip()) == (["answer_delta"], ANSWER.strip())
 
 
 def test_what_another_model_reasons_is_withdrawn(witan):
     """An event says so before the answer begins; nothing of both is mixed."""
-    kinds, text = heard(witan, "house-model")
+    kinds, text = delta_kinds(witan, "house-model")
 
     assert kinds == ["answer_delta", "text_withdrawn", "answer_delta"]
     assert text.strip() == ANSWER.strip()

@@ -58,8 +58,8 @@ class TestWriting:
             ("cmd:llm --model=x 'a b'", "", "cmd", "llm --model=x 'a b'", None),
         ],
     )
-    def test_it_is_taken_apart(self, text, name, provider, model, url):
-        """Name, provider, model and address are read off, whatever signs the model holds."""
+    def test_a_seat_is_parsed(self, text, name, provider, model, url):
+        """It has name, provider, model and address, whatever the characters of the model."""
         spec = parse_seat(text)
 
         assert (spec.name, spec.provider, spec.model, spec.url) == (name, provider, model, url)
@@ -132,8 +132,8 @@ class TestServers:
 class TestNames:
     """Every seat has a name of its own."""
 
-    def test_a_seat_is_called_after_its_model(self):
-        """Model, script and program lend their names; a name given stands."""
+    def test_a_seat_is_named_after_its_model(self):
+        """So it is after its script or program; an explicit name is kept."""
         assert seats("openai:gpt-x", "script:p/poet.toml", "cmd:/bin/oracle -v", "me=xai:g") == [
             "gpt-x", "poet", "oracle", "me",
         ]  # fmt: skip
@@ -146,8 +146,8 @@ class TestNames:
         """Several seats of one model are numbered from the second on."""
         assert seats("openai:m", "openai:m", "openai:m") == ["m", "m (2)", "m (3)"]
 
-    def test_a_name_given_is_never_given_away(self):
-        """A model does not take the name that another seat was given, wherever that stands."""
+    def test_an_explicit_name_is_kept_by_its_seat(self):
+        """A model does not take it, wherever the seat is in the list."""
         assert seats("openai:m", "m=xai:g") == ["m (2)", "m"]
 
     @given(st.lists(st.sampled_from(["openai:m", "groq:m", "openai:m (2)", "xai:n"]), max_size=8))
@@ -344,8 +344,8 @@ class TestFinding:
         ]  # fmt: skip
         assert [s.url for s in found.seats] == [None, one.url, two.url, None]
 
-    def test_a_single_model_takes_four_seats_and_says_so(self):
-        """Its votes are not independent, and that is said."""
+    def test_a_single_model_takes_four_seats_with_a_note(self):
+        """Its votes are not independent."""
         with listing("tiny") as server:
             found = find(servers={"ollama": server.url})
 
@@ -353,8 +353,8 @@ class TestFinding:
         assert "their votes are not independent" in found.notes[1]
 
     @pytest.mark.parametrize("name", ["openai", "vllm"])
-    def test_a_provider_is_asked_where_it_is_configured(self, name):
-        """Its own address and the default key are left alone; its seats are those of the other."""
+    def test_a_configured_provider_is_asked_at_its_own_address(self, name):
+        """The default address and key are not used."""
         price = {"prompt": "0.000001", "completion": "0.000001"}
         with listing(*({"id": model, "pricing": price} for model in "mno")) as server:
             found = find(
@@ -370,7 +370,7 @@ class TestFinding:
         assert server.headers[0]["authorization"] == "Bearer t"
 
     def test_without_the_configured_key_a_provider_is_not_asked(self):
-        """The key in the default variable is not sent in its place."""
+        """The key in the default variable is not used in its place."""
         with listing("m") as server, pytest.raises(NoCouncil, match="TEAM_KEY"):
             find(
                 {"OPENAI_API_KEY": "k"},
@@ -399,8 +399,8 @@ class TestFinding:
             ("vllm", "VLLM_BASE_URL", "/v1/models"),
         ],
     )
-    def test_a_provider_lists_its_models_where_its_variable_says(self, name, variable, path):
-        """The list is asked for at the gateway, with the key, and nowhere else."""
+    def test_models_are_listed_at_the_address_of_the_variable(self, name, variable, path):
+        """The gateway gets the request with the key, and nobody else does."""
         key = dict.fromkeys(PROVIDERS[name].variables[:1], "k")
         price = {"prompt": "0.000001", "completion": "0.000001"}
         models = [{"id": model, "pricing": price} for model in ("gpt-4o", "gpt-4o-mini", "m")]
@@ -414,8 +414,8 @@ class TestFinding:
         assert {seat.provider for seat in found.seats} == {name}
         assert server.paths == [path]
 
-    def test_a_provider_whose_variable_holds_no_address_is_passed_over(self):
-        """The variable is named, and its default address is not asked."""
+    def test_a_provider_with_an_invalid_address_is_skipped(self):
+        """The variable is named, and the default address is not used."""
         with pytest.raises(NoCouncil, match="OPENAI_BASE_URL: is not a base"):
             find(
                 {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "gw.example"},
@@ -449,8 +449,8 @@ class TestFinding:
 
         assert {seat.model for seat in found.seats} == {"gemini-x"}
 
-    def test_nothing_dear_or_without_a_price_is_seated(self, provider):
-        """A $600 model and one without a price are passed over, and how to seat them is said."""
+    def test_no_expensive_or_unpriced_model_is_seated(self, provider):
+        """A $600 model and one without a price are skipped, with how to seat them."""
         models = [
             priced("openai/o1-pro", 600.0, created=9),
             {"id": "z-ai/secret", "created": 8},
@@ -476,13 +476,13 @@ class TestFinding:
             for fact in ("openrouter", "2 models", "1 model above $10", "openai/o1-pro")
         )
 
-    def test_where_nothing_has_a_price_nobody_sits(self, provider):
-        """The sentence says why, and how to seat a model all the same."""
+    def test_without_prices_no_model_is_seated(self, provider):
+        """The error explains how to seat one."""
         with listing("m", "n") as server, pytest.raises(NoCouncil, match="2 models whose price is"):
             find({"OPENAI_API_KEY": "k"}, providers=provider("openai", server.url))
 
-    def test_a_refused_key_is_a_note_while_others_sit(self, provider):
-        """Why a provider is missing is said; the key is not."""
+    def test_a_refused_key_is_a_note_if_others_are_seated(self, provider):
+        """The note does not contain the key."""
         with listing("a", "b") as local, listing(status=401) as server:
             found = find(
                 {"OPENAI_API_KEY": "sk-4711"},
@@ -529,8 +529,8 @@ class TestFinding:
                 provider("openai", server.url),
             )
 
-    def test_a_provider_whose_extra_is_not_installed_is_a_note(self):
-        """Who could not be seated is not asked for models; how to install it is said."""
+    def test_a_provider_without_its_extra_is_a_note(self):
+        """It is not asked for models; the note says how to install the extra."""
         code = (
             "import sys, anyio; sys.modules['anthropic'] = None\n"
             "from witan.service.council_discovery import find_council\n"
@@ -557,8 +557,8 @@ class TestFinding:
             assert words in str(caught.value)
         assert len(f"witan: {caught.value}") <= 160
 
-    def test_every_place_that_is_searched_can_be_said(self):
-        """All variables of keys and all servers by name, none left out."""
+    def test_every_searched_place_is_listed(self):
+        """These are all variables of keys and all servers."""
         said = describe_search()
 
         assert "OPENAI_API_KEY" in said
@@ -566,8 +566,8 @@ class TestFinding:
         assert "ollama" in said
         assert "more" not in said
 
-    def test_a_provider_s_failure_is_told_when_nobody_sits(self, provider):
-        """With a key that is refused, that is the reason, not a missing key."""
+    def test_the_failure_of_a_provider_is_the_reason_for_no_seats(self, provider):
+        """A refused key is not a missing key."""
         with (
             listing(status=403) as server,
             pytest.raises(NoCouncil, match=r"rejected the key \(40"),

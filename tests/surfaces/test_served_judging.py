@@ -48,8 +48,8 @@ class TestHttp:
         assert (verdict["decision"], verdict["text"]) == ("passed", "a")
         assert verdict["texts"][0]["overall"]["mean"] == 9
 
-    def test_a_plan_asks_nobody(self, client):
-        """One review for each reviewer."""
+    def test_a_plan_makes_no_call(self, client):
+        """It has one review for each reviewer."""
         reply = client.post("/api/judge/plan", json=TEXTS)
 
         assert reply.json()["calls"] == 3
@@ -117,7 +117,7 @@ class TestPage:
         assert form.one("textarea", id="text_1").text == "the moraine"
         assert form.one("input", id="pass_mark").attrs["value"] == "6"
 
-    def test_a_plan_stands_above_the_form(self, client):
+    def test_a_plan_is_above_the_form(self, client):
         """The texts stay filled in."""
         reply = client.post("/judge/plan", data={"text_1": "the moraine"})
 

@@ -1,4 +1,4 @@
-"""A jury of its own for a question, asked for over HTTP, by tools and on the page."""
+"""A separate jury for a question: over HTTP, by tools and on the page."""
 
 import json
 
@@ -57,8 +57,8 @@ def client(server):
         yield opened
 
 
-def held(client, path="/api/sessions", **body):
-    """The record of a session, once it is over."""
+def finished_record(client, path="/api/sessions", **body):
+    """The record of a session once it has ended."""
     body = QUESTION | body if path == "/api/sessions" else body
     response = client.post(path, json=body, params={"wait": 20})
     assert response.status_code < 300, response.text
@@ -75,8 +75,8 @@ class TestHTTP:
     """``POST /api/sessions`` and its plan."""
 
     def test_a_configured_jury_judges(self, client):
-        """It stands in the profile and in the plan."""
-        record = held(client)
+        """It is in the profile and in the plan."""
+        record = finished_record(client)
         plan = client.post("/api/plan", json=QUESTION).json()
         [profile, _] = client.get("/api/profiles").json()["profiles"]
 
@@ -87,15 +87,15 @@ class TestHTTP:
 
     def test_jurors_are_chosen_among_configured_seats(self, plain):
         """The other members answer; a juror does not."""
-        record = held(plain, jury=["bob", "dee"])
+        record = finished_record(plain, jury=["bob", "dee"])
 
         assert sorted(record["answers"]) == ["ada", "cyd"]
         assert reviewers(record) == ["dee", "bob"]
         plan = plain.post("/api/plan", json=QUESTION | {"jury": ["bob", "dee"]}).json()
         assert [line["stage"] for line in plan["lines"]].count("review") == 2
 
-    def test_what_is_no_jury_is_refused(self, plain):
-        """The problem says why; nothing is asked."""
+    def test_an_invalid_jury_is_refused(self, plain):
+        """The problem has the reason; no call is made."""
         refused = [
             ({"jury": ["bob"]}, "at least two seats, or none"),
             ({"jury": ["bob", "nobody"]}, "unknown seat 'nobody'"),
@@ -115,31 +115,31 @@ class TestHTTP:
 
     def test_stored_answers_are_judged_by_the_jury(self, client):
         """The configured one, or whom a request names in either field."""
-        first = held(client)["session"]
+        first = finished_record(client)["session"]
         path = f"/api/sessions/{first}/rejudge"
 
-        assert reviewers(held(client, path)) == list(JURORS)
-        assert reviewers(held(client, path, members=["ada", "bob"])) == ["ada", "bob"]
-        assert reviewers(held(client, path, jury=["ada", "zoe"])) == ["ada", "zoe"]
+        assert reviewers(finished_record(client, path)) == list(JURORS)
+        assert reviewers(finished_record(client, path, members=["ada", "bob"])) == ["ada", "bob"]
+        assert reviewers(finished_record(client, path, jury=["ada", "zoe"])) == ["ada", "zoe"]
         both = client.post(path, json={"members": ["ada", "bob"], "jury": ["xan", "yma"]})
         assert both.status_code in (400, 422)
         assert "none with a jury" in both.text
 
-    def test_a_failed_juror_is_asked_again(self, tmp_path, history):
-        """The council of the session is found with its jury."""
+    def test_a_failed_juror_is_retried(self, tmp_path, history):
+        """The session's council is found with its jury."""
         file = write_config(tmp_path, write_jury(tmp_path))
         write_script(tmp_path / "zoe.toml", review=[{"error": "unavailable"}])
         with (
             served(councils(file, history)) as server,
             httpx2.Client(base_url=server.url, timeout=60) as client,
         ):
-            first = held(client, options={"attempts": 1})
+            first = finished_record(client, options={"attempts": 1})
         write_jury(tmp_path)
         with (
             served(councils(file, history)) as server,
             httpx2.Client(base_url=server.url, timeout=60) as client,
         ):
-            again = held(client, f"/api/sessions/{first['session']}/retry", seats=[])
+            again = finished_record(client, f"/api/sessions/{first['session']}/retry", seats=[])
 
         assert [ballot.get("abstained", False) for ballot in first["ballots"]] == [
             False,
@@ -216,8 +216,8 @@ class TestPage:
         assert judged.status_code == 303
         assert "no members to answer" in pages[1].text
 
-    def test_the_form_says_what_a_jury_cannot_review(self, plain):
-        """The page comes back with the reason and with what was filled in."""
+    def test_the_form_shows_the_reason_of_a_refusal(self, plain):
+        """The values stay filled in."""
         form = {"question": "Is it so?", "jury": ["bob", "dee"], "self_review": "true"}
         headers = {"Origin": str(plain.base_url).rstrip("/")}
         response = plain.post("/sessions", data=form, headers=headers)
@@ -227,7 +227,7 @@ class TestPage:
 
     def test_the_page_says_who_judged(self, client):
         """By name once names are shown."""
-        name = held(client)["session"]
+        name = finished_record(client)["session"]
         page = client.get(f"/sessions/{name}?reveal=1", headers={"Accept": "text/html"}).text
 
         assert "jury: xan, yma and zoe" in parsed(page).text

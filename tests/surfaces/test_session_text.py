@@ -80,23 +80,21 @@ class TestTrust:
 
         assert " · b failed the safety gate · " in session_trust(Session.of(story))
 
-    def test_without_an_outcome_it_counts_the_ballots_there_are(self):
-        """Too few ballots are told as such, not as a tie."""
+    def test_without_an_outcome_the_trust_line_counts_the_ballots(self):
+        """Too few ballots are not called a tie."""
         story = Story("a", "b").answers(a="Yes.", b="No.").abstains("a", "timed out")
         story = story.closed("a cast no ballot: timed out")
 
         assert session_trust(Session.of(story)).startswith("0 of 2 reviewers · no outcome · ")
 
-    def test_a_simulated_session_says_so_first(self):
-        """Nothing precedes the word that no model was asked."""
+    def test_a_simulated_session_is_marked_first(self):
         assert session_trust(Session.of(three(simulated=True).closed())).startswith("simulated · ")
 
     @pytest.mark.parametrize(
         ("approved", "words"),
         [(True, "approved"), (False, "rejected"), (None, "neither approved nor rejected")],
     )
-    def test_a_verdict_stands_in_front(self, approved, words):
-        """In the mode verdict the line begins with what it comes to."""
+    def test_the_trust_line_begins_with_the_verdict(self, approved, words):
         story = three().closing("…", mode="verdict", approved=approved).closed()
 
         assert session_trust(Session.of(story)).startswith(f"{words} · ")
@@ -114,8 +112,8 @@ class TestTrust:
             (Spending(None, 0.0, None), "cost unknown"),
         ],
     )
-    def test_an_unknown_cost_is_never_shown_as_nothing(self, cost, text):
-        """What is not known is said; what is known is a lower bound."""
+    def test_an_unknown_cost_is_never_shown_as_zero(self, cost, text):
+        """The known part is a lower bound."""
         assert cost_range_text(cost) == text
 
     def test_a_session_says_how_much_a_lost_call_may_have_cost(self):
@@ -157,8 +155,7 @@ class TestReadable:
         assert readable(prose) == prose
 
     @given(st.lists(st.text(alphabet="ab \t\n漢")), st.integers(3, 30))
-    def test_it_is_folded_alike_however_it_comes(self, pieces, width):
-        """A text in pieces is folded as the whole is."""
+    def test_wrapping_is_independent_of_chunks(self, pieces, width):
         whole, parts = Folding(width), Folding(width)
         folded = "".join(map(parts.take, pieces)) + parts.end()
 
@@ -188,7 +185,7 @@ class TestWhole:
         assert places == sorted(places)
 
     def test_a_ballot_shows_places_and_notes(self):
-        """Where a candidate stood on the sheet, and what the reviewer said, stand beside it."""
+        """They are places on the sheet and notes of the reviewer."""
         story = Story("a", "b", "c").answers(a="Yes.", b="No.", c="Perhaps.")
         story.casts("a: b > c", positions={"b": 2, "c": 1}, notes="b is\nright")
 
@@ -196,8 +193,8 @@ class TestWhole:
         assert all(fact in text for fact in ("b [place 2]", "c [place 1]"))
         assert "place on the reviewer's sheet" in text
 
-    def test_a_ballot_shows_the_grades_it_gives(self):
-        """The grade of each candidate stands beside its place, weighed as the rubric weighs."""
+    def test_a_ballot_shows_its_grades(self):
+        """Each candidate has a grade, weighed by the rubric."""
         story = Story("a", "b", "c").answers(a="Yes.", b="No.", c="Perhaps.")
         story.casts("a: b > c", positions={"b": 2, "c": 1}, grades={"b": {"accuracy": 9}, "c": 7})
 
@@ -264,8 +261,8 @@ class TestWhole:
 class TestInterrupted:
     """A session that was interrupted."""
 
-    def test_reviewers_that_were_never_asked_did_not_abstain(self):
-        """Its ballots, and its record, say how far each reviewer came."""
+    def test_reviewers_that_were_never_called_did_not_abstain(self):
+        """Ballots and record state how far each reviewer came."""
         story = Story("a", "b", "c", "d").answers(a="Yes.", b="No.", c="Perhaps.", d="Never.")
         story.casts("a: b > c > d").abstains("b", "timed out")
         story.tell(e.SheetDrawn, sheet=Sheet("c", ("a", "b", "d"), ("A", "B", "C"), "n"))
@@ -277,7 +274,7 @@ class TestInterrupted:
             None, "timed out", "did not finish", "not asked"
         ]  # fmt: skip
 
-    def test_members_that_were_never_asked_did_not_fail(self):
+    def test_members_that_were_never_called_did_not_fail(self):
         """Only an answer that was begun did not finish."""
         story = Story("a", "b", "c").answers(a="Yes.").tell(e.AnswerStarted, seat="b")
         session = Session.of(story)

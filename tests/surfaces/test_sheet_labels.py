@@ -76,7 +76,7 @@ def ours(session: Session) -> list[str]:
 
 
 class TestNewSessions:
-    """What a session records and shows of reviews that could not be read as asked."""
+    """Records and displays of reviews that could not be read."""
 
     def test_the_record_names_answers(self, saved):
         """Notes, repairs, reasons and what is missing hold no label of a sheet."""
@@ -131,7 +131,7 @@ class TestNewSessions:
         assert page.count("Its sheet turned round, in order") == 3
 
     def test_events_name_answers(self, witan, saved):
-        """What programs are told of reviews holds no label of a sheet either."""
+        """Events for programs contain no label of a sheet either."""
         for line in witan("show", saved, "--events").out.splitlines():
             event = json.loads(line)
             if event["event"] in ("ballot_abstained", "ballot_repaired"):

@@ -1,4 +1,4 @@
-"""Whatever an observer was shown is in the history, at whatever moment the process is killed."""
+"""Everything shown is in the history, whenever the process is killed."""
 # ruff: noqa: S603 - every process started here is our own command
 
 import json
@@ -92,8 +92,8 @@ def missing(place, shown):
     return [event for event in shown if held.get(event["seq"]) != event]
 
 
-def test_what_ask_has_printed_is_in_the_history(config, place):
-    """Killed at every event that it prints, it has printed nothing that is not kept."""
+def test_printed_events_are_in_the_history(config, place):
+    """The process is killed at every event that it prints."""
     number, came = 0, True
     while came:
         number += 1
@@ -105,8 +105,8 @@ def test_what_ask_has_printed_is_in_the_history(config, place):
 
 
 @pytest.mark.parametrize("number", [1, 5, 9, 13, 17, 20])
-def test_what_a_server_has_sent_is_in_the_history(config, place, tmp_path, number):
-    """Killed at an event of its stream, it has sent nothing that is not kept."""
+def test_sent_events_are_in_the_history(config, place, tmp_path, number):
+    """The server is killed at an event of its stream."""
     arguments = ("--config", config, "--history", place)
     lines: list[str] = []
     with (
@@ -147,8 +147,8 @@ def locked(place):
         process.kill()
 
 
-def test_what_cannot_be_kept_in_time_is_shown_as_provisional(tmp_path):
-    """The file is locked once the session is opened: what follows says so, and none is lost."""
+def test_unsaved_events_are_shown_as_provisional(tmp_path):
+    """The file is locked once the session is opened: later events say so, and none is lost."""
     config = write_config(tmp_path, answer=[{"text": "Ada says so.", "seconds": 2.0}])
     place = str(tmp_path / "history.sqlite")
     with asked(config, place) as process:

@@ -138,8 +138,8 @@ class TestPreparing:
         assert len(sessions[0].answers) == 3
         assert max(answer.spent.seconds for answer in sessions[0].answers.values()) < CALL_SECONDS
 
-    async def test_a_model_that_cannot_start_is_called_all_the_same(self):
-        """What goes wrong at the start is said by the call, if it still does."""
+    async def test_a_model_that_fails_to_start_is_still_called(self):
+        """The call reports the problem, if it persists."""
         seat = Member("m", Starting(RuntimeError("no luck")), "test:m")
         async with council([seat, member("a"), member("b")]) as held:
             session = await held.ask("Which?")

@@ -34,8 +34,8 @@ def led(outcomes):
 
 @pytest.mark.parametrize("names", [ARENA, SIDES], ids=["arena", "sides"])
 @pytest.mark.parametrize("column", SESSIONS)
-def test_a_question_is_a_session_under_each_of_its_names(witan, tmp_path, column, names):
-    """Counting and the leaderboard see the same 40 sessions, of which A leads 36."""
+def test_each_column_name_of_a_question_makes_sessions(witan, tmp_path, column, names):
+    """Counting and the leaderboard have the same 40 sessions, 36 of them led by A."""
     path = battles(tmp_path / "pairs.csv", column, names)
 
     counted = witan("tally", path, "--json")
@@ -86,8 +86,8 @@ def test_four_judges_who_end_with_a_defeat_put_the_winner_far_ahead(witan, tmp_p
     assert a["interval"]["low"] > b["interval"]["high"]
 
 
-def test_both_orders_of_a_pair_stay_one_opinion_without_a_session(witan, write):
-    """Where nobody judges a pair again in one order, a flip is a tie, as in a named session."""
+def test_both_orders_of_a_pair_are_one_opinion_without_a_session(witan, write):
+    """A flip is a tie, as in a named session, unless a judge repeats an order."""
     rows = ["reviewer,first,second,outcome", "gpt,A,B,first", "gpt,B,A,second", "grok,A,B,first"]
     path = write("pairs.csv", *rows, "grok,B,A,first")
 

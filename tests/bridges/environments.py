@@ -1,4 +1,4 @@
-"""The environment of tools whose requirements clash with those of the tests."""
+"""An environment for tools whose requirements conflict with those of the tests."""
 
 import os
 import subprocess
@@ -16,8 +16,8 @@ needs_environment = pytest.mark.skipif(
 OFFLINE = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "DEEPEVAL_TELEMETRY_OPT_OUT": "YES"}
 
 
-def run_there(command, *arguments, folder):
-    """Run a command of the environment; return what it did."""
+def run_in_environment(command, *arguments, folder):
+    """Run a command of the environment; return the finished process."""
     return subprocess.run(  # noqa: S603 - the real tool on our own input
         [FOLDER / "bin" / command, *arguments],
         cwd=folder,

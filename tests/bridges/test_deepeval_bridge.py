@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bridges.environments import needs_environment, run_there
+from bridges.environments import needs_environment, run_in_environment
 from pages import ROOT, blocks
 from scripts import CRITERIA, write_jury, write_script
 
@@ -32,12 +32,14 @@ def run(run_async, *metrics):
 
 @pytest.fixture
 def evaluate(tmp_path):
-    """Evaluate one output by metrics, written as Python; return what DeepEval has of each."""
+    """Evaluate one output by metrics, written as Python; return DeepEval's results."""
 
     def run(*metrics, run_async=True):
         line = f"found = run({run_async}, {', '.join(metrics)})"
         write = "json.dump(found, open('found.json', 'w'))"
-        done = run_there("python", "-c", "\n".join((PROGRAM, line, write)), folder=tmp_path)
+        done = run_in_environment(
+            "python", "-c", "\n".join((PROGRAM, line, write)), folder=tmp_path
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return json.loads((tmp_path / "found.json").read_text())
 
@@ -45,7 +47,7 @@ def evaluate(tmp_path):
 
 
 def test_a_metric_has_score_reason_and_success(evaluate, tmp_path):
-    """Passed, too close, allowed, failed, by the right answer, and without a verdict."""
+    """Texts pass, fail, are too close to call, allowed, referenced or without a verdict."""
     jury = write_jury(tmp_path)
     review = [
         {"contains": "quokka", "grades": {"moraine": dict.fromkeys(CRITERIA, 9)}},
@@ -71,22 +73,22 @@ def test_a_metric_has_score_reason_and_success(evaluate, tmp_path):
     assert others[-1]["error"].startswith("no verdict: simulated session")
 
 
-def test_the_page_s_test_passes_by_deepeval_s_command(tmp_path):
+def test_the_documented_test_passes_with_deepeval(tmp_path):
     """The command runs it with pytest, on the scripts of the page."""
     for block in blocks(ROOT / "docs" / "bridges.md"):
         if block.title is not None:
             file = tmp_path / block.title
             file.parent.mkdir(exist_ok=True)
             file.write_text(block.text, encoding="utf-8")
-    done = run_there("deepeval", "test", "run", "test_metric.py", folder=tmp_path)
+    done = run_in_environment("deepeval", "test", "run", "test_metric.py", folder=tmp_path)
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 passed" in done.stdout
 
 
 @pytest.mark.parametrize("command", ["ask", "judge", "batch"])
-def test_commands_start_beside_it(tmp_path, command):
+def test_witan_starts_in_the_environment_of_deepeval(tmp_path, command):
     """DeepEval requires Click below 8.4."""
-    done = run_there("witan", command, "--help", folder=tmp_path)
+    done = run_in_environment("witan", command, "--help", folder=tmp_path)
 
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,4 +1,4 @@
-"""The gate of pull requests and commits, by the steps of the action and by pre-commit."""
+"""The gate for pull requests and commits: the GitHub action and the pre-commit hook."""
 
 import json
 import os
@@ -89,7 +89,7 @@ class GitHub(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def github() -> Iterator[type[GitHub]]:
-    """GitHub on loopback; others have commented a hundred times, one under our marker."""
+    """GitHub on loopback with a hundred comments of others, one with our marker."""
     stranger = {"login": "mallory", "type": "User"}
     comments = [
         {"id": n, "user": stranger, "body": "<!-- witan-gate: Witan -->"} for n in range(100)
@@ -127,7 +127,7 @@ def change(tmp_path) -> Path:
 
 
 def seat(folder: Path, *votes: str, chair: str) -> None:
-    """Configure members who vote so, and a chairman who does."""
+    """Configure members and a chairman with these votes."""
     texts = [f"It is bounded. ::error::x @octocat\n\nVERDICT: {vote}" for vote in votes]
     answers = {
         name: {"answer": [{"contains": "retries = 30", "text": text}]}
@@ -140,7 +140,7 @@ def seat(folder: Path, *votes: str, chair: str) -> None:
 
 
 def configure(folder: Path, settings: str, name: str = "witan.toml", **others: str) -> None:
-    """Commit files to what the change is based on."""
+    """Commit files to the base of the change."""
     change = git(folder, "rev-parse", "HEAD")
     git(folder, "checkout", "-q", "--detach", "HEAD~1")
     for each, text in {name: settings, **others}.items():
@@ -206,10 +206,10 @@ def run_action(folder: Path, github: type[GitHub] | None, **inputs: str) -> Simp
 
 
 class TestAction:
-    """The step of the action, on a pull request."""
+    """The action on a pull request."""
 
-    def test_a_verdict_is_one_comment_written_anew(self, change, github):
-        """With its probability, after whoever else wrote under the marker; then it changes."""
+    def test_a_verdict_is_one_comment_that_is_updated(self, change, github):
+        """It has the probability, and leaves a comment of others with the marker unchanged."""
         seat(change, "APPROVE", "APPROVE", "APPROVE", chair="APPROVE")
         first = run_action(change, github)
         seat(change, "REJECT", "REJECT", "REJECT", chair="REJECT")
@@ -228,7 +228,7 @@ class TestAction:
 
     @pytest.mark.slow  # each run is a process of its own
     def test_a_divided_council_is_too_close_to_call(self, change, github):
-        """That fails the job with a status of its own, or only warns."""
+        """The job fails with a status of its own, or only warns."""
         seat(change, "APPROVE", "APPROVE", "REJECT", chair="APPROVE")
         failed = run_action(change, github)
         warned = run_action(change, github, **{"too-close": "warn"})
@@ -241,7 +241,7 @@ class TestAction:
 
     @pytest.mark.slow  # each run is a process of its own
     def test_a_jury_grades_against_a_pass_mark(self, change, github):
-        """The texts of members do not matter then."""
+        """Texts of members do not matter then."""
         jury = write_jury(change.parent)
         configure(change, f"members = {json.dumps(jury)}\n")
         passed = run_action(change, github, **{"pass-mark": "6"})
@@ -251,8 +251,8 @@ class TestAction:
         assert "passed: 9.0 (" in passed.summary
 
     @pytest.mark.slow  # each run is a process of its own
-    def test_without_the_right_to_comment_the_summary_has_it(self, change, github):
-        """As for a fork; a job without a pull request says so."""
+    def test_without_permission_to_comment_the_summary_has_the_verdict(self, change, github):
+        """Examples are a fork and a job without a pull request."""
         seat(change, "APPROVE", "APPROVE", "APPROVE", chair="APPROVE")
         github.refuses = True
         forked = run_action(change, github)
@@ -265,8 +265,8 @@ class TestAction:
         assert "--base REF" in without_base.err
 
     @pytest.mark.slow  # each run is a process of its own
-    def test_no_input_is_a_command(self, change, github):
-        """Neither to the shell, nor to git, nor to the runner."""
+    def test_no_input_is_executed(self, change, github):
+        """Neither shell, nor git, nor runner interprets it."""
         seat(change, "APPROVE", "APPROVE", "APPROVE", chair="APPROVE")
         marker = change.parent / "ran"
         done = run_action(
@@ -286,8 +286,8 @@ class TestAction:
         assert "::error::x" not in rest.partition(f"::{word}::")[2]
 
     @pytest.mark.slow  # each run is a process of its own
-    def test_what_cannot_be_judged_is_misuse(self, change, github):
-        """Too large a change, an unknown profile, a name of two lines."""
+    def test_an_invalid_request_is_misuse(self, change, github):
+        """The change is too large, the profile unknown, or a name has two lines."""
         seat(change, "APPROVE", "APPROVE", "APPROVE", chair="APPROVE")
         large = run_action(change, github, **{"most-bytes": "10"})
         profile = run_action(change, github, profile="none")
@@ -302,11 +302,11 @@ class TestAction:
         assert "Traceback" not in large.err + profile.err + name.err
 
 
-class TestWhatAChangeCannotDo:
-    """A change neither hides from the council nor seats it."""
+class TestHostileChange:
+    """A change can neither hide from the council nor choose its members."""
 
-    def test_attributes_hide_nothing(self, change):
-        """The council reads a file that the change calls binary, and real binary files count."""
+    def test_git_attributes_hide_nothing(self, change):
+        """The council reads a file that the change calls binary; real binary files are counted."""
         commit(change, **{".gitattributes": "*.py -diff\n.gitattributes -diff\n", "x.bin": "a\0b"})
         with chdir(change):
             diff = read_diff(["HEAD~1...HEAD"], (), 10_000)
@@ -317,8 +317,8 @@ class TestWhatAChangeCannotDo:
         assert "+*.py -diff" in diff
         assert "+a\ufffdb" in diff
 
-    def test_a_module_that_is_to_be_ignored_shows(self, change):
-        """The commit of a submodule is part of the change, whatever `.gitmodules` says."""
+    def test_an_ignored_submodule_is_shown(self, change):
+        """Its commit is part of the change, whatever `.gitmodules` says."""
         modules = '[submodule "m"]\n\tpath = m\n\turl = ./m\n\tignore = all\n'
         hashes = [git(change, "rev-parse", each) for each in ("HEAD", "HEAD~1")]
         for each in hashes:
@@ -332,7 +332,7 @@ class TestWhatAChangeCannotDo:
         assert f"+Subproject commit {hashes[1]}" in diff
 
     def test_a_checkout_without_the_change_has_no_verdict(self, change):
-        """That of `pull_request_target`; the pull request and its merge are compared."""
+        """`pull_request_target` has one; the pull request and its merge are compared."""
         file = change.parent / "event.json"
         file.write_text(event(change))
         job = {"GITHUB_EVENT_PATH": str(file)}
@@ -349,7 +349,7 @@ class TestWhatAChangeCannotDo:
 
     @pytest.mark.slow  # each run is a process of its own
     def test_a_path_without_files_has_no_verdict(self, change, github):
-        """A file that the change leaves alone is not judged, and passes."""
+        """An unchanged file is not judged, and passes."""
         configure(change, "", "README")
         absent = run_action(change, github, paths="app.py\nnosuch/")
         same = run_action(change, github, paths="README")
@@ -362,7 +362,7 @@ class TestWhatAChangeCannotDo:
     @pytest.mark.slow  # each run is a process of its own
     @pytest.mark.parametrize("config", ["", "council.toml"])
     def test_a_configuration_takes_effect_once_it_is_merged(self, change, github, config):
-        """Found or named: the change's own seats and scripts are not read."""
+        """The change's own seats and scripts are not read, found or named."""
         seat(change, "REJECT", "REJECT", "REJECT", chair="REJECT")
         names = ("ada", "bob", "cyd", "chair")
         scripts = {f"{each}.toml": (change.parent / f"{each}.toml").read_text() for each in names}
@@ -379,7 +379,7 @@ class TestWhatAChangeCannotDo:
         assert not marker.exists()
 
     def test_settings_are_read_from_the_base_commit(self, change):
-        """Found or named, in a folder of their own; a file outside of the checkout stays."""
+        """They may be in a folder of their own; a file outside the checkout is read as it is."""
         configure(change, "mode = 'verdict'\n", "council.toml", **{"witan.toml": "# base\n"})
         outside = change.parent / "outside.toml"
         commit(change, **{"council.toml": "", "witan.toml": "# change\n"})
@@ -394,8 +394,8 @@ class TestWhatAChangeCannotDo:
 
         assert found is None
 
-    def test_a_configuration_of_the_change_alone_is_refused(self, change):
-        """It says where to put it."""
+    def test_a_configuration_only_in_the_change_is_refused(self, change):
+        """The error says where to put it."""
         commit(change, **{"council.toml": "members = ['cmd:true']\n"})
         with (
             chdir(change),
@@ -405,8 +405,8 @@ class TestWhatAChangeCannotDo:
             pass
 
     @pytest.mark.slow  # each run is a process of its own
-    def test_members_do_not_read_the_token(self, change, github):
-        """Not even a program that the base commit seats."""
+    def test_members_cannot_read_the_token(self, change, github):
+        """Not even a program in the base commit can."""
         program = change.parent / "member.sh"
         program.write_text('echo "token: ${GITHUB_TOKEN:-none}"; echo; echo "VERDICT: REJECT"\n')
         seats = json.dumps([f"cmd:sh {program}"] * 2)
@@ -442,8 +442,8 @@ class TestComment:
     """The comment on a pull request."""
 
     @pytest.mark.slow  # each run is a process of its own
-    def test_odd_comments_of_others_are_passed_over(self, change, github):
-        """Of a deleted account, without a text, without a login."""
+    def test_unusual_comments_of_others_are_skipped(self, change, github):
+        """They have a deleted account, no text, or no login."""
         seat(change, "REJECT", "REJECT", "REJECT", chair="REJECT")
         body = "<!-- witan-gate: Witan -->"
         github.comments[:3] = [
@@ -456,7 +456,7 @@ class TestComment:
         assert done.status == 1, done.err
         assert len(github.comments) == 101
 
-    def test_an_unexpected_fault_is_no_verdict(self, change):
+    def test_an_unexpected_error_is_not_a_verdict(self, change):
         """Status 1 would be a verdict."""
         file = change.parent / "event.json"
         file.write_text("[]")
@@ -468,7 +468,7 @@ class TestComment:
         assert (change.parent / "output.txt").read_text() == "decision=no verdict\nsession=\n"
 
     def test_a_comment_notifies_nobody(self):
-        """Mentions of people and issues have a space of no width, in every part."""
+        """Mentions of people and issues contain a zero-width space."""
         text = "@octocat &#64;octocat owner/project#12 GH-7 # Title"
         comment = GateResult("failed", text, text, text, 1, "s").comment("<!-- m -->", "@org/team")
 
@@ -503,7 +503,7 @@ def test_the_tutorial_shows_what_happens(tmp_path):
 @pytest.mark.slow  # pre-commit clones this repository
 @pytest.mark.skipif(find_spec("pre_commit") is None, reason="pre-commit is not installed")
 def test_pre_commit_runs_the_hook(change, tmp_path):
-    """By the real package, from a clone; the installation alone is that of the tests."""
+    """The real package runs it from a clone; only the installation is that of the tests."""
     seat(change, "REJECT", "REJECT", "REJECT", chair="REJECT")
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "-q", "--no-hardlinks", str(ROOT), str(clone))

@@ -1,4 +1,4 @@
-"""The scorer and the solver, by Inspect's own ``eval`` in a process of its own."""
+"""The scorer and the solver, in Inspect's own ``eval``."""
 
 import json
 import subprocess
@@ -65,8 +65,8 @@ def evaluate(tmp_path):
 class TestScorer:
     """Each sample's output stands before a jury."""
 
-    def test_a_score_has_every_grade_and_how_sure_it_is(self, evaluate, tmp_path):
-        """A value per criterion and overall, the sentence, the interval; none without output."""
+    def test_a_score_has_grades_sentence_and_interval(self, evaluate, tmp_path):
+        """It has a value per criterion and overall; without output there is none."""
         log = evaluate(
             "samples = [Sample(input='What is it?', target='moraine') for _ in range(3)]",
             f"task = Task(samples, scorer=witan_jury({write_jury(tmp_path)}, pass_mark=6))",
@@ -94,7 +94,7 @@ class TestScorer:
         assert means["overall"] == means["accuracy"] == 6
 
     def test_the_target_is_the_right_answer(self, evaluate, tmp_path):
-        """The jury sees it unless told not to; without a ballot nothing is scored."""
+        """The jury sees it unless told not to; without a ballot there is no score."""
         review = [
             {"contains": "quokka", "grades": {"it": dict.fromkeys(CRITERIA, 9)}},
             {"text": "no"},
@@ -112,8 +112,8 @@ class TestScorer:
         assert scores[0]["value"]["overall"] == 9
         assert scores[1]["explanation"].startswith("no verdict: simulated session")
 
-    def test_a_log_that_inspect_wrote_is_read_as_ballots(self, evaluate, tmp_path):
-        """The archive that it writes by default, as it lies in its folder."""
+    def test_a_log_of_inspect_is_read_as_ballots(self, evaluate, tmp_path):
+        """It is the default archive, in its folder."""
         evaluate(
             "task = Task([Sample(input='What?', target='moraine')], scorer=includes())",
             "write(run(task, 'a moraine'), 'log.json')",
@@ -134,7 +134,7 @@ class TestScorer:
         assert "mockllm/model" in tally.stdout
 
     def test_a_finished_log_is_scored_and_read_as_ballots(self, evaluate, tmp_path):
-        """As by any other scorer: the log of the second scoring is a file of ballots."""
+        """The log of the second scoring is a file of ballots."""
         evaluate(
             "task = Task([Sample(input='What?', target='moraine')], scorer=includes())",
             "log = run(task, 'a moraine')",
@@ -147,7 +147,7 @@ class TestScorer:
         assert {ballot.grades["mockllm/model"]["clarity"] for ballot in ballots} == {9}
 
     def test_the_jurors_of_a_log_count_as_in_their_session(self, evaluate, tmp_path):
-        """Each juror is a reviewer of the model, with the grades it gave there."""
+        """Each juror is a reviewer of the model, with its own grades."""
         jury = []
         for name, grade in (("ada", 9), ("bob", 4), ("cyd", 6)):
             review = [{"grades": {"moraine": dict.fromkeys(CRITERIA, grade)}}]
@@ -168,8 +168,8 @@ class TestScorer:
         } == {ballot.reviewer: ballot.grades[text] for ballot in stored}
 
 
-def test_the_page_s_task_runs(tmp_path):
-    """By the command of Inspect, with the scripts of the page."""
+def test_the_documented_task_runs(tmp_path):
+    """It uses Inspect's command and the scripts of the page."""
     for block in blocks(ROOT / "docs" / "bridges.md"):
         if block.title is not None:
             file = tmp_path / block.title
@@ -193,10 +193,10 @@ def test_the_page_s_task_runs(tmp_path):
 
 
 class TestSolver:
-    """A council answers in the model's place."""
+    """A council answers in place of the model."""
 
     def test_the_output_is_the_final_answer(self, evaluate, tmp_path):
-        """With what was said before, and the session in the metadata."""
+        """It includes the earlier turns; the session is in the metadata."""
         members = []
         for name in ("ada", "bob", "cyd"):
             answer = {"contains": "Be brief", "text": f"{name} says so."}
@@ -217,7 +217,7 @@ class TestSolver:
         assert sample["scores"]["includes"]["value"] == "C"
 
     def test_without_a_final_answer_the_sample_fails(self, evaluate, tmp_path):
-        """And says what is missing."""
+        """The error says what is missing."""
         mute = write_script(tmp_path / "mute.toml", answer=[{"error": "refused"}])
         log = evaluate(
             f"solver = witan_council(['script:{mute}'] * 2)",

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from bridges.environments import needs_environment, run_there
+from bridges.environments import needs_environment, run_in_environment
 
 pytestmark = [pytest.mark.slow, needs_environment]  # LiteLLM takes five seconds to import
 
@@ -65,15 +65,15 @@ with open("found.json", "w") as file:
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    """What a program finds that asks the demonstration in every way."""
+    """Results of a program that calls the demonstration in every way."""
     folder = tmp_path_factory.mktemp("litellm")
-    done = run_there("python", "-c", PROGRAM, folder=folder)
+    done = run_in_environment("python", "-c", PROGRAM, folder=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads((folder / "found.json").read_text())
 
 
 def test_a_council_answers_as_a_model(found):
-    """Text, usage and session come whole; registering twice is once."""
+    """Text, usage and session are complete; a second registration changes nothing."""
     whole = found["whole"]
 
     assert found["providers"] == ["witan"]
@@ -85,8 +85,8 @@ def test_a_council_answers_as_a_model(found):
     assert whole["facts"]["ignored"] == ["temperature"]
 
 
-def test_a_council_streams(found):
-    """In pieces, with and without an event loop; the simulated is marked."""
+def test_a_council_streams_its_answer(found):
+    """It works with and without an event loop, and marks simulated text."""
     assert found["pieces"] > 20
     assert found["streamed"].startswith("No, not UTC alone.")
     assert "[simulated · 5 of 5 reviewers" in found["streamed"]
@@ -95,8 +95,8 @@ def test_a_council_streams(found):
     assert "\n\n[A] " in found["legend"]
 
 
-def test_what_is_refused_says_why(found):
-    """By LiteLLM's own errors, which it does not retry."""
+def test_an_error_of_the_council_is_an_error_of_litellm(found):
+    """LiteLLM does not retry it."""
     assert found["errors"]["none"][0] == "BadRequestError"
     assert "unknown council 'witan/none'" in found["errors"]["none"][1]
     assert "witan.options.mode must be 'consensus'" in found["errors"]["mode"][1]

@@ -73,8 +73,8 @@ mode = "best"
     return run_process
 
 
-def test_a_council_answers_and_the_conversation_goes_on(run, tmp_path):
-    """The answer is standard output, progress standard error; a follow-up has a parent."""
+def test_a_council_answers_and_the_conversation_continues(run, tmp_path):
+    """The answer is on standard output, progress on standard error; a follow-up has a parent."""
     first = run(LLM, "-m", "witan", "Is it so?", "-u")
     second = run(LLM, "-c", "And then?", "-R")
     logged = json.loads(run(LLM, "logs", "-n", "2", "--json").stdout)
@@ -109,8 +109,8 @@ def test_profiles_are_models_and_settings_are_options(run):
     assert json.loads(schema.stdout) == {"sure": True}
 
 
-def test_what_fails_is_one_line(run, tmp_path):
-    """A wrong option, a council without an answer, a broken configuration; no traceback."""
+def test_an_error_is_one_line(run, tmp_path):
+    """There is no traceback."""
     option = run(LLM, "-m", "witan", "Is it so?", "-o", "mode", "worst", status=1)
     mute = run(LLM, "-m", "witan", "Are you mute?", status=1)
     (tmp_path / "witan.toml").write_text("members = 3")
@@ -142,8 +142,8 @@ print(piece)
 """
 
 
-def test_a_program_may_leave_a_reply_early(run):
-    """With an event loop and without one, and the process ends."""
+def test_a_program_may_abandon_a_reply(run):
+    """The process ends, with and without an event loop."""
     done = run(sys.executable, "-c", PROGRAM)
 
     assert done.stdout.startswith("All told")

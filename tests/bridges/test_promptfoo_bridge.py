@@ -50,7 +50,7 @@ def evaluate(tmp_path):
     return run
 
 
-def test_an_assertion_says_pass_score_reason_and_named_scores(evaluate, tmp_path):
+def test_an_assertion_has_pass_score_reason_and_named_scores(evaluate, tmp_path):
     """Passed, failed, too close, allowed, ungraded and empty outputs."""
     jury = write_jury(tmp_path)
     silent = f"script:{write_script(tmp_path / 'silent.toml', review=[{'text': 'no'}])}"
@@ -84,7 +84,7 @@ def test_an_assertion_says_pass_score_reason_and_named_scores(evaluate, tmp_path
     assert graded[1]["namedScores"]["clarity"] == pytest.approx(2 / 9)
 
 
-def test_the_page_s_evaluation_runs(evaluate, tmp_path):
+def test_the_documented_evaluation_runs(evaluate, tmp_path):
     """A council provides the output, and a jury passes it."""
     for block in blocks(ROOT / "docs" / "bridges.md"):
         if block.title is not None:
@@ -100,7 +100,7 @@ def test_the_page_s_evaluation_runs(evaluate, tmp_path):
 
 
 def test_a_provider_without_a_final_answer_is_an_error(evaluate, tmp_path):
-    """And says what is missing."""
+    """It says what is missing."""
     mute = f"script:{write_script(tmp_path / 'mute.toml', answer=[{'error': 'refused'}])}"
     provider = {"id": "file://council.py", "config": {"members": [mute, mute]}}
     tests = [{"vars": {"what": "it"}}]

@@ -27,7 +27,7 @@ MODULE = "test_only_judged"
 
 @pytest.fixture
 def write(tmp_path, monkeypatch):
-    """Write tests of these bodies, with a jury that likes moraines, and go where they are."""
+    """Write tests with these bodies, with a jury that prefers moraines; change to their folder."""
     jury = write_jury(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
@@ -45,7 +45,7 @@ def write(tmp_path, monkeypatch):
 
 @pytest.fixture
 def run(write, capsys):
-    """Run pytest in this process on tests of these bodies; return its status and output."""
+    """Run pytest in this process on tests with these bodies; return its status and output."""
 
     def run_pytest(*bodies, options=()):
         write(*bodies)
@@ -59,7 +59,7 @@ def run(write, capsys):
 
 @pytest.fixture
 def run_process(write):
-    """Run pytest in a process of its own on tests of these bodies; return the process."""
+    """Run pytest in its own process on tests with these bodies; return the process."""
 
     def run_pytest(*bodies):
         write(*bodies)
@@ -79,8 +79,7 @@ def stored(folder: Path) -> list[Path]:
 class TestDecisions:
     """A test passes if the text does."""
 
-    def test_it_says_what_was_decided(self, run_process, tmp_path):
-        """The message begins with the sentence of the verdict."""
+    def test_the_message_begins_with_the_verdict(self, run_process, tmp_path):
         silent = write_script(tmp_path / "silent.toml", review=[{"text": "no"}])
         cases = {
             '"a moraine", pass_mark=6, jury=JURY': "",
@@ -106,7 +105,7 @@ class TestDecisions:
             assert (status or f"PASSED test_only_judged.py::test_{number}\n") in done.stdout
 
     def test_the_message_has_the_table_and_the_line_of_the_test(self, run):
-        """Each criterion with its interval, and nothing of the plugin's own lines."""
+        """Each criterion has its interval, and no line of the plugin is shown."""
         _, said = run('assert_judged("a glacier", pass_mark=8, jury=JURY)')
 
         assert "accuracy" in said
@@ -114,16 +113,15 @@ class TestDecisions:
         assert "test_only_judged.py:3: AssertionError" in said
         assert "pytest_plugin.py" not in said
 
-    def test_a_named_session_is_read_again(self, run, tmp_path):
-        """The name is the session's, which is stored as any other."""
+    def test_a_named_session_is_reused(self, run, tmp_path):
+        """It is stored under that name."""
         body = GOOD.replace("jury=JURY", 'jury=JURY, name="terminal moraine"')
         body += '.id == "terminal moraine"'
 
         assert [run(f"assert {body}")[0] for _ in range(2)] == [0, 0]
         assert len(stored(tmp_path)) == 1
 
-    def test_it_judges_inside_a_running_event_loop(self, run):
-        """As a test of asynchronous code has one."""
+    def test_a_text_is_judged_inside_an_event_loop(self, run):
         status, said = run(
             f"import asyncio\nasync def main():\n    return {GOOD}\nasyncio.run(main())"
         )
@@ -132,18 +130,18 @@ class TestDecisions:
 
 
 class TestCache:
-    """A green run costs nothing."""
+    """A repeated run makes no call."""
 
-    def test_the_same_again_is_read(self, run, run_process, tmp_path):
-        """The session of the first run is that of the second, in another process."""
+    def test_an_unchanged_test_is_read_from_the_cache(self, run, run_process, tmp_path):
+        """The session is that of the first run, also in another process."""
         body = f'print("session", {GOOD}.id)'
         [line] = [line for line in run(body)[1].splitlines() if line.startswith("session")]
 
         assert line in run_process(body).stdout
         assert len(stored(tmp_path)) == 1
 
-    def test_anything_else_is_judged_anew(self, run, tmp_path):
-        """Text, question, mark, jury, script, settings and reference are all part of it."""
+    def test_any_change_is_judged_again(self, run, tmp_path):
+        """Text, question, mark, jury, script, settings and reference are part of the key."""
         other = tmp_path / "zoe.toml"
         changes = [
             ("It is the moraine", "It is a moraine"),
@@ -161,15 +159,15 @@ class TestCache:
         assert status == 0, said
         assert len(stored(tmp_path)) == len(bodies)
 
-    def test_what_lacks_a_ballot_is_not_stored(self, run, tmp_path):
-        """The next run asks again."""
+    def test_an_incomplete_session_is_not_cached(self, run, tmp_path):
+        """The next run calls the jury again."""
         silent = write_script(tmp_path / "silent.toml", review=[{"text": "no"}])
         run(f'assert_judged("a moraine", pass_mark=6, jury=[*JURY, "script:{silent}"])')
 
         assert stored(tmp_path) == []
 
     def test_a_damaged_file_is_judged_again(self, run, tmp_path):
-        """And written anew."""
+        """It is then replaced."""
         run(GOOD)
         [file] = stored(tmp_path)
         whole = file.read_text()
@@ -178,7 +176,7 @@ class TestCache:
         assert run(GOOD)[0] == 0
         assert len(file.read_text()) == pytest.approx(len(whole), rel=0.1)
 
-    def test_without_a_cache_it_still_judges(self, run, tmp_path):
+    def test_without_a_cache_texts_are_judged(self, run, tmp_path):
         """Nothing is written."""
         status, said = run(GOOD, options=["-p", "no:cacheprovider"])
 

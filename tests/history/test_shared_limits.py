@@ -1,4 +1,4 @@
-"""Limits that processes share through PostgreSQL: calls per minute, and a batch's ceiling."""
+"""Limits shared by processes through PostgreSQL: calls per minute, and a batch's ceiling."""
 
 import time
 from contextlib import ExitStack
@@ -31,8 +31,8 @@ sys.stdin.read()
 """
 
 
-def test_a_file_is_refused(file):
-    """The error says what to name in its place."""
+def test_a_history_in_a_file_is_refused(file):
+    """The error names what to use in its place."""
     with (
         History.open(file) as history,
         pytest.raises(HistoryError, match="--history postgresql://"),
@@ -41,10 +41,10 @@ def test_a_file_is_refused(file):
 
 
 class TestTokens:
-    """All processes together start no more calls than a provider takes."""
+    """All processes together keep a provider's rate."""
 
-    def test_tokens_taken_at_once_are_due_one_after_the_other(self, postgresql_url):
-        """Each connection gets its own, whoever comes first."""
+    def test_concurrent_tokens_are_due_one_after_the_other(self, postgresql_url):
+        """Each connection gets its own, in any order."""
         waits = []
 
         async def take(history):
@@ -65,20 +65,18 @@ class TestTokens:
         assert 13 * 60 < max(waits) <= 15 * 60
         assert all(late - early > 50 for early, late in zip(sorted(waits), sorted(waits)[1:]))  # noqa: B905
 
-    def test_a_provider_has_its_own(self, postgresql_url):
-        """Another one's is full."""
+    def test_each_provider_has_its_own_tokens(self, postgresql_url):
         with History.open(postgresql_url) as history:
             bucket = TokenBucket(require_server(history))
             assert [anyio.run(bucket.take, name, 60, 5) for name in ("ada", "bo")] == [0, 0]
 
-    def test_a_pause_is_for_everyone(self, postgresql_url):
-        """Whoever hears of it tells the others."""
+    def test_a_pause_applies_to_all_processes(self, postgresql_url):
         with History.open(postgresql_url) as one, History.open(postgresql_url) as other:
             anyio.run(TokenBucket(require_server(one)).take, "ada", 0.1, 1, 300)
             assert 200 < anyio.run(TokenBucket(require_server(other)).take, "ada", 0.1) <= 300.1
 
     def test_throttles_share_the_rate(self, postgresql_url):
-        """Two of them start as many calls as one would, and none in a burst."""
+        """Two of them start as many calls as one, and none in a burst."""
         starts = []
 
         async def call(throttles):
@@ -104,11 +102,11 @@ class TestTokens:
 
 
 class TestCeiling:
-    """A batch spends no more than its ceiling, whoever runs its rows."""
+    """A batch spends at most its ceiling, in all processes."""
 
     @pytest.fixture
     def history(self, postgresql_url):
-        """An empty history of a server."""
+        """An empty history on a server."""
         with History.open(postgresql_url) as history:
             yield history
 
@@ -119,35 +117,33 @@ class TestCeiling:
         ceiling.open(Amount(1, 20), {})
         return ceiling
 
-    def test_what_is_reserved_is_not_left(self, ceiling):
-        """Another session waits, until what the first one really cost is known."""
+    def test_reserved_money_is_not_available(self, ceiling):
+        """Another session waits until the cost of the first is known."""
         assert ceiling.reserve("s1", Amount(0.6, 6), 1) == (6, True)
         assert ceiling.reserve("s2", Amount(0.6, 6), 1) == (None, True)
         ceiling.settle("s1", Amount(0.3, 5))
         assert ceiling.reserve("s2", Amount(0.6, 6), 1) == (6, True)
 
-    def test_the_last_session_takes_the_calls_that_are_left(self, ceiling):
-        """As long as they are enough for anything."""
+    def test_the_last_session_gets_the_remaining_calls(self, ceiling):
+        """They must be enough for a session."""
         ceiling.settle("s1", Amount(0.1, 16))
         assert ceiling.reserve("s2", Amount(0.1, 6), 5) == (None, False)
         assert ceiling.reserve("s2", Amount(0.1, 6), 3) == (4, True)
 
-    def test_too_little_money_is_too_little(self, ceiling):
-        """Nobody waits for what nobody can leave."""
+    def test_too_little_money_is_refused_without_waiting(self, ceiling):
+        """Nobody can release more."""
         ceiling.settle("s1", Amount(0.8, 1))
         assert ceiling.reserve("s2", Amount(0.3, 1), 1) == (None, False)
 
     def test_earlier_runs_count_once(self, history, ceiling):
-        """However often the batch is begun."""
+        """The batch may be started any number of times."""
         for _ in range(2):
             BatchCeiling(history, "b").open(Amount(1, inf), {"s1": Amount(0.5, 5)})
         assert ceiling.reserve("s2", Amount(0.6, 6), 1) == (None, False)
         assert ceiling.reserve("s2", Amount(0.4, 6), 1) == (6, True)
 
-    def test_a_killed_process_leaves_what_its_session_did_not_spend(
-        self, postgresql_url, ceiling, running
-    ):
-        """What it spent stands in the history; as long as it lives, others wait."""
+    def test_a_killed_process_releases_unspent_money(self, postgresql_url, ceiling, running):
+        """The history has its costs; while it lives, others wait."""
         process = running(RESERVES, postgresql_url)
         assert ceiling.reserve("s2", Amount(0.5, 5), 1) == (None, True)
         process.kill()
@@ -159,10 +155,10 @@ class TestCeiling:
         assert calls == 5
 
     @pytest.mark.parametrize("earlier", [{}, {"s1": Amount(0.0, 0)}])
-    def test_what_a_killed_run_spent_at_last_counts(
+    def test_late_costs_of_a_killed_run_count(
         self, history, postgresql_url, ceiling, running, earlier
     ):
-        """Its workers may go on while the next run reads what sessions cost."""
+        """Its workers may still run while the next run reads costs."""
         process = running(RESERVES, postgresql_url)
         process.kill()
         process.wait()
@@ -172,21 +168,21 @@ class TestCeiling:
         assert spent.calls > 0
         assert history.database.rows("SELECT usd, calls FROM ceilings") == [pytest.approx(spent)]
 
-    def test_what_a_row_cost_at_most_does_not_count_in_the_next_run(self, ceiling):
-        """A session that the history does not have spent nothing."""
+    def test_a_session_missing_from_the_history_costs_nothing_in_the_next_run(self, ceiling):
+        """Its maximum cost is released."""
         ceiling.settle("s1", Amount(0.5, 15))
         ceiling.open(Amount(1, 20), {})
         assert ceiling.reserve("s2", Amount(0.9, 20), 1) == (20, True)
 
     def test_two_attempts_at_a_session_count_once(self, ceiling):
-        """Each settles all that the session cost; the later sum is the larger."""
+        """Each settles the whole cost of the session; the larger sum counts."""
         for usd in (0.5, 0.9, 0.9):
             ceiling.settle("s1", Amount(usd, 9))
         assert ceiling.reserve("s2", Amount(0.2, 1), 1) == (None, False)
         assert ceiling.reserve("s2", Amount(0.1, 11), 1) == (11, True)
 
     def test_a_second_attempt_waits_for_the_first(self, history, postgresql_url, ceiling, running):
-        """After the first one's process was killed, its cost counts beside the new reserve."""
+        """After the first process is killed, its cost counts in addition to the new reservation."""
         process = running(RESERVES, postgresql_url)
         ceiling.settle("s1", Amount(0, 0))
         assert ceiling.reserve("s1", Amount(0.05, 5), 1) == (None, True)
@@ -203,8 +199,8 @@ class TestCeiling:
         assert spent.calls > 0
         assert counted == pytest.approx((spent.usd + 0.05, spent.calls + 5))
 
-    def test_a_dropped_connection_frees_nothing(self, history, postgresql_url, ceiling, running):
-        """The process of this machine still runs: its session and its reserve are its own."""
+    def test_a_dropped_connection_releases_nothing(self, history, postgresql_url, ceiling, running):
+        """The process still runs and keeps its reservation."""
         process = running(RESERVES, postgresql_url)
         history.database.rows(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
@@ -214,8 +210,7 @@ class TestCeiling:
         with pytest.raises(HistoryConflict, match=f"is running in process {process.pid}"):
             history.claim("s1")
 
-    def test_a_closed_ceiling_leaves_nothing(self, history, ceiling):
-        """Its tables are empty."""
+    def test_a_closed_ceiling_leaves_empty_tables(self, history, ceiling):
         ceiling.reserve("s1", Amount(0.5, 5), 1)
         ceiling.close()
         for table in ("ceilings", "reservations"):

@@ -1,4 +1,4 @@
-"""What neither ruff, mypy nor import-linter can hold of the whole package."""
+"""Properties of the whole package that ruff, mypy and import-linter cannot check."""
 
 import ast
 import functools
@@ -63,14 +63,14 @@ def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return body[-1].end_lineno - body[0].lineno + 1 if body else 0
 
 
-def test_there_is_no_cycle():
-    """No module imports itself through others, not even in a function."""
+def test_imports_have_no_cycle():
+    """Imports inside functions count."""
     graph = {name_of(path): imports(path) for path in FILES if path.name != "__init__.py"}
 
     assert set(graph) <= set(TopologicalSorter(graph).static_order())
 
 
-def test_a_file_holds_one_subject_and_a_function_fits_a_screen():
+def test_files_and_functions_are_short():
     """At most 800 lines, two folders deep; functions are as short as those of httpx and svcs.
 
     Without docstrings, 95 of 100 have at most 38 lines, and none more than 80.
@@ -88,8 +88,8 @@ def test_a_file_holds_one_subject_and_a_function_fits_a_screen():
     assert max(len(path.relative_to(SOURCE).parts) for path in FILES) <= 3
 
 
-def test_print_is_not_handed_on():
-    """Ruff finds every call of `print`, but not `print` passed as a function."""
+def test_print_is_not_passed_as_a_function():
+    """Ruff finds every call of `print`, but not this."""
     named = [
         f"{name_of(path)}:{node.lineno}"
         for path in FILES
@@ -112,8 +112,8 @@ CATCHES_ALL = {
 """A module to what runs within its one broad clause."""
 
 
-def test_who_catches_everything_says_why():
-    """One ``except Exception`` stands at each boundary, with its reason beside it."""
+def test_every_broad_except_has_a_reason():
+    """Each boundary has one ``except Exception`` with a comment."""
     broad = re.compile(
         r"\s*except( \(?([\w, ]+, )?(Base)?Exception\b|:)|.*suppress\((Base)?Exception\b"
     )
@@ -156,7 +156,7 @@ NO_NOUN = re.compile(
 """Participles and questions that once were names of parameters."""
 
 
-def test_a_parameter_is_named_by_a_noun_and_documented_by_its_name():
+def test_documented_parameters_exist_and_are_nouns():
     """A docstring names parameters of its function, or fields of its class, and no others."""
     defined = [
         (path, node)
@@ -181,16 +181,16 @@ def test_a_parameter_is_named_by_a_noun_and_documented_by_its_name():
     assert (unknown, no_nouns) == ([], [])
 
 
-def test_no_two_public_classes_share_a_name():
-    """Whoever searches for a class finds one."""
+def test_public_classes_have_different_names():
+    """A search for a class finds one."""
     classes = [n.name for path in FILES for n in nodes(path) if isinstance(n, ast.ClassDef)]
     shared = {name for name, n in Counter(classes).items() if n > 1 and name[0] != "_"}
 
     assert not shared
 
 
-def test_a_report_is_written_of_classes_that_exist():
-    """A class with another name than its writer expects would be shown by its fields instead."""
+def test_report_writers_name_existing_classes():
+    """Otherwise a class would be shown by its fields."""
     folder = SOURCE / "surfaces" / "report"
     [writers] = [
         ast.literal_eval(node.value)
@@ -207,7 +207,7 @@ def test_a_report_is_written_of_classes_that_exist():
     assert (writers.keys() - classes, {*writers.values()} - defined) == (set(), set())
 
 
-def test_a_reader_can_take_the_root_in_at_a_glance():
-    """At most 40 names stand at the root, each once, and the rest under its subjects."""
+def test_the_root_has_few_names():
+    """At most 40 names are at the root, each once, and the rest under its subjects."""
     assert len(set(witan.__all__)) == len(witan.__all__) <= 40
     assert [name for name in dir(witan) if getattr(witan, name) is None] == []

@@ -1,4 +1,4 @@
-"""What the folder `deploy` holds: checked as far as that goes without a container engine."""
+"""The folder `deploy`, checked without a container engine."""
 
 import os
 import re
@@ -49,10 +49,10 @@ def variables():
 
 
 class TestContainer:
-    """The container file builds a wheel, and runs it as nobody in particular."""
+    """The container file builds a wheel, and runs it as an unprivileged user."""
 
-    def test_it_has_two_stages_and_runs_as_a_user_without_rights(self):
-        """Instructions are known ones, and what compiles stays in the first stage."""
+    def test_the_container_file_has_two_stages_and_an_unprivileged_user(self):
+        """Instructions are known, and compilers stay in the first stage."""
         found = instructions()
         words = [word for word, _ in found]
 
@@ -64,8 +64,7 @@ class TestContainer:
         sources = [rest.split() for word, rest in found if word == "COPY" and "--from" not in rest]
         assert all((ROOT / name).exists() for names in sources for name in names[:-1])
 
-    def test_what_it_installs_and_runs_exists(self):
-        """The extras, the options, and the address that its health is asked at."""
+    def test_extras_options_and_health_address_exist(self):
         project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         text = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
         [extras] = re.findall(r"\.whl\)\[([\w,]+)\]", text)
@@ -84,8 +83,8 @@ class TestContainer:
         assert f'"{port}"' in command
 
     @pytest.mark.slow
-    def test_its_commands_of_pip_install_a_server(self, tmp_path):
-        """Run as they stand, in a new environment; the wheel holds what it serves."""
+    def test_pip_commands_of_the_container_file_install_a_server(self, tmp_path):
+        """They run unchanged in a new environment; the wheel has all assets."""
         if os.environ.get("PIP_NO_INDEX"):
             pytest.skip("no packages can be fetched")
         runs = [rest for word, rest in instructions() if word == "RUN" and "pip" in rest]
@@ -118,10 +117,10 @@ class TestContainer:
 
 
 class TestCompose:
-    """The compose file names what there is."""
+    """The compose file refers to existing things."""
 
-    def test_its_keys_are_those_of_the_specification(self):
-        """Nothing is misspelt, and everything that is named is there."""
+    def test_keys_of_the_compose_file_are_in_the_specification(self):
+        """Everything that they name exists."""
         compose = yaml.safe_load(COMPOSE)
 
         assert set(compose) == {"name", "services", "volumes"}
@@ -135,8 +134,8 @@ class TestCompose:
         build = compose["services"]["witan"]["build"]
         assert (DEPLOY / build["context"] / build["dockerfile"]).exists()
 
-    def test_no_secret_is_in_it(self):
-        """A password comes from outside, and there is no start without it."""
+    def test_the_compose_file_has_no_secret(self):
+        """A password comes from outside, and is required."""
         compose = yaml.safe_load(COMPOSE)
 
         for service in compose["services"].values():
@@ -145,8 +144,8 @@ class TestCompose:
                     assert re.fullmatch(r"\$\{\w+:\?.+\}", value), name
         assert compose["services"]["witan"]["env_file"] == "witan.env"
 
-    def test_the_server_is_reached_by_its_proxy_alone_and_may_write_little(self):
-        """It is given longer to stop than its sessions are to end."""
+    def test_only_the_proxy_reaches_the_server(self):
+        """The server may write little, and has longer to stop than its sessions."""
         service = yaml.safe_load(COMPOSE)["services"]["witan"]
         settings = load_config({}, ROOT / "deploy").serve
 
@@ -159,8 +158,8 @@ class TestCompose:
 class TestProxies:
     """Examples of proxies; nginx has tests of its own, in front of a server."""
 
-    def test_caddy_takes_the_example(self):
-        """Every directive is known, and where it may stand."""
+    def test_the_example_of_caddy_is_valid(self):
+        """Every directive is known at its place."""
         caddy = shutil.which("caddy")
         if caddy is None:
             pytest.skip("there is no Caddy")
@@ -179,8 +178,8 @@ class TestProxies:
 class TestService:
     """The unit of systemd."""
 
-    def test_systemd_takes_it(self, tmp_path):
-        """Every key and value is known to the systemd that is here."""
+    def test_the_unit_is_valid(self, tmp_path):
+        """Every key and value is known to the installed systemd."""
         analyze = shutil.which("systemd-analyze")
         if analyze is None:
             pytest.skip("there is no systemd-analyze")
@@ -198,8 +197,8 @@ class TestService:
         assert "witan.service" not in done.stderr, done.stderr
         assert done.returncode == 0
 
-    def test_it_is_exposed_little(self):
-        """By the measure of systemd itself, in which 10 is a service without any confinement."""
+    def test_the_unit_has_a_low_exposure(self):
+        """Systemd rates it; 10 is a service without any confinement."""
         analyze = shutil.which("systemd-analyze")
         if analyze is None:
             pytest.skip("there is no systemd-analyze")
@@ -216,8 +215,8 @@ class TestService:
 
         assert done.returncode == 0, done.stdout
 
-    def test_it_is_given_longer_to_stop_than_its_sessions_to_end(self):
-        """Else they would be killed while they end."""
+    def test_the_unit_waits_for_its_sessions_to_end(self):
+        """Otherwise they would be killed."""
         text = (DEPLOY / "witan.service").read_text(encoding="utf-8")
         [stop] = re.findall(r"^TimeoutStopSec=(\d+)$", text, flags=re.MULTILINE)
 
@@ -225,10 +224,10 @@ class TestService:
 
 
 class TestEnvironment:
-    """The example of an environment."""
+    """The example of environment variables."""
 
-    def test_every_variable_of_ours_is_a_setting(self):
-        """Read with a value, each does something."""
+    def test_every_witan_variable_is_a_setting(self):
+        """Each value has an effect."""
         ours = {name: text for name, text in variables().items() if name.startswith("WITAN_")}
         given = {name: text or "a-token-of-sixteen-characters" for name, text in ours.items()}
         config = load_config(given, ROOT / "deploy")
@@ -238,8 +237,8 @@ class TestEnvironment:
         assert config.serve.trusted_proxies == ("127.0.0.1",)
         assert "default" in config.serve.tokens
 
-    def test_it_holds_no_secret(self):
-        """What is one is left empty."""
+    def test_the_example_has_no_secret(self):
+        """Secrets are left empty."""
         for name, text in variables().items():
             if "KEY" in name or "TOKEN" in name or "PASSWORD" in name:
                 assert text == "", name

@@ -1,4 +1,4 @@
-"""The documentation is true: every example runs, and nothing that can be used is left out."""
+"""The documentation is true: every example runs, and everything public is described."""
 
 import dataclasses
 import inspect
@@ -64,7 +64,7 @@ def installs(page: Path) -> bool:
 
 
 class TestExamples:
-    """What a page shows is what happens."""
+    """Examples of pages print what is shown."""
 
     @pytest.mark.parametrize(
         "page",
@@ -77,20 +77,19 @@ class TestExamples:
         ids=name_of,
     )
     def test_every_example_prints_what_is_shown(self, page, tmp_path):
-        """Followed from top to bottom, a page's files, prompts and commands come out as shown."""
+        """Files, prompts and commands of a page run from top to bottom."""
         problems = Workspace(tmp_path, in_process=not installs(page)).follow(page)
 
         assert not problems, "\n\n".join(problems)
 
-    def test_the_picture_of_a_tutorial_is_what_its_command_draws(self, tmp_path):
-        """The tutorial on ballots shows the chart that it makes."""
+    def test_the_picture_of_the_tutorial_equals_the_drawn_chart(self, tmp_path):
         Workspace(tmp_path).follow(DOCS / "tutorials" / "judge-ballots.md")
 
         drawn = (tmp_path / "votes.svg").read_text(encoding="utf-8")
         assert drawn == (DOCS / "images" / "standings.svg").read_text(encoding="utf-8")
 
-    def test_no_block_is_of_a_kind_that_would_be_skipped(self):
-        """A block is python, console, a file by its title, or plain text that claims nothing."""
+    def test_every_block_is_checked(self):
+        """A block is python, console, a titled file, or plain text."""
         skipped = [
             f"{page}:{block.line}"
             for page in pages()
@@ -107,7 +106,7 @@ class TestExamples:
 
     @pytest.mark.parametrize("name", sorted({*OUR_RULES, "auto"}))
     def test_every_rule_page_counts_an_example_by_its_rule(self, name, tmp_path):
-        """A rule's page runs its rule, with data of its own."""
+        """It has data of its own."""
         page = RULE_PAGES[name]
         code = "".join(block.text for block in blocks(page) if block.language == "python")
         workspace = Workspace(tmp_path)
@@ -117,8 +116,8 @@ class TestExamples:
         assert workspace.n_examples >= 4
         assert f'"{name}"' in code or name == "auto"
 
-    def test_a_block_that_prints_otherwise_is_noticed(self, tmp_path):
-        """The checks above fail where a page is wrong: a file, a prompt, a command, no prompt."""
+    def test_a_wrong_block_is_detected(self, tmp_path):
+        """It may be a file, a prompt, a command, or have no prompt."""
         page = DOCS / "index.md"
         wrong = tmp_path / "wrong.md"
         wrong.write_text(
@@ -134,15 +133,14 @@ class TestExamples:
 
 
 class TestRulePages:
-    """One page per rule, and what it says of the rule is what the registry says."""
+    """Each rule has a page that agrees with the registry."""
 
     def test_every_rule_has_a_page_and_every_page_a_rule(self):
         """Pages are those of the registered rules and of auto."""
         assert set(RULE_PAGES) == {*OUR_RULES, "auto"}
 
     @pytest.mark.parametrize("name", sorted(OUR_RULES))
-    def test_its_sections_parameters_and_defaults_are_there(self, name):
-        """A page has its seven sections, and names each parameter with its default."""
+    def test_every_rule_page_has_its_sections_parameters_and_defaults(self, name):
         text = RULE_PAGES[name].read_text(encoding="utf-8")
 
         for section in ("Formula", "By hand", "Ties and partial ballots", "Axioms", "Source"):
@@ -153,8 +151,7 @@ class TestRulePages:
             assert f"`{parameter}`" in text, parameter
             assert shown in text, (parameter, shown)
 
-    def test_the_table_of_axioms_is_the_registry_s(self):
-        """A mark stands exactly where a rule claims the axiom."""
+    def test_the_table_of_axioms_equals_the_registry(self):
         table = [row for row in rows_of(DOCS / "rules" / "index.md") if len(row) == 1 + len(Axiom)]
         axioms = [Axiom(name) for name in table[0][1:]]
 
@@ -166,22 +163,21 @@ class TestRulePages:
 
         assert said == {name: set(RULES[name].satisfies) for name in OUR_RULES}
 
-    def test_the_decision_table_leads_to_every_rule(self):
-        """Which rule when: each page is linked from the table."""
+    def test_the_decision_table_links_to_every_rule(self):
         targets = set(links(DOCS / "rules" / "index.md"))
 
         assert {f"{name}.md" for name in RULE_PAGES} <= targets
 
 
 class TestCompleteness:
-    """What can be used is documented."""
+    """Everything public is documented."""
 
     @staticmethod
     def ticked(page: str) -> set[str]:
         return set(re.findall(r"`([^`\n]+)`", (DOCS / page).read_text(encoding="utf-8")))
 
     def test_every_error_is_documented_with_its_fields(self):
-        """The table of errors has a row per class, with the parent and the fields it keeps."""
+        """The table of errors has a row per class, with parent and fields."""
         rows = {row[0]: row for row in rows_of(DOCS / "python.md") if len(row) == 4}
 
         for name in witan.errors.__all__:
@@ -202,14 +198,14 @@ class TestCompleteness:
         assert {field.name for field in dataclasses.fields(kind)} <= rows | parameters
 
     def test_every_public_name_is_documented(self):
-        """Whatever `witan` and its subjects offer is named on a page."""
+        """Names of `witan` and its subjects are on a page."""
         text = "".join(page.read_text(encoding="utf-8") for page in pages())
         names = [*witan.__all__, *(name for each in SUBJECTS for name in each.__all__)]
 
         assert [name for name in names if not re.search(rf"\b{name}\b", text)] == []
 
     def test_every_command_and_option_is_documented(self):
-        """Each command has a section; an option stands there, or its parameter on some page."""
+        """Each command has a section with its options, or their parameter is on some page."""
         text = (DOCS / "command-line.md").read_text(encoding="utf-8")
         named = {word for page in DOCS.glob("*.md") for word in self.ticked(page.name)}
         context = click.Context(cli)
@@ -222,13 +218,13 @@ class TestCompleteness:
                     assert f"`{word}`" in text or option.name in named, (name, word)
 
     def test_every_exit_status_is_documented(self):
-        """Each status a run may end with on its own has a row."""
+        """Each status of a run has a row."""
         rows = {row[0] for row in rows_of(DOCS / "command-line.md")}
 
         assert {"0", "1", "2", "3", "5"} <= rows
 
     def test_every_format_field_and_alias_is_documented(self):
-        """Formats, fields of a record and names of columns are on the page about files."""
+        """They are on the page about files."""
         ticked = self.ticked("ballot-files.md")
 
         assert set(FORMATS) <= ticked
@@ -253,15 +249,15 @@ class TestCompleteness:
         assert [name for name in witan.RUBRICS if name not in rubrics] == []
 
     def test_the_glossary_has_the_vocabulary(self):
-        """Every word of the house has a row with a meaning."""
+        """Every word has a row with a meaning."""
         rows = {row[0]: row for row in rows_of(DOCS / "glossary.md")}
 
         for words in (part.strip() for part in VOCABULARY.replace("\n", " ").split("/")):
             assert words in rows
             assert len(rows[words][1]) > 10
 
-    def test_a_decision_fits_its_form(self):
-        """Context, choice, consequences, and what would change our mind, on a page."""
+    def test_a_decision_has_all_sections_on_one_page(self):
+        """They are context, choice, consequences and reversal."""
         assert len(DECISIONS) >= 9
         assert len({page.name[:4] for page in DECISIONS}) == len(DECISIONS)
         for page in DECISIONS:
@@ -274,7 +270,7 @@ class TestCompleteness:
 
 
 class TestLinks:
-    """Nothing leads nowhere."""
+    """All links resolve."""
 
     def test_internal_links_resolve(self):
         """Each link to a file finds it, and each anchor a heading."""
@@ -288,8 +284,8 @@ class TestLinks:
 
         assert broken == []
 
-    def test_every_module_on_the_page_about_the_house_exists(self):
-        """Whoever follows a path of the page finds a file or a folder of the package."""
+    def test_every_module_on_the_architecture_page_exists(self):
+        """Its paths are files or folders of the package."""
         text = (DOCS / "how-it-is-built.md").read_text(encoding="utf-8")
         named = [
             path
@@ -300,8 +296,8 @@ class TestLinks:
         assert len(named) > 15
         assert [path for path in named if not (ROOT / "src" / "witan" / path).exists()] == []
 
-    def test_the_site_has_every_page_once_and_asks_nobody_else(self):
-        """The navigation names each page of docs/ once; fonts and scripts stay at home."""
+    def test_the_site_has_every_page_once_and_loads_nothing_external(self):
+        """The navigation names each page of docs/ once."""
         site = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]
         named = re.findall(r"'([^']+\.md)'", str(site["nav"]))
 
@@ -311,12 +307,12 @@ class TestLinks:
 
 
 class TestFigures:
-    """The table of sizes is measured, here and now."""
+    """The table of sizes is measured in this test."""
 
     @pytest.mark.slow
     @pytest.mark.parametrize("reviewers", [3, 4, 5, 7])
-    def test_the_table_of_sizes_is_what_simulation_gives(self, reviewers):
-        """Each figure lies within four standard errors of a fresh simulation."""
+    def test_the_table_of_sizes_equals_a_simulation(self, reviewers):
+        """Each figure is within four standard errors of a new one."""
         rows: dict[str, list[str]] = {}
         for row in rows_of(DOCS / "benchmarks.md"):
             rows.setdefault(row[0], row[1:])  # our own tables come before the specification's

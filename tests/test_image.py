@@ -1,4 +1,4 @@
-"""The image of the container: really built, run as the user that it names, asked and stopped.
+"""The container image: built, run as its user, called and stopped.
 
 The image that the container file begins with comes from a registry. In its place stands a Debian
 with the same Python, made of Debian's packages.
@@ -184,8 +184,8 @@ def run_of(configured: dict[str, object], port: int) -> Sequence[str]:
     return [text.replace("8717", str(port)) for text in (*entry, *given)]
 
 
-def test_it_is_asked_and_stopped_as_a_user_without_rights(builder, container, configured):
-    """Its server answers, is well by its own measure, writes to its folder alone, ends with 0."""
+def test_an_unprivileged_user_runs_and_stops_the_server(builder, container, configured):
+    """The server answers, is healthy, writes only to its folder, and ends with 0."""
     port = free_port()
     began = time.time()
     command = builder.command("run", "--env", f"WITAN_TOKEN={TOKEN}", container, "--")
@@ -223,8 +223,8 @@ def written(root: Path, since: float) -> Iterator[str]:
             yield str(place)
 
 
-def test_without_a_token_it_does_not_start(builder, container, configured):
-    """Whoever reaches a container is not on this machine."""
+def test_the_image_does_not_start_without_a_token(builder, container, configured):
+    """Clients of a container are not on its machine."""
     done = subprocess.run(  # noqa: S603 - our own image
         [*builder.command("run", container, "--"), *run_of(configured, free_port())],
         capture_output=True,
@@ -237,8 +237,8 @@ def test_without_a_token_it_does_not_start(builder, container, configured):
     assert "set a token in WITAN_TOKEN" in done.stderr
 
 
-def test_its_python_is_that_of_the_image_in_whose_place_it_stands(builder, container):
-    """Else another one were tested."""
+def test_the_stand_in_has_the_python_of_the_base_image(builder, container):
+    """Otherwise another Python would be tested."""
     said = builder("run", container, "--", "python", "--version")
 
     assert said.startswith(f"Python {began_with()[1]}.")

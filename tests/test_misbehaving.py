@@ -1,4 +1,4 @@
-"""The test server itself: it plays a council well, and spoils what it is told to."""
+"""The test server plays a council well, and misbehaves as configured."""
 
 import json
 from collections.abc import Mapping
@@ -70,15 +70,14 @@ def read(reply: str) -> Review:
 
 
 @pytest.mark.parametrize("stage", ["answer", "review", "repair", "synthesis"])
-def test_every_stage_is_told_from_its_request(stage):
-    """The server knows by the prompt alone what it is asked for."""
+def test_every_stage_is_recognised_by_its_prompt(stage):
     assert Asked(request(stage)).stage == stage
 
 
 @pytest.mark.parametrize("stage", ["review", "repair"])
 @pytest.mark.parametrize("schema", [True, False])
-def test_a_good_review_is_read_as_the_schema_says(stage, schema):
-    """It ranks by what the answers say they are worth, equal ones in one group."""
+def test_a_good_review_follows_the_schema(stage, schema):
+    """It ranks by the stated worth of answers, with equal ones in one group."""
     review = read(good_reply(Asked(request(stage, schema=schema)), WORTH))
 
     assert review.read_by == "schema"
@@ -91,8 +90,8 @@ def test_a_good_review_is_read_as_the_schema_says(stage, schema):
 
 
 @pytest.mark.parametrize("stage", ["answer", "synthesis"])
-def test_a_verdict_is_given_where_one_is_asked_for(stage):
-    """Answers and final answers end with a verdict in that mode alone."""
+def test_a_verdict_is_given_only_in_verdict_mode(stage):
+    """Answers and final answers end with one."""
     plain, verdict = (
         good_reply(Asked(request(stage, verdict=asked)), WORTH) for asked in (False, True)
     )
@@ -100,8 +99,8 @@ def test_a_verdict_is_given_where_one_is_asked_for(stage):
     assert verdict == f"{plain}\nVERDICT: APPROVE"
 
 
-def test_what_an_unknown_model_is_worth():
-    """A model without a stated worth has one by its name, from 3 to 9."""
+def test_the_worth_of_an_unknown_model_depends_on_its_name():
+    """It is between 3 and 9."""
     assert {worth_of(f"model {k}") for k in range(100)} == set(range(3, 10))
 
 
@@ -110,7 +109,7 @@ def test_what_an_unknown_model_is_worth():
     ["duplicate labels", "unknown labels", "lower-case labels", "long labels", "string grades"],
 )
 def test_a_spoilt_review_is_still_a_ballot(fault):
-    """Labels in other forms and grades as text are no longer what was asked for, but are read."""
+    """Labels in other forms and grades as text deviate from the schema, but can be read."""
     review = read(spoilt(fault))
 
     assert review.read_by == "tolerant"
@@ -118,13 +117,12 @@ def test_a_spoilt_review_is_still_a_ballot(fault):
 
 
 @pytest.mark.parametrize("fault", ["prose", "wrong schema", "bare labels", "empty", "null"])
-def test_what_is_no_review(fault):
-    """Prose, other objects and nothing at all are no ballots."""
+def test_prose_and_other_objects_are_not_ballots(fault):
     with pytest.raises(InvalidBallot):
         read(spoilt(fault))
 
 
-def test_grades_as_text():
+def test_grades_become_text():
     """Every whole number of a review is written as a text out of ten."""
     grades: Mapping[str, Mapping[str, str]] = json.loads(spoilt("string grades"))["grades"]
 

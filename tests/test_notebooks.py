@@ -1,4 +1,4 @@
-"""The notebooks of the documentation run from top to bottom, without a key."""
+"""Notebooks of the documentation run from top to bottom, without a key."""
 
 import nbformat
 import pytest
@@ -45,7 +45,7 @@ def test_a_notebook_runs_and_shows_its_results(name, tmp_path):
 
 
 def test_every_notebook_is_tested_and_linked():
-    """The page of notebooks leads to each, and each is executed above."""
+    """The page of notebooks links to each, and each is executed above."""
     linked = {target for target in links(PAGE) if target.endswith(".ipynb")}
 
     assert linked == {f"../notebooks/{path.name}" for path in NOTEBOOKS.values()}

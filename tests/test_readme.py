@@ -1,4 +1,4 @@
-"""The README is true for whoever has just cloned the repository and done nothing else."""
+"""The README is true for a new clone without any setup."""
 
 import os
 import re
@@ -74,8 +74,8 @@ def test_every_command_that_needs_a_key_or_a_port_is_accepted(clone, monkeypatch
             assert Path(file).is_file(), file
 
 
-def test_every_file_that_is_named_is_there(clone):
-    """What the text says lies in `examples` does."""
+def test_every_named_file_exists(clone):
+    """It is in `examples`, as the text says."""
     named = re.findall(r"examples/[\w./]+\w", (clone / README).read_text(encoding="utf-8"))
 
     assert named

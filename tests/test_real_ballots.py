@@ -66,7 +66,7 @@ def test_a_history_of_sessions_is_rated():
     assert len(outcome.standings) == 5
 
 
-def test_five_judges_are_worth_about_two():
+def test_five_judges_have_about_two_effective_votes():
     """Learned from the pairs that people judged too, as the data's own description has it."""
     ballots = list(read_ballots(DATA / "prd_vicuna80" / "pairwise.csv"))
 
@@ -75,7 +75,7 @@ def test_five_judges_are_worth_about_two():
     assert 1.5 <= outcome.effective_votes <= 2.5
 
 
-def test_judges_keep_their_order_as_often_as_is_known():
+def test_order_consistency_equals_the_published_rates():
     """Order-consistency over both orders: gpt35 .70, gpt4 .66, claude .56, vicuna .36, bard .36."""
     ballots = read_ballots(DATA / "prd_vicuna80" / "pairwise.csv")
     kept: dict[str, list[int]] = {}
@@ -101,8 +101,8 @@ def test_judges_keep_their_order_as_often_as_is_known():
         pytest.param("llmjudge_relevance/pointwise.csv.gz", 10, None, marks=pytest.mark.slow),
     ],
 )
-def test_files_are_read_as_they_lie(name, n_sessions, n_models, capsys):
-    """Tally, leaderboard and audit read every one of them without an option of format."""
+def test_files_are_read_without_options(name, n_sessions, n_models, capsys):
+    """Tally, leaderboard and audit read every one of them."""
     path = str(DATA / name)
     for command in ("tally", "leaderboard", "audit"):
         assert main([command, path, "--json"]) == 0
@@ -133,7 +133,7 @@ def known_answers(better):
 
 
 @pytest.mark.slow
-def test_weights_from_known_answers_hold_on_other_questions():
+def test_weights_from_known_answers_help_on_other_questions():
     """Learned on one half of LLMBar, they decide over a tenth more of the other half rightly."""
     cast, better = llmbar()
     names = list(better)

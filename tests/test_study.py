@@ -1,4 +1,4 @@
-"""The study of a council prints what is known of real votes, and learns nothing from people."""
+"""The study of a council prints the known figures of real votes, and learns nothing from people."""
 
 import re
 import subprocess
@@ -105,24 +105,23 @@ class TestRealCouncil:
             ("weighted by consistency here", 0.806),
         ],
     )
-    def test_what_is_known_comes_out(self, printed, name, known):
+    def test_agreement_equals_the_published_figures(self, printed, name, known):
         """Agreement is, to the digit, what the description of the data lists."""
         assert numbers(printed, name)[0] == known
 
-    def test_a_balanced_order_is_near_what_is_known_of_a_random_one(self, printed):
+    def test_a_balanced_order_is_close_to_a_random_one(self, printed):
         """Drawn at random per reviewer it is .748; the mean over draws lies within a point."""
         agreement = numbers(printed, r"balanced order, mean of \d+ draws")[0]
 
         assert agreement == pytest.approx(0.748, abs=0.01)
 
-    def test_weights_learned_elsewhere_gain_more_than_noise(self, printed):
+    def test_learned_weights_gain_more_than_noise(self, printed):
         """The paired interval of the gain over both orders is above zero."""
         _, _, _, gain, low, high = numbers(printed, "weighted by consistency elsewhere")
 
         assert 0 < low < gain < high
 
-    def test_the_page_shows_what_is_printed(self, printed):
-        """The documentation holds the whole output as it is."""
+    def test_the_page_has_the_printed_output(self, printed):
         assert f"```text\n{printed}```" in (ROOT / "docs" / "study.md").read_text(encoding="utf-8")
 
     @pytest.mark.parametrize(
@@ -159,8 +158,8 @@ class TestAnyCouncil:
             assert numbers(printed, name)[0] == 0.778
         assert re.search(r"^c +0 / 9 = 0\.00 .* 0\.500 ", printed, flags=re.M)
 
-    def test_people_teach_nothing(self, tmp_path):
-        """Where people say the opposite, agreement is one less what it was: no label was used."""
+    def test_labels_of_people_are_not_used(self, tmp_path):
+        """With reversed labels, agreement is one less the original."""
         as_voted = study(write(tmp_path / "one", council()))
         opposed = study(write(tmp_path / "two", council(opposed=True)))
 
@@ -174,14 +173,14 @@ class TestAnyCouncil:
             assert sum(told) == pytest.approx(1, abs=0.0011)
             assert told[0] != told[1]
 
-    def test_it_prints_the_same_again(self, tmp_path):
-        """Draws are seeded: two runs on one folder differ in nothing."""
+    def test_the_study_is_reproducible(self, tmp_path):
+        """Draws are seeded."""
         folder = write(tmp_path, council())
 
         assert study(folder) == study(folder)
 
-    def test_a_missing_vote_is_a_vote_for_nobody(self, tmp_path):
-        """A comparison that is left out, or read as invalid, does not end the study."""
+    def test_a_missing_vote_counts_for_neither_side(self, tmp_path):
+        """A missing or invalid comparison does not end the study."""
         rows = council()
         gap = next(n for n, row in enumerate(rows) if ",b,llm," in row)
 
@@ -234,16 +233,14 @@ class TestBadInput:
 
         assert (process.returncode, said) == (141, "")
 
-    def test_it_can_be_asked_for_help(self):
-        """What it does and how it is run goes to standard output."""
+    def test_help_is_on_standard_output(self):
         done = run("--help")
 
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.startswith("usage: study_of_a_council.py [-h] FOLDER")
         assert "pairwise.csv" in done.stdout
 
-    def test_without_a_folder_it_says_how_it_is_run(self):
-        """The usage goes to standard error."""
+    def test_without_a_folder_the_usage_is_on_standard_error(self):
         done = run()
 
         assert done.returncode == 2

@@ -32,7 +32,7 @@ class TestArticle:
     """Four reviewers, four answers."""
 
     def test_three_of_four_first_places_are_a_majority(self):
-        """The article says there is no majority winner; A has three first places of four."""
+        """The article reports no majority winner; A has three first places of four."""
         outcome = tally(ballots(*FIRST), "borda")
 
         assert outcome["A"].wins == 3
@@ -82,8 +82,8 @@ class TestArticle:
 class TestADR007:
     """Borda scores with recusal."""
 
-    def test_its_own_numbers_come_back_with_recusal_after_counting(self):
-        """Points N − 1 − position over all four labels, own vote dropped afterwards."""
+    def test_recusal_after_counting_gives_the_published_numbers(self):
+        """Points are N − 1 − position over all four labels; own votes are dropped afterwards."""
         cast = ballots("a: a > b > c > d", "b: a > b > c > d", "c: b > a > c > d")
 
         outcome = tally(cast, "borda", recusal="after", variant="roster")
@@ -91,8 +91,8 @@ class TestADR007:
         points = {line.candidate: line.details["points"] for line in outcome.standings}
         assert points == pytest.approx({"a": 2.5, "b": 2.5, "c": 1.0, "d": 0.0})
 
-    def test_counting_first_and_dropping_after_rewards_vanity(self):
-        """Placing oneself first pushes every rival down there, and moves nobody by default."""
+    def test_recusal_after_counting_rewards_ranking_oneself_first(self):
+        """It lowers every rival there, and changes nothing by default."""
         vain, modest = "a: a > b > c", "a: b > c > a"
         others = ("b: a > c > b", "c: a > b > c")
 
@@ -105,8 +105,8 @@ class TestADR007:
         assert after[0] < after[1]
         assert before[0] == before[1]
 
-    def test_wins_break_equal_scores_and_equal_on_both_share_the_rank(self):
-        """Its table breaks ties by wins, its listing does not; here the table holds."""
+    def test_wins_break_ties_of_scores(self):
+        """Candidates equal on both share the rank; the document's listing breaks no tie."""
         cast = ballots(
             "x: a > b > c",
             "y: a > b > c",
@@ -120,7 +120,7 @@ class TestADR007:
         assert [line.rank for line in tally(cast, "borda").standings] == [1, 2, 3]
 
     def test_a_candidate_without_votes_is_listed_last_with_zero(self):
-        """Its table keeps it, its listing omits it; here the table holds."""
+        """The document's table has it, its listing does not; here the table is followed."""
         cast = [Ballot("x", groups=(("a",), ("b",)), candidates=("a", "b", "c"))]
 
         line = tally(cast, "borda").standings[-1]
@@ -147,7 +147,7 @@ class TestADR010:
             high = following.score + threshold * following.std_error
             assert line.tied_with_next == (low < high)
 
-    def test_equal_ranks_may_hide_unequal_grades(self):
+    def test_grades_distinguish_what_ranks_do_not(self):
         """Scenario A [10, 9.9, 2] is a tie at the top, scenario B [6, 3, 1] is not."""
         close = [Ballot(r, grades={"x": 10, "y": 9.9, "z": 2}) for r in ("1", "2", "3")]
         clear = [Ballot(r, grades={"x": 6, "y": 3, "z": 1}) for r in ("1", "2", "3")]

@@ -1,4 +1,4 @@
-"""The OpenAPI document: what generators of clients read, and no field of it without a type."""
+"""The OpenAPI document, in which every field has a type."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ TYPING = {"type", "$ref", "anyOf", "oneOf", "allOf", "const", "enum"}
 
 @pytest.fixture(scope="module")
 def document(tmp_path_factory):
-    """The document as a server gives it, without its version."""
+    """The document as served, without its version."""
     folder = tmp_path_factory.mktemp("served")
     with served(councils(write_config(folder))) as server, httpx2.Client(timeout=60) as client:
         found = client.get(f"{server.url}/openapi.json").json()
@@ -24,8 +24,8 @@ def document(tmp_path_factory):
     return found
 
 
-def test_the_document_is_the_same(document, write_golden):
-    """Whoever changes a route or a result writes it anew: `pytest tests/golden --write-golden`."""
+def test_the_document_is_unchanged(document, write_golden):
+    """After a change of a route or a result: `pytest tests/golden --write-golden`."""
     if write_golden:
         GOLDEN.write_text(f"{json.dumps(document, indent=1, ensure_ascii=False)}\n", "utf-8")
 
@@ -33,7 +33,7 @@ def test_the_document_is_the_same(document, write_golden):
 
 
 def test_every_request_and_response_has_a_schema(document):
-    """Each content of each has one, or says what the events of its stream are."""
+    """A stream describes its events."""
     lacking = [
         f"{method} {path}: {media_type}"
         for path, methods in document["paths"].items()
@@ -50,14 +50,14 @@ def test_every_request_and_response_has_a_schema(document):
 
 
 def test_every_field_has_a_type(document):
-    """No schema is empty, no object bare, no list of anything, no field of any type."""
+    """There is no empty schema, bare object or untyped list."""
     assert list(untyped(document["components"]["schemas"], "")) == []
     for path, methods in document["paths"].items():
         assert list(untyped(methods, path)) == []
 
 
 def untyped(schema, where):
-    """Where in a part of the document there is a schema without a type."""
+    """Paths of schemas without a type in a part of the document."""
     if isinstance(schema, list):
         for place, each in enumerate(schema):
             yield from untyped(each, f"{where}/{place}")

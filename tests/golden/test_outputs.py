@@ -1,4 +1,4 @@
-"""What programs and readers rely on, as files: `pytest tests/golden --write-golden` writes them."""
+"""Golden files of the output: `pytest tests/golden --write-golden` writes them."""
 
 import json
 import math
@@ -60,8 +60,8 @@ def run(capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("name", JSON)
-def test_json_has_the_same_fields_and_values(name, run, write_golden):
-    """A program that reads `--json` finds every field where it was, with the same value."""
+def test_json_is_unchanged(name, run, write_golden):
+    """Programs rely on every field of `--json`."""
     found = json.loads(run(*JSON[name], "--json"))
     path = GOLDEN / f"{name}.json"
     found = without_version(found)
@@ -74,8 +74,8 @@ def test_json_has_the_same_fields_and_values(name, run, write_golden):
 
 
 @pytest.mark.parametrize("name", TEXT)
-def test_text_is_the_same(name, run, write_golden):
-    """A reader meets the same text; a change of it is reviewed as a change of a file."""
+def test_text_is_unchanged(name, run, write_golden):
+    """A change of the text is reviewed as a change of a file."""
     found = run(*TEXT[name])
     path = GOLDEN / f"{name}.txt"
     if write_golden:
@@ -84,8 +84,8 @@ def test_text_is_the_same(name, run, write_golden):
     assert found == path.read_text(encoding="utf-8")
 
 
-def test_no_golden_file_is_left_over():
-    """Every file is what some command prints, or the server's own description."""
+def test_every_golden_file_is_in_use():
+    """It is the output of a command, or the server's own description."""
     written = {f"{name}.json" for name in (*JSON, "openapi")} | {f"{name}.txt" for name in TEXT}
 
     assert {path.name for path in GOLDEN.iterdir()} == written
@@ -142,8 +142,8 @@ def with_equal_numbers(found: Any, golden: Any) -> Any:
     return golden if same(found, golden) else found
 
 
-def test_writing_leaves_equal_numbers_alone():
-    """A new wording or entry changes its own lines of a file, and no last digit of another."""
+def test_writing_keeps_digits_of_equal_numbers():
+    """A new wording or entry changes only its own lines of a file."""
     golden = {"text": "few", "scores": [0.1 + 0.2, 1.5], "lost": 1}
     found = {"text": "many", "scores": [0.3, 1.25, 7.0], "new": None}
 

@@ -1,4 +1,4 @@
-"""The reference page is what the declarations say."""
+"""The reference page equals the declarations."""
 
 from pathlib import Path
 
@@ -7,8 +7,8 @@ from reference_page import reference_page
 PAGE = Path(__file__).parents[2] / "docs" / "reference.md"
 
 
-def test_the_reference_page_is_made_from_the_declarations(write_golden):
-    """Whoever changes a declaration writes the page anew: `pytest tests/golden --write-golden`."""
+def test_the_reference_page_equals_the_declarations(write_golden):
+    """After a change of a declaration: `pytest tests/golden --write-golden`."""
     if write_golden:
         PAGE.write_text(reference_page(), encoding="utf-8")
 

@@ -39,7 +39,7 @@ def run(capsys):
 
 
 def test_every_session_is_listed(run, history):
-    """The list has the sessions, their status and who came of whom."""
+    """The list has sessions, their status and their parents."""
     listed = run("sessions", "--history", history, "--json")["sessions"]
 
     found = {each["session"]: [each["status"], each["parent"]] for each in listed}
@@ -48,15 +48,15 @@ def test_every_session_is_listed(run, history):
 
 @pytest.mark.parametrize("session", SESSIONS)
 def test_a_session_is_shown_with_its_standings(run, history, session):
-    """Answers, ballots and standings are as they were."""
+    """Answers, ballots and standings are unchanged."""
     shown = run("show", session, "--history", history, "--json")
 
     standings = (shown.get("outcome") or {}).get("standings", [])
     assert [[each["candidate"], each["rank"]] for each in standings] == SESSIONS[session]["ranks"]
 
 
-def test_the_leaderboard_and_the_audit_are_summed(run, history):
-    """Of the imported sessions, as nothing simulated counts."""
+def test_the_leaderboard_and_the_audit_can_be_computed(run, history):
+    """Only imported sessions count, as the others are simulated."""
     board = run("leaderboard", "--history", history, "--min-sessions", "1", "--json")
     audit = run("audit", "--history", history, "--json")
 
@@ -66,8 +66,8 @@ def test_the_leaderboard_and_the_audit_are_summed(run, history):
     assert audit["sessions"] == 3
 
 
-def test_a_stored_session_is_counted_again(run, history):
-    """Under another rule, from its stored ballots."""
+def test_a_stored_session_can_be_recounted(run, history):
+    """Another rule uses its stored ballots."""
     name = next(name for name, held in SESSIONS.items() if held["ranks"])
 
     counted = run("recount", name, "--rule", "schulze", "--history", history, "--json")
@@ -75,8 +75,8 @@ def test_a_stored_session_is_counted_again(run, history):
     assert counted["sessions"][0]["rule"] == "schulze"
 
 
-def test_the_file_of_a_session_is_read(run):
-    """As `--save` wrote it."""
+def test_a_saved_session_is_read(run):
+    """`--save` wrote the file."""
     shown = run("show", STORED / "session-0.1.0.json", "--json")
 
     assert shown["outcome"]["standings"]

@@ -316,8 +316,8 @@ class TestAsk:
 
         assert (said.status, said.out.strip()) == (0, "All told: so.")
         assert "The council beats its best member by 6.00 ±" in err
-        assert "ada, by the reviews of these very questions, which flatters it" in err
-        assert "Intervals are of reviewers like these" in err
+        assert "ada, by the reviews of these same questions, which favours it" in err
+        assert "Each interval is for similar reviewers" in err
 
     def test_the_best_member_can_be_named(self, witan, scripts):
         """The comparison is also in JSON."""

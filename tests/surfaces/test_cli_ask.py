@@ -515,13 +515,11 @@ class TestPlan:
         said = witan("plan", "Which?", *seats)
 
         rows = [re.split(r"\s{2,}", line.strip()) for line in said.lines if " " in line]
-        calls = {
-            row[0]: int(row[-5]) for row in rows if row[0] in ("when nothing fails", "at most")
-        }
+        calls = {row[0]: int(row[-5]) for row in rows if row[0] in ("if nothing fails", "at most")}
         made = [row for row in rows if len(row) == 7]
         spare = [int(row[2]) for row in made if row[1].endswith(", if needed")]
         usual = [int(row[2]) for row in made if row[1] in ("answer", "review", "synthesis")]
-        assert calls == {"when nothing fails": sum(usual), "at most": sum(usual) + sum(spare)}
+        assert calls == {"if nothing fails": sum(usual), "at most": sum(usual) + sum(spare)}
         assert spare
         assert "are not included" in said.out
 

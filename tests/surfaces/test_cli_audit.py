@@ -128,7 +128,7 @@ class TestRealCouncil:
     def test_every_marked_reviewer_has_a_row(self, witan, vicuna):
         """Names above the tables are in them, people included."""
         said = witan("audit", "--history", vicuna)
-        above, tables = said.out.split("Each by its 95% interval.")
+        above, tables = said.out.split("Based on 95% intervals.")
         rows = {line.split()[0] for line in tables.splitlines() if line.strip()}
         marked = [line[2:].partition(":")[0] for line in above.splitlines() if line[:2] == "! "]
 

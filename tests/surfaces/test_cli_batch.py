@@ -738,7 +738,7 @@ class TestPeople:
         again = witan("batch", path, *council)
 
         assert cast.status == 0
-        assert "1 vote in the data set differs from what the person voted" in again.err
+        assert "1 vote in the data set differs from the same person" in again.err
         assert self.people(place, row["session"])["ann"].groups[-1] == ("bob",)
         assert "again" in self.people(place, row["session"])["ann"].notes
 
@@ -831,7 +831,11 @@ class TestRefusals:
             ('{"text": "x"}', ["--max-cost", "inf"], "inf is not a finite number"),
             ('{"text": "x"}', ["--pass-mark", "nan"], "nan is not a finite number"),
             ('{"question": "x"}', ["--margin", "inf"], "inf is not a finite number"),
-            ('{"text": "x"}', ["--pairs", 2], "row 1 has a single text, which makes no pair"),
+            (
+                '{"text": "x"}',
+                ["--pairs", 2],
+                "row 1 has a single text, so there is no pair to compare",
+            ),
             ('{"texts": ["x", "y"]}', ["--pairs", 2, "--pass-mark", 6], "pairs are not graded"),
             ('{"question": "x"}', ["--pass-mark", 6], "--pass-mark is for texts"),
             ('{"text": "x"}', ["--mode", "best"], "--mode is for questions"),

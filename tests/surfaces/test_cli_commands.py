@@ -44,7 +44,7 @@ class TestCompare:
         assert "Name a session" in said.lines[2]
         assert "borda 10 of 12 2 of 12" in " ".join(said.out.split())
         assert "leaders in 12 of 12" in said.out
-        assert "Every two rules rank alike" in said.out
+        assert "All rules give the same ranking" in said.out
         assert "Sessions in which the leaders differ" not in said.out
 
     def test_rules_that_disagree_are_counted(self, witan, write):
@@ -61,7 +61,7 @@ class TestCompare:
         both = witan("compare", path, *options)
 
         assert one.lines[1].startswith("b leads under 2 rules")
-        assert "leaders in 0 of 2 sessions." in both.lines[1]
+        assert "leaders in 0 of 2 sessions," in both.lines[1]
         start = both.lines.index("Sessions in which the leaders differ")
         assert [line.split() for line in both.lines[start + 5 : start + 7]] == [
             ["2", "schulze", "0"],

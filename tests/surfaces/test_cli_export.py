@@ -145,7 +145,7 @@ class TestBallots:
         told = witan("export", "--kind", "battles", "--json", "-o", file, "--history", archive).json
 
         assert said.err.startswith(
-            "2 sessions gave no battle: 1 with grades without a ranking and 1 with abstentions\n"
+            "2 sessions without a battle: 1 with grades without a ranking and 1 with abstentions\n"
         )
         assert told["left_out"] == {"grades without a ranking": 1, "abstentions": 1}
         assert told["written"] == len(said.lines)
@@ -180,7 +180,7 @@ class TestScripts:
         said = witan("export", "--kind", "ballots", "--history", demo)
 
         assert (said.status, said.out) == (3, "")
-        assert "nothing but 1 simulated session" in said.err
+        assert "only 1 simulated session" in said.err
 
 
 class TestLake:

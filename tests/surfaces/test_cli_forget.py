@@ -117,7 +117,7 @@ def test_no_deletes_nothing_and_says_so(witan, place):
     """An answer of n keeps the session and is no interrupt."""
     keep(place, told("q1"))
 
-    status, shown = run_on_terminal(["forget", "q1"], [("for good?", "n\n")])
+    status, shown = run_on_terminal(["forget", "q1"], [("permanently?", "n\n")])
 
     assert (status, "nothing was deleted" in shown) == (1, True)
     assert listed(witan) == {"q1"}

@@ -76,7 +76,7 @@ class TestNames:
         assert [turn["text"] for turn in opened["conversation"]] == ["Is it so?", "All told: so."]
         [parent] = (x["session"] for x in listed(witan) if x["question"] == "Is it so?")
         assert (opened["parent"], opened["relation"]) == (parent, "continued")
-        assert f"goes on from {parent}\n" in witan("show", "last").out
+        assert f"continues {parent}\n" in witan("show", "last").out
         assert f"continued as {said.json['session']}\n" in witan("show", parent).out
         assert witan("plan", "And then?", "--continue", "last", *seats).status == 0
 

@@ -391,7 +391,7 @@ class TestText:
             ["1", "1", "oak"], ["1", "2", "pine"], ["1", "3", "yew"],
             ["2", "1", "ash"], ["2", "2", "elm"],
         ]  # fmt: skip
-        assert "group: models joined by comparisons" in said.out
+        assert "group: models connected by comparisons" in said.out
         assert [line["group"] for line in told["lines"]] == [1, 1, 1, 2, 2]
         assert told["interpretation"] == said.lines[1]
 

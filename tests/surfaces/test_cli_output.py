@@ -124,7 +124,7 @@ class TestLostOutput:
         )
 
         assert run.returncode == Status.MISUSED
-        assert run.stderr == b"witan: the question is empty: ask something\n"
+        assert run.stderr == b"witan: the question is empty\n"
 
     def test_a_record_keeps_its_permissions(self, tmp_path):
         record = tmp_path / "s.json"

@@ -53,7 +53,7 @@ class TestRetrying:
 
         assert (planned.status, text.status, refused.status) == (0, 0, 2)
         assert planned.json["lines"] == again["events"][0]["plan"]["lines"]
-        assert "when nothing fails" in text.out
+        assert "if nothing fails" in text.out
         assert len(sessions["sessions"]) == 1
 
     def test_another_ceiling_applies_to_the_new_session_alone(self, witan, tmp_path):

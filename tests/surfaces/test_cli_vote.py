@@ -368,7 +368,7 @@ class TestImport:
         assert [ballot["reviewer"] for ballot in record["votes"]] == ["ines", "jo", "kim", "lea"]
         shown = witan("show", "q1", "--history", held).out
         assert "People's votes" in shown
-        assert "by the models' ballots" in shown
+        assert "only the models' ballots" in shown
         assert "3 of 3 reviewers\n" in shown
         both = witan("recount", "q1", "--kind", "all", "--json", "--history", held).json
         assert both["sessions"][0]["standings"][0]["candidate"] == "z"
@@ -456,7 +456,7 @@ class TestCouncils:
 
         assert said.status == 0
         assert said.lines[0].startswith("simulated vote · ")
-        assert "both of you order" in said.out
+        assert "ordered by both of you" in said.out
         assert [ballot["reviewer"] for ballot in held["votes"]] == ["ines"]
         assert held["simulated"] is True
         assert witan(*arguments, "--show", "--json").json["voted"] is True

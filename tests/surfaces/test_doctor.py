@@ -321,7 +321,7 @@ class TestServer:
         status, out = doctor(self.SEATS, "--offline")
 
         assert "Server at http://127.0.0.1:8717" in out
-        assert "there is no token" in out
+        assert "no token is set" in out
         assert status == Status.ANSWERED
 
     def test_elsewhere_without_a_token_it_would_not_start(self, doctor):

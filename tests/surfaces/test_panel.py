@@ -98,7 +98,7 @@ class TestBoard:
         line = board_after(story).seats[0]
 
         assert line.words == 0
-        assert "reasoning and was removed" in "\n".join(picture(board_after(story)))
+        assert "reasoning and was withdrawn" in "\n".join(picture(board_after(story)))
 
     def test_a_failed_debate_leaves_the_answer_standing(self):
         """Who fails to revise its answer has answered all the same."""
@@ -115,7 +115,7 @@ class TestBoard:
         board = board_after(story)
 
         [line] = board.news
-        assert all(fact in line for fact in ("chairman x failed", "y writes instead"))
+        assert all(fact in line for fact in ("chairman x failed", "y takes over"))
         assert board.writer.name == "y"
 
 

@@ -212,7 +212,9 @@ class TestExpected:
 
         assert 0 < plan["expected_usd"] < plan["worst_usd"] / 5
         assert plan["expected_from"] == 0
-        line = f"Expected when nothing fails: ${plan['expected_usd']:.4f}, by published lengths."
+        line = (
+            f"Expected if nothing fails: ${plan['expected_usd']:.4f}, based on published lengths."
+        )
         assert line in text
 
     def test_it_follows_the_lengths_of_the_history(self, witan):

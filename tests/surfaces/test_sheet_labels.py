@@ -127,8 +127,8 @@ class TestNewSessions:
 
         page = parsed(render_session(session, show_names=True)).text
 
-        assert page.count("Its sheet, in order") == 3
-        assert page.count("Its sheet turned round, in order") == 3
+        assert page.count("Sheet, in order") == 3
+        assert page.count("Reversed sheet, in order") == 3
 
     def test_events_name_answers(self, witan, saved):
         """Events for programs contain no label of a sheet either."""

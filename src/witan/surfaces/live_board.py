@@ -42,7 +42,7 @@ MARKS: dict[str, Mark] = {
 UNSAVED = "not saved yet"
 """Remark on events shown before they are stored."""
 
-REASONED = "its first text was reasoning and was removed"
+REASONED = "its first text was reasoning and was withdrawn"
 
 UNFINISHED = "did not finish"
 
@@ -342,7 +342,7 @@ class FinalText:
             case e.CallRetried(stage="synthesis"):
                 return "", self._void(f"attempt {event.attempt} failed: {event.reason}")
             case e.TextWithdrawn(stage="synthesis"):
-                return "", self._void(f"so far {event.seat} was reasoning")
+                return "", self._void(f"the text so far was {event.seat}'s reasoning")
             case _:
                 return "", ""
 
@@ -416,7 +416,7 @@ def _(event: e.AnswerFailed, board: Board) -> Step:
     # After a failed debate round the previous answer counts.
     state: State = "failed" if event.round == 1 else "answered"
     after = board.seat(event.seat, lambda line: line.stop(state, event.spent, event.reason))
-    return after, f"{event.seat} has not answered: {event.reason}"
+    return after, f"{event.seat} did not answer: {event.reason}"
 
 
 @_take.register
@@ -477,7 +477,7 @@ def _(event: e.Decided, board: Board) -> Step:
 def _(event: e.SynthesisStarted, board: Board) -> Step:
     after = replace(board, phase="synthesis").hand_to(event.chairman, event.at)
     if event.chairman is None:
-        return after, "the best answer stands for the final answer"
+        return after, "the best answer is used as the final answer"
     return after, f"{event.chairman} writes the final answer …"
 
 
@@ -488,7 +488,7 @@ def _(event: e.SynthesisDelta, board: Board) -> Step:
 
 @_take.register
 def _(event: e.SynthesisFailedOver, board: Board) -> Step:
-    instead = "using the best answer" if event.next is None else f"{event.next} writes instead"
+    instead = "using the best answer" if event.next is None else f"{event.next} takes over"
     after = board.hand_to(event.next, event.at)
     return after.tell(f"chairman {event.chairman} failed: {event.reason}; {instead}")
 

@@ -312,7 +312,7 @@ class TestCounting:
         result = await client.call_tool("compare", arguments)
 
         assert [*result.structured_content["stability"]] == ["borda", "schulze"]
-        assert "How steady each rule is" in text_of(result)
+        assert "How stable each rule is" in text_of(result)
 
     async def test_a_session_is_recounted(self, client, session):
         """Under another rule, without a reviewer."""

@@ -123,7 +123,7 @@ def test_who_leads_by_each_rule_fits_a_phone(window, tmp_path):
     page.set_input_files("#file", tmp_path / "lessons.jsonl")
     page.get_by_role("button", name="Compare the rules").click()
     page.get_by_text("Other ballots or settings").wait_for()
-    heading = page.get_by_role("heading", name="How steady each rule is")
+    heading = page.get_by_role("heading", name="How stable each rule is")
     table = page.locator("section", has=heading).locator("table").first
 
     expect(table).to_contain_text("leads")

@@ -36,12 +36,12 @@ def test_a_follow_up_is_asked_below_the_answer_and_shown_there(window, first):
     page.wait_for_selector(OVER)
 
     expect(page.locator("h1")).to_have_text("And tomorrow?")
-    before = page.get_by_label("What this question continues")
+    before = page.get_by_label("Earlier conversation")
     expect(before.locator(".asked")).to_have_text("Is it so?")
     before.get_by_text("The answer", exact=True).click()
     expect(before.locator(".prose")).to_contain_text("All told: so")
     here.shoot("conversation-follow-up")
-    before.get_by_role("link", name="The session that it continues").click()
+    before.get_by_role("link", name="Previous session").click()
 
     later = page.locator(".follow-up")
     expect(later.get_by_role("link")).to_have_text("And tomorrow?")
@@ -56,11 +56,11 @@ def test_a_third_question_folds_what_was_said_first(window, first):
     page = window().open(f"/sessions/{first}")
     for question in ("Why is that?", "And why that?"):
         page.get_by_label("Ask a follow-up").fill(question)
-        page.get_by_role("button", name="Ask it").click()
+        page.get_by_role("button", name="Ask").click()
         expect(page.locator("h1")).to_have_text(question)
         page.wait_for_selector(OVER)
 
-    before = page.get_by_label("What this question continues")
+    before = page.get_by_label("Earlier conversation")
     expect(before.locator("> .asked")).to_have_text("Why is that?")
     expect(before.get_by_text("Is it so?")).not_to_be_visible()
     before.get_by_text("Earlier in this conversation").click()
@@ -81,15 +81,15 @@ def test_a_question_is_edited_and_asked_again(window, first):
     page.wait_for_url(re.compile("/sessions/"))
 
     expect(page.locator("h1")).to_have_text("Is it so? Surely?")
-    expect(page.get_by_label("What this question continues")).to_have_count(0)
+    expect(page.get_by_label("Earlier conversation")).to_have_count(0)
 
 
 def test_a_follow_up_with_options_shows_what_it_continues(window, first):
     """Before it is sent, on the form."""
     page = window().open(f"/sessions/{first}")
-    page.get_by_role("link", name="With options and cost").click()
+    page.get_by_role("link", name="Options and cost").click()
 
-    before = page.get_by_label("What this question continues")
+    before = page.get_by_label("Earlier conversation")
     expect(before.locator(".asked")).to_have_text("Is it so?")
     page.get_by_label("Question", exact=True).fill("And now?")
     page.get_by_role("button", name="Ask the council").click()
@@ -104,7 +104,7 @@ def test_axe_finds_no_problem_in_a_conversation(window, first, theme):
     here = window(color_scheme=theme, bypass_csp=True)
     page = here.open(f"/sessions/{first}")
     page.get_by_label("Ask a follow-up").fill("And then?")
-    page.get_by_role("button", name="Ask it").click()
+    page.get_by_role("button", name="Ask").click()
     page.wait_for_selector(OVER)
     for path in (page.url.removeprefix(here.url), f"/sessions/{first}"):
         here.open(path)

@@ -117,7 +117,7 @@ def shows_loss(page, timeout=SECONDS):
 def shows_interrupted(page):
     """The page reports the interruption and how to resume."""
     expect(page.locator("#verdict .shortfall")).to_contain_text(
-        "finished calls are kept", timeout=SECONDS
+        "finished calls are saved", timeout=SECONDS
     )
     expect(page.get_by_role("button", name="Resume")).to_be_visible()
     expect(page.locator("#connection")).to_be_hidden()
@@ -256,7 +256,7 @@ def test_a_page_waits_for_a_server_that_is_busy_after_a_restart(context, tmp_pat
         n_refused = len(refused)
         page.unroute("**/live?*")
         expect(page.locator("#verdict .shortfall")).to_contain_text(
-            "finished calls are kept", timeout=40_000
+            "finished calls are saved", timeout=40_000
         )
 
     assert n_refused <= 2

@@ -124,7 +124,7 @@ class TestNavigation:
         first = page.locator(".sessions a").first.text_content()
         page.get_by_role("link", name="Older sessions").click()
         assert page.locator(".sessions li").count() > 0
-        page.get_by_role("link", name="The latest").click()
+        page.get_by_role("link", name="Latest sessions").click()
         expect(page.locator(".sessions a").first).to_have_text(first)
 
     def test_the_history_is_read_day_by_day_and_names_leaders_on_request(self, window):
@@ -135,7 +135,7 @@ class TestNavigation:
         expect(outcome).to_contain_text("likely to be best")
         expect(outcome).not_to_contain_text("leads")
 
-        page.get_by_role("link", name="Name them").click()
+        page.get_by_role("link", name="Show names").click()
         expect(outcome).to_contain_text("leads, ")
         expect(page.get_by_label("Status")).to_be_hidden()
         page.get_by_text("More filters").click()

@@ -211,7 +211,7 @@ class TestEnd:
         server.tell(*events[: place(events, e.AnswerDone)])
         page = screen().open("/sessions/s1?reveal=1")
         assert list(page.evaluate(TOPS)) == ["verdict", "answer", "ranking", "ballots", "answers"]
-        expect(page.locator("#answer")).to_contain_text("It follows the count.")
+        expect(page.locator("#answer")).to_contain_text("Written once the ballots are counted.")
         server.tell(*events[place(events, e.AnswerDone) : -2])
         expect(page.locator("#final-text")).to_contain_text("The others agree.")
 

@@ -128,7 +128,7 @@ class TestWatching:
         submit_form(page, "So (hang)?")
         expect(page.locator("#status")).to_contain_text("reviews: 0 of 3")
         page.get_by_role("button", name="Stop").click()
-        expect(page.locator("#verdict .shortfall")).to_contain_text("finished calls are kept")
+        expect(page.locator("#verdict .shortfall")).to_contain_text("finished calls are saved")
         here.shoot("interrupted")
         page.get_by_role("button", name="Resume").click()
         expect(page.locator("#status")).to_contain_text("reviews: 0 of 3")
@@ -246,7 +246,7 @@ class TestReading:
 def test_a_stored_session_reads_from_the_question_to_the_run(window, session):
     """Its accessibility tree has the sections in the order of the page."""
     tree = window().open(f"/sessions/{session}").locator("#session").aria_snapshot()
-    names = ("Is it so?", "Verdict", "Answer", "Ranking", "Ballots", "Answers", "Run", "Go on")
+    names = ("Is it so?", "Verdict", "Answer", "Ranking", "Ballots", "Answers", "Run", "Continue")
     places = [tree.index(f'heading "{name}" ') for name in names]
 
     assert places == sorted(places)
@@ -262,15 +262,15 @@ class TestVoting:
         page.get_by_role("button", name="Show the answers").click()
         assert not re.search(r"\bbob\b", page.locator("main").inner_text())
         page.get_by_role("link", name="Rank all at once").click()
-        for place, box in enumerate(page.get_by_label(re.compile("^Place of")).all(), start=1):
+        for place, box in enumerate(page.get_by_label(re.compile("^Rank of")).all(), start=1):
             box.select_option(str(place))
         here.shoot("vote")
         page.get_by_role("button", name="Cast the vote").click()
-        expect(page.locator("main").get_by_role("status")).to_contain_text("Your vote is kept")
+        expect(page.locator("main").get_by_role("status")).to_contain_text("Your vote is saved")
         here.shoot("reveal")
         page.reload()
         expect(page.locator("tbody tr")).to_have_count(3)
-        page.get_by_role("link", name="See the session with its names").click()
+        page.get_by_role("link", name="Show the session with names").click()
         expect(page.locator("[aria-labelledby=h-votes]")).to_contain_text("zoe")
 
 

@@ -72,7 +72,7 @@ class TestPairs:
         expect(page.locator(".ranked")).to_contain_text("Your choices:")
         here.shoot("vote-ranked")
         page.locator(".ranked").get_by_role("button", name="Cast the vote").click()
-        expect(page.locator("main").get_by_role("status")).to_contain_text("Your vote is kept")
+        expect(page.locator("main").get_by_role("status")).to_contain_text("Your vote is saved")
 
         assert [len(group) for group in vote_of(at_desk, session, "zoe").groups] == [1, 1, 1]
         assert vote_of(at_desk, session, "zoe").notes is None
@@ -99,7 +99,7 @@ class TestPairs:
             expect(page.get_by_text("0 of 3 pairs decided")).to_be_visible()
             page.get_by_role("button", name="Skip this pair").click()
         expect(page.locator(".ranked")).to_contain_text("skipped every pair")
-        expect(page.get_by_label("Place of A")).to_have_value("")
+        expect(page.get_by_label("Rank of A")).to_have_value("")
 
     @pytest.mark.slow
     def test_pairs_are_a_form_without_scripts(self, window, session, at_desk):
@@ -109,7 +109,7 @@ class TestPairs:
         page.get_by_role("button", name="Equal").click()
         page.get_by_role("button", name="is better").last.click()
         page.locator(".ranked").get_by_role("button", name="Cast the vote").click()
-        expect(page.locator("main").get_by_role("status")).to_contain_text("Your vote is kept")
+        expect(page.locator("main").get_by_role("status")).to_contain_text("Your vote is saved")
 
         assert len(vote_of(at_desk, session, "pen").groups) == 2
         assert "after the page of the session was seen" in vote_of(at_desk, session, "pen").notes
@@ -150,11 +150,11 @@ class TestComparison:
         page = here.open(f"/sessions/{session}/vote?as=max&paper={code}&all=1&pair=A>B")
         places = {}
         for label in "ABC":
-            card = page.locator(".answer", has=page.get_by_label(f"Place of {label}"))
+            card = page.locator(".answer", has=page.get_by_label(f"Rank of {label}"))
             name = re.search("ada|bob|cyd", card.locator(".prose").inner_text().lower()).group()
             places[name] = label
         for place, name in enumerate(["cyd", "ada", "bob"], start=1):
-            page.get_by_label(f"Place of {places[name]}").select_option(str(place))
+            page.get_by_label(f"Rank of {places[name]}").select_option(str(place))
         page.locator(".ballot").get_by_role("button", name="Cast the vote").click()
 
         here.shoot("you-and-the-panel")
@@ -180,7 +180,7 @@ class TestWhileBallotsArrive:
         page.get_by_role("button", name="Show the answers").click()
         cast_by_pairs(page)
 
-        expect(page.locator("main").get_by_role("status")).to_contain_text("is not over")
+        expect(page.locator("main").get_by_role("status")).to_contain_text("is still running")
         expect(page.locator("main")).not_to_contain_text("The panel (")
         here.shoot("vote-kept-open")
         assert vote_of(at_desk, hanging, "ann").notes is None
@@ -223,7 +223,7 @@ class TestWhileBallotsArrive:
         page.get_by_role("button", name="Show the answers").click()
         expect(page.locator("main")).to_contain_text("You have seen ballots of the panel")
         cast_by_pairs(page)
-        expect(page.locator("main").get_by_role("status")).to_contain_text("Your vote is kept")
+        expect(page.locator("main").get_by_role("status")).to_contain_text("Your vote is saved")
 
         assert "ballots of the panel were seen" in vote_of(at_desk, running.id, "joy").notes
         running.cancel()
@@ -279,7 +279,7 @@ class TestRecord:
     def test_the_way_there_is_on_the_history_and_after_a_vote(self, window, session):
         """Who has no name yet is asked for one; who has no vote is told so."""
         page = window().open("/history")
-        page.get_by_role("link", name="Your votes beside the panels’").click()
+        page.get_by_role("link", name="Compare your votes with the panels’").click()
         page.get_by_label("Your name").fill("nobody at all")
         page.get_by_role("button", name="Show").click()
         expect(page.locator("main")).to_contain_text("no vote by nobody at all")

@@ -216,7 +216,7 @@ class TestPatches:
             for events in ([*told], [*told.casts("ada: bob > cyd")])
         )
 
-        assert "None cast yet." in before.one(id="ballots").text
+        assert "No ballots cast yet." in before.one(id="ballots").text
         assert "did not answer: is lost" in root.one(id="ballot-3").text
         assert "pending" in root.one(id="ballot-1").text
         assert "reviews: 1 of 3" in root.one(id="status").text
@@ -339,7 +339,7 @@ class TestStream:
         [(_, data)] = await follow_messages(stream, after=3)
 
         page = partials(data)["#session innerMorph"]
-        assert "finished calls are kept" in page.one(class_="shortfall").text
+        assert "finished calls are saved" in page.one(class_="shortfall").text
 
     async def test_many_pieces_are_merged_into_few_patches(self):
         """What arrives together is sent together."""

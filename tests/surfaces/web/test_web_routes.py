@@ -109,8 +109,8 @@ class TestAsking:
         plan = browser.post("/api/plan", json={**QUESTION, "options": {"mode": "best"}}).json()
 
         [said] = root.all("section", role="status")
-        assert f"{plan['calls']} calls when nothing fails" in said.text
-        assert "; $0 at the very most" in said.text
+        assert f"{plan['calls']} calls if nothing fails" in said.text
+        assert "; $0 at worst" in said.text
         assert root.one("textarea", id="question").text == QUESTION["question"]
         assert len(at_desk.history.find(simulated=None, limit=1000)) == before
         refused = page(browser.post("/plan", data={"question": " "}), 422)
@@ -527,7 +527,7 @@ class TestSession:
         reader.join(60)
         assert got.endswith(b"event: end\ndata: end\n\n")
         over = page(browser.get(where))
-        assert over.one(class_="shortfall").one("strong").text.endswith("finished calls are kept")
+        assert over.one(class_="shortfall").one("strong").text.endswith("finished calls are saved")
 
         assert submit(browser, f"{where}/resume") == where
         assert page(browser.get(where)).all(id="live")
@@ -577,7 +577,7 @@ class TestSession:
         [plan] = [each.attrs["formaction"] for each in form.all("button")[1:]]
         planned = page(browser.post(plan, data={"seat": seat, "max_calls": "40"}))
         assert planned.one("input", name="max_calls").attrs["value"] == "40"
-        assert "at the very most" in planned.one("section", role="status").text
+        assert "at worst" in planned.one("section", role="status").text
         assert planned.one("input", name="seat").attrs["value"] == seat
         again = submit(browser, f"/sessions/{session}/retry", seat=seat).rpartition("/")[2]
         browser.get(f"/api/sessions/{again}/events")
@@ -594,7 +594,7 @@ class TestSession:
         juries = {o.attrs["value"]: o.text for o in form.one("select").all("option")}
         assert juries == {"": "the configured council", "demo": "demo"}
         planned = page(browser.post(f"{form.attrs['action']}/plan", data={"profile": "demo"}))
-        assert "6 calls when nothing fails" in planned.one("section", role="status").text
+        assert "6 calls if nothing fails" in planned.one("section", role="status").text
         again = submit(browser, form.attrs["action"], profile="demo").rpartition("/")[2]
         browser.get(f"/api/sessions/{again}/events")
 
@@ -718,7 +718,7 @@ class TestDeleting:
         hidden = page(browser.get("/history?limit=30"))
         [row] = [row for row in session_rows(hidden) if session in row.all("a")[0].attrs["href"]]
         assert re.search(r"The leader is (over )?\d+% likely to be best", row.text)
-        [to] = [a.attrs["href"] for a in hidden.all("a") if a.text == "Name them"]
+        [to] = [a.attrs["href"] for a in hidden.all("a") if a.text == "Show names"]
 
         named = page(browser.get(to))
         [row] = [row for row in session_rows(named) if session in row.all("a")[0].attrs["href"]]
@@ -726,7 +726,7 @@ class TestDeleting:
         assert row.all("a")[0].attrs["href"] == f"/sessions/{session}?reveal=1"
         assert "limit=30" in to
         back = {a.text: a.attrs["href"] for a in named.all("a")}
-        assert back["Hide their names"] == "/history?limit=30"
+        assert back["Hide names"] == "/history?limit=30"
         assert "reveal=1" in back.get("Older sessions", "reveal=1")
 
     def test_the_history_is_grouped_by_day(self, browser):
@@ -802,7 +802,7 @@ class TestVoting:
             for select in root.all("select")
         ]
         [vote] = [b for b in at_desk.history.ballots(session) if b.kind == "human"]
-        assert "earlier vote gave other places" in root.one(role="alert").text
+        assert "earlier vote has other ranks" in root.one(role="alert").text
         assert kept == [["2"], ["1"], ["3"]]
         assert vote.notes is None
 
@@ -881,7 +881,7 @@ class TestVoting:
         given["paper"] = paper.one("input", name="paper").attrs["value"]
         root = page(browser.post(f"/sessions/{session}/vote", data=given), 422)
 
-        assert "gives B no place" in root.one(role="alert").text
+        assert "does not rank B" in root.one(role="alert").text
         chosen = [o.attrs["value"] for o in root.all("option") if "selected" in o.attrs]
         assert chosen == ["2", "1"]
 

@@ -87,8 +87,8 @@ class TestVerdict:
         assert [each.one("p").text for each in chips] == [
             "Ballots that place ada first, of those that rank it.",
             "Unknown until people vote on the same answers.",
-            "The independent ballots that these are worth, assuming a shared error of 0.12: "
-            "models make the same mistakes.",
+            "Models tend to share mistakes: these ballots are worth as much as this many "
+            "independent ones, assuming a shared error of 0.12.",
         ]
 
     def test_it_says_each_number_once(self):
@@ -168,7 +168,7 @@ class TestVerdict:
         """Which is no failure: the line has one form, which resumes it."""
         box = page(Session.of(events())).one(class_="shortfall")
 
-        assert box.one("strong").text == "Stopped or interrupted; finished calls are kept"
+        assert box.one("strong").text == "Stopped or interrupted; finished calls are saved"
         assert "fatal" not in box.attrs["class"]
         assert box.one("form").attrs["action"] == "/sessions/s1/resume"
 
@@ -266,7 +266,7 @@ class TestFollowUp:
         site = Site(
             councils=(CouncilProfile(DEMO, seats=(SOMEBODY,)), CouncilProfile("fine", seats=here))
         )
-        [link] = [a for a in page(session, site=site).all("a") if a.text == "With options and cost"]
+        [link] = [a for a in page(session, site=site).all("a") if a.text == "Options and cost"]
 
         asked = parse_qs(urlsplit(link.attrs["href"]).query)
 
@@ -397,7 +397,7 @@ class TestRanking:
         meanings = {each.one("dt").text: each.one("dd").text for each in root.one("dl").all("div")}
 
         assert {"p_best", "tier", "coverage"} <= meanings.keys()
-        assert meanings["p_best"].startswith("Probability that another draw")
+        assert meanings["p_best"].startswith("Probability that another panel")
         assert {name: heads[name] for name in meanings} == meanings
 
     def test_a_recount_reports_a_change_of_leader(self):
@@ -513,8 +513,7 @@ class TestAgreedAndContested:
         assert rows[0] == [first, *(f"≈{each}" for each in chance)]
         assert rows[1][:2] == [second, ""]
         assert (
-            "3 of 3 pairs are too close to call: other such reviewers may well order them the "
-            "other way."
+            "3 of 3 pairs are too close to call: similar reviewers may well reverse the order."
         ) in ranking.text
         assert (
             f"Pair by pair, more ballots place {first} above each rival than below it; "
@@ -569,7 +568,7 @@ class TestMatrix:
         sheet = root.one(id="review-2")
         assert "popover" in sheet.attrs
         assert sheet.one("em").text == "clearer"
-        assert "as the schema asks" in sheet.text
+        assert "matches the schema" in sheet.text
         assert sheet.one("pre").text == "{}"
         assert [each.text for each in sheet.one("ol").all("li")] == [
             "A was ada",

@@ -143,7 +143,7 @@ def cli(context: click.Context) -> None:
     Exit status: 0 answered, 1 not approved or unreadable lines under --strict, 2 misuse,
     3 no quorum or no ballot counts, 4 over budget, 5 tied under --require-winner,
     6 not recorded in the history, 7 not written to standard output, 130 interrupted,
-    141 the reader of standard output has left.
+    141 standard output closed by its reader.
     """
     if context.invoked_subcommand is None:
         echo(context.get_help())

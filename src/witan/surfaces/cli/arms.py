@@ -63,19 +63,19 @@ arms_options = section(
         "judges",
         multiple=True,
         metavar="SEAT",
-        help="Blind judge of the arms; give at least two without another seat.",
+        help="Blind judge of the arms, without another seat; at least two.",
     ),
     click.option(
         "--measure",
         type=click.Choice(["jury", "references", "votes"]),
-        help="Measure arms by the judges, the default, or without judges by the rows' references "
-        "or votes.",
+        help="Measure arms by the judges (default), or without judges by the references or votes "
+        "in the rows.",
     ),
     click.option(
         "--best",
         metavar="NAME",
         help="Best member; by default the leader of earlier sessions, otherwise the best on half "
-        "of the questions, which then do not measure.",
+        "of the questions, which are then left out of the measurement.",
     ),
     click.option(
         "--margin",
@@ -242,12 +242,12 @@ def compare_answer(
         councils = LocalCouncils(options["config"], council_prices(options), history=history)
         batch = batch_of_one(request, councils.council(request), options, history, session.id)
         if not options["quiet"]:
-            echo(f"comparing arms: {batch.bill().calls:,} calls when nothing fails", err=True)
+            echo(f"comparing arms: {batch.bill().calls:,} calls if nothing fails", err=True)
         problems: list[str] = []
         try:
             report = run_batch(batch, lambda row: problems.extend(filter(None, [row.error])))
         except KeyboardInterrupt:
-            echo("interrupted; the answer stands, its arms are not compared", err=True)
+            echo("interrupted; the answer is complete, but its arms are not compared", err=True)
             return False
     if report.unaffordable or getattr(report, "unfinished", 0):
         problems.append(
@@ -257,7 +257,7 @@ def compare_answer(
         say(problem)
     comparison = getattr(report, "comparison", None)
     if comparison is None:
-        echo("no two arms are judged: nothing is compared", err=True)
+        echo("fewer than two arms are judged, so there is nothing to compare", err=True)
     else:
         print_result(comparison, as_json=options["as_json"], err=True)
     return True

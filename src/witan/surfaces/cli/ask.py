@@ -245,8 +245,8 @@ STATUSES = "Exit status: as for witan ask."
     notes="""Without QUESTION, or with -, the question is read from standard input. Ctrl-C saves
 the session so far and prints how to resume. Exit status: 0 answered, 1 not approved
 (--mode verdict), 2 misuse, 3 no quorum, 4 over budget, 5 tied under --require-winner, 6 not
-recorded in the history, 7 not written to standard output, 130 interrupted, 141 the reader of
-standard output has left.""",
+recorded in the history, 7 not written to standard output, 130 interrupted, 141 standard output
+closed by its reader.""",
 )
 @council_options
 @arms_options
@@ -368,7 +368,7 @@ def _print_plan(
     "rejudge last --member openai:gpt-5 --member anthropic:claude-opus-4",
     "rejudge session.json --rubric coding --mirrored --save again.json",
     "rejudge last --rubric coding --plan",
-    notes=f"The seats given are the jury; no juror sees its own model's answer. {STATUSES}",
+    notes=f"These seats are the jury; no juror sees its own model's answer. {STATUSES}",
 )
 @click.argument("session", metavar="ID|FILE")
 @jury_options
@@ -391,8 +391,8 @@ def rejudge_command(**options: Any) -> int:
     'judge answer.md --question "Why is the sky blue?" --pass-mark 7',
     "judge new.md old.md --expected new.md",
     "judge - --reference right.txt --json < reply.txt",
-    notes="""Each FILE is one text, and its name is that of the file; - is standard input. Exit
-status: 0 passed, or nothing had to pass, 1 failed, 5 too close to call; others as for witan
+    notes="""Each FILE is one text, named after the file; - is standard input. Exit
+status: 0 passed or nothing to decide, 1 failed, 5 too close to call; others as for witan
 ask.""",
 )
 @click.argument(
@@ -534,10 +534,10 @@ def refuse_untrusted(seats: "Iterable[Seat]") -> None:
     "resume",
     "resume last",
     "resume session.json",
-    notes=f"""An ID is the name of a session in the history, or a beginning of it that no other
-has; `last` is the latest. The record of a FILE is written back to it unless --save names another.
-If the history has more of it, it is resumed from there; if it has ended there, or differs, nobody
-is asked. One that was not interrupted is shown as it is. {STATUSES}""",
+    notes=f"""An ID is the name of a session in the history, or a unique prefix of it; `last` is
+the latest. A FILE is updated in place unless --save names another. If the history has more
+events of its session, the session resumes from there; if it has ended there, or the two differ,
+no model is called. A session that was not interrupted is only shown. {STATUSES}""",
 )
 @click.argument("session", metavar="ID|FILE")
 @section("Session", config_option)

@@ -275,9 +275,9 @@ class _Watch:
         self.status.update(style_line(f"reading {self.file}: {count_noun(n_ballots, 'ballot')}"))
 
 
-NOTES = """Several files are one body of ballots; - is standard input. All that `witan import` reads
-is recognised by its content, packed or not. An ID is a session of the history, as `witan show`
-takes it; `last` is the latest.
+NOTES = """Several files are counted together; - is standard input. All formats of `witan import`
+are recognised by content, compressed or not. An ID is a session of the history, as for `witan
+show`; `last` is the latest.
 """
 
 weights_option = section(

@@ -117,11 +117,11 @@ class MasterType(ParamType):
     "batch pairs.parquet --text new --text old --expected new -o verdicts.jsonl",
     "batch questions.csv --arms council,best,self --judge openai:gpt-5 --judge ollama:qwen3",
     "batch questions.parquet -o answers.jsonl --history postgresql://ada@db/witan --spark yarn",
-    notes="""FILE is JSON Lines, a JSON list, CSV or Parquet, plain or packed. A row with a text, in
-the columns text or texts or those of --text, is judged; any other is a question. Each row is a
-session of the history: called again, the command asks only for what is missing. Exit status: 0 all
-rows are complete, 3 some are not, 4 the ceiling was reached, 130 interrupted by
-Ctrl-C, SIGTERM or a closed terminal.""",
+    notes="""FILE is JSON Lines, a JSON list, CSV or Parquet, plain or compressed. A row with a
+text, in the columns text or texts or those of --text, is judged; any other row is a question.
+Each row becomes a session of the history; run the command again to ask only for what is
+missing. Exit status: 0 all rows are complete, 3 some are not, 4 the ceiling was reached, 130
+interrupted by Ctrl-C, SIGTERM or a closed terminal.""",
 )
 @click.argument("file", metavar="FILE")
 @section(
@@ -132,8 +132,8 @@ Ctrl-C, SIGTERM or a closed terminal.""",
         multiple=True,
         type=ColumnType(),
         metavar="NAME=COLUMN",
-        help="Column for a field: question, text, texts, reference, expected, category, id or "
-        "votes, those of people.",
+        help="Column for a field: question, text, texts, reference, expected, category, id, or "
+        "votes (by people).",
     ),
     click.option(
         "--text",
@@ -174,8 +174,8 @@ Ctrl-C, SIGTERM or a closed terminal.""",
         flag_value="",
         type=MasterType(),
         metavar="[MASTER]",
-        help="Run the rows on a Spark cluster, by default that of Spark's own configuration; the "
-        "history is in PostgreSQL.",
+        help="Run the rows on a Spark cluster, by default the one in Spark's configuration; "
+        "needs a history in PostgreSQL.",
     ),
     click.option(
         "--dry-run", is_flag=True, help="Print the work and its cost without calling a model."
@@ -193,7 +193,7 @@ Ctrl-C, SIGTERM or a closed terminal.""",
         "--output",
         type=click.Path(dir_okay=False, allow_dash=True),
         metavar="FILE.jsonl",
-        help="Write a line of JSON per row here, as rows end; standard output by default.",
+        help="Write one JSON line per finished row to this file; standard output by default.",
     ),
     json_option,
 )
@@ -338,7 +338,7 @@ def _check_pairs(tasks: "list[BatchRow]", options: Mapping[str, Any]) -> None:
     """Refuse pairs of texts that cannot be compared, before the first call."""
     single = next((task for task in tasks if len(task.texts) == 1), None)
     if single is not None:
-        problem = f"row {single.number} has a single text, which makes no pair"
+        problem = f"row {single.number} has a single text, so there is no pair to compare"
         raise click.UsageError(f"{problem}; leave --pairs out, or judge several texts per row")
     if options["pass_mark"] is not None:
         problem = "--pass-mark needs grades, and pairs are not graded"

@@ -399,13 +399,13 @@ def _is_large(path: str) -> bool:
         "--lake",
         type=click.Path(file_okay=False, path_type=Path),
         metavar="FOLDER",
-        help="Write the whole history into a lake: Parquet files by day.",
+        help="Write the whole history to a lake: Parquet files by day.",
     ),
     click.option(
         "--inspect",
         type=click.Path(file_okay=False, path_type=Path),
         metavar="FOLDER",
-        help="Write judged sessions into logs of Inspect, one per name of a text.",
+        help="Write judged sessions as Inspect logs, one per text name.",
     ),
 )
 @config_option
@@ -468,8 +468,8 @@ def _check(options: dict[str, Any], *, has_names: bool, has_window: bool) -> Non
             or any(options[name] for name in others)
         ):
             raise click.UsageError(
-                "a lake holds the whole history; choose when it is read, such as by "
-                "witan leaderboard --lake FOLDER --since 30d"
+                "a lake holds the whole history; filter when reading it, such as with witan "
+                "leaderboard --lake FOLDER --since 30d"
             )
         return
     if options["inspect"] is not None:
@@ -485,7 +485,9 @@ def _check(options: dict[str, Any], *, has_names: bool, has_window: bool) -> Non
             "with --format"
         )
     if options["as_json"] and _is_piped(options):
-        raise click.UsageError("standard output has the export; with --json name a file: -o PATH")
+        raise click.UsageError(
+            "the export goes to standard output; with --json, name a file: -o PATH"
+        )
 
 
 def _is_piped(options: dict[str, Any]) -> bool:
@@ -581,8 +583,8 @@ def _read_whole(
 def _describe_nothing(left_out: "Sequence[SessionSummary]", kind: str) -> str:
     if left_out:
         n = count_noun(len(left_out), "simulated session")
-        return f"there is nothing but {n}; use --all to export their {NOUNS[kind]}s"
-    return "no matching session to write; witan sessions lists what there is"
+        return f"only {n} matched; use --all to export their {NOUNS[kind]}s"
+    return "no matching session to export; witan sessions lists the history"
 
 
 def _write_lake(history: "History", options: dict[str, Any]) -> None:
@@ -630,13 +632,13 @@ class _ExportCounts:
 def _report_counts(counts: _ExportCounts, options: dict[str, Any], destination: str) -> None:
     if counts.of_scripts:
         n = count_noun(counts.of_scripts, "simulated session")
-        echo(f"{n} left out; --all writes them, too", err=True)
+        echo(f"{n} left out; --all includes them", err=True)
     if counts.nothing:
         n = count_noun(sum(counts.nothing.values()), "session")
         reasons = list_text(
             [f"{n_sessions:,} with {instead}" for instead, n_sessions in counts.nothing.items()]
         )
-        echo(f"{n} gave no {NOUNS[counts.kind]}: {reasons}", err=True)
+        echo(f"{n} without a {NOUNS[counts.kind]}: {reasons}", err=True)
     if counts.of_others and counts.kind != "sessions":
         n = count_noun(counts.of_others, "session")
         of = f"{n} retried or rejudged {'another' if counts.of_others == 1 else 'others'}"

@@ -282,7 +282,9 @@ class LiveSession:
         before = start.sessions[0].cost
         has_new_cost = replace(session.cost, calls=before.calls) != before
         result_text = (
-            "resuming produced only cost" if has_new_cost else "resuming produced nothing new"
+            "resuming produced nothing but cost"
+            if has_new_cost
+            else "resuming produced nothing new"
         )
         echo(f"{result_text}: {location} is still interrupted, and can be resumed", err=True)
 

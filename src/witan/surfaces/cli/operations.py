@@ -241,7 +241,7 @@ def _audit() -> Mapping[str, Any]:
 def _calibrate() -> Mapping[str, Any]:
     from witan.surfaces.report.calibration import calibration_chart
 
-    words = "Chart stated against observed probabilities, to an .svg, .png or .html file."
+    words = "Plot stated against observed probabilities, to an .svg, .png or .html file."
     return {"charts": {"--plot": (words, calibration_chart)}}
 
 
@@ -339,7 +339,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = MappingProxyType(
     }
 )
 
-SOURCE_NOTES = """With FILE..., count the sessions of these files in place of the history; an ID
+SOURCE_NOTES = """With FILE..., count the sessions of these files instead of the history; an ID
 is a session of the history. Exit status: 0 answered, 2 misuse, 3 no session to count, 7 output not
 written.
 """
@@ -349,8 +349,8 @@ NOTES: Mapping[str, str] = MappingProxyType(
         "leaderboard": SOURCE_NOTES.replace("answered", "answered, 1 a session is damaged"),
         "audit": SOURCE_NOTES,
         "calibrate": "Without FILE..., the newest 2,000 sessions of the history count.",
-        "recount": "An ID is the name of a session in the history, or a beginning of it that no "
-        "other has; `last` is the latest. A FILE exists, ends in .json or has a path.",
+        "recount": "An ID is the name of a session in the history, or a unique prefix of it; "
+        "`last` is the latest. A FILE exists, ends in .json or has a path.",
         "sessions": "The first column is a name that other commands take.",
         "votes": "The name of your login, unless --as gives another. Exit status: 0 answered, 2 "
         "misuse, 3 no vote.",

@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     "WITAN_TOKEN=... witan serve --host 0.0.0.0",
 )
 @click.option(
-    "--host", metavar="ADDRESS", help="Address to listen on; beyond this machine with a token."
+    "--host",
+    metavar="ADDRESS",
+    help="Address to listen on; addresses beyond this machine need a token.",
 )
 @click.option(
     "--port", type=WholeNumber(0, 65535), metavar="NUMBER", help="Port; 0 picks a free one."
@@ -150,8 +152,8 @@ def _welcome(service: "Service", settings: "ServeSettings", say: "Say") -> None:
         say(f"  {note}")
     for name, profile in service.profiles.items():
         if name and profile.problem is not None:
-            say(f"  the profile {name} cannot be asked: {profile.failure}")
-    storage = "not recorded, and end with the server"
+            say(f"  the profile {name} is not usable: {profile.failure}")
+    storage = "not recorded, and are lost when the server stops"
     if service.history is not None:
         storage = f"stored in {service.history.url}"
     say(f"  sessions are {storage}")
@@ -238,7 +240,7 @@ def _print_config(name: str, config: "Config", options: dict[str, Any], *, http:
     if client.note:
         say(client.note)
     if not client.reads_variables and "<" in client_config:
-        say("replace each <...> by its value: this client does not read variables")
+        say("replace each <...> with its value: this client does not read environment variables")
 
 
 def _launch_of(config: "Config", options: dict[str, Any]) -> "Launch":
@@ -302,7 +304,7 @@ def _endpoint(config: "Config") -> "ServerEndpoint":
 NAME = "witan"
 
 TOOL_SECONDS = 600
-"""Longest call, for clients that take a limit."""
+"""Timeout of a call, for clients that support one."""
 
 Entry = dict[str, Any]
 

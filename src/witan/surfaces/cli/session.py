@@ -102,10 +102,10 @@ def read_question(question: str | None, inputs: tuple[str, ...]) -> str:
     if inputs.count("-") + (question in (None, "-")) > 1:
         raise click.UsageError("standard input, -, can be read only once")
     if question is None and sys.stdin.isatty():
-        raise click.UsageError("ask something: give a QUESTION, or pipe it in")
+        raise click.UsageError("no question: give a QUESTION, or pipe it in")
     text = _decode("-", "QUESTION") if question is None or question == "-" else question
     if not text.strip():
-        raise click.UsageError("the question is empty: ask something")
+        raise click.UsageError("the question is empty")
     return text
 
 

@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     "show 20261121-1932",
     "show session.json --events",
     "show last --html session.html",
-    notes="""An ID is the name of a session in the history, or a beginning of it that no other has;
-`last` is the latest. A FILE exists, ends in .json or has a path; - is standard input. With
---events, everything that happened in it, in order. With --html, nothing is printed: the session
-goes into a FILE that any browser opens, with its own styles, no script, and nothing to fetch.""",
+    notes="""An ID is the name of a session in the history, or a unique prefix of it; `last` is
+the latest. A FILE exists, ends in .json or has a path; - is standard input. --events prints
+every event in order. --html prints nothing, but writes the session to a self-contained FILE for
+any browser, without scripts or external resources.""",
 )
 @click.argument("session", metavar="ID|FILE")
 @config_option
@@ -115,8 +115,8 @@ QUESTION_CHARS = 60
     "forget",
     "forget 20261121-1932",
     "forget --before 90d --yes",
-    notes="""An ID is the name of a session, or a beginning of it that no other has; `last` is the
-latest. On a terminal it asks first; elsewhere nothing is deleted without --yes.""",
+    notes="""An ID is the name of a session, or a unique prefix of it; `last` is the latest. On
+a terminal it asks first; elsewhere nothing is deleted without --yes.""",
 )
 @click.argument("sessions", metavar="[ID]...", nargs=-1)
 @click.option(
@@ -180,12 +180,12 @@ def _confirm(sessions: Sequence[str], place: "History") -> None:
     n = count_noun(len(sessions), "session")
     if not sys.stdin.isatty():
         name_text = f" ({clean(sessions[0])})" if len(sessions) == 1 else ""
-        raise click.UsageError(f"{n}{name_text} would be deleted for good; add --yes to delete")
+        raise click.UsageError(f"{n}{name_text} would be deleted permanently; add --yes to delete")
     for name in sessions[:SHOWN]:
         question = question_beginning(place.summary(name).question, QUESTION_CHARS)
         say(f"  {name}  {question}")
     if len(sessions) > SHOWN:
         echo(f"  … and {len(sessions) - SHOWN:,} more", err=True)
-    if not confirm(f"Delete {n} from {place.database.location} for good?"):
+    if not confirm(f"Delete {n} from {place.database.location} permanently?"):
         echo("nothing was deleted", err=True)
         raise click.exceptions.Exit(Status.FAILED)

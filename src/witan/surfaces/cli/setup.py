@@ -108,7 +108,7 @@ def _verdict(diagnosis: "Diagnosis") -> str:
 
 def _council(members: Sequence[str], jury: Sequence[str]) -> str:
     judges = f", judged by {list_text(jury)}" if jury else ""
-    return f"{list_text(members) or 'whoever is found'}{judges}"
+    return f"{list_text(members) or 'the models found'}{judges}"
 
 
 def _profile(page: Page, profile: "ProfileFinding") -> Iterator[str]:
@@ -188,7 +188,7 @@ def _serve(finding: "ServeFinding") -> Iterator[str]:
         place = f"in {token.variable}" if token.variable else "known by its digest"
         yield f"token {token.name}: {token.problem or place}"
     if not finding.tokens and not finding.problems:
-        yield "Whoever works on this machine may ask; there is no token."
+        yield "Anyone on this machine may use the server; no token is set."
     for problem in finding.problems:
         yield f"The server would not start: {problem}."
 
@@ -220,7 +220,7 @@ def _write_value(value: Any) -> str:
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE.toml",
-    help="Write this file in place of witan.toml in the current directory.",
+    help="Write this file instead of witan.toml in the current directory.",
 )
 @click.option("--user", is_flag=True, help="Write your own configuration, which may hold prices.")
 @click.option(
@@ -311,7 +311,7 @@ def _check_overwriting(path: Path, dialogue: _Dialogue, *, force: bool) -> None:
     if force or not (path.exists() or path.is_symlink()):
         return
     if dialogue.ask(f"{path} exists; overwrite it? (y/n)", "n").lower() not in ("y", "yes"):
-        raise click.UsageError(f"{path} exists and was left as it is; --force overwrites it")
+        raise click.UsageError(f"{path} exists and was not changed; --force overwrites it")
 
 
 def _parse_members(members: tuple[str, ...]) -> "tuple[SeatSpec, ...]":
@@ -356,7 +356,7 @@ def _choose_providers(dialogue: _Dialogue) -> "tuple[SeatSpec, ...]":
     provider_names = list(keys)
     if keys:
         dialogue.say(f"Keys found: {list_text([*dict.fromkeys(keys.values())], most=len(keys))}")
-        names = dialogue.ask("Which providers to use, with commas between?", ",".join(keys))
+        names = dialogue.ask("Which providers? (separated by commas)", ",".join(keys))
         provider_names = [name.strip() for name in names.split(",") if name.strip()]
         for name in provider_names:
             if name not in keys:
@@ -369,7 +369,7 @@ def _choose_providers(dialogue: _Dialogue) -> "tuple[SeatSpec, ...]":
     if not sources:
         raise NoCouncil(
             f"no model to choose from: {'; '.join(problems) or NOTHING_HERE}",
-            "export a key such as OPENAI_API_KEY, or name the members with --member",
+            "set a key such as OPENAI_API_KEY, or name the members with --member",
         )
     for problem in problems:
         dialogue.say(problem)
@@ -392,7 +392,7 @@ def _pick(
     for number, spec in enumerate(offers, start=1):
         dialogue.say(f"{number:4}  {spec.source}  {format_price(spec, os.environ)}")
     numbers = ",".join(str(offers.index(seat) + 1) for seat in default)
-    reply = dialogue.ask("Which members, as numbers or seats with commas between?", numbers)
+    reply = dialogue.ask("Which members? (numbers or seats, separated by commas)", numbers)
     chosen = []
     for word in (word.strip() for word in reply.split(",") if word.strip()):
         if word.isdecimal():
@@ -413,7 +413,7 @@ def _ask_ceiling(draft: "Draft", dialogue: _Dialogue) -> float:
     if draft.expected:
         length = f"{len(QUESTION):,} characters"
         dialogue.say(f"A question of {length} is expected to cost ${draft.expected:.4f}.")
-    words = dialogue.ask("US dollars that one question may cost at most?", f"{draft.ceiling:g}")
+    words = dialogue.ask("Maximum cost per question, in US dollars?", f"{draft.ceiling:g}")
     try:
         ceiling = float(words.lstrip("$"))
     except ValueError:

@@ -191,7 +191,7 @@ def whole_name(history: "History", name: str, *, or_file: bool = False) -> str:
     or_file
         Whether the name may also be that of a missing file.
     """
-    where, lists = history.database.location, "witan sessions lists what is there"
+    where, lists = history.database.location, "witan sessions lists them"
     if not name.strip():
         raise HistoryError(where, "no session has an empty name", lists)
     try:

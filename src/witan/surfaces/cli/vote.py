@@ -63,7 +63,7 @@ def vote_command(
     if show and parameters["ranking"] is not None:
         raise click.UsageError("choose --show or --ranking, not both")
     if parameters["paper"] is not None and parameters["ranking"] is None:
-        raise click.UsageError("--paper belongs to --ranking")
+        raise click.UsageError("--paper needs --ranking")
     is_interactive = not show and parameters["ranking"] is None
     if is_interactive and (as_json or not sys.stdin.isatty()):
         raise click.UsageError("no terminal to ask on; use --show, then --ranking TEXT")
@@ -134,7 +134,7 @@ def _ask(paper: Paper) -> Groups:
         echo(text)
     while True:
         # An example would suggest an order.
-        reply = ask("Your ranking, the best first (> better, = equal)")
+        reply = ask("Your ranking, best first (> better, = equal)")
         try:
             groups = read_ranking(reply, paper.sheet)
         except InvalidBallot as error:

@@ -87,9 +87,9 @@ def with_data(words: Sequence[Word], lines: Sequence[Measured]) -> list[Word]:
 
 
 REVIEWER_WORDS = (
-    Word("self_preference", "own", "share given to its own answers beyond what the others give",
+    Word("self_preference", "own", "share for its own answers, minus what the others give them",
          table="prefer", keep=95, strip="own answers"),
-    Word("family_preference", "family", "share given to its family beyond what outsiders give",
+    Word("family_preference", "family", "share for its family's answers, minus what outsiders give",
          table="prefer", keep=60, strip="own family"),
     Word("position_effect", "place", "share gained by standing first on the sheet, not last",
          table="prefer", keep=85, strip="first place"),
@@ -100,29 +100,30 @@ REVIEWER_WORDS = (
     Word("length.longer_wins", "longer", "share of decided pairs that the longer answer wins",
          table="prefer", keep=50),
     Word("length.shares_beyond_people", "length−people",
-         "that correlation with shares, less that of people"),
+         "correlation with shares, minus that in people's votes"),
     Word("length.grades_beyond_people", "length, grades−people",
-         "that correlation with grades, less that of people"),
+         "correlation with grades, minus that in people's grades"),
     Word("length.longer_wins_beyond_people", "longer−people",
-         "share that the longer answer wins, less that by people's votes",
+         "share that the longer answer wins, minus that in people's votes",
          table="prefer", keep=45, strip="longer − people"),
-    Word("severity", "severity", "grade less the others' for the same answer",
+    Word("severity", "severity", "grade minus the others' for the same answer",
          table="agree", keep=75, strip="severity"),
-    Word("discrimination", "slope", "slope of its grades on the others', over that of all models",
+    Word("discrimination", "slope", "slope of its grades on the others', relative to all models",
          table="agree", keep=40),
-    Word("spread", "spread", "spread of its grades on a ballot, over that of all models"),
+    Word("spread", "spread", "spread of its grades on a ballot, relative to all models"),
     Word("agreement", "with others", "correlation of its shares with the others'",
          table="agree", keep=65, strip="with others"),
     Word("grade_agreement", "with others, grades", "correlation of its grades with the others'"),
-    Word("agreement_with_people", "people", "share of pairs decided by people it sides with them",
+    Word("agreement_with_people", "people", "share of pairs decided by people that it decides "
+    "alike",
          table="agree", keep=90, strip="with people", line=0.5),
-    Word("order_consistency", "consistent", "share of pairs seen in both orders it judges alike",
+    Word("order_consistency", "consistent", "share of pairs that it judges the same in both orders",
          table="agree", keep=80, strip="consistency", line=0.5),
     Word("abstention_rate", "abstains", "share of its ballots without a vote",
          table="agree", keep=35),
     Word("repair_rate", "repaired", "share of its ballots that needed a second attempt",
          table="agree", keep=20),
-    Word("flat_rate", "flat", "share of its ballots with a vote that tell nobody apart",
+    Word("flat_rate", "flat", "share of its ballots with a vote that rank all candidates equal",
          table="agree", keep=30),
 )  # fmt: skip
 """Every measure of one reviewer, in the order in which they are shown."""
@@ -135,38 +136,44 @@ PANEL_WORDS = (
     Word("kendall_w", "Kendall's W", "Kendall's W of the models' ballots, mean over sessions"),
     Word("agreement", "agreement", "the leader's probability of being best, mean over sessions"),
     Word("shared_error", "shared error ρ", "correlation between reviewers of being right"),
-    Word("effective_votes", "effective votes", "independent votes that the reviewers are worth"),
+    Word(
+        "effective_votes", "effective votes", "number of independent votes that the panel is worth"
+    ),
     Word("length.shares", "length, shares", "correlation of length with shares, all models"),
     Word("length.grades", "length, grades", "correlation of length with grades, all models"),
     Word("length.longer_wins", "longer wins", "share of decided pairs that the longer wins"),
-    Word("length.longer_wins_beyond_people", "longer − people", "the same, less that by people"),
+    Word(
+        "length.longer_wins_beyond_people",
+        "longer − people",
+        "the same, minus that in people's votes",
+    ),
     Word("stability", "stability", "Kendall's τ between the rankings of two random halves"),
 )
 """Every measure of the panel."""
 
 CRITERION_WORDS = (
     Word("variance", "variance", "variance between reviewers of one answer"),
-    Word("variance_over_overall", "over overall", "the same, over that of the overall grade"),
+    Word("variance_over_overall", "over overall", "the same, relative to the overall grade"),
     Word("length", "length", "correlation with the length of the answer"),
-    Word("length_beyond_overall", "length−overall", "the same, less that of the overall grade"),
+    Word("length_beyond_overall", "length−overall", "the same, minus that of the overall grade"),
 )
 """Every measure of a criterion."""
 
 GRADING_WORDS = (
     Word("mean", "mean", "mean of its grades", keep=90),
-    Word("severity", "severity", "grade less the others' for the same answer",
+    Word("severity", "severity", "grade minus the others' for the same answer",
          keep=85, strip="severity"),
-    Word("discrimination", "slope", "slope of its grades on the others', over that of all of them",
+    Word("discrimination", "slope", "slope of its grades on the others', relative to all reviewers",
          keep=80, strip="slope", line=1.0),
-    Word("spread", "spread", "spread of its grades on a ballot, over that of all of them", keep=75),
+    Word("spread", "spread", "spread of its grades on a ballot, relative to all", keep=75),
     Word("flat_rate", "flat", "share of its ballots on which all grades are the same", keep=70),
     Word("agreement", "with others", "correlation of its grades with the others'",
          keep=65, strip="with others"),
     Word("halo", "halo", "correlation with its own grades on all other criteria", keep=60),
-    Word("halo_beyond_others", "halo−others", "that correlation, less that of the others",
+    Word("halo_beyond_others", "halo−others", "that correlation, minus that of the others",
          keep=55, strip="halo − others"),
     Word("length", "length", "correlation with the length of the answer", keep=50, strip="length"),
-    Word("self_preference", "own", "grade less the others', of its own answers less of theirs",
+    Word("self_preference", "own", "grade minus the others', for its own answers minus for theirs",
          keep=45, strip="own answers"),
     Word("position_effect", "place", "grade gained by standing first on the sheet, not last",
          keep=40, strip="first place"),
@@ -266,8 +273,8 @@ def _measure_chart(
         for at, word in enumerate(words)
     )
     caption = (
-        f"Bars: {level_percent(report.level)} intervals; dashes: no effect, or chance; diamonds "
-        "stand out; each measure has its own scale, and no mark where there is not enough data."
+        f"Bars: {level_percent(report.level)} intervals; dashes: no effect, or chance; "
+        "diamonds stand out. Each measure has its own scale; no mark means not enough data."
     )
     return Chart(DotPlot(axes, (), (Band(rows),)), title, caption, **texts)
 
@@ -336,9 +343,9 @@ def _concerns(report: AuditReport) -> Iterator[Block]:
     if report.concerns:
         for reviewer, concerns in report.concerns.items():
             yield Note("; ".join(each.sentence for each in concerns), "concern", reviewer)
-        yield Sentence(f"Each by its {level} interval.", quiet=True)
+        yield Sentence(f"Based on {level} intervals.", quiet=True)
     elif any(word.of(line).interval for line in report.lines for word in REVIEWER_WORDS):
-        yield Sentence(f"Nothing stands out at {level}; that does not prove there is no bias.")
+        yield Sentence(f"Nothing stands out at {level}; this does not rule out bias.")
     else:
         yield Sentence("No measure of a reviewer has enough data for an interval yet.")
 
@@ -543,7 +550,7 @@ def _reliability(calibration: Calibration) -> Iterator[Block]:
     """Report how often a panel this sure matched people."""
     if not calibration.is_known:
         why = calibration.reliability(0.5).why
-        yield Sentence(f"How often a panel this sure is right is unknown: {why}.")
+        yield Sentence(f"It is unknown how often panels with this confidence are right: {why}.")
         return
     matched = [block.reliability for block in calibration.blocks]
     yield table_of(
@@ -565,8 +572,8 @@ def _reliability(calibration: Calibration) -> Iterator[Block]:
         else None,
     )
     yield Sentence(
-        f"Of {count_noun(calibration.pairs, 'pair')} that people decided: how often a panel this "
-        "sure of a pair sided with them.",
+        f"Of {count_noun(calibration.pairs, 'pair')} that people decided: how often panels with "
+        "this confidence agreed with them.",
         quiet=True,
     )
 
@@ -579,18 +586,18 @@ def _reliability_chart(calibration: Calibration) -> Chart:
         if measure.value is None:
             continue
         text = (
-            f"sure at {number(block.low)} to {number(block.high)}: matched people in "
+            f"confidence {number(block.low)} to {number(block.high)}: matched people in "
             f"{_value_text(measure, measure.value)}, interval {_interval(measure) or UNKNOWN}, "
             f"{count_noun(block.pairs, 'pair')}"
         )
         dot = Dot(measure.value, measure.interval, alt_text=text)
         dots.append(((block.low + block.high) / 2, dot))
     least = min(dot.interval.low if dot.interval else dot.value for _, dot in dots)
-    up = Axis("Share of pairs in which it sided with people", min(0.5, least), 1.0)
+    up = Axis("Share of pairs in which the panel agreed with people", min(0.5, least), 1.0)
     across = Axis("Panel's confidence in the pair", 0.5, 1.0)
     return Chart(
-        Facets(across, up, (Facet("", tuple(dots), ()),), "as often right as sure"),
+        Facets(across, up, (Facet("", tuple(dots), ()),), "perfectly calibrated"),
         "Reliability",
-        "Bars: intervals; on the diagonal the panel is right as often as it is sure; below it, it "
-        "is too sure.",
+        "Bars: intervals. On the diagonal, the panel is as often right as its confidence states; "
+        "below it, the panel is overconfident.",
     )

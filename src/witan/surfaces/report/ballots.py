@@ -28,8 +28,8 @@ from witan.surfaces.report.document import (
 from witan.surfaces.report.names import CandidateNames, SeatNames
 
 READINGS = {
-    "schema": "The reply is as the schema asks.",
-    "tolerant": "The reply is not as the schema asks; the ballot was looked for in it.",
+    "schema": "The reply matches the schema.",
+    "tolerant": "The reply does not match the schema; the ballot was read from its text.",
 }
 
 
@@ -287,7 +287,7 @@ def _remarks(events: _ReviewerEvents, note: BallotNote | None) -> Iterator[str]:
             yield f"{read} could be read: {cast.lost}"
     yield from (f"asked again: {each.problem}" for each in events.repairs)
     if note is not None and note.mismatch:
-        yield "its ranking and its grades contradict each other in some pair"
+        yield "its ranking and its grades disagree on some pair"
 
 
 def _facts(events: _ReviewerEvents, note: BallotNote | None) -> Iterator[str]:
@@ -307,7 +307,7 @@ def _sheets(events: _ReviewerEvents, names: SeatNames) -> Iterator[tuple[tuple[s
 
 def _replies(events: _ReviewerEvents, names: SeatNames) -> Iterator[tuple[str, str]]:
     for each in events.repairs:
-        yield "First reply, which could not be read", names.quote(each.reply)
+        yield "First reply (unreadable)", names.quote(each.reply)
     last = events.ballot or events.abstention
     for turn, text in enumerate(last.replies if last else (), start=1):
         n_replies = len(last.replies) if last else 1

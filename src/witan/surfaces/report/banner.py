@@ -23,7 +23,7 @@ SMALL_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "e
 
 
 AWAITED = tuple(
-    Chip(name, None, "It comes with the ballots.")
+    Chip(name, None, "It appears with the first ballots.")
     for name in ("first places", "match with people", "effective votes")
 )
 """Key figures before the first ballot."""
@@ -73,7 +73,7 @@ def _words(session: Session, names: SeatNames, *, is_closed: bool) -> tuple[str,
         is_final = is_closed or session.outstanding_reviewers <= session.unanswered.keys()
         return headline if is_final else f"{headline.removesuffix('.')} so far.", detail
     if not is_closed:
-        return "No verdict yet.", "It comes with the ballots."
+        return "No verdict yet.", "It appears with the first ballots."
     return _words_without_outcome(session)
 
 
@@ -81,15 +81,15 @@ def _words_without_outcome(session: Session) -> tuple[str, str]:
     if session.status in ("interrupted", "running"):
         return "Not finished.", f"{session.progress} so far." if session.progress else ""
     if session.answers_agree:
-        return "All answers are the same.", "None was reviewed."
+        return "All answers are the same.", "There was nothing to review."
     if len(session.answers) == 1:
-        return "One answer alone.", "There is nothing to compare it with."
+        return "Only one answer.", "There is nothing to compare it with."
     if not session.answers:
         return "No answer.", "Every member failed."
     ballots = session.reviewer_ballots.values()
     cast = sum(not ballot.abstained for ballot in ballots)
     voted = f"{cast} of {count_noun(len(ballots), 'reviewer')} voted"
-    return "No outcome.", f"{voted}, fewer than the quorum asks for."
+    return "No outcome.", f"{voted}, fewer than the quorum requires."
 
 
 def verdict_words(outcome: Outcome, names: CandidateNames) -> tuple[str, str]:
@@ -97,9 +97,9 @@ def verdict_words(outcome: Outcome, names: CandidateNames) -> tuple[str, str]:
     outcome = names.order_outcome(outcome)
     leaders = [*map(names.name, outcome.leaders)]
     if not leaders:
-        return "Nobody is ranked.", "No ballot counts."
+        return "No ranking.", "No ballot counts."
     if sum(line.votes > 0 for line in outcome.standings) == 1:
-        return f"{leaders[0]} alone has votes.", "There is nothing to compare it with."
+        return f"Only {leaders[0]} has votes.", "There is nothing to compare it with."
     leads = leaders_text(leaders)
     if names.hides_names:  # a bare letter would mean nothing at the top of a page
         leads = f"{'Answer' if len(leaders) == 1 else 'Answers'} {leads}"
@@ -112,13 +112,16 @@ def _open_words(outcome: Outcome, leads: str, names: CandidateNames) -> tuple[st
     """Return what there is to say where nobody leads clearly."""
     tied = outcome.tied_for_best
     if ignores_chance(outcome):
-        return f"{leads}.", f"The rule {outcome.rule} says nothing of chance."
+        return f"{leads}.", f"The rule {outcome.rule} does not test for chance."
     if outcome.disputed_by:
         above = list_text([*map(names.name, outcome.disputed_by)])
         fit = f"the fit of the same ballots places {above} above"
-        return "Disputed.", f"{leads} by {outcome.rule}, yet {fit}, beyond noise."
+        return "Disputed.", f"{leads} by {outcome.rule}, but {fit}, beyond noise."
     if all(line.p_best is None for line in outcome.standings):
-        return "Too few ballots.", f"{leads}, but the ballots are too few to say how surely."
+        return (
+            "Too few ballots.",
+            f"{leads}, but there are too few ballots to say how certain that is.",
+        )
     if len(tied) == 1:
         return "Not settled.", names.sentence(outcome.interpretation)
     if len(outcome.leaders) == 1:
@@ -163,8 +166,8 @@ def _chips(
         None if votes is None else f"{votes.removesuffix('.0')} of {outcome.n_ballots}",
         "Unknown: reviewers may share mistakes."
         if votes is None
-        else "The independent ballots that these are worth, "
-        f"{_shared_error_text(outcome)}: models make the same mistakes.",
+        else "Models tend to share mistakes: these ballots are worth as much as this many "
+        f"independent ones, {_shared_error_text(outcome)}.",
     )
 
 
@@ -193,7 +196,7 @@ def _match_chip(reliability: Measure) -> Chip:
     return Chip(
         "match with people",
         chance_percent(reliability.value),
-        f"How often panels as sure as this one agreed with people, in {pairs}{within}.",
+        f"How often panels with similar confidence agreed with people, over {pairs}{within}.",
     )
 
 
@@ -217,10 +220,10 @@ def shortfall(session: Session, names: SeatNames) -> Shortfall | None:
     reasons = names.sort([*map(names.sentence, session.missing)])
     link = {"session": session.id}
     if session.status == "interrupted":
-        text = "Stopped or interrupted; finished calls are kept"
+        text = "Stopped or interrupted; finished calls are saved"
         return Shortfall(session.status, text, (), "Resume", Link("resume", link))
     if session.status == "running":
-        return Shortfall(session.status, "It goes on in another process", tuple(reasons))
+        return Shortfall(session.status, "Running in another process", tuple(reasons))
     seats, gaps = names.order(failed_seats(session)), "; ".join(_gaps(session))
     if not gaps and reasons:
         gaps, *reasons = reasons

@@ -87,7 +87,10 @@ def _blocks(result: BatchReport) -> Iterator[Block]:
                 "warning",
             )
         elif result.comparison is None:
-            yield Note("no two arms were judged on one question: nothing is compared", "warning")
+            yield Note(
+                "no two arms were judged on the same question, so there is nothing to compare",
+                "warning",
+            )
         else:
             yield Heading(ARMS_TITLE, "arms")
             yield from comparison_blocks(result.comparison)
@@ -129,7 +132,7 @@ def _missing(missing: Mapping[str, int]) -> Iterator[Block]:
         return
     shown = [*missing.items()][:MOST_REASONS]
     yield table_of(
-        "What rows lack",
+        "Incomplete rows",
         [
             (Column("missing", "left", fit="fold", heads=True), [reason for reason, _ in shown]),
             (Column("rows"), [f"{n:,}" for _, n in shown]),
@@ -146,14 +149,14 @@ def _people(people: PeopleEstimate | None) -> Iterator[Block]:
         return
     if people.left_out:
         votes = count_noun(people.left_out, "vote")
-        yield Note(f"{votes} for an answer that its session lacks left out", "warning")
+        yield Note(f"{votes} left out: the session does not have that answer", "warning")
     if people.own:
         votes = count_noun(people.own, "vote")
         differ = "differs" if people.own == 1 else "differ"
-        own = f"{votes} in the data set {differ} from what the person voted on the session itself"
-        yield Note(f"{own}, which stands", "warning")
+        own = f"{votes} in the data set {differ} from the same person's vote on the session itself"
+        yield Note(f"{own}, which is used", "warning")
     if people.estimates is None:
-        yield Note(f"people's votes correct nothing: {people.why}", "warning")
+        yield Note(f"no correction by people's votes: {people.why}", "warning")
         return
     rows = count_noun(people.rows, "row")
     for each in people.estimates.systems:
@@ -195,7 +198,7 @@ def bill_report(result: BatchBill) -> Report:
     if result.fits_no_session:
         money = max(0.0, (result.max_cost_usd or 0.0) - result.spent_usd)
         least = _dollars_up(result.cheapest_usd or 0.0)
-        dear = f"the ceiling leaves ${money:.4f}, too little for any row: one may cost ${least}"
+        dear = f"the ceiling leaves ${money:.4f}, too little for any row: a row may cost ${least}"
         blocks.append(Note(f"{dear}; {ceiling_text(result)}", "warning"))
     if result.max_calls is not None:
         left = max(0, result.max_calls - result.made_calls)
@@ -207,14 +210,14 @@ def bill_report(result: BatchBill) -> Report:
         parts = ", ".join(f"{name} {n:,}" for name, n in result.parts.items() if n)
         blocks.append(Sentence(f"Calls of {parts}." if parts else "Nothing left to do."))
     expected, worst = (cost_sum_text(usd) for usd in (result.expected_usd, result.worst_usd))
-    blocks.append(Sentence(f"Expected when nothing fails: {expected}; at the very most: {worst}."))
+    blocks.append(Sentence(f"Expected if nothing fails: {expected}; at worst: {worst}."))
     blocks.append(
-        Sentence("Retries, and second calls where one is slow, are not included.", quiet=True)
+        Sentence("Retries and second calls for slow replies are not included.", quiet=True)
     )
     return Report(
         "Batch plan",
         (f"ceiling {list_text(ceilings)}",) if ceilings else (),
-        f"{rows} to be done, at most {calls} when nothing fails.",
+        f"{rows} to be done, at most {calls} if nothing fails.",
         tuple(blocks),
     )
 
@@ -285,14 +288,14 @@ CHOICES = {
     "name": "{names}, by name.",
     "other questions": "{names}, the best on {others}, which measure nothing.",
     "history": "{names}, which leads the leaderboard of all sessions before.",
-    "these questions": "{names}, by the reviews of these very questions, which flatters it.",
+    "these questions": "{names}, by the reviews of these same questions, which favours it.",
 }
 """Words for the choice of the best member."""
 
 
 MEASURES = {
-    "references": "Measured by references: an answer is right if it contains the reference, word "
-    "for word, whatever else it says.",
+    "references": "Measured by references: an answer is right if it contains the reference "
+    "verbatim.",
     "votes": "Measured by people's votes alone.",
 }
 """Words for the measure of arms without a jury."""
@@ -381,25 +384,23 @@ def _basis(comparison: ArmComparison) -> Iterator[Block]:
     level = level_percent(comparison.level)
     if comparison.basis == "reviewers":
         yield Sentence(
-            f"Intervals are of reviewers like these, on this one question, at {level} each.",
+            f"Each interval is for similar reviewers on this one question, at {level}.",
             quiet=True,
         )
     else:
         together = (
-            ""
-            if comparison.category_level is None
-            else f"; those of categories at {level} together"
+            "" if comparison.category_level is None else f"; for categories, at {level} jointly"
         )
         yield Sentence(
-            f"Intervals are of questions like these, paired, at {level} for each pair{together}. "
-            f"Arms within ±{comparison.margin:g} do not differ.",
+            f"Intervals are for similar questions, paired, at {level} for each pair{together}. "
+            f"Differences within ±{comparison.margin:g} count as none.",
             quiet=True,
         )
         if comparison.n_rows > comparison.questions:
             questions = count_noun(comparison.questions, "question")
             yield Sentence(
                 f"Intervals are clustered by question: {questions} in {comparison.n_rows:,} rows. "
-                f"Below {MIN_CLUSTERS} questions there are none, however many rows.",
+                f"With fewer than {MIN_CLUSTERS} questions there are no intervals.",
                 quiet=True,
             )
     if comparison.measure != "jury":
@@ -408,12 +409,13 @@ def _basis(comparison: ArmComparison) -> Iterator[Block]:
     people = count_noun(comparison.people_questions, "question")
     if comparison.people_questions >= MIN_CLUSTERS:
         yield Sentence(
-            f"Corrected by people's votes on {people}, which holds if these are drawn at random.",
+            f"Corrected by people's votes on {people}; valid if these were drawn at random.",
             quiet=True,
         )
     elif comparison.people_questions:
         yield Note(
-            f"people's votes on {people} are too few to correct the jury; {MIN_CLUSTERS} would do",
+            f"people's votes on {people} are too few to correct the jury; {MIN_CLUSTERS} are "
+            "needed",
             "hint",
         )
     else:

@@ -250,10 +250,10 @@ def _cluster_sentence(estimates: Estimates) -> str:
         return f"Intervals are clustered by question: {questions}."
     if estimates.questions < estimates.sessions:
         return (
-            f"Intervals are clustered by session, and hold for more texts of {questions} only: "
-            f"fewer than {MIN_CLUSTERS} make no clusters."
+            "Intervals are clustered by session, and apply only to more texts of "
+            f"{questions}: fewer than {MIN_CLUSTERS} are too few to cluster by."
         )
-    return "Intervals are clustered by session: each has a question of its own, or names none."
+    return "Intervals are clustered by session: each has its own question, or none is named."
 
 
 def _assumption(estimates: Estimates) -> Iterator[Block]:
@@ -261,13 +261,13 @@ def _assumption(estimates: Estimates) -> Iterator[Block]:
     if estimates.people_sessions:
         yield Sentence(
             "The correction holds if the sessions that people judged are drawn at random from all. "
-            "The jury's own interval says nothing of its bias.",
+            "The jury's own interval does not account for its bias.",
             quiet=True,
         )
     else:
         yield Sentence(
-            "Without people's votes nothing corrects the jury; have people judge some sessions "
-            "drawn at random.",
+            "Without people's votes the jury cannot be corrected; have people judge some "
+            "sessions drawn at random.",
             quiet=True,
         )
 
@@ -306,8 +306,8 @@ def calibration_chart(check: CalibrationCheck, field: str = "p_best") -> Chart:
         if each
     )
     return Chart(
-        Facets(axis, up, facets, "found as stated", "expected"),
-        f"{KINDS[field][0]}, stated and found",
+        Facets(axis, up, facets, "observed as stated", "expected"),
+        f"{KINDS[field][0]}, stated and observed",
         f"Bars: {level_percent(check.level)} intervals; dashes: expected if the probabilities hold;"
         " diamonds differ beyond chance.",
         _finding(check),
@@ -342,8 +342,8 @@ def _dot(tenth: Tenth) -> Dot:
 
 def _alt_text(tenth: Tenth) -> str:
     return (
-        f"stated {percent(tenth.probability)}: expected {percent(tenth.expectation)}, found "
-        f"{percent(tenth.share.value)}, interval {ends(tenth.share.interval, 2)}"
+        f"stated {percent(tenth.probability)}: expected {percent(tenth.expectation)}, "
+        f"observed {percent(tenth.share.value)}, interval {ends(tenth.share.interval, 2)}"
     )
 
 
@@ -363,7 +363,7 @@ def _finding(check: CalibrationCheck) -> str:
     return (
         f"With {panel.reviewers} reviewers, leaders stated at {percent(surest.probability)} led "
         f"{_among(check)} in {right} of draws from {count_noun(surest.share.n, 'session')}; "
-        f"{percent(surest.expectation)} was to be expected. Overall, {verdict}."
+        f"{percent(surest.expectation)} was expected. Overall, {verdict}."
     )
 
 
@@ -382,7 +382,7 @@ def _verdict(curve: CalibrationCurve, subject: str) -> str:
     gap_text = f"{signed_number(100 * gap.value, 0)} points [{start}, {end}]"
     single = any(tenth.deviates for tenth in curve.tenths)
     more = ", though some tenths differ more" if single else ""
-    return f"found and expected of {subject} differ by {gap_text}, no more than chance{more}"
+    return f"observed and expected {subject} differ by {gap_text}, within chance{more}"
 
 
 def _curves(check: CalibrationCheck) -> Iterator[Block]:
@@ -406,14 +406,18 @@ def _tenths(check: CalibrationCheck, field: str) -> Table:
             labels[at] = (
                 f"{panel.reviewers} reviewers{comparison_text}: {draw_count} from {sessions}"
             )
-    title = f"{KINDS[field][0]}, stated and found"
+    title = f"{KINDS[field][0]}, stated and observed"
     drawable = any(tenth.share.value is not None for _, tenth in rows)
     return table_of(
         title,
         [
             (Column("stated"), [percent(tenth.probability) for _, tenth in rows]),
             (
-                Column("expected", meaning="share that these others find if stated is right"),
+                Column(
+                    "expected",
+                    meaning="share that these others would observe if the stated probability is "
+                    "right",
+                ),
                 [percent(tenth.expectation) for _, tenth in rows],
             ),
             (Column("found", interval=90), [_share_cell(tenth) for _, tenth in rows]),
@@ -437,7 +441,7 @@ def _share_cell(tenth: Tenth) -> Cell:
 
 def _scores(check: CalibrationCheck) -> Iterator[Block]:
     yield Heading("Scores", "scores")
-    yield Sentence("Lower is better; in brackets: giving every candidate the same.", quiet=True)
+    yield Sentence("Lower is better; in brackets: the score of equal probabilities.", quiet=True)
     curves: Sequence[tuple[PanelCheck, str, CalibrationCurve]] = [
         (panel, title.lower(), _curve(panel, field))
         for field, (title, _, _) in KINDS.items()
@@ -455,7 +459,7 @@ def _scores(check: CalibrationCheck) -> Iterator[Block]:
                 [_score(curve.log_score, curve.log_floor) for _, _, curve in curves],
             ),
             (
-                Column("Brier score", meaning="mean squared distance from what was found"),
+                Column("Brier score", meaning="mean squared distance from what was observed"),
                 [_score(curve.brier, curve.brier_floor) for _, _, curve in curves],
             ),
         ],
@@ -470,7 +474,7 @@ def _reviewers(check: CalibrationCheck) -> Iterator[Block]:
     names = sorted(check.matched, key=lambda name: -check.weights.get(name, 0.0))
     shares = [check.matched[name] for name in names]
     yield Heading("Reviewers", "reviewers")
-    text = "Right is what most people say; the weights are for other sessions than these."
+    text = "The majority of people counts as right; use the weights on other sessions than these."
     if not check.weights:
         text = "No weights: no reviewer judged 50 pairs that people decided."
     yield Sentence(text, quiet=True)

@@ -97,7 +97,7 @@ def rules_report(rules: "RuleList") -> Report:
 
 
 def _rule_table(rules: "Sequence[RuleEntry]") -> Table:
-    auto = "calibrated where grades can carry it, else borda (the default)."
+    auto = "calibrated if the grades suffice, otherwise borda (the default)."
     return table_of(
         "Rules",
         [
@@ -121,7 +121,7 @@ def _guide() -> Iterator[Block]:
 def _properties(rule: "RuleEntry") -> Table:
     properties = {
         "needs": rule.needs,
-        "take it when": rule.use_when,
+        "use it when": rule.use_when,
         "evidence": rule.evidence,
         "source": rule.source,
         "parameters": ", ".join(f"{key}={value}" for key, value in rule.parameters.items()),
@@ -209,7 +209,7 @@ def profiles_report(result: "Profiles") -> Report:
     if any(each.about for each in profiles):
         columns.append((Column("about", "left", fit="fold"), [each.about for each in profiles]))
     problems = (
-        Note(f"{_name(each)} cannot be asked: {each.problem}", "concern")
+        Note(f"{_name(each)} is not usable: {each.problem}", "concern")
         for each in profiles
         if each.problem is not None
     )

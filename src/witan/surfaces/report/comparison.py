@@ -78,7 +78,7 @@ def _finding(comparison: Comparison) -> str:
     if len(comparison.sessions) == 1:
         return _one_finding([*comparison.outcomes[comparison.sessions[0]].values()])
     of = _part(comparison.same_leaders, len(comparison.sessions))
-    return f"Every rule that counts a session has the same leaders in {of} sessions."
+    return f"All rules agree on the leaders in {of} sessions, as far as they can count them."
 
 
 def _one_finding(outcomes: Sequence[Outcome]) -> str:
@@ -172,7 +172,7 @@ def _steadiness(comparison: Comparison) -> Iterator[Block]:
         (
             Column(
                 "steady",
-                meaning="share of single ballots whose removal leaves the leaders as they were",
+                meaning="share of single ballots whose removal leaves the leaders unchanged",
             ),
             [percent(comparison.stability[rule]) for rule in comparison.rules],
         ),
@@ -180,8 +180,8 @@ def _steadiness(comparison: Comparison) -> Iterator[Block]:
     if many:
         counts = [", ".join(f"{name} {n:,}" for name, n in each.times.items()) for each in leads]
         columns.append((Column("leads", "left", fit="fold", keep=50), counts))
-    yield Heading("How steady each rule is", "steady")
-    yield table_of("How steady each rule is", columns)
+    yield Heading("How stable each rule is", "steady")
+    yield table_of("How stable each rule is", columns)
 
 
 def _part(part: int, whole: int) -> str:
@@ -192,9 +192,9 @@ def _likeness(comparison: Comparison) -> Iterator[Block]:
     """Compare rules in pairs: rankings, and leaders over several sessions."""
     if len(comparison.rules) < 2:
         return
-    yield Heading("How alike the rankings are", "alike")
+    yield Heading("How similar the rankings are", "alike")
     if all(tau is not None and isclose(tau, 1) for taus in comparison.tau for tau in taus):
-        yield Sentence("Every two rules rank alike: Kendall's τ is 1.")
+        yield Sentence("All rules give the same ranking: Kendall's τ is 1.")
     else:
         yield Sentence("Kendall's τ between two rules: 1 the same order, 0 chance, −1 the reverse.")
         taus = [[*map(signed_number, line)] for line in comparison.tau]
@@ -204,7 +204,7 @@ def _likeness(comparison: Comparison) -> Iterator[Block]:
         several = count_noun(len(comparison.sessions), "session")
         differs = [[f"{n:,}" for n in line] for line in comparison.leader_differs]
         yield Heading("Sessions in which the leaders differ", "differ")
-        yield Sentence(f"Of {several}, as far as both rules count them.")
+        yield Sentence(f"Of {several}, as far as both rules can count them.")
         yield _pairs("Sessions in which the leaders of two rules differ", comparison.rules, differs)
 
 

@@ -106,7 +106,7 @@ def _explain_unranked(board: Leaderboard) -> str:
     """Explain why models have no rank."""
     why = f"without a rank: {board.terms.too_few}"
     if any(line.sessions >= board.terms.min_sessions for line in board.provisional):
-        why += f", or no {NUMBERS[board.terms.order_by]} that compares"
+        why += f", or no comparable {NUMBERS[board.terms.order_by]}"
     return why
 
 
@@ -125,7 +125,10 @@ def _numbers(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> Shown:
     low_is_best = RULES[board.terms.rule].lower_is_better
     shown: Shown = []
     if any(line.group not in (None, 1) for line in lines):
-        meaning = "models joined by comparisons; ranks, scores and ratings compare within one only"
+        meaning = (
+            "models connected by comparisons; ranks, scores and ratings are comparable "
+            "only within a group"
+        )
         shown.append(
             (Column("group", meaning=meaning), [_integer_text(line.group) for line in lines])
         )
@@ -144,7 +147,8 @@ def _numbers(board: Leaderboard, lines: Sequence[LeaderboardLine]) -> Shown:
     interval = f"{level_percent(board.terms.level)} interval"
     several = ", and groups" if len(board.groups) > 1 else ""
     may = (
-        "the ranks that noise allows; a ruled line parts neighbours that differ beyond it" + several
+        "ranks that the noise allows; a line separates neighbours that differ beyond noise"
+        + several
     )
     pairs = count_noun(int(f"{board.n_comparisons:.0f}"), "comparison")
     rating = f"strength in logits ± its error, from {pairs} of two models"
@@ -271,7 +275,7 @@ def _describe_basis(board: Leaderboard) -> tuple[str, ...]:
 
 def _marks(board: Leaderboard, *, boxes: bool = False, rings: bool = True) -> str:
     """Explain bars, boxes and rings, and say what cannot be compared."""
-    notes = ["Elo states no noise"]
+    notes = ["Elo has no intervals"]
     if board.terms.order_by != "elo":
         notes = [f"Bars: {level_percent(board.terms.level)} intervals"]
     if boxes:
@@ -346,7 +350,7 @@ def strength_chart(board: Leaderboard, most: int | None = None) -> Chart:
     return Chart(
         Grid(names, names, squares),
         "Head-to-head probability",
-        "How sure it is, by the ratings, that the model of the row is stronger than that of the "
+        "Probability, from the ratings, that the model of the row is stronger than that of the "
         "column.",
         board.interpretation,
         _describe_basis(board),
@@ -485,7 +489,7 @@ def _trend(board: Leaderboard, parts: Parts) -> Iterator[Block]:
     """Draw mean scores over time, where two parts of it have scores."""
     yield Heading("Over time", "trend")
     if sum(part is not None for _, part in parts) < 2:
-        yield Sentence("All sessions are of one time.")
+        yield Sentence("All sessions are from the same period.")
         return
     models = [line.model for line in (*board.lines, *board.provisional)]
     lines = {model: [_scored_line(part, model) for _, part in parts] for model in models}
@@ -512,8 +516,8 @@ def _trend(board: Leaderboard, parts: Parts) -> Iterator[Block]:
     yield Chart(
         Strips(axis, _day(parts[0][0].since), _day(parts[-1][0].until), series),
         "Over time",
-        "Mean score of each part of the time, with its interval; a gap is a time without sessions; "
-        f"in the numbers, ± its standard error and, in brackets, sessions.{more}",
+        "Mean score in each period, with its interval; a gap is a period without sessions. In "
+        f"the numbers: ± standard error and, in brackets, sessions.{more}",
         numbers=table_of("Over time", columns),
     )
 

@@ -46,11 +46,11 @@ PAIR_MAP = "Chance in percent that the row is placed above the column"
 CLOSE = "≈"
 """Mark of a pair that is too close to call."""
 
-COVERAGE = "Ballots that rank it, of those that could: high from 80%, medium from 50%, else low."
+COVERAGE = "Share of eligible ballots that rank it: high from 80%, medium from 50%, otherwise low."
 
-P_BEST = "Probability that another draw of such reviewers would place it best."
+P_BEST = "Probability that another panel of similar reviewers would rank it best."
 
-TIER = "Candidates of which some pairs are too close to call share one; 1 is the best."
+TIER = "Candidates linked by pairs too close to call share a tier; 1 is the best."
 
 HALF_AGREED = 0.5
 """Kendall's W from which ballots agree rather than contest."""
@@ -248,7 +248,7 @@ def _separation_sentences(outcome: Outcome, names: CandidateNames) -> Iterator[s
 def _condorcet_sentences(outcome: Outcome, names: CandidateNames) -> Iterator[str]:
     winner = outcome.condorcet_winner
     if winner is not None and winner not in outcome.leaders:
-        yield f"{_majorities(winner, names)}, yet it does not lead under {outcome.rule}."
+        yield f"{_majorities(winner, names)}, but it does not lead under {outcome.rule}."
     if outcome.disputed_by:
         above, below = (
             list_text([*map(names.name, name_list)])
@@ -267,7 +267,7 @@ def _condorcet_sentences(outcome: Outcome, names: CandidateNames) -> Iterator[st
         n_close, n_placed = len(outcome.unresolved), sum(s.votes > 0 for s in outcome.standings)
         pairs = f"{n_close:,} of {count_noun(comb(n_placed, 2), 'pair')}"
         close = f"{'is' if n_close == 1 else 'are'} too close to call"
-        yield f"{pairs} {close}: other such reviewers may well order them the other way."
+        yield f"{pairs} {close}: similar reviewers may well reverse the order."
 
 
 def _majorities(winner: str, names: CandidateNames) -> str:
@@ -347,7 +347,7 @@ def pair_map(outcome: Outcome, names: CandidateNames) -> Iterator[Block]:
     if ranked and not learned and n_reviewers <= FEW_RANKINGS:
         yield Sentence(
             f"{count_noun(n_reviewers, 'ranking')} cannot show how far apart candidates are: if "
-            "they are nearly equal, these chances are too high.",
+            "they are nearly equal, these probabilities are too high.",
             quiet=True,
         )
 
@@ -376,10 +376,11 @@ def grade_blocks(verdict: Verdict, names: CandidateNames) -> Iterator[Block]:
     level_text = level_percent(verdict.level)
     severity = "the unknown severity of reviewers counts as noise"
     if verdict.severity is not None:
-        severity = "what is unknown of the reviewers' severity widens them"
+        severity = "uncertainty about the reviewers' severity widens them"
         yield Sentence(_severity_sentence(verdict, verdict.severity, names))
     yield Sentence(
-        f"Intervals cover the mean grade of such reviewers in {level_text} of cases; {severity}.",
+        f"Intervals cover the mean grade of similar reviewers in {level_text} of cases; "
+        f"{severity}.",
         quiet=True,
     )
 
@@ -396,8 +397,8 @@ def _severity_sentence(verdict: Verdict, severity: Severity, names: CandidateNam
     unknown = f"; the severity of {list_text(others)} is unknown" if others else ""
     sessions = count_noun(severity.n_sessions, "other session")
     return (
-        f"Grades are corrected by the severity that {sessions} show: "
-        f"{list_text(corrections)}{unknown}. With the prior none they stand as given."
+        f"Grades are corrected for the severity that {sessions} show: "
+        f"{list_text(corrections)}{unknown}. Use the prior none to leave grades uncorrected."
     )
 
 

@@ -17,8 +17,8 @@ def plan_report(result: "Plan | PlanSummary") -> Report:
     """Write the report of a plan."""
     plan = _summarize(result) if isinstance(result, Plan) else result
     most = "at most " if any(line.probability < 1 for line in plan.lines) else ""
-    calls = f"{most}{count_noun(plan.calls, 'call')} when nothing fails"
-    cost = "" if plan.worst_usd is None else f"; {_dollars(plan.worst_usd)} at the very most"
+    calls = f"{most}{count_noun(plan.calls, 'call')} if nothing fails"
+    cost = "" if plan.worst_usd is None else f"; {_dollars(plan.worst_usd)} at worst"
     return Report(
         "Plan",
         (f"ceiling {list_text(ceilings)}",) if (ceilings := [*ceiling_texts(plan)]) else (),
@@ -62,7 +62,9 @@ def _remarks(plan: "PlanSummary") -> Iterator[Block]:
     if plan.expected_usd is not None and plan.worst_usd:
         earlier = count_noun(plan.expected_from, "earlier session")
         basis = f"the lengths of {earlier}" if plan.expected_from else "published lengths"
-        yield Sentence(f"Expected when nothing fails: {_dollars(plan.expected_usd)}, by {basis}.")
+        yield Sentence(
+            f"Expected if nothing fails: {_dollars(plan.expected_usd)}, based on {basis}."
+        )
     reviews = [line for line in plan.lines if line.stage == "review" and not line.if_needed]
     if any(line.probability < 1 for line in reviews):
         likely = fsum(line.probability * line.calls for line in reviews)
@@ -73,7 +75,7 @@ def _remarks(plan: "PlanSummary") -> Iterator[Block]:
         )
     if plan.separation is not None and plan.separation.candidates > 1:
         yield Sentence(separation_sentence(plan.separation))
-    yield Sentence("Retries, and second calls where one is slow, are not included.", quiet=True)
+    yield Sentence("Retries and second calls for slow replies are not included.", quiet=True)
     yield from (Note(text, "warning") for text in _warnings(plan))
 
 
@@ -86,13 +88,13 @@ def _warnings(plan: "PlanSummary") -> Iterator[str]:
         )
     ceiling = plan.max_cost_usd
     if ceiling is not None and plan.unpriced:
-        yield f"under the ceiling of {_dollars(ceiling)} seats without a price are not called"
+        yield f"seats without a price are not called under the ceiling of {_dollars(ceiling)}"
     if plan.refusal is not None:
-        yield f"it would be refused: {plan.refusal}"
+        yield f"the session would be refused: {plan.refusal}"
     elif ceiling is not None and plan.worst_usd is not None and plan.worst_usd > ceiling:
         yield (
-            f"the ceiling of {_dollars(ceiling)} is below the worst cost: "
-            "a call that could cross it is not made"
+            f"the ceiling of {_dollars(ceiling)} is below the worst-case cost: calls that could "
+            "exceed it are not made"
         )
 
 
@@ -102,7 +104,7 @@ def _table(plan: "PlanSummary") -> Table:
     spare = [line for line in plan.lines if line.if_needed]
     rows = [
         *(_row(line.seat, line.stage, [line]) for line in usual),
-        _row("when nothing fails" if spare else "all", "", usual),
+        _row("if nothing fails" if spare else "all", "", usual),
     ]
     sums = {len(usual)}
     if spare:

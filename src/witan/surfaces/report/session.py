@@ -56,9 +56,9 @@ from witan.surfaces.report.text import report_text
 AS_CHILD: Mapping[str | None, str] = {
     "rejudged": "rejudges",
     "retried": "retries",
-    "continued": "goes on from",
-    "compared": "comes of comparing",
-    None: "came of",
+    "continued": "continues",
+    "compared": "comes from the comparison of",
+    None: "comes from",
 }
 """The sentence that leads to a session's parent, by their relation."""
 
@@ -184,8 +184,7 @@ def _notes(result: Deletion) -> Iterator[Note]:
         names = [f"{session} ({relation})" for session, relation in result.children.items()]
         hold, them = ("holds", "it") if alone else ("hold", "them")
         yield Note(
-            f"{list_text(names, most=SHOWN)} still {hold} text that was deleted: "
-            f"delete {them} as well",
+            f"{list_text(names, most=SHOWN)} still {hold} deleted text; delete {them} as well",
             "warning",
         )
 
@@ -413,7 +412,7 @@ def vote_blocks(votes: Sequence[Ballot], kind: str, names: CandidateNames) -> It
             f"And {count_noun(more, 'more vote')}; export the session to see them.", quiet=True
         )
     yield Sentence(
-        f"The standings are by the {kind} ballots; a recount of all kinds counts both.",
+        f"The standings count only the {kind} ballots; a recount of all kinds counts both.",
         quiet=True,
     )
 
@@ -441,7 +440,7 @@ def outcome_parts(
 def _no_outcome(session: Session) -> Sentence:
     if session.status == "interrupted":
         return Sentence("There is no outcome yet.")
-    return Sentence("There is no outcome: fewer ballots were cast than the quorum asks for.")
+    return Sentence("There is no outcome: fewer ballots were cast than the quorum requires.")
 
 
 def _final_answer(session: Session, names: SeatNames, *, is_recount: bool) -> Iterator[Block]:

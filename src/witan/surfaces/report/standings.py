@@ -25,8 +25,8 @@ from witan.surfaces.report.document import Chart
 from witan.surfaces.report.names import BY_NAME, CandidateNames
 
 BOXES = (
-    "A box holds candidates of which some pairs are too close to call; whole boxes are not. "
-    "P(best): probability that it is the best."
+    "A box groups candidates with pairs too close to call; the boxes themselves are "
+    "separated. P(best): probability of being the best."
 )
 
 
@@ -154,7 +154,7 @@ def matchup_chart(outcome: Outcome) -> Chart:
     return Chart(
         Grid(names, names, squares),
         "Head to head",
-        f"Number: {ballots} that place the row above the column, less the reverse.",
+        f"Number: {ballots} that place the row above the column, minus the reverse.",
         _head_to_head(outcome),
         tuple(_circumstances(outcome)),
     )

@@ -186,7 +186,7 @@ def outcomes_report(
     if len(outcomes) == 1:
         one = outcome_report(outcomes[0], is_simulated=outcomes[0].session in simulated_sessions)
         return Report(one.title, one.about, one.finding, (*problems, *one.blocks))
-    words = f"{count_noun(len(outcomes), 'session')} counted" if outcomes else "Nothing is counted"
+    words = f"{count_noun(len(outcomes), 'session')} counted" if outcomes else "Nothing counted"
     return Report("Tally", (), f"{words}.", (*problems, *_sections(outcomes, simulated_sessions)))
 
 

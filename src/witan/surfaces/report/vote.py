@@ -58,7 +58,7 @@ def vote_report(result: VoteResult) -> Report:
     )
 
 
-STILL_OPEN = "The session is not over: what the panel makes of the answers follows at its end."
+STILL_OPEN = "The session is still running; the panel's ranking follows when it ends."
 
 
 def _comparison(result: VoteResult) -> Iterator[Block]:
@@ -73,7 +73,7 @@ def _comparison(result: VoteResult) -> Iterator[Block]:
     ranks = [UNKNOWN if each.panel_rank is None else str(each.panel_rank) for each in answers]
     panel_column = (Column("panel", "left"), ranks)
     yield table_of(
-        "Your ranking" if result.is_open else "Your ranking beside the panel's",
+        "Your ranking" if result.is_open else "Your ranking and the panel's",
         [
             (Column("you", "left"), [str(each.rank) for each in answers]),
             *([] if result.is_open else [panel_column]),
@@ -127,7 +127,7 @@ def match_text(match: PanelMatch | None) -> str:
     best = "the same answer" if match.same_best else "different answers"
     sentence = f"You and the panel picked {best}"
     if not match.pairs_decided:
-        return f"{sentence}; there is no pair that both of you order."
+        return f"{sentence}; no pair is ordered by both of you."
     pairs = count_noun(match.pairs_decided, "pair")
     return f"{sentence}; you agree on {match.pairs_alike} of {pairs} that both of you order."
 
@@ -170,8 +170,8 @@ def _record(record: PersonalRecord) -> Iterator[Block]:
     yield _shares(record)
     level = level_percent(record.level)
     yield Sentence(
-        f"Chance alone agrees on half of the pairs. Intervals are {level}, allow for what pairs of "
-        "one session share, and need five votes.",
+        f"By chance, half of the pairs would agree. Intervals are {level}, clustered by session, "
+        "and need five votes.",
         quiet=True,
     )
     yield Heading("Over time", "time")
@@ -238,8 +238,8 @@ def _periods_chart(record: PersonalRecord) -> Chart:
     return Chart(
         Strips(Axis("", 0.0, 1.0, line=0.5), periods[0].since, periods[-1].since, series),
         "Over time",
-        "Share of pairs ordered as the panel does, with its interval from five votes on; half is "
-        "chance. In the numbers, pairs in brackets.",
+        "Share of pairs ordered like the panel, with an interval from five votes on; chance is "
+        "one half. In the numbers: pairs in brackets.",
     )
 
 

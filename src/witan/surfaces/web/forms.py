@@ -135,7 +135,7 @@ def _field(parameter: Parameter, value: str, choices: Collection[str], unchosen:
         long = parameter.parser is not None and parameter.parser.load is not None
         kind = "lines" if parameter.many or long else "text"
     default = "" if parameter.default is None or kind in ("tick", "lines") else parameter.default
-    none = unchosen if parameter.default_text is None else f"as usual: {parameter.default_text}"
+    none = unchosen if parameter.default_text is None else f"default: {parameter.default_text}"
     empty = (("", none),) if parameter.nullable else ()
     return Field(
         parameter.name,
@@ -151,9 +151,9 @@ def _field(parameter: Parameter, value: str, choices: Collection[str], unchosen:
 
 def _placeholder(parameter: Parameter) -> str:
     if parameter.many:
-        return f"{parameter.doc.metavar or 'NAME'}, one a line"
+        return f"{parameter.doc.metavar or 'NAME'}, one per line"
     if parameter.default_text is not None:
-        return f"{parameter.default_text} unless given"
+        return f"default: {parameter.default_text}"
     return "" if parameter.parser is None else parameter.parser.expected
 
 

@@ -448,7 +448,7 @@ def _split_citations(
         attrs: dict[str, str | int | float] = {"href": anchors.get(label, ""), "class": "cite"}
         kind, tag = "link", "a"
         if label not in anchors:
-            attrs, kind, tag = {"class": "uncited", "title": "names no answer"}, "mark", "mark"
+            attrs, kind, tag = {"class": "uncited", "title": "matches no answer"}, "mark", "mark"
         out.append(Token(f"{kind}_open", tag, 1, attrs=attrs))
         out.append(_text(f"[{label}]"))
         out.append(Token(f"{kind}_close", tag, -1))

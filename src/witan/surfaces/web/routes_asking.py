@@ -65,7 +65,7 @@ router = page_router()
 LATEST = 8
 """Sessions that the first page shows."""
 
-SIMULATED = Choice(DEMO, "the demonstration: scripts answer, whatever is asked")
+SIMULATED = Choice(DEMO, "the demonstration: scripted answers to any question")
 
 FIELDS = tuple(each.name for each in parameters_of(QuestionRequest))
 """Every field of the form that asks."""
@@ -334,7 +334,7 @@ def read_retry(form: Form, session: Session) -> RetryRequest:
     """Read which seats to ask again, and for how much."""
     seats = tuple(find_seat(session, each) for each in form.texts.get("seat", ()))
     if not seats:
-        raise NothingToCount("no seat is chosen: tick at least one of those that failed")
+        raise NothingToCount("no seat is selected: select at least one failed seat")
     return read_texts(RetryRequest, form.texts, {"session": session.id, "seats": seats})
 
 

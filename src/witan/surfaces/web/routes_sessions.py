@@ -57,13 +57,13 @@ MOST_CHOICES = 4096
 """Most choices, more than anybody makes."""
 
 OTHER_CHOICES = (
-    "the choices so far were made on another voting paper, under other labels, and are dropped; "
-    "please choose again"
+    "your choices were made on another voting paper with other labels and were "
+    "discarded; please choose again"
 )
 """Notice of choices between labels that may stand for other answers now, as after an upgrade."""
 
 OTHER_VOTE = (
-    "your earlier vote gave other places; cast this one to replace it, or see that one below"
+    "your earlier vote has other ranks; cast this one to replace it, or view the earlier one below"
 )
 """Notice of a vote from a form that was opened before another vote was cast."""
 
@@ -264,10 +264,10 @@ def read_places(sheet: Sheet, fields: Mapping[str, str]) -> Groups:
     for label in sheet.labels:
         place = fields.get(f"{PLACE}{label}", "").strip()
         if not place:
-            raise InvalidBallot(sheet.reviewer, f"gives {label} no place; every answer needs one")
+            raise InvalidBallot(sheet.reviewer, f"does not rank {label}; every answer needs a rank")
         if not (place.isascii() and place.isdigit() and 1 <= int(place[:6]) <= len(sheet.labels)):
-            expected = f"a place is a whole number from 1 to {len(sheet.labels)}"
-            raise InvalidBallot(sheet.reviewer, f"gives {label} the place {place!r}; {expected}")
+            expected = f"a rank is a whole number from 1 to {len(sheet.labels)}"
+            raise InvalidBallot(sheet.reviewer, f"gives {label} the rank {place!r}; {expected}")
         places.setdefault(int(place), []).append(label)
     return read_ranking(" > ".join(" = ".join(places[p]) for p in sorted(places)), sheet)
 
@@ -372,7 +372,7 @@ def _read_weight(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise InvalidParameter("the weight of a reviewer", text, "a number ≥ 0") from None
+        raise InvalidParameter("the reviewer's weight", text, "a number ≥ 0") from None
 
 
 def _running_problem(running_session: RunningSession | None) -> str:

@@ -254,7 +254,7 @@ def _compare(before: Outcome | None, recount: RecountView, names: SeatNames) -> 
     if before is not None and set(before.leaders) == set(after.leaders):
         return RecountNote(how, f"{now}, as before", changed=False)
     return RecountNote(
-        how, f"{now}; as the session counted, {_leaders_text(before, names)}", changed=True
+        how, f"{now}; in the session’s own count, {_leaders_text(before, names)}", changed=True
     )
 
 

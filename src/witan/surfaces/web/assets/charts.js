@@ -1,5 +1,5 @@
-// What a chart's marks say: shown where the pointer is, on a tap, and by arrow keys. Without this
-// script the title of each mark says it, after a while and to a mouse alone.
+// Tooltips of a chart's marks: at the pointer, on a tap, and by arrow keys. Without this script,
+// the title of each mark is a slow tooltip for a mouse only.
 "use strict";
 
 (() => {
@@ -9,7 +9,7 @@
   let tip = null;
   let coming = 0;
 
-  // The words become the name of the mark, so that the browser's own tooltip does not come as well.
+  // Move the title to the label of the mark, so that the browser shows no second tooltip.
   function wordsOf(mark) {
     const title = mark.querySelector(":scope > title");
     if (title) {
@@ -23,7 +23,7 @@
     if (tip) tip.hidden = true;
   }
 
-  // What is about to be shown is not shown either.
+  // Also cancel a tooltip that is about to be shown.
   function dismiss() {
     cancelAnimationFrame(coming);
     hide();
@@ -70,7 +70,7 @@
     ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1],
   };
 
-  // The nearest mark that way, straight ahead before aslant.
+  // The nearest mark in that direction, with a penalty for sideways distance.
   function neighbour(marks, from, [across, down]) {
     const here = middle(from);
     let best = null;
@@ -105,7 +105,7 @@
     mark.setAttribute("tabindex", "-1");
     mark.focus({ preventScroll: true });
     mark.scrollIntoView({ block: "nearest", inline: "nearest" });
-    // Scrolling hides the words, and is told of in the next frame.
+    // Scrolling hides the tooltip, and its event arrives in the next frame.
     coming = requestAnimationFrame(() => {
       coming = requestAnimationFrame(() => {
         const { x, top } = middle(mark);

@@ -1,5 +1,5 @@
-// The form that asks: the members of the chosen council, the cost as one writes, and a draft that
-// outlasts a reload.
+// The question form: members of the selected council, a live cost estimate, and a draft that
+// survives a reload.
 "use strict";
 
 const composer = document.querySelector("form.composer");
@@ -17,7 +17,7 @@ function showMembers() {
   }
 }
 
-// Files cannot be kept; a box that is not ticked has no entry.
+// Files cannot be stored; an unticked box has no entry.
 function entries() {
   return [...new FormData(composer)].filter(([, value]) => typeof value === "string");
 }
@@ -37,8 +37,8 @@ function restoreDraft() {
   }
 }
 
-// What is wrong with a field is said beneath it, once, until one changes it.
-function isSaid(words) {
+// A field shows its error below it until the field changes; do not repeat the error.
+function isShown(words) {
   const text = words.toLowerCase();
   const notes = [...composer.querySelectorAll(".note")];
   return notes.some((each) => text.includes(each.textContent.toLowerCase().replace(/\.$/, "")));
@@ -53,30 +53,30 @@ function forgetFault({ target }) {
 }
 
 let pause = null;
-let asked = null;
+let request = null;
 
 async function estimate() {
   const line = document.getElementById("estimate");
-  asked?.abort();
+  request?.abort();
   if (!composer.elements.question.value.trim()) {
     line.textContent = "";
     return;
   }
-  asked = new AbortController();
+  request = new AbortController();
   const body = new FormData();
   for (const [name, value] of entries()) body.append(name, value);
   try {
-    const { signal } = asked;
+    const { signal } = request;
     const response = await fetch(composer.dataset.estimate, { method: "POST", body, signal });
     if (response.status === TOO_MANY) pause = setTimeout(estimate, REFUSED_MS);
     else if (response.headers.get("Content-Type")?.startsWith("text/plain")) {
-      const told = await response.text();
-      const words = !response.ok && isSaid(told) ? "" : told;
+      const text = await response.text();
+      const words = !response.ok && isShown(text) ? "" : text;
       if (line.textContent !== words) line.textContent = words;
       line.classList.toggle("note", !response.ok);
     }
   } catch {
-    // The next change asks again.
+    // The next change retries.
   }
 }
 

@@ -1,34 +1,33 @@
-// What HTML alone cannot do: running seconds, arrow keys in the matrix of ballots, keys to vote by, a
-// place in what comes later than its page, a live page that has lost its server, and a page of an interrupted
-// session that goes on.
+// Elapsed seconds, arrow keys in the matrix of ballots, keys for voting, scrolling to a section that
+// loads after its page, reconnecting a live page, and reloading the page of a resumed session.
 "use strict";
 
-const began = new WeakMap();
+const startTimes = new WeakMap();
 
 const live = document.getElementById("live");
 
 function tick() {
   if (live?.hasAttribute("data-lost")) return;
   for (const clock of document.querySelectorAll("[data-elapsed]")) {
-    if (!began.has(clock)) began.set(clock, performance.now() - 1000 * clock.dataset.elapsed);
-    clock.textContent = `${((performance.now() - began.get(clock)) / 1000).toFixed(0)} s`;
+    if (!startTimes.has(clock)) startTimes.set(clock, performance.now() - 1000 * clock.dataset.elapsed);
+    clock.textContent = `${((performance.now() - startTimes.get(clock)) / 1000).toFixed(0)} s`;
   }
 }
 
 setInterval(tick, 1000);
 
-// The server is heard of every 5 seconds while a session is under way.
+// The server sends a message at least every 5 seconds while a session is running.
 const SILENT_MS = 12_000;
 const LATE_MS = 1500;
 const RETRY_MS = 3000;
-// A server that follows as many sessions as it bears is left in peace for longer.
+// Retry later if the server has too many live pages.
 const BUSY = 429;
 const BUSY_MS = 8000;
 const BUSY_MOST_MS = 30_000;
 const PASSING = [408, BUSY];
 
 let connection = null;
-let heard = 0;
+let lastMessageAt = 0;
 let late = 0;
 
 function showLost(lost, why = "lost") {
@@ -40,20 +39,20 @@ function showLost(lost, why = "lost") {
 }
 
 function onError(status) {
-  // What the server refuses for good, the page itself says better: sign in, or there is none.
+  // Reload on a permanent refusal: the page explains it, such as by asking to sign in.
   if (status >= 400 && status < 500 && !PASSING.includes(status)) location.reload();
   else showLost(true, status === BUSY ? "busy" : "lost");
 }
 
-let hasty = null;
+let usualDelays = null;
 
-// How soon a connection that broke off is tried again: the server's own word is not at hand here.
+// Set the delay before reconnecting; the extension does not pass on the Retry-After header.
 function pace({ config }, busy) {
-  hasty ??= [config.reconnectDelay, config.reconnectMaxDelay];
-  [config.reconnectDelay, config.reconnectMaxDelay] = busy ? [BUSY_MS, BUSY_MOST_MS] : hasty;
+  usualDelays ??= [config.reconnectDelay, config.reconnectMaxDelay];
+  [config.reconnectDelay, config.reconnectMaxDelay] = busy ? [BUSY_MS, BUSY_MOST_MS] : usualDelays;
 }
 
-// Loading the page anew would only be more work for a server that has too much.
+// Reconnect without reloading the page, which would add load to a busy server.
 function waitForRoom(seconds) {
   showLost(true, "busy");
   const spread = 1 + Math.random() / 4;
@@ -62,7 +61,7 @@ function waitForRoom(seconds) {
   }, 1000 * spread * (seconds || BUSY_MS / 1000));
 }
 
-// Where the first connection fails, nobody else tries again.
+// The extension does not retry a first connection that fails.
 function waitForServer() {
   if (connection) return;
   showLost(true);
@@ -70,10 +69,10 @@ function waitForServer() {
 }
 
 function reloadOnceThere() {
-  const asked = fetch(location.href, { method: "HEAD", signal: AbortSignal.timeout(RETRY_MS) });
-  asked.catch(() => null).then((response) => {
+  const request = fetch(location.href, { method: "HEAD", signal: AbortSignal.timeout(RETRY_MS) });
+  request.catch(() => null).then((response) => {
     if (!response || response.status >= 500 || PASSING.includes(response.status)) waitForServer();
-    // A refusal, too, is for the page to show: sign in, or there is no such session.
+    // Reload on a refusal too: the page explains it.
     else location.reload();
   });
 }
@@ -86,12 +85,12 @@ function listen() {
   });
   live.addEventListener("htmx:sse:after:connection", ({ detail }) => {
     connection = detail.connection;
-    heard = performance.now();
+    lastMessageAt = performance.now();
     pace(connection, false);
     showLost(false);
   });
   live.addEventListener("htmx:sse:after:message", () => {
-    heard = performance.now();
+    lastMessageAt = performance.now();
   });
   live.addEventListener("htmx:sse:error", ({ detail }) => {
     if (detail.connection) pace(detail.connection, detail.status === BUSY);
@@ -110,11 +109,11 @@ function listen() {
     else onError(status);
   });
   document.addEventListener("visibilitychange", () => {
-    heard = performance.now();
+    lastMessageAt = performance.now();
   });
   const watching = setInterval(() => {
-    if (!connection || document.hidden || performance.now() - heard < SILENT_MS) return;
-    heard = performance.now();
+    if (!connection || document.hidden || performance.now() - lastMessageAt < SILENT_MS) return;
+    lastMessageAt = performance.now();
     showLost(true);
     connection.reader?.cancel();
   }, 1000);
@@ -122,34 +121,32 @@ function listen() {
 
 if (live) listen();
 
-// An interrupted session may be resumed elsewhere: its page then goes on by itself.
+// Reload the page of an interrupted session once it is resumed elsewhere.
 const OUT_OF_DATE = 205;
-let asking = false;
+let isAsking = false;
 
 function askState() {
   const at = document.querySelector("[data-state]")?.dataset.state;
-  if (!at || asking || document.hidden) return;
-  asking = true;
+  if (!at || isAsking || document.hidden) return;  isAsking = true;
   fetch(at, { signal: AbortSignal.timeout(RETRY_MS) })
     .then(({ status }) => {
       if (status === OUT_OF_DATE) location.reload();
     })
     .catch(() => null)
-    .finally(() => {
-      asking = false;
+    .finally(() => {      isAsking = false;
     });
 }
 
 setInterval(askState, RETRY_MS);
 document.addEventListener("visibilitychange", askState);
 
-let sought = location.hash.slice(1);
+let pendingTarget = location.hash.slice(1);
 
 document.addEventListener("htmx:after:swap", () => {
-  const place = sought && document.querySelector("#report") && document.getElementById(sought);
-  if (!place) return;
-  sought = "";
-  place.scrollIntoView();
+  const target = pendingTarget && document.querySelector("#report") && document.getElementById(pendingTarget);
+  if (!target) return;
+  pendingTarget = "";
+  target.scrollIntoView();
 });
 
 const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
@@ -175,7 +172,7 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-// Enter presses what has the focus; code and tables scroll by arrow keys.
+// Enter activates the focused element; arrow keys scroll code and tables.
 const OWN_KEYS = { Enter: "a, button, summary, input, select", other: "pre, table, input, select" };
 
 document.addEventListener("keydown", (event) => {

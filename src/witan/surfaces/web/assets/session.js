@@ -1,8 +1,8 @@
-// The page of a session: which section is read, that it stays in place and what was opened stays open
-// when the page is patched, and what would change its outcome.
+// The page of a session: mark the current section, keep scroll position and open details across
+// patches, and recount.
 "use strict";
 
-// A section is read from when its heading is this far below the bar until the next one's is.
+// A section is current once its heading is within this many pixels below the bar.
 const BELOW_BAR = 48;
 
 function sections() {
@@ -39,8 +39,8 @@ document.addEventListener("scroll", markSoon, { passive: true });
 addEventListener("resize", markSoon);
 markPlace();
 
-// What a reader opened, by section and words, since a patch may bring it as another element. A lane
-// opens and closes by itself.
+// Details that the reader opened, keyed by section and text, as a patch may replace the element.
+// The server opens and closes lanes.
 function folds() {
   const found = new Map();
   for (const fold of document.querySelectorAll("#session details:not(.lane)")) {
@@ -65,7 +65,7 @@ function restoreFolds({ keys, focus }) {
   }
 }
 
-// What is read keeps its place on the screen, whatever a patch puts above it.
+// Keep the current section in place on the screen when a patch inserts content above it.
 let place = null;
 let state = null;
 
@@ -83,7 +83,7 @@ document.addEventListener("htmx:after:swap", () => {
   markSoon();
 });
 
-// Weights and ballots: the server counts again, and the parts that depend on the count are replaced.
+// Weights and ballots: ask the server to recount, and replace the parts that depend on the count.
 const COUNTED = ["verdict", "problem", "counted", "ballots"];
 const SETTLE_MS = 150;
 let recounting = null;

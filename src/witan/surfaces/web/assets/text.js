@@ -1,17 +1,17 @@
-// Texts: buttons that copy the code they stand above, or the text whose id they name, as it was
-// written; fields that Ctrl+Enter sends.
+// Texts: buttons that copy their code block, or the source of the text whose id they name; fields
+// that Ctrl+Enter submits.
 "use strict";
 
 document.documentElement.classList.add("scripted");
 
-// The draft of a question is given up once the page of its session is there.
+// Delete the draft of a question once the page of its session loads.
 const sent = sessionStorage.getItem("draft that was sent");
 if (sent && location.pathname.includes("/sessions/")) {
   sessionStorage.removeItem(sent);
   sessionStorage.removeItem("draft that was sent");
 }
 
-// A card offers more only where its text goes on beyond what is in sight.
+// A card offers to show more only if its text is cut.
 const sizes = new ResizeObserver((all) => all.forEach(({ target }) => markCut(target)));
 
 function markCut(text) {
@@ -37,7 +37,7 @@ copied.className = "hear";
 copied.setAttribute("role", "status");
 document.body.append(copied);
 
-// Without a secure connection browsers have no clipboard for scripts, but still obey the command.
+// Without a secure connection browsers hide the clipboard API, but still support the command.
 function copyByCommand(text) {
   const field = document.createElement("textarea");
   field.className = "hear";

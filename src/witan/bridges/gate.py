@@ -92,7 +92,7 @@ def _unlink(text: str) -> str:
 
 
 def _close_fence(markdown: str) -> str:
-    """Return the closing fence of an open code block, else empty."""
+    """Return the closing fence of an open code block, or an empty text."""
     fence = ""
     for line in markdown.splitlines():
         ticks = len(line) - len(line.lstrip("`"))

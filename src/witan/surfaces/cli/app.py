@@ -26,7 +26,7 @@ from witan.surfaces.terminal import (
 from witan.version import __version__
 
 WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
-"""The errors of a stream that is closed, or whose disk fails."""
+"""Errors of a closed stream or a failing disk."""
 
 BY_HAND: Mapping[str, str] = MappingProxyType(
     {
@@ -59,7 +59,7 @@ MODULES: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("serve", "mcp"), "serve"),
     }
 )
-"""The module beside this one with a command of its own; `operations` makes the others."""
+"""Command to the sibling module that defines it; `operations` makes the others."""
 
 
 EXAMPLES = """\b

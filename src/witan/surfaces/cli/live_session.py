@@ -1,4 +1,4 @@
-"""A session as it happens: shown, streamed, and kept whatever ends it."""
+"""A running session: show it, stream it, and always save it."""
 
 import shlex
 from collections.abc import Mapping
@@ -315,7 +315,7 @@ class LiveSession:
 
 
 class _Voice:
-    """Prints the final answer, streamed on a terminal, else at the end."""
+    """Prints the final answer, streamed on a terminal, otherwise at the end."""
 
     def __init__(self, output: "SessionOutput", panel: Panel | None) -> None:
         self.mark, self.legend, self.panel = output.mark, output.legend, panel

@@ -148,7 +148,7 @@ def _open_reports(options: Mapping[str, Any]) -> Iterator[_Reports]:
 
 @dataclass(frozen=True, slots=True)
 class _LocalProfiles:
-    """The councils of a configuration, for whoever wrote it."""
+    """The councils of a configuration, for its owner."""
 
     profiles: "Mapping[str, CouncilProfile]"
 

@@ -43,7 +43,7 @@ TIED = "tied for best"
 NEWS_SHOWN = 4
 
 GLYPHS = {"idle": ("·", "dim"), "busy": ("…", "cyan"), "done": ("✓", "green"), "bad": ("✗", "red")}
-"""Glyph and style of a mark; the word stands beside it, so neither is needed to read it."""
+"""Glyph and style of a mark; the word next to it has the same meaning."""
 
 
 class Panel:

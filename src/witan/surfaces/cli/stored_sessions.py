@@ -55,7 +55,7 @@ def open_history_if_any(config: "Config") -> "Iterator[History | None]":
 
 
 class LocalSessions:
-    """The sessions of a history, for whoever runs it: nothing is hidden."""
+    """The sessions of a history, without hiding anything from its owner."""
 
     def __init__(self, history: "History") -> None:
         self._history = history

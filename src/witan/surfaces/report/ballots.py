@@ -261,7 +261,7 @@ def _shaded(grade: float | None) -> Cell:
 
 
 def overall_grade(ballot: Ballot, candidate: str, rubric: Rubric) -> float | None:
-    """The overall grade of a candidate: by the rubric, else its own."""
+    """The overall grade of a candidate: by the rubric, otherwise its own."""
     grades = ballot.grades.get(candidate)
     scale = Scale() if ballot.scale is None else ballot.scale
     if not isinstance(grades, Mapping):

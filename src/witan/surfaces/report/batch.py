@@ -348,7 +348,7 @@ def _differences(comparison: ArmComparison) -> Table:
 
 
 def _rows(comparison: ArmComparison) -> Iterator[tuple[Column, Sequence[str | Cell]]]:
-    """Count rows beside questions, where some question has several."""
+    """Count rows as well as questions if a question has several rows."""
     if comparison.n_rows > comparison.questions:
         yield Column("rows", keep=75), [f"{each.n_rows:,}" for each in comparison.differences]
 

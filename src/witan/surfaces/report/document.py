@@ -462,7 +462,7 @@ class BallotCell:
 
     @property
     def alt_text(self) -> str:
-        """The cell in words, for whoever hears the page."""
+        """The text of the cell for screen readers."""
         if self.own:
             return "its own answer"
         if not (self.rank or self.grade):

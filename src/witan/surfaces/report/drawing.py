@@ -88,7 +88,7 @@ DENSE_ROW_HEIGHT, DENSE_FROM = 21, 17
 """Height of a row in a long chart, and the number of rows from which a chart is long."""
 
 STACKED_ROW_HEIGHT = 44
-"""Height of a row whose name stands above its dot."""
+"""Height of a row with its name above the dot."""
 
 HEADLINE = 4
 """Lines that the headline of a file may take; the description holds all of it."""
@@ -521,7 +521,7 @@ def _shade(share: float | None) -> str:
 
 
 def _draw_scatter(scatter: Scatter, view: _View) -> _Body:
-    """Draw dots with names beside them, or many in a column."""
+    """Draw dots with names next to them, or in a column if there are many."""
     tall = max(300.0 if view.is_narrow else 340.0, LABEL * len(scatter.points))
     rise = _scale_axis(scatter.up, 24 + tall, -tall)
     ticks = _ticks(scatter.up, rise, lambda _: 24)
@@ -642,7 +642,7 @@ def _overlap(one: _Rect, other: _Rect) -> bool:
 
 
 def _column_of_names(scatter: Scatter, rise: Scale, x: float, tall: float) -> list[_Label]:
-    """Draw all names in a column beside the plot."""
+    """Draw all names in a column next to the plot."""
     heights = [rise(point.dot.value) for point in scatter.points]
     order = sorted(range(len(heights)), key=lambda at: (heights[at], scatter.points[at].name))
     spread = _spread([heights[at] for at in order], 24 + LABEL / 2, 24 + tall)

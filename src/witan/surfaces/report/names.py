@@ -49,7 +49,7 @@ class CandidateNames:
         return tuple(seats)
 
     def order_outcome(self, outcome: Outcome) -> Outcome:
-        """Order what stands equal in an outcome."""
+        """Order tied candidates of an outcome."""
         return outcome
 
     def anchor(self, candidate: str) -> str:

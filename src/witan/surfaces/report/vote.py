@@ -133,7 +133,7 @@ def match_text(match: PanelMatch | None) -> str:
 
 
 def votes_report(record: PersonalRecord) -> Report:
-    """Write the report of a person's votes beside the panels."""
+    """Write the report that compares a person's votes with the panels."""
     return Report(
         f"Votes by {record.reviewer}",
         (count_noun(record.votes, "vote"), str(record.window)),

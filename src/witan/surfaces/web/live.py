@@ -370,7 +370,7 @@ class LivePage:
         return f"{announced}\n{_partial('session', 'innerMorph', body)}"
 
     def _changes(self) -> Iterator[Change]:
-        """Yield what changed since it was last yielded."""
+        """Yield the changes since the last call."""
         lanes = [each for pair in enumerate(self._lines()) for each in self._lane_changes(*pair)]
         if self._differs("labels", self.seat_names.labels if self.seat_names.hides_names else None):
             # A failed seat gets no label of the final answer, so the labels of others change.
@@ -520,7 +520,7 @@ class Feed:
         return self._n_patches
 
     def patches_after(self, number: int) -> bytes | None:
-        """Return the patches after so many; None: they are gone."""
+        """Return the patches after a number; None: no longer stored."""
         lacks = self._n_patches - number
         if lacks > len(self._patches):
             return None

@@ -165,7 +165,7 @@ class _UnreadableFormula(ValueError):
 
 
 def formula_html(source: str, *, on_own_line: bool = False) -> Markup:
-    """Write a formula as MathML; what is no formula stays text."""
+    """Write a formula as MathML, or as text if it does not parse."""
     try:
         return trusted_html("".join(_write_element(_read_formula(source, on_own_line))))
     except Exception:  # noqa: BLE001 - the library fails in many ways
@@ -246,7 +246,7 @@ def _find_inline(state: StateInline, silent: bool) -> bool:
 
 
 def _find_end(text: str, start: int, end: str) -> int:
-    """Return where a formula ends; negative: it does not."""
+    """Return the end of a formula; negative: there is none."""
     last = min(len(text), start + MAX_FORMULA_CHARS)
     stop = text.find(end, start, last)
     while end[0] == "$" and stop > 0 and text[stop - 1] == "\\":

@@ -493,7 +493,7 @@ def list_sessions(
 def latest_sessions(
     summaries: Sequence[SessionSummary], local: Sequence[RunningSession], *, most: int
 ) -> list[ListedSession]:
-    """List the latest sessions, those that no history has yet first."""
+    """List the latest sessions, unsaved ones first."""
     stored_names = {each.session for each in summaries}
     new = [
         (_summarize(each), each.under_way)

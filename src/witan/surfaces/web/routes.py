@@ -89,7 +89,7 @@ def _secure(request: Request) -> bool:
 
 
 def _own_path(to: str) -> str:
-    """Return a path if it is one of our pages, else nothing."""
+    """Return a path if it is one of our pages, otherwise nothing."""
     target_is_local = to.startswith("/") and to[1:2] not in ("/", "\\")
     return to if target_is_local and to.isascii() and to.isprintable() else ""
 

@@ -54,7 +54,7 @@ PLACE = "place-"
 """Prefix of a label in the name of the field with its place."""
 
 MOST_CHOICES = 4096
-"""Most choices, more than anybody makes."""
+"""Maximum number of choices in an address."""
 
 OTHER_CHOICES = (
     "your choices were made on another voting paper with other labels and were "
@@ -247,7 +247,7 @@ async def post_vote(
 
 
 def _cast_vote(store: SessionStore, paper: Paper, fields: Mapping[str, str]) -> bool:
-    """Store a vote; return false if another one is there that it does not replace."""
+    """Store a vote; return false if it conflicts with an earlier vote."""
     if fields.get("paper") != paper.code:
         problem = "belongs to another voting paper; please rank the answers on this one"
         raise InvalidBallot(paper.sheet.reviewer, problem)

@@ -13,7 +13,7 @@ from witan.analytics.sums import CachedEngine, WindowSums
 from witan.analytics.views import SqlEngine
 from witan.core.stats.sums import AnswerSums, PanelSums
 from witan.deliberation import events as e
-from witan.deliberation.events import BallotCast, GateVerdict, OutcomeChanged
+from witan.deliberation.events import AnswerDone, BallotCast, GateVerdict, OutcomeChanged
 from witan.deliberation.openings import collect_answers
 from witan.deliberation.session import Session
 from witan.history import SessionImport
@@ -67,6 +67,19 @@ class TestCountingLater:
         assert history.recount("elo") == 1
         assert scores(history, "s1", "elo") == {}
         assert history.recount("elo") == 0
+
+    def test_damaged_session_is_left_out_each_time(self, history):
+        """Also where no other is left to count."""
+        record_sessions(history, "s1")
+        answer = next(each for each in told("s2") if isinstance(each, AnswerDone))
+        with history.recording() as recording:
+            for each in told("s2"):
+                recording(replace(each, round=7) if each == answer else each)
+
+        for n_counted in (1, 0):
+            damaged = set()
+            assert history.recount("schulze", damaged=damaged) == n_counted
+            assert damaged == {"s2"}
 
     def test_simulated_sessions_are_not_counted(self, history):
         """Scripted models are on no leaderboard."""

@@ -404,7 +404,8 @@ def _read_uncounted(
                     block.append(_UncountedSession(ballots, settings, (added_us, revision)))
         if not rows:
             return
-        yield block
+        if block:
+            yield block
         last_session = rows[-1][0]
 
 

@@ -178,6 +178,8 @@ class TestRecognition:
             (range(1, 6), -1, "1-5", "-1-5"),
             (range(6), 15, "0-5", "0-20"),
             (range(4), 11, "0-3", "0-20"),
+            (range(2), -1, "0-1", "-1-1"),
+            (range(2), 50, "0-1", "0-100"),
         ],
     )
     def test_a_stray_number_does_not_move_the_scale(self, grades, stray, scale, wider):

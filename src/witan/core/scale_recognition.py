@@ -664,10 +664,8 @@ def _beyond_ten(numbers: _Numbers, criterion: str | None) -> tuple[Range, tuple[
     if numbers.over_five and numbers.share(tenth) >= DOUBTFUL:
         return _clamp(numbers, tenth, _wider(numbers), criterion)
     if numbers.share(HALF) >= BULK:
-        least = (
-            THIRDS if numbers.are_whole and numbers.share(THIRDS) == numbers.share(HALF) else HALF
-        )
-        small = FIVE if numbers.share(FIVE) == numbers.share(HALF) else least
+        known = (UNIT, FIVE, *((THIRDS,) if numbers.are_whole else ()), HALF)
+        small = next(one for one in known if numbers.share(one) == numbers.share(HALF))
         return _clamp(numbers, small, _wider(numbers), criterion)
     if numbers.low >= 0 and numbers.high <= 20:
         return TWENTY, (HUNDRED,)

@@ -210,6 +210,19 @@ def test_too_few_ballots_are_reported():
     assert "too few ballots" in sentence
 
 
+@pytest.mark.parametrize("rule", ["range", "normalized_scores"])
+def test_a_fit_of_rankings_separates_nobody_with_one_grade(rule):
+    """A rule that reads grades counts one vote of each, as the outcome says."""
+    cast = [*ballots("12 × z: a > b > c"), Ballot("x", grades={"a": 9, "b": 7, "c": 2})]
+
+    explanation = explain(cast, Settings.of(rule))
+
+    result = step(explanation.steps, "Is the difference")
+    assert "too few ballots" in explanation.outcome.interpretation
+    assert "a and b are too close to call: one of them has fewer" in " ".join(result.sentences)
+    assert "differ." not in " ".join(result.sentences)
+
+
 class TestChanges:
     """Every change between ballots as cast and ballots as counted is listed."""
 

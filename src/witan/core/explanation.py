@@ -662,9 +662,11 @@ def _difference(count: BatchCount, outcome: Outcome, top: Sequence[int]) -> Step
     t = difference / error
     p = 2 * t_probability(-abs(t), df)
     names = [line.candidate for line in outcome.standings[:2]]
+    # A rule that reads grades may count fewer votes than the fit of the rankings.
+    votes = int(min(uncertainty.votes[[i, j], 0].min(), count.votes[top, 0].min()))
     words = [
         f"Effects fitted on {unit}, with every reviewer's own level taken out; Student's t.",
-        _verdict(outcome, names, p, int(uncertainty.votes[[i, j], 0].min())),
+        _verdict(outcome, names, p, votes),
     ]
     if outcome.rho is not None:
         words.insert(

@@ -56,6 +56,15 @@ class TestSimulated:
                 for tenth in curve.tenths:
                     assert tenth.share.value == pytest.approx(tenth.expectation, abs=0.07)
 
+    def test_the_prior_is_public_where_none_is_learned(self):
+        """Too few sessions to learn from count as without learning, and the check says so."""
+        few, learned = (
+            check_calibration(random_ballots(n), Settings(prior="learn"), reviewers=[3], draws=4)
+            for n in (20, 60)
+        )
+
+        assert (few.prior, learned.prior) == ("public", "history")
+
     def test_few_held_out_reviewers_agree_less_often(self):
         """Two others agree less often than stated, thirty nearly as often, as expected."""
         few = check_calibration(

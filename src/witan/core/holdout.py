@@ -259,7 +259,7 @@ def check_calibration(
     if not panels:
         problem = "so few reviewers state no probability, or the others judged other candidates"
         raise NothingToCount(f"{problem}; draw more reviewers")
-    prior = chosen.prior
+    prior = "public" if chosen.prior == "learn" else chosen.prior  # nothing was learned
     source = prior if isinstance(prior, str) else "none" if prior is None else prior.source
     sided = {} if against == "reviewers" else _side_with_people(electorates)
     return CalibrationCheck(

@@ -281,6 +281,16 @@ class TestRows:
         assert (said.status, paired["decision"]) == (3, "passed")
         assert alone["error"] == "the text old is empty; expected some text"
 
+    def test_a_row_without_the_field_of_a_rival_is_not_judged_alone(self, witan, tmp_path, jury):
+        """In JSON a text may be missing instead of empty."""
+        rows = [{"new": "moraine", "old": "ice"}, {"new": "moraine"}]
+        path = write_rows(tmp_path / "pairs.jsonl", rows)
+        said = witan("batch", path, *jury, "--text", "new", "--text", "old")
+        _, alone = sorted(lines(said.out), key=lambda each: each["row"])
+
+        assert said.status == 3
+        assert alone["error"] == "the text old is empty; expected some text"
+
     def test_a_cell_of_csv_may_be_long(self, witan, tmp_path, jury):
         """Python's default limit is 131,072 characters."""
         path = tmp_path / "long.csv"

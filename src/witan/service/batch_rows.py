@@ -210,9 +210,13 @@ def read_batch_rows(
 def _texts(
     row: Mapping[str, Any], of: Mapping[str, str], texts: Sequence[str], path: str, line: int
 ) -> dict[str, str]:
-    """Read a row's texts; an empty cell is an empty text."""
+    """Read a row's texts; an empty cell is an empty text.
+
+    So is a missing field of `texts` in a row that has another of them.
+    """
     if texts:
-        return {name: _text(row, name, path, line) or "" for name in texts if name in row}
+        is_judged = not row.keys().isdisjoint(texts)
+        return {name: _text(row, name, path, line) or "" for name in texts if is_judged}
     several = row.get(of["texts"])
     if isinstance(several, list):
         several = {f"text {number}": text for number, text in enumerate(several, start=1)}

@@ -173,7 +173,7 @@ class TestSessions:
         assert legend_text(session).endswith(", [Z] no answer")
         marks = parsed(render_session(session)).all("mark")
         assert [mark.text for mark in marks] == ["[Z]", "[Z]"]
-        assert 'title="names no answer">[Z]' in render_session(session)
+        assert 'title="matches no answer">[Z]' in render_session(session)
 
     async def test_a_doubtful_citation_is_noted(self):
         """The session stays complete."""

@@ -125,8 +125,8 @@ class TestTrust:
         shown = " ".join(witan("show", "last").out.split())
 
         assert re.search(
-            r" match with people \d+%: how often panels as sure as this one agreed with people, in "
-            r"\d+ decided pairs \(\d+–\d+%\)\.",
+            r" match with people \d+%: how often panels with similar confidence agreed with "
+            r"people, over \d+ decided pairs \(\d+–\d+%\)\.",
             shown,
         )
 

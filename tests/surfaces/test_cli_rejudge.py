@@ -83,7 +83,7 @@ class TestRejudging:
         assert f"rejudged as {again}\n" in shown
         shown = witan("show", again, "--history", place).out
         assert f"rejudges {first}\n" in shown
-        assert "by xan, yma and zoe" in shown
+        assert "jury: xan, yma and zoe" in shown
         assert session.read_bytes() == record
 
         ballots = witan("export", "--kind", "ballots", "--all", "--history", place)

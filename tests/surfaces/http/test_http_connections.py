@@ -297,7 +297,7 @@ class TestLimit:
             ]
 
         assert refused.status_code == 503
-        assert "3 connections are open" in refused.json()["detail"]
+        assert "all 3 connections of the server are open" in refused.json()["detail"]
         assert int(refused.headers["retry-after"]) > 0
         assert refused.headers["connection"] == "close"
         assert (page.status_code, page.headers["content-type"].split(";")[0]) == (503, "text/html")

@@ -296,7 +296,7 @@ class TestCounting:
         """With the reason and the remedy."""
         root = submit_ballots(browser, ballots("q1"), rule="range")
 
-        assert root.one("h1").text == "Nothing is counted."
+        assert root.one("h1").text == "Nothing counted."
         said = root.one(aria_labelledby="h-not-counted").text
         assert "needs grades" in said
         assert "'borda'" in said

@@ -187,7 +187,7 @@ class JudgeRequest(JuryRequest):
         Doc(
             "Reference answer for the jury.",
             QUESTION,
-            label="Right answer",
+            label="Reference answer",
             brief="",
         ),
     ] = None
